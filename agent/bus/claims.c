@@ -202,9 +202,8 @@ static int explain_known(sd_bus_message *call, ClaimService *service,
         _cleanup_free_ char *text = NULL;
         Error words = ERROR_NULL;
         Claims *claims;
-        int r;
+        int r = bus_claims_open(service, &claims, error);
 
-        r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
         r = claims_explain(claims, request, EXPLAIN_PATIENCE_USEC, &verdicts, &words);
@@ -321,9 +320,8 @@ int bus_confirm(sd_bus_message *call, const BusCaller *caller, ClaimService *ser
         Error words = ERROR_NULL;
         Claims *claims;
         int64_t id;
-        int r;
+        int r = begin(call, service, &claims, error, "x", &id);
 
-        r = begin(call, service, &claims, error, "x", &id);
         if (r < 0)
                 return r;
         r = claims_confirm(claims, id, &words);
@@ -340,9 +338,8 @@ int bus_extend(sd_bus_message *call, const BusCaller *caller, ClaimService *serv
         uint64_t expires_usec;
         Claims *claims;
         int64_t id;
-        int r;
+        int r = begin(call, service, &claims, error, "xt", &id, &expires_usec);
 
-        r = begin(call, service, &claims, error, "xt", &id, &expires_usec);
         if (r < 0)
                 return r;
         r = claims_extend(claims, id, expires_usec, &words);
@@ -359,9 +356,8 @@ static int release_claim(sd_bus_message *call, const BusCaller *caller, ClaimSer
         const char *reason;
         Claims *claims;
         int64_t id;
-        int r;
+        int r = sd_bus_message_read(call, "xs", &id, &reason);
 
-        r = sd_bus_message_read(call, "xs", &id, &reason);
         if (r < 0)
                 return r;
         r = bus_claims_open(service, &claims, error);
@@ -395,9 +391,8 @@ int bus_abort(sd_bus_message *call, const BusCaller *caller, ClaimService *servi
         const char *reason;
         Claims *claims;
         int64_t id;
-        int r;
+        int r = begin(call, service, &claims, error, "xs", &id, &reason);
 
-        r = begin(call, service, &claims, error, "xs", &id, &reason);
         if (r < 0)
                 return r;
         claims_set_author(claims, &caller->author);

@@ -46,9 +46,8 @@ int bus_cordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Tracke
         const char *device, *reason, *why;
         Error words = ERROR_NULL;
         BusCaller caller;
-        int r;
+        int r = sd_bus_message_read(call, "ss", &device, &reason);
 
-        r = sd_bus_message_read(call, "ss", &device, &reason);
         if (r < 0)
                 return r;
         why = nova_mode_refuses(tracker_get_nova(tracker),
@@ -75,9 +74,8 @@ int bus_uncordon(sd_bus_message *call, const BusGate *gate, Cordon *cordon, Trac
         Error words = ERROR_NULL;
         const char *device;
         BusCaller caller;
-        int r;
+        int r = sd_bus_message_read(call, "s", &device);
 
-        r = sd_bus_message_read(call, "s", &device);
         if (r < 0)
                 return r;
         r = cordon_lift(cordon, tracker_get_tree(tracker), root, device, &words);

@@ -30,9 +30,8 @@ static int set_level(sd_bus *bus, const char *path, const char *interface, const
                      sd_bus_message *value, void *userdata, sd_bus_error *error)
 {
         const char *text;
-        int level, r;
+        int level, r = sd_bus_message_read(value, "s", &text);
 
-        r = sd_bus_message_read(value, "s", &text);
         if (r < 0)
                 return r;
         level = log_level_from_text(text);
@@ -48,9 +47,8 @@ static int set_target(sd_bus *bus, const char *path, const char *interface, cons
                       sd_bus_message *value, void *userdata, sd_bus_error *error)
 {
         const char *text;
-        int r;
+        int r = sd_bus_message_read(value, "s", &text);
 
-        r = sd_bus_message_read(value, "s", &text);
         if (r < 0)
                 return r;
         if (strcmp(text, target()) == 0 || strcmp(text, "auto") == 0)

@@ -138,13 +138,6 @@ static size_t count_cpus(const DomainCell *cells, size_t n_cells)
         return n;
 }
 
-static int order_cpus(const void *a, const void *b)
-{
-        const LayoutCpu *x = a, *y = b;
-
-        return x->vcpu < y->vcpu ? -1 : x->vcpu > y->vcpu;
-}
-
 static int make(const SnapshotDomain *domain, const HostFacts *facts, const DomainCell *cells,
                 size_t n_cells, Layout *ret)
 {
@@ -161,7 +154,7 @@ static int make(const SnapshotDomain *domain, const HostFacts *facts, const Doma
                 layout_done(&guest.layout);
                 return r;
         }
-        qsort(guest.layout.cpus, guest.layout.n_cpus, sizeof(LayoutCpu), order_cpus);
+        layout_sort_cpus(&guest.layout);
         *ret = guest.layout;
         return 0;
 }

@@ -54,9 +54,8 @@ static int read_file(const char *path, Uuid *ret, Error *reterr)
 {
         char text[MAX_BYTES_READ + 1];
         size_t n;
-        int r;
+        int r = read_file_start(path, text, MAX_BYTES_READ, &n, NULL);
 
-        r = read_file_start(path, text, MAX_BYTES_READ, &n, NULL);
         if (r == -ENOENT || r == -ENOTDIR)
                 return 0;
         if (r < 0)
@@ -177,9 +176,8 @@ static int create_file(int folder, const Uuid *uuid, bool replace)
 static int create(const char *state_path, const Uuid *uuid, bool replace, Error *reterr)
 {
         _cleanup_close_ int folder = open(state_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int r;
+        int r = folder < 0 ? -errno : create_file(folder, uuid, replace);
 
-        r = folder < 0 ? -errno : create_file(folder, uuid, replace);
         switch (r) {
         case 0:
         case -EEXIST:
@@ -207,9 +205,8 @@ int identity_load(const char *const *config_files, const char *state_path, Uuid 
 {
         Found found = {};
         Uuid uuid;
-        int r;
+        int r = look_everywhere(&found, config_files, state_path, reterr);
 
-        r = look_everywhere(&found, config_files, state_path, reterr);
         if (r < 0)
                 return r;
         if (!found.found) {

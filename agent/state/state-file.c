@@ -107,9 +107,8 @@ int state_file_read(const char *path, const char *format, json_t **ret, Error *r
         _cleanup_json_ json_t *json = NULL;
         const char *found = NULL;
         size_t n;
-        int r;
+        int r = read_file_text(path, STATE_FILE_MAX_BYTES, &text, &n, NULL);
 
-        r = read_file_text(path, STATE_FILE_MAX_BYTES, &text, &n, NULL);
         if (r == -ENOENT)
                 return r;
         if (r < 0)

@@ -155,10 +155,9 @@ static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderYaml 
 {
         ProviderAdditions added;
         Error error;
-        int r;
+        int r = provider_merge(tree, yaml, config->owner_trait, &config->added, &added, on_problem,
+                               config);
 
-        r = provider_merge(tree, yaml, config->owner_trait, &config->added, &added, on_problem,
-                           config);
         if (r < 0)
                 return error_oom(reterr);
         if (!known) {

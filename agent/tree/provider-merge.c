@@ -184,9 +184,8 @@ static int add_all(Merge *merge, const ProviderYamlEntry *entry, Provider *provi
 
 static int merge_into(Merge *merge, const ProviderYamlEntry *entry, Provider *provider)
 {
-        int r;
+        int r = string_set_add(&merge->merged, provider->uuid.text);
 
-        r = string_set_add(&merge->merged, provider->uuid.text);
         if (r < 0)
                 return r;
         if (r == 0) {

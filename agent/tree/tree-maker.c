@@ -50,9 +50,8 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         Error error = ERROR_NULL;
-        int updated, r;
+        int updated, r = base ? provider_tree_copy(&tree, base) : provider_tree_new(&tree);
 
-        r = base ? provider_tree_copy(&tree, base) : provider_tree_new(&tree);
         if (r < 0)
                 return error_oom(reterr);
         r = ensure_root(maker, tree, reterr);

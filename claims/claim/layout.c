@@ -65,3 +65,15 @@ int layout_copy(Layout *ret, const Layout *layout)
         copy = LAYOUT_INIT;
         return 0;
 }
+
+static int order_cpus(const void *a, const void *b)
+{
+        const LayoutCpu *x = a, *y = b;
+
+        return x->vcpu < y->vcpu ? -1 : x->vcpu > y->vcpu;
+}
+
+void layout_sort_cpus(Layout *layout)
+{
+        qsort(layout->cpus, layout->n_cpus, sizeof(LayoutCpu), order_cpus);
+}

@@ -41,3 +41,6 @@ int layout_reserve(Layout *ret, size_t n_cells, size_t n_cpus);
 /* The next one of the reserved ones, zeroed. */
 LayoutCell *layout_add_cell(Layout *layout);
 LayoutCpu *layout_add_cpu(Layout *layout);
+
+/* By the guest's numbers. */
+void layout_sort_cpus(Layout *layout);

@@ -424,13 +424,6 @@ static void borrow_classes(const NumaSearch *search, Fit *fit)
         }
 }
 
-static int order_cpus(const void *a, const void *b)
-{
-        const LayoutCpu *x = a, *y = b;
-
-        return x->vcpu < y->vcpu ? -1 : x->vcpu > y->vcpu;
-}
-
 static int order_pieces(const void *a, const void *b)
 {
         const FitPiece *x = a, *y = b;
@@ -468,7 +461,7 @@ static int write_fit(NumaSearch *search, Fit *ret)
                 add_cell_pieces(search->host, &search->host->rooms[room], &fit->layout.cells[i],
                                 &search->request->groups[0].resources, fit);
         }
-        qsort(fit->layout.cpus, fit->layout.n_cpus, sizeof(LayoutCpu), order_cpus);
+        layout_sort_cpus(&fit->layout);
         qsort(fit->pieces, fit->n_pieces, sizeof(FitPiece), order_pieces);
         *ret = *fit;
         *fit = FIT_NULL;

@@ -53,14 +53,6 @@ typedef struct Model {
         int64_t last_id;
 } Model;
 
-static uint64_t seed;
-
-static unsigned roll(unsigned n)
-{
-        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (unsigned)(seed >> 33) % n;
-}
-
 static Uuid consumer_uuid(unsigned i)
 {
         char name[8];

@@ -39,14 +39,6 @@ typedef struct Model {
         int64_t last_id;
 } Model;
 
-static uint64_t seed;
-
-static unsigned roll(unsigned n)
-{
-        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (unsigned)(seed >> 33) % n;
-}
-
 static unsigned used_vcpus(const Model *model)
 {
         unsigned sum = 0;

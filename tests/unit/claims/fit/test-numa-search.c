@@ -11,14 +11,6 @@
 
 #define ROUNDS_DEFAULT 20000
 
-static uint64_t seed;
-
-static unsigned roll(unsigned n)
-{
-        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (unsigned)(seed >> 33) % n;
-}
-
 /* One random host and guest; devices a, b and c in random cells. */
 typedef struct Round {
         NumaCellSpec specs[3];

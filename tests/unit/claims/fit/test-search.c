@@ -17,14 +17,6 @@
 static const char *const classes[] = { "VCPU", "VGPU", "MEMORY_MB" };
 static const char *const traits[] = { "A", "B" };
 
-static uint64_t seed;
-
-static unsigned roll(unsigned n)
-{
-        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (unsigned)(seed >> 33) % n;
-}
-
 /* What is placed as a whole: a suffixed group, or a class of the unsuffixed one. */
 typedef struct Part {
         const RequestGroup *group;
