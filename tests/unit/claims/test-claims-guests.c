@@ -446,8 +446,9 @@ static void test_a_claim_of_somebody_else_is_kept(void **state)
 }
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
-                test_a_claim_names_its_devices, test_a_claim_is_completed, test_no_device_is_no_claim,
-                test_the_fit_knows_what_guests_have, test_what_somebody_renamed_gives_nothing,
+                test_a_claim_names_its_devices, test_a_claim_is_completed,
+                test_no_device_is_no_claim, test_the_fit_knows_what_guests_have,
+                test_what_somebody_renamed_gives_nothing,
                 test_an_mdev_is_taken_whatever_its_device_is_called,
                 test_not_before_the_host_is_known, test_adoption,
                 test_adoption_of_what_does_not_fit, test_checking_again,
