@@ -2,6 +2,7 @@
 
 #include "agent/config/value.h"
 
+#include "base/inventory.h"
 #include "base/text.h"
 
 #include <ctype.h>
@@ -11,9 +12,8 @@
 #include <strings.h>
 #include <sys/un.h>
 
-#define UPPER_DIGITS_UNDERSCORE "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
-#define NAME_MAX_LENGTH         255
-#define URL_MAX_LENGTH          2048
+#define NAME_MAX_LENGTH 255
+#define URL_MAX_LENGTH  2048
 
 int config_value_bool(const char *text, bool *ret)
 {
@@ -164,9 +164,7 @@ bool config_is_host_name(const char *text)
 
 bool config_is_trait(const char *text)
 {
-        size_t n = strlen(text);
-
-        return n <= NAME_MAX_LENGTH && strspn(text, UPPER_DIGITS_UNDERSCORE) == n;
+        return text[0] == '\0' || resource_class_valid(text);
 }
 
 /* It becomes a line of an HTTP header. */
@@ -223,13 +221,9 @@ bool config_is_word(const char *text)
 
 bool config_is_mdev_class(const char *text)
 {
-        static const char custom[] = "CUSTOM_";
-        size_t n = strlen(text), skip = strlen(custom);
-
-        if (strcmp(text, "VGPU") == 0)
-                return true;
-        return n > skip && n <= NAME_MAX_LENGTH && strncmp(text, custom, skip) == 0 &&
-               config_is_trait(text);
+        return strcmp(text, "VGPU") == 0 ||
+               (resource_class_valid(text) && resource_class_is_custom(text) &&
+                strcmp(text, "CUSTOM_") != 0);
 }
 
 /* It becomes the name of a folder in /sys. */
