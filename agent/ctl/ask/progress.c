@@ -91,21 +91,33 @@ static int read_property(sd_bus_message *m, Waiting *waiting)
         return r;
 }
 
-/* What cannot be read is no progress, and no more. */
-static int on_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
+/* An a{sv}. What cannot be read is no progress, and no more. */
+static void read_properties(sd_bus_message *m, Waiting *waiting)
 {
-        Waiting *waiting = userdata;
-        const char *interface;
-        int r = sd_bus_message_read(m, "s", &interface);
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', "{sv}");
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
                 r = read_property(m, waiting);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }
         draw(waiting);
+}
+
+static int on_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+        const char *interface;
+
+        if (sd_bus_message_read(m, "s", &interface) >= 0)
+                read_properties(m, userdata);
+        return 0;
+}
+
+/* How far it is already: what we wait for may have been under way, and its phase been signalled. */
+static int on_properties(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+        if (!sd_bus_message_is_method_error(m, NULL))
+                read_properties(m, userdata);
         return 0;
 }
 
@@ -115,13 +127,19 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 0;
 }
 
+/* What is said in the quiet time may be all that is said for long: it is drawn when that is over. */
 static int wait_for_reply(sd_bus *bus, Waiting *waiting)
 {
         while (!waiting->reply) {
+                uint64_t spent_usec = clock_usec(CLOCK_MONOTONIC) - waiting->begin_usec;
                 int r = sd_bus_process(bus, NULL);
 
-                if (r == 0)
-                        r = sd_bus_wait(bus, UINT64_MAX);
+                if (r == 0) {
+                        r = sd_bus_wait(bus, spent_usec < QUIET_USEC ? QUIET_USEC - spent_usec :
+                                                                       UINT64_MAX);
+                        if (r == 0)
+                                draw(waiting);
+                }
                 if (r < 0 && r != -EINTR)
                         return r;
         }
@@ -146,7 +164,7 @@ int ctl_progress_call(sd_bus *bus, const char *method, uint64_t timeout_usec, sd
                       sd_bus_message **ret_reply)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
+        _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL, *properties = NULL;
         const CtlStyle style = ctl_style_detect(stderr);
         Waiting waiting = { .style = &style,
                             .method = method,
@@ -162,6 +180,10 @@ int ctl_progress_call(sd_bus *bus, const char *method, uint64_t timeout_usec, sd
                                 "PropertiesChanged", on_changed, &waiting);
         if (r >= 0)
                 r = sd_bus_call_async(bus, &slot, m, on_reply, &waiting, timeout_usec);
+        if (r >= 0)
+                r = sd_bus_call_method_async(bus, &properties, BUS_NAME, BUS_PATH,
+                                             "org.freedesktop.DBus.Properties", "GetAll",
+                                             on_properties, &waiting, "s", BUS_INTERFACE);
         if (r >= 0)
                 r = wait_for_reply(bus, &waiting);
         erase(&waiting);
