@@ -127,7 +127,8 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-/* What is said in the quiet time may be all that is said for long: it is drawn when that is over. */
+/* What is said in the quiet time may be all that is said for long: it is drawn when that is over.
+ */
 static int wait_for_reply(sd_bus *bus, Waiting *waiting)
 {
         while (!waiting->reply) {
@@ -135,8 +136,8 @@ static int wait_for_reply(sd_bus *bus, Waiting *waiting)
                 int r = sd_bus_process(bus, NULL);
 
                 if (r == 0) {
-                        r = sd_bus_wait(bus, spent_usec < QUIET_USEC ? QUIET_USEC - spent_usec :
-                                                                       UINT64_MAX);
+                        r = sd_bus_wait(bus, spent_usec < QUIET_USEC ? QUIET_USEC - spent_usec
+                                                                     : UINT64_MAX);
                         if (r == 0)
                                 draw(waiting);
                 }
