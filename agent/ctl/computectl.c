@@ -5,6 +5,7 @@
 #include <locale.h>
 #include <string.h>
 
+#include "agent/ctl/ask/authorization.h"
 #include "agent/ctl/verbs/hook.h"
 #include "agent/ctl/verbs/verbs.h"
 
@@ -84,6 +85,17 @@ static void find_credentials(void)
                 (void)setenv("CREDENTIALS_DIRECTORY", folder, 0);
 }
 
+/* Who is asked for a password sits at this terminal, and polkit runs on this host. */
+static int run_verb(const CtlVerb *verb, Ctl *ctl, Error *error)
+{
+        bool asks = (verb->flags & CTL_VERB_RIGHTS) && !ctl->options.host;
+        pid_t agent = asks ? ctl_authorization_start() : 0;
+        int r = verb->run(ctl, error);
+
+        ctl_authorization_stop(agent);
+        return r;
+}
+
 static int run(Ctl *ctl, int argc, char *argv[])
 {
         const CtlVerb *verb;
@@ -107,7 +119,7 @@ static int run(Ctl *ctl, int argc, char *argv[])
         if (r < 0)
                 return fail_usage(&ctl->options, &error, r);
         find_credentials();
-        r = verb->run(ctl, &error);
+        r = run_verb(verb, ctl, &error);
         return r < 0 ? fail_verb(ctl, &error, r) : r;
 }
 

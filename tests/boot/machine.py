@@ -103,14 +103,18 @@ class Machine(Service):
         state = self.run('systemctl', 'is-system-running', check=False).stdout.strip()
         return state in ('running', 'degraded')
 
-    def run(self, *argv, check=True, user=None, timeout=60, **kwargs):
-        """Run a command inside, as root unless told; returns the CompletedProcess."""
-        inside = ['nsenter', '-t', str(self.leader), '-a', '--', 'env', '-i', 'LC_ALL=C.UTF-8',
-                  'PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'TERM=dumb', 'HOME=/root',
-                  'DEBIAN_FRONTEND=noninteractive']
+    def inside(self, *argv, user=None):
+        """The command that runs this one inside, as root unless told."""
+        command = ['nsenter', '-t', str(self.leader), '-a', '--', 'env', '-i', 'LC_ALL=C.UTF-8',
+                   'PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'TERM=dumb', 'HOME=/root',
+                   'DEBIAN_FRONTEND=noninteractive']
         if user:
-            inside += ['runuser', '--user', user, '--']
-        done = subprocess.run([*inside, *map(str, argv)], capture_output=True, text=True,
+            command += ['runuser', '--user', user, '--']
+        return [*command, *map(str, argv)]
+
+    def run(self, *argv, check=True, user=None, timeout=60, **kwargs):
+        """Run a command inside; returns the CompletedProcess."""
+        done = subprocess.run(self.inside(*argv, user=user), capture_output=True, text=True,
                               timeout=timeout, check=False,
                               stdin=None if 'input' in kwargs else subprocess.DEVNULL, **kwargs)
         if check and done.returncode != 0:

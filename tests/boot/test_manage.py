@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What an operator does with the running service: reload, log level, rights."""
 
+import os
+import subprocess
 import unittest
 import uuid
 
@@ -147,6 +149,34 @@ class Rights(BootCase):
         self.machine.run('computectl', 'release', done.stdout.strip(), user='nobody')
         done = self.machine.run('computectl', 'sync', user='nobody', check=False)
         self.assertIn('You may not do this', done.stderr)
+
+    def sync_on_a_terminal(self, password):
+        """In a session of its own, whose terminal script(1) makes; returns what it shows."""
+        session = self.machine.inside('systemd-run', '--pipe', '--wait', '--quiet', '--uid=sam', '--property=PAMName=login',
+                                      'timeout', '--signal=KILL', '50',
+                                      'script', '--return', '--quiet', '--command', 'computectl sync; echo left with $?',
+                                      '/dev/null')
+        with subprocess.Popen(session, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            text = b''
+            while part := os.read(process.stdout.fileno(), 4096):
+                text += part
+                if text.endswith(b'Password: '):
+                    process.stdin.write(password.encode() + b'\n')
+                    process.stdin.flush()
+        return text.decode()
+
+    def test_polkit_asks_on_the_terminal(self):
+        self.machine.run('useradd', 'sam')
+        self.addCleanup(self.machine.run, 'userdel', '--force', 'sam')
+        self.machine.run('chpasswd', input='root:secret\n')
+        self.addCleanup(self.machine.run, 'passwd', '--lock', 'root')
+        text = self.sync_on_a_terminal('wrong')
+        self.assertIn('AUTHENTICATING FOR org.computeagent.manage', text)
+        self.assertIn('You may not do this', text)
+        self.assertIn('left with 1', text)
+        text = self.sync_on_a_terminal('secret')
+        self.assertIn('Done: Placement is equal to this host', text)
+        self.assertIn('left with 0', text)
 
     def test_without_polkit_root_may_and_nobody_else(self):
         self.machine.run('systemctl', 'mask', '--runtime', '--now', 'polkit')

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "agent/ctl/ask/authorization.h"
 #include "agent/ctl/ask/progress.h"
 #include "agent/ctl/print/json.h"
 #include "agent/formats/documents.h"
@@ -17,8 +18,11 @@ static int open_local(sd_bus **ret, Error *reterr)
 {
         int r = sd_bus_open_system_with_description(ret, "computectl");
 
-        if (r >= 0)
+        if (r >= 0) {
+                if (ctl_authorization_may_ask())
+                        ctl_authorization_allow(*ret);
                 return CTL_BUS_DONE;
+        }
         if (r == -ENOENT || r == -ECONNREFUSED) {
                 error_setf(
                         reterr, r,

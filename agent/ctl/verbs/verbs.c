@@ -368,7 +368,8 @@ static int verb_reload(Ctl *ctl, Error *reterr)
 
 #define LOCAL  0
 #define REMOTE CTL_VERB_REMOTE
-#define CHANGE (CTL_VERB_REMOTE | CTL_VERB_CHANGES)
+#define RIGHTS (CTL_VERB_REMOTE | CTL_VERB_RIGHTS)
+#define CHANGE (RIGHTS | CTL_VERB_CHANGES)
 
 const CtlVerb ctl_verbs[] = {
         { "status", "", "Show whether all is well (exit code 0, 3 or 4)", 0, REMOTE, NULL,
@@ -394,10 +395,10 @@ const CtlVerb ctl_verbs[] = {
         { "cat-config", "", "Show the configuration files", 0, LOCAL, NULL, verb_cat_config, NULL },
         { "check-config", "", "Check the configuration files", 0, LOCAL, NULL, verb_check_config,
           NULL },
-        { "audit", "", "Compare Placement, claims and guests (0, 3, 4)", 0, REMOTE, NULL,
+        { "audit", "", "Compare Placement, claims and guests (0, 3, 4)", 0, RIGHTS, NULL,
           ctl_verb_audit, NULL },
         { "heal", "", "Repair what audit finds", 0, CHANGE, NULL, ctl_verb_heal, NULL },
-        { "consumers", "", "List who holds what of this host in Placement", 0, REMOTE, NULL,
+        { "consumers", "", "List who holds what of this host in Placement", 0, RIGHTS, NULL,
           ctl_verb_consumers, NULL },
         { "cordon", "[DEVICE]", "Promise nothing new of the host, or of a device",
           CTL_ANY_ARGUMENTS, CHANGE, ctl_check_cordon, ctl_verb_cordon, "devices" },

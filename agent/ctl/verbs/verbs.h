@@ -20,6 +20,7 @@ typedef struct Ctl {
 
 #define CTL_VERB_REMOTE  1u /* asks the agent, so that it can ask that of --host */
 #define CTL_VERB_CHANGES 2u /* is not only a look */
+#define CTL_VERB_RIGHTS  4u /* asks the agent what not everybody may */
 
 typedef struct CtlVerb {
         const char *name;

@@ -184,9 +184,9 @@ class TestDocuments(BusCase):
     def test_a_quiet_cycle_changes_nothing_but_its_time(self):
         self.agent.ctl('sync')
         watch = self.watch()
+        time.sleep(0.5)  # what changed before is told a little later, and comes late to the monitor
         for name in ('status', 'tree', 'host', 'claims', 'history', 'problems'):
             self.describe(name)
-        time.sleep(0.5)  # what was told before comes late to the monitor
         n = len(watch.documents())
         self.agent.ctl('sync')
         wait_until(lambda: {'status', 'host'} <= set(watch.documents()[n:]), 10, 'the cycle')
