@@ -4,10 +4,23 @@
 from tests.cloud.case import FLAVOR, LARGER, SECONDS, CloudCase
 from tests.env.scratch import wait_until
 
+# What the disk of a guest begins with that writes to 128 of its pages for ever: a byte of each page from 0x10000 to 0x8f000.
+BUSY = bytes.fromhex('bb0010'    # all:  mov bx, 0x1000
+                     '8ec3'      # next: mov es, bx
+                     '31ff'      #       xor di, di
+                     '26fe05'    # page: inc byte es:[di]
+                     '81c70010'  #       add di, 0x1000
+                     '75f7'      #       jnz page
+                     '81c30010'  #       add bx, 0x1000
+                     '81fb0090'  #       cmp bx, 0x9000
+                     '75e9'      #       jne next
+                     'ebe4')     #       jmp all
+
 
 class TestTwoHosts(CloudCase):
     n_hosts = 2
-    nova_options = {'DEFAULT': {'allow_resize_to_same_host': 'false'}}
+    # a guest that writes more than that is never there
+    nova_options = {'DEFAULT': {'allow_resize_to_same_host': 'false'}, 'libvirt': {'live_migration_bandwidth': 1}}
 
     def setUp(self):
         super().setUp()
@@ -34,6 +47,22 @@ class TestTwoHosts(CloudCase):
                    'the server to be on the other host', step=0.5)
         self.cloud.wait_status(server, 'ACTIVE')
         self.agree(self.at(self.there, server))
+
+    def test_live_migration_aborted(self):
+        busy = self.cloud.upload('busy', BUSY.ljust(510, b'\0') + b'\x55\xaa' + b'\0' * (1 << 20))
+        server = self.cloud.boot('vm', 'small', self.here.name, imageRef=busy)
+        self.agree(self.at(self.here, server))
+        self.cloud.act(server, 'os-migrateLive', {'host': None, 'block_migration': 'auto'})
+        path = '/servers/%s/migrations' % server
+        moving = wait_until(lambda: [one for one in self.cloud.get(path)['migrations'] if one['status'] == 'running'], SECONDS,
+                            'the migration to run', step=0.2)
+        wait_until(lambda: server in self.of_claims()[self.there.name], SECONDS, 'the claim of the target', step=0.5)
+        self.assertIn(server, self.of_claims()[self.here.name])
+        self.assertEqual(self.cloud.nova('DELETE', '%s/%d' % (path, moving[0]['id'])).status, 202)
+        self.cloud.wait_status(server, 'ACTIVE')
+        wait_until(lambda: [one['status'] for one in self.cloud.get('/os-migrations?instance_uuid=' + server)['migrations']] ==
+                   ['cancelled'], SECONDS, 'the migration to be cancelled', step=0.5)
+        self.agree(self.at(self.here, server))
 
     def test_resize_to_the_other_host_reverted_and_confirmed(self):
         server = self.boot(host=self.here)

@@ -482,14 +482,18 @@ class Cloud:
             hypervisor.compute.wait_ready()
             hypervisor.wait_hypervisor()
 
+    def upload(self, name, content):
+        """Make an image; returns its id."""
+        made = self._expect(self.http(self.glance_port, 'POST', '/v2/images', {
+            'name': name, 'disk_format': 'raw', 'container_format': 'bare'}), 'image').json
+        self._expect(self.http(self.glance_port, 'PUT', '/v2/images/%s/file' % made['id'], content,
+                               'application/octet-stream'), 'image')
+        return made['id']
+
     def image(self):
         """The id of an image of nothing, which every guest may have."""
         if not self._image:
-            made = self._expect(self.http(self.glance_port, 'POST', '/v2/images', {
-                'name': 'nothing', 'disk_format': 'raw', 'container_format': 'bare'}), 'image').json
-            self._expect(self.http(self.glance_port, 'PUT', '/v2/images/%s/file' % made['id'], b'\0' * (1 << 20),
-                                   'application/octet-stream'), 'image')
-            self._image = made['id']
+            self._image = self.upload('nothing', b'\0' * (1 << 20))
         return self._image
 
     def flavor(self, name, vcpus=1, ram=64, disk=0, extra=None):
