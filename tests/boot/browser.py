@@ -28,7 +28,9 @@ _LOOK = '''new Promise(resolve => {
     };
     look();
 })'''
-_TEXT = '[document, ...[...document.querySelectorAll("iframe")].map(one => one.contentDocument)].map(one => one.body.innerText).join("\\n\\n")'
+# The frame that was opened last comes first, and what is asked there before all.
+_TEXT = '''[document, ...[...document.querySelectorAll("iframe")].map(one => one.contentDocument)].reverse().map(
+    one => [...one.querySelectorAll("dialog[open]"), one.body].map(part => part.innerText.replace(/\\n+/g, "\\n")).join("\\n")).join("\\n\\n")'''
 
 
 class Browser(Service):
@@ -122,7 +124,7 @@ class Browser(Service):
             if found:
                 return found
         raise EnvError('%s was not seen for %d s in:\n%s\n%s' % (
-            expression, seconds, self.evaluate(_TEXT)[-3000:], '\n'.join(self.problems)))
+            expression, seconds, self.evaluate(_TEXT)[:3000], '\n'.join(self.problems)))
 
     def type(self, text):
         """What has the focus gets it."""

@@ -178,6 +178,11 @@ class Operator(Page):
     def setUpClass(cls):
         cls.log_in('ops')
 
+    def setUp(self):
+        super().setUp()
+        # What a test that failed left open would fail all others.
+        self.get('page.querySelectorAll("dialog[open]").forEach(one => one.close())')
+
     def tearDown(self):
         # The shell misses a file or two of its own, and asks who is there before there is a password.
         own = [one for one in self.browser.problems if '"source": "network"' not in one or '/compute-agent/' in one]

@@ -77,11 +77,16 @@ class Reload(BootCase):
     def test_many_reloads_leak_nothing(self):
         pid = self.machine.main_pid()
         count = 'ls /proc/%d/fd | wc -l; ls /proc/%d/task | wc -l' % (pid, pid)
+
+        def counted():
+            return [int(line) for line in self.machine.run('sh', '-c', count).stdout.splitlines()]
         self.machine.run('computectl', 'reload')
-        before = self.machine.run('sh', '-c', count).stdout
+        before = counted()
         for _ in range(8):
             self.machine.run('computectl', 'reload')
-        self.assertEqual(self.machine.run('sh', '-c', count).stdout, before)
+        # A connection to Placement may be kept when one looks, or not.
+        wait_until(lambda: all(now <= then for now, then in zip(counted(), before, strict=True)), 20,
+                   'no more descriptors and threads than %s' % before)
         self.assertEqual(self.machine.main_pid(), pid)
 
 
