@@ -26,9 +26,9 @@ export function ask(dialog, question, told) {
             dialog.close();
         } catch (error) {
             trouble = refusal(error);
+            isBusy = false;
+            draw();
         }
-        isBusy = false;
-        draw();
     };
     const draw = () => patch(dialog, [h('form', { key: question.title, onsubmit: run },
         h('h2', { id: 'dialog-title' }, question.title),
@@ -47,7 +47,10 @@ export function ask(dialog, question, told) {
         if (isBusy)
             event.preventDefault();
     };
-    dialog.onclose = () => patch(dialog, []);
+    dialog.onclose = () => { // comes with the next frame, when another may be open
+        if (!dialog.open)
+            patch(dialog, []);
+    };
     patch(dialog, []);
     draw();
     dialog.showModal();

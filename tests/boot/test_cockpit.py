@@ -198,6 +198,26 @@ class Operator(Page):
             with self.subTest(expression):
                 self.assertEqual(value, wanted)
 
+    def test_a_dialog_that_follows_at_once(self):
+        """The browser tells with its next frame that the one before was closed."""
+        text = self.browser.evaluate('''import("/cockpit/@localhost/compute-agent/dialog.js").then(async ({ask}) => {
+            const dialog = document.createElement("dialog");
+            document.body.append(dialog);
+            ask(dialog, {title: "one", body: []}, () => {});
+            dialog.close();
+            ask(dialog, {title: "two", body: []}, () => {});
+            for (let i = 0; i < 3; i++)
+                await new Promise(requestAnimationFrame);
+            const text = dialog.textContent;
+            dialog.close();
+            for (let i = 0; i < 3; i++)
+                await new Promise(requestAnimationFrame);
+            const after = dialog.textContent;
+            dialog.remove();
+            return [text, after];
+        })''')
+        self.assertEqual(text, ['twoClose', ''])
+
     def test_a_claim_comes_and_is_released(self):
         number, consumer = self.claim('VCPU=2,VGPU=1')
         self.see('#claims tbody tr', 10, consumer)
