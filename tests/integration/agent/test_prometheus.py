@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A real Prometheus scrapes the agent's metrics, and asks what the dashboard and the alert rules ask."""
+
+import json
+import re
+import unittest
+import uuid
+
+from tests.env.agent import Agent, build_folder
+from tests.env.bus import Bus
+from tests.env.fakesys import demo_host
+from tests.env.libvirtd import testdriver_xml
+from tests.env.placement import Placement
+from tests.env.prometheus import Prometheus
+from tests.env.proxy import Proxy
+from tests.env.scratch import Scratch, wait_until
+
+RULES, DASHBOARD = (build_folder() / 'doc' / name for name in ('compute-agent.rules.yml', 'compute-agent-dashboard.json'))
+SELECTOR = re.compile(r'(?:compute_agent|node_textfile)_\w+(?:\{[^}]*\})?')
+
+
+class TestPrometheus(unittest.TestCase):
+    def setUp(self):
+        self.scratch = Scratch.of(self)
+        self.placement = Placement(self.scratch).start()
+        self.proxy = self.enterContext(Proxy(self.placement.port))
+        self.file = self.scratch.folder('metrics') / 'compute-agent.prom'
+        self.agent = Agent(self.scratch, bus=Bus(self.scratch).start(), uri=testdriver_xml(demo_host(), self.scratch.path), options={
+            'agent': {'metrics_file': self.file},
+            'placement': {'auth_type': 'admin_token', 'token': 'admin', 'endpoint_override': self.proxy.endpoint}}).start()
+        self.agent.wait_state('synced')
+        self.prometheus = Prometheus(self.file, RULES, self.scratch).start()
+        self.addCleanup(self.prometheus.stop)
+
+    def data(self, expression):
+        return wait_until(lambda: self.prometheus.query(expression), 30, 'data of ' + expression)
+
+    def wait_alerts(self, *names):
+        def raised():
+            self.agent.ctl('sync', check=False)
+            return self.prometheus.alerts() == set(names)
+        wait_until(raised, 60, 'the alerts ' + ', '.join(names), step=0.5)
+
+    def undo(self):
+        """What a second reporter does."""
+        path = '/resource_providers/%s/inventories' % self.agent.root()
+
+        def write():
+            now = self.placement.get(path)
+            now['inventories']['MEMORY_MB']['reserved'] = 17
+            return self.placement.request('PUT', path, now).status == 200
+        wait_until(write, 20, 'the inventories')  # SQLite refuses one of two who write at a time
+        self.agent.ctl('sync')
+
+    def rules(self):
+        return [rule for group in self.prometheus.get('rules')['groups'] for rule in group['rules']]
+
+    def test_each_panel_and_each_alert_finds_what_it_asks_for(self):
+        self.agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')
+        dashboard = json.loads(DASHBOARD.read_text())
+        asked, = [one['query'] for one in dashboard['templating']['list'] if one['name'] == 'instance']
+        instance, = [labels['instance'] for labels, _ in self.data(re.fullmatch(r'label_values\((\w+), instance\)', asked)[1])]
+        for panel in dashboard['panels']:
+            for target in panel['targets']:
+                named = set(re.findall(r'{{(\w+)}}', target['legendFormat']))
+                with self.subTest(panel=panel['title'], query=target['expr']):
+                    for labels, value in self.data(target['expr'].replace('$instance', instance)):
+                        self.assertLessEqual(named, set(labels))
+                        self.assertRegex(value, r'^[0-9.e+-]+$')
+        for _ in range(3):
+            self.undo()
+        self.assertEqual([rule['name'] for rule in self.rules()], re.findall(r'alert: (\w+)', RULES.read_text()))
+        for rule in self.rules():
+            with self.subTest(alert=rule['name']):
+                for selector in SELECTOR.findall(rule['query']):
+                    self.data(selector)
+        wait_until(lambda: all(rule['health'] == 'ok' for rule in self.rules()), 30, 'the rules to be evaluated')
+        # Nothing is wrong but that.
+        self.wait_alerts('ComputeAgentSecondReporter', 'ComputeAgentDegraded')
+
+    def test_trouble_raises_its_alerts_and_no_others(self):
+        self.wait_alerts()
+        self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})  # what is young may be on the way
+        self.agent.ctl('reload')
+        answer = self.placement.request('PUT', '/allocations/%s' % uuid.uuid4(), {
+            'allocations': {self.agent.root(): {'resources': {'VCPU': 1}}}, 'project_id': 'p', 'user_id': 'u',
+            'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+        self.assertEqual(answer.status, 204, answer.text)
+        wait_until(lambda: self.agent.ctl('audit', check=False).returncode == 3, 20, 'a finding', step=0.2)
+        self.wait_alerts('ComputeAgentAuditFindings')
+        self.proxy.refuse()
+        self.agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1')
+        self.wait_alerts('ComputeAgentAuditFindings', 'ComputeAgentOwesPlacement', 'ComputeAgentDegraded')
+        self.agent.stop()
+        self.file.unlink()  # as systemd does with the folder of a service that ended
+        wait_until(lambda: self.prometheus.alerts() == {'ComputeAgentSilent'}, 60, 'the alert of an agent that ended', step=0.5)
+
+
+if __name__ == '__main__':
+    unittest.main()
