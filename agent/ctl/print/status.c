@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#define INDENT      2 /* of the verdict */
 #define LABEL_WIDTH 11
 
 static bool has_text(const json_t *object, const char *key)
@@ -181,24 +182,40 @@ static int print_figures(const json_t *status, const CtlStyle *style, FILE *outp
                            ctl_json_text(status, "version"));
 }
 
+/* "on HOST: SUMMARY", behind INDENT columns; broken where the terminal ends. */
+static int print_running(const char *node, const char *summary, const CtlStyle *style,
+                         CtlColour colour, FILE *output)
+{
+        _cleanup_free_ char *text = NULL;
+        int length = asprintf(&text, "compute-agent%s%s: %s", node[0] ? " on " : "", node, summary);
+        char *rest;
+
+        if (length < 0) {
+                text = NULL;
+                return -ENOMEM;
+        }
+        if (style->width > 2 * INDENT)
+                ctl_text_wrap(text, style->width - INDENT);
+        rest = text + (size_t)length - strlen(summary);
+        fprintf(output, "%s%s%s %.*s%*s", ctl_colour(style, colour), style->utf8 ? "●" : "*",
+                ctl_colour_end(style), (int)(rest - text), text, rest[-1] == '\n' ? INDENT : 0, "");
+        ctl_style_write(style, colour, rest, INDENT, output);
+        return 0;
+}
+
 int ctl_status_print_verdict(const json_t *status, const CtlStyle *style, FILE *output)
 {
         bool running = ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING;
-        CtlColour colour = ctl_status_colour(status);
         _cleanup_free_ char *node = ctl_text_escape(ctl_json_text(status, "node"), style->utf8),
                             *summary =
                                     ctl_text_escape(ctl_json_text(status, "summary"), style->utf8);
 
         if (!node || !summary)
                 return -ENOMEM;
-        if (!running) {
-                fprintf(output, "%s %s\n", style->utf8 ? "○" : "*", summary);
-                return 0;
-        }
-        fprintf(output, "%s%s%s compute-agent%s%s: %s%s%s\n", ctl_colour(style, colour),
-                style->utf8 ? "●" : "*", ctl_colour_end(style), node[0] ? " on " : "", node,
-                ctl_colour(style, colour), summary, ctl_colour_end(style));
-        return 0;
+        if (running)
+                return print_running(node, summary, style, ctl_status_colour(status), output);
+        fputs(style->utf8 ? "○ " : "* ", output);
+        return ctl_rest_print(style, INDENT, CTL_PLAIN, ctl_json_text(status, "summary"), output);
 }
 
 int ctl_status_print(const json_t *status, const CtlStyle *style, FILE *output)

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "agent/ctl/print/field.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/table.h"
@@ -24,7 +25,7 @@ static const CtlColumn usage_columns[] = {
         { "CAPACITY", CTL_COLUMN_RIGHT }, { "USAGE", CTL_COLUMN_LEFT },
 };
 static const CtlColumn claim_columns[] = {
-        { "CLAIM", CTL_COLUMN_RIGHT },   { "GUEST", CTL_COLUMN_LEFT },
+        { "CLAIM", CTL_COLUMN_RIGHT },   { "GUEST", CTL_COLUMN_CUT },
         { "STATE", CTL_COLUMN_LEFT },    { "SINCE", CTL_COLUMN_LEFT },
         { "RESOURCES", CTL_COLUMN_CUT }, { "DEVICES", CTL_COLUMN_CUT },
 };
@@ -40,28 +41,24 @@ static int print_reasons(const json_t *status, const CtlStyle *style, FILE *outp
         size_t i;
 
         json_array_foreach(json_object_get(status, "reasons"), i, reason) {
-                _cleanup_free_ char *text =
-                        ctl_text_escape(ctl_json_text(reason, "text"), style->utf8);
+                int r;
 
-                if (!text)
-                        return -ENOMEM;
-                fprintf(output, "  %s%s%s\n", ctl_colour(style, ctl_status_colour(reason)), text,
-                        ctl_colour_end(style));
+                fputs("  ", output);
+                r = ctl_rest_print(style, 2, ctl_status_colour(reason),
+                                   ctl_json_text(reason, "text"), output);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
 
-static int print_head(const json_t *status, const CtlStyle *style, FILE *output)
+static void write_figures(const json_t *status, const CtlStyle *style, FILE *output)
 {
         uint64_t n_owed = ctl_status_owed(status),
                  published_usec = ctl_json_u64(status, "last_sync_usec");
         char polled[CTL_TEXT_MAX], published[CTL_TEXT_MAX];
-        int r = ctl_status_print_verdict(status, style, output);
 
-        if (r < 0 || ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING)
-                return r;
-        fprintf(output, "  Polled %s",
-                since(polled, ctl_json_u64(status, "last_poll_usec"), style));
+        fprintf(output, "Polled %s", since(polled, ctl_json_u64(status, "last_poll_usec"), style));
         if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0)
                 fprintf(output,
                         "; %spublished %s; %" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64
@@ -73,8 +70,26 @@ static int print_head(const json_t *status, const CtlStyle *style, FILE *output)
                         ctl_json_u64(status, "n_conflicts"));
         if (n_owed > 0)
                 fprintf(output, ", %" PRIu64 " owed", n_owed);
-        fputc('\n', output);
-        return print_reasons(status, style, output);
+}
+
+static int print_head(const json_t *status, const CtlStyle *style, FILE *output)
+{
+        _cleanup_free_ char *figures = NULL;
+        size_t n;
+        FILE *stream;
+        int r = ctl_status_print_verdict(status, style, output);
+
+        if (r < 0 || ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING)
+                return r;
+        stream = open_memstream(&figures, &n);
+        if (!stream)
+                return -ENOMEM;
+        write_figures(status, style, stream);
+        if (fclose(stream) != 0)
+                return -ENOMEM;
+        fputs("  ", output);
+        r = ctl_rest_print(style, 2, CTL_PLAIN, figures, output);
+        return r < 0 ? r : print_reasons(status, style, output);
 }
 
 /* provider NULL: it stands in a line above. */

@@ -3,6 +3,7 @@
 #include "agent/ctl/print/watch.h"
 
 #include "agent/ctl/print/status.h"
+#include "agent/ctl/print/text.h"
 #include "base/json.h"
 #include "tests/fixtures/ctl-capture.h"
 
@@ -120,6 +121,35 @@ static void test_page_of_less(void **state)
         }
 }
 
+/* Nothing that was written is longer than the terminal, and nothing of a sentence is lost. */
+static void test_narrow_page(void **state)
+{
+        _cleanup_json_ json_t *
+                status = parse_quoted(
+                       "{'node': 'compute-with-a-long-name.rack7.example.org', 'n_owed_writes': 4711,"
+                       " 'last_poll_usec': 1, 'last_sync_usec': 1, 'sync_state': 'synced',"
+                       " 'summary': 'Placement is equal to this host, but the last audit found problems',"
+                       " 'n_requests': 1234567890, 'n_writes': 1234567, 'n_conflicts': 12345}"),
+               *claims = parse_quoted(
+                       "{'claims': [{'id': 4711, 'state': 'confirmed', 'guest':"
+                       " 'a-guest-with-a-name-that-is-longer-than-the-terminal-has-columns-for-the-table',"
+                       " 'allocations': [{'resources': {'MEMORY_MB': 1234567, 'VCPU': 128, 'VGPU': 16}}],"
+                       " 'devices': [{'address': '0000:41:00.0'}, {'address': '0000:81:00.0'}]}]}");
+        const CtlWatchFacts facts = { .status = status, .claims = claims };
+        CtlStyle narrow = STYLE_PIPE;
+        _cleanup_(capture_done) Capture capture;
+
+        narrow.width = 80;
+        narrow.utf8 = false; /* the locale is C */
+        print(&capture, &facts, &narrow);
+        assert_contains(
+                capture.text,
+                ": Placement is\n  equal to this host, but the last audit found problems\n");
+        assert_contains(capture.text, "1234567\n  writes, 12345 conflicts, 4711 owed\n");
+        for (char *line = strtok(capture.text, "\n"); line; line = strtok(NULL, "\n"))
+                assert_true(ctl_text_length(line) <= 80);
+}
+
 static void test_line(void **state)
 {
         _cleanup_json_ json_t *status = parse_quoted(STATUS), *tree = parse_quoted(TREE),
@@ -148,4 +178,5 @@ static void test_amounts_saturate(void **state)
         assert_contains(line, "; A 9223372036854775807/0");
 }
 
-TEST_MAIN(test_page, test_out_of_use, test_page_of_less, test_line, test_amounts_saturate)
+TEST_MAIN(test_page, test_narrow_page, test_out_of_use, test_page_of_less, test_line,
+          test_amounts_saturate)
