@@ -41,16 +41,32 @@ static int check_resources(const CtlOptions *options, Error *reterr)
 
 static int check_request(const CtlOptions *options, Error *reterr)
 {
-        Uuid uuid;
-
         if (options->request_error.code)
                 return error_setf(reterr, EINVAL, "%s", options->request_error.text);
-        if (uuid_from_text(options->consumer, &uuid) < 0)
-                return error_setf(reterr, EINVAL, "--consumer: \"%.60s\" is not a uuid",
-                                  options->consumer);
         if (ctl_mappings_check(&options->mappings, &options->request, reterr) < 0)
                 return -EINVAL;
         return check_resources(options, reterr);
+}
+
+/* Whom a person names by its uuid, or a guest by the name of its domain. */
+static int find_consumer(const Ctl *ctl, const char *name, Uuid *ret, Error *reterr)
+{
+        _cleanup_json_ json_t *host = NULL;
+        const json_t *domain;
+        size_t i;
+        int r;
+
+        if (uuid_from_text(name, ret) == 0)
+                return 0;
+        r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr));
+        if (r < 0)
+                return r;
+        json_array_foreach(json_object_get(host, "domains"), i, domain)
+                if (strcmp(ctl_json_text(domain, "name"), name) == 0 &&
+                    uuid_from_text(ctl_json_text(domain, "uuid"), ret) == 0)
+                        return 0;
+        return error_setf(reterr, ENOENT, "\"%.60s\" is neither a uuid nor a guest of this host",
+                          name);
 }
 
 /* Providers that --mapping names are the agent's. */
@@ -101,8 +117,9 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *group = NULL;
+        Uuid consumer;
         CtlClaim claim = {
-                .consumer = ctl->options.consumer,
+                .consumer = consumer.text,
                 .project = ctl->options.project,
                 .user = ctl->options.user,
                 .resize_target = ctl->options.resize_target,
@@ -113,6 +130,8 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
         };
         int r = check_request(&ctl->options, reterr);
 
+        if (r >= 0)
+                r = find_consumer(ctl, ctl->options.consumer, &consumer, reterr);
         if (r >= 0)
                 r = resolve_mappings(ctl, reterr);
         if (r >= 0)
@@ -366,38 +385,31 @@ int ctl_verb_release(Ctl *ctl, Error *reterr)
 int ctl_verb_move(Ctl *ctl, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        Uuid from, to;
         int64_t id;
-        int r = ctl_connect(ctl, &bus, reterr);
+        int r = find_consumer(ctl, ctl->options.arguments[1], &from, reterr);
 
+        if (r >= 0)
+                r = find_consumer(ctl, ctl->options.arguments[2], &to, reterr);
+        if (r >= 0)
+                r = ctl_connect(ctl, &bus, reterr);
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_move_claim(bus, ctl->options.arguments[1],
-                                               ctl->options.arguments[2],
-                                               ctl->options.consumer_type, &id, reterr));
+        r = ctl_need_answer(ctl_bus_move_claim(bus, from.text, to.text, ctl->options.consumer_type,
+                                               &id, reterr));
         if (r < 0 || ctl->options.quiet)
                 return r;
         if (ctl_wants_json(ctl)) {
-                _cleanup_json_ json_t *document = json_pack("{sI ss}", "id", (json_int_t)id,
-                                                            "consumer", ctl->options.arguments[2]);
+                _cleanup_json_ json_t *document =
+                        json_pack("{sI ss}", "id", (json_int_t)id, "consumer", to.text);
 
                 return document ? ctl_print_json(ctl, document, reterr) : error_oom(reterr);
         }
-        printf("Claim %" PRId64 " is of consumer %s now.\n", id, ctl->options.arguments[2]);
+        printf("Claim %" PRId64 " is of consumer %s now.\n", id, to.text);
         return 0;
 }
 
 /* What is wrong with the command line before anything is asked. */
-
-int ctl_check_move(const CtlOptions *options, Error *reterr)
-{
-        Uuid uuid;
-
-        for (size_t i = 1; i <= 2; i++)
-                if (uuid_from_text(options->arguments[i], &uuid) < 0)
-                        return error_setf(reterr, EINVAL, "move: \"%.60s\" is not a uuid",
-                                          options->arguments[i]);
-        return 0;
-}
 
 static bool asks_for_nothing(const CtlOptions *options)
 {
@@ -412,10 +424,10 @@ static int refuse_bare_request(const CtlOptions *options, Error *reterr)
 
         if (!strchr(word, '='))
                 return error_setf(reterr, EINVAL, "%s: unexpected argument \"%.60s\"", verb, word);
-        return error_setf(reterr, EINVAL, "%s: what it needs is an option: --%s=%.60s%s", verb,
-                          strchr(word, ':') ? "group" : "resources", word,
-                          for_nobody ? "; and --consumer=UUID is missing (the guest that it is for)"
-                                     : "");
+        return error_setf(
+                reterr, EINVAL, "%s: what it needs is an option: --%s=%.60s%s", verb,
+                strchr(word, ':') ? "group" : "resources", word,
+                for_nobody ? "; and --consumer=GUEST is missing (the guest that it is for)" : "");
 }
 
 int ctl_check_claim(const CtlOptions *options, Error *reterr)
@@ -424,7 +436,7 @@ int ctl_check_claim(const CtlOptions *options, Error *reterr)
                 return refuse_bare_request(options, reterr);
         if (!options->consumer)
                 return error_setf(reterr, EINVAL,
-                                  "claim: --consumer=UUID is missing (the guest that it is for)%s",
+                                  "claim: --consumer=GUEST is missing (the guest that it is for)%s",
                                   asks_for_nothing(options)
                                           ? "; and --resources or --group (what it needs)"
                                           : "");

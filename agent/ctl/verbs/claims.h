@@ -11,7 +11,6 @@ int ctl_verb_confirm(Ctl *ctl, Error *reterr);
 int ctl_verb_explain(Ctl *ctl, Error *reterr);
 int ctl_verb_history(Ctl *ctl, Error *reterr);
 int ctl_verb_move(Ctl *ctl, Error *reterr);
-int ctl_check_move(const CtlOptions *options, Error *reterr);
 int ctl_verb_release(Ctl *ctl, Error *reterr);
 int ctl_verb_show(Ctl *ctl, Error *reterr);
 int ctl_verb_who(Ctl *ctl, Error *reterr);

@@ -7,9 +7,11 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "agent/config/file.h"
 #include "agent/config/table.h"
+#include "base/folder-owner.h"
 #include "base/text.h"
 
 #define HIDDEN "(not shown)"
@@ -173,6 +175,37 @@ static void tell_of_credentials(FILE *output)
         }
 }
 
+/* What the service reads, with its own rights: whether it can is asked in a child that became it,
+ * as root may read everything. Whoever is not root knows only what is missing. */
+static void check_files(const Config *config, FILE *output)
+{
+        const struct {
+                const char *option, *path;
+        } files[] = {
+                { "[placement] cafile", config->cafile },
+                { "[placement] certfile", config->certfile },
+                { "[placement] keyfile", config->keyfile },
+                { "[static] path", config->driver.static_file.path },
+        };
+        pid_t pid;
+        int became;
+
+        fflush(output);
+        pid = fork();
+        if (pid > 0)
+                (void)waitpid(pid, NULL, 0);
+        if (pid != 0)
+                return;
+        became = folder_owner_become(config->state_path, NULL);
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+                if (files[i].path && became >= 0 && access(files[i].path, R_OK) < 0 &&
+                    (became > 0 || errno == ENOENT))
+                        fprintf(output, "Warning: %s: %s: %s (%s)\n", files[i].option,
+                                files[i].path, "the service cannot read it", strerror(errno));
+        fflush(output);
+        _exit(0);
+}
+
 int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Error *reterr)
 {
         _cleanup_(config_freep) Config *loaded = NULL;
@@ -186,6 +219,7 @@ int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Erro
         if (r < 0)
                 return r;
         check_state_path(loaded->state_path, output);
+        check_files(loaded, output);
         tell_of_credentials(output);
         while (loaded->files[n])
                 n++;

@@ -67,7 +67,7 @@ static const Option table[] = {
         TEXT("driver", 0, "NAME", "discover", "Poll with libvirt, linux or static", driver),
         TEXT("os-cloud", 0, "NAME", "doctor, identity",
              "Take this cloud of clouds.yaml ($OS_CLOUD)", os_cloud),
-        TEXT("consumer", 0, "UUID", "claim", "The consumer: the guest's uuid", consumer),
+        TEXT("consumer", 0, "GUEST", "claim", "The consumer: the guest's uuid or name", consumer),
         REQUEST("resources", "VCPU=2,VGPU=1", "What it needs, from any provider",
                 ctl_request_add_resources),
         REQUEST("group", "SUFFIX:VGPU=1", "What it needs from one provider (repeatable)",

@@ -421,7 +421,7 @@ const CtlVerb ctl_verbs[] = {
           ctl_verb_claim, NULL },
         { "confirm", "ID", "Keep a claim: the guest runs", 1, CHANGE, ctl_check_id,
           ctl_verb_confirm, "claims" },
-        { "move", "FROM TO", "Hand a claim over to another consumer", 2, CHANGE, ctl_check_move,
+        { "move", "FROM TO", "Hand a claim over to another consumer", 2, CHANGE, NULL,
           ctl_verb_move, NULL },
         { "release", "ID...", "Give claims back", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_ids,
           ctl_verb_release, "claims" },

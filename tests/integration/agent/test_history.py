@@ -80,6 +80,31 @@ class TestHistory(AgentCase):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(self.events(agent), [])
 
+    def test_a_guest_by_its_name(self):
+        """Wherever a guest is asked for, its name does as well as its uuid."""
+        agent, name, guest = self.start_agent(), 'web-1', str(uuid.uuid4())
+        self.libvirtd.start_guest(name, uuid=guest)
+        self.addCleanup(self.libvirtd.virsh, 'undefine', guest, check=False)
+        self.addCleanup(self.libvirtd.virsh, 'destroy', guest, check=False)
+        agent.ctl('sync')
+        wait_until(lambda: self.kinds(agent, name) == ['adopted'], 20, 'the adoption')
+        number = self.events(agent, guest)[0]['claim']
+        for one in (name, guest, guest.upper()):
+            with self.subTest(one):
+                self.assertEqual([claim['id'] for claim in agent.ctl_json('who', one)['claims']], [number])
+                self.assertIn('adopted', self.kinds(agent, one))
+        self.assertIn(name, agent.ctl('drain', check=False).stdout)
+        migration = str(uuid.uuid4())
+        self.assertIn(migration, agent.ctl('move', name, migration).stdout)
+        self.assertIn(guest, agent.ctl('move', migration, name).stdout)
+        second = agent.ctl_json('claim', '--consumer', name, '--resources', 'VCPU=1', '--resize-target')
+        self.assertEqual(second['consumer'], guest)
+        agent.ctl('release', second['id'])
+        for words in (('claim', '--consumer', 'web-2', '--resources', 'VCPU=1'), ('move', 'web-2', name), ('move', name, 'web-2')):
+            done = agent.ctl(*words, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ''), words)
+            self.assertIn('"web-2" is neither a uuid nor a guest of this host', done.stderr)
+
     def test_a_guest_that_runs(self):
         agent = self.start_agent()
         guest = str(uuid.uuid4())

@@ -112,6 +112,20 @@ class TestRootAtHand(unittest.TestCase):
         self.assertEqual(self.agent.root(), root)
         self.assertEqual((self.agent.state / 'compute_id').stat().st_uid, SERVICE)
 
+    def test_check_config_by_root_sees_what_the_service_cannot_read(self):
+        host, ca = self.agent.folder / 'host.json', self.root_only / 'ca.pem'
+        ca.write_text('x')
+        self.agent.configure({'placement': {'cafile': ca}})
+        for mode, files in ((0o600, (ca,)), (0o644, ()), (0o600, (ca, host))):
+            ca.chmod(mode)
+            host.chmod(0o600 if host in files else 0o644)
+            done = self.agent.ctl('check-config', '--config', self.agent.config, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for path in (ca, host):
+                self.assertEqual('%s: the service cannot read it (Permission denied)' % path in done.stderr, path in files, done.stderr)
+        ca.unlink()
+        self.assertIn('cannot read it (No such file or directory)', self.agent.ctl('check-config', '--config', self.agent.config).stderr)
+
     def test_migrate_inventory_direct_by_root(self):
         """The private Placement is root's, and lets the service's user in as well."""
         self.placement.stop()

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The exit codes of computectl are those of the table in its manual page: one case for each line of it."""
+
+import re
+import unittest
+import uuid
+from pathlib import Path
+
+from tests.env.scratch import wait_until
+from tests.integration.agent.test_agent import AgentCase
+
+MANUAL = Path(__file__).resolve().parents[3] / 'man/computectl.1'
+
+
+def table():
+    """What the manual has: {code: the verbs that its text names}."""
+    text = MANUAL.read_text(encoding='utf-8').split('.SH EXIT STATUS\n')[1].split('.SH ')[0]
+    codes = {}
+    for part in text.split('.TP\n.B ')[1:]:
+        code, words = part.split('\n', 1)
+        heads = ' '.join(line for line in words.splitlines() if re.match(r'\.BR? .* :$', line))
+        codes[int(code)] = set(re.findall(r'[a-z]+(?:-[a-z]+)?', heads.replace('\\-', '-').replace('.BR', '').replace('.B', '')))
+    return codes
+
+
+class TestExitCodes(AgentCase):
+    def setUp(self):
+        super().setUp()
+        self.seen = {}
+
+    def check(self, code, verb, *args):
+        done = self.agent.ctl(verb, *args, check=False)
+        self.assertEqual(done.returncode, code, (verb, args, done.stdout, done.stderr))
+        self.seen.setdefault(code, set()).update([verb, *(str(arg)[2:] for arg in args if str(arg).startswith('--'))])
+
+    def leak(self):
+        answer = self.placement.request('PUT', '/allocations/%s' % uuid.uuid4(), {
+            'allocations': {self.agent.root(): {'resources': {'VCPU': 1}}}, 'project_id': 'p', 'user_id': 'u',
+            'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+        self.assertEqual(answer.status, 204, answer.text)
+
+    def test_each_code_of_the_manual(self):
+        self.agent = self.start_agent()
+        # 0: done, and well
+        for verb in ('status', 'audit', 'heal', 'claims', 'drain', 'plan', 'tree'):
+            self.check(0, verb)
+        self.check(0, 'claims', '--problems')
+        self.check(0, 'doctor', '--config', self.agent.config)
+        # 1: it could not be done, or nobody has it
+        self.check(1, 'show', '4711')
+        self.check(1, 'retire')  # it is not cordoned
+        self.check(1, 'who', '0000:41:00.0')
+        self.check(1, 'history', '4711')
+        self.check(1, 'explain', '--resources', 'VCPU=4711')
+        self.check(1, 'check-config', '--config', '/nowhere')
+        # 2: wrong usage
+        self.check(2, 'statsu')
+        self.check(2, 'release')
+        self.check(2, 'drain', 'a', 'b')
+        # 3: somebody is there, something is left
+        number = self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')['id']
+        self.check(3, 'drain')
+        self.agent.ctl('cordon')
+        self.check(3, 'retire', '--dry-run')
+        self.check(4, 'status')
+        self.check(4, 'doctor', '--config', self.agent.config)
+        self.agent.ctl('uncordon')
+        self.agent.ctl('release', number)
+        self.check(3, 'migrate-inventory')  # the service runs
+        # What an audit finds is left (3), or put right (4).
+        self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})  # what is young may be on the way
+        self.agent.ctl('reload')
+        self.leak()
+        wait_until(lambda: self.agent.ctl('audit', check=False).returncode == 3, 30, 'a finding', step=0.2)
+        self.check(3, 'audit')
+        self.check(3, 'claims', '--problems')
+        self.check(3, 'heal', '--dry-run')
+        self.check(4, 'heal')
+        self.check(0, 'heal')
+        self.agent.stop()
+        self.check(3, 'status')
+        self.check(3, 'doctor', '--config', self.agent.config)
+        self.check(1, 'tree')
+        manual = table()
+        # What is too hard takes a large host (integration.agent.test_bus_limits), and a private
+        # Placement that does not start one without a service (integration.reshape.test_reshape).
+        self.assertEqual(manual.pop(5), {'claim', 'explain'})
+        manual[4].remove('migrate-inventory')
+        self.assertEqual(set(manual), set(self.seen))
+        for code, verbs in manual.items():
+            self.assertLessEqual(verbs, self.seen[code], code)
+
+
+if __name__ == '__main__':
+    unittest.main()
