@@ -59,6 +59,13 @@ int error_prefixf(Error *reterr, int r, const char *format, ...)
         return r;
 }
 
+void error_join(Error *all, const Error *more)
+{
+        if (all && more->code)
+                error_setf(all, all->code ? all->code : more->code, "%s%s%s", all->text,
+                           all->code ? "; " : "", more->text);
+}
+
 int error_oom(Error *reterr)
 {
         return error_setf(reterr, ENOMEM, "Out of memory");

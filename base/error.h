@@ -32,6 +32,10 @@ int error_setf(Error *reterr, int code, const char *format, ...) _printf_(3, 4);
  * Returns r. */
 int error_prefixf(Error *reterr, int r, const char *format, ...) _printf_(3, 4);
 
+/* Puts more behind what is there, "; " between, where both failed; the code stays the first's.
+ * Either may have failed or not; all may be NULL. */
+void error_join(Error *all, const Error *more);
+
 /* -ENOMEM with its words. */
 int error_oom(Error *reterr);
 

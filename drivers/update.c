@@ -31,7 +31,7 @@ typedef struct Update {
         CpuPlan cpus;
         HostAmounts amounts;
         MdevPlan mdevs;
-        Error problem; /* the first that costs a provider and not the tree */
+        Error problem; /* what costs a provider and not the tree */
 } Update;
 
 static void update_done(Update *update)
@@ -44,8 +44,12 @@ static void limit_amounts(HostAmounts *amounts, Error *problem)
 {
         ClassAmount *const all[] = { &amounts->vcpu, &amounts->memory, &amounts->disk };
 
-        for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-                (void)class_amount_limit(all[i], problem->code ? NULL : problem);
+        for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+                Error error = ERROR_NULL;
+
+                (void)class_amount_limit(all[i], &error);
+                error_join(problem, &error);
+        }
 }
 
 static int make_plans(Update *update, Error *reterr)

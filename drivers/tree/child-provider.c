@@ -67,7 +67,6 @@ int child_provider_ensure(ProviderTree *tree, const Provider *root, const Provid
         Error words = ERROR_NULL;
         int r = ensure(tree, root, parent, name, ret, &words);
 
-        if (r < 0 && !problem->code)
-                *problem = words;
+        error_join(problem, &words);
         return r < 0 && r != -ENOMEM ? CHILD_PROVIDER_REFUSED : r;
 }

@@ -15,8 +15,8 @@ enum {
  * is the same after a loss of all state), and puts it under parent: the root, or a provider below
  * it, both of the tree. *ret is borrowed from the tree. CHILD_PROVIDER_REFUSED, which costs this
  * child and no other: the name is held outside of root's subtree, or is none that Placement takes;
- * its uuid has another name; parent lies below it. The first words alone are kept in problem, whose
- * code is 0 before. -ENOMEM. */
+ * its uuid has another name; parent lies below it. Words are joined to those of problem, which is
+ * initialised. -ENOMEM. */
 int child_provider_ensure(ProviderTree *tree, const Provider *root, const Provider *parent,
                           const char *name, Provider **ret, Error *problem);
 

@@ -99,6 +99,7 @@ static int keep_there(const char *option, CpuSet *set, const CpuSet *there, cons
 {
         _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT;
         _cleanup_free_ char *missing_text = NULL, *there_text = NULL;
+        Error error;
 
         if (cpu_set_is_subset(set, there))
                 return 0;
@@ -113,13 +114,14 @@ static int keep_there(const char *option, CpuSet *set, const CpuSet *there, cons
         there_text = cpu_set_format(there);
         if (!missing_text || !there_text)
                 return error_oom(reterr);
-        if (cpu_set_count(set) > 0)
-                reterr = problem && !problem->code ? problem : NULL;
-        (void)error_setf(
-                reterr, EINVAL,
+        error_setf(
+                &error, EINVAL,
                 "%s names CPU %.60s, but %s are %.60s: take it out of the set, or bring it online",
                 option, missing_text, word, there_text);
-        return cpu_set_count(set) > 0 ? 0 : -EINVAL;
+        if (cpu_set_count(set) == 0)
+                return error_setf(reterr, EINVAL, "%s", error.text);
+        error_join(problem, &error);
+        return 0;
 }
 
 int cpu_plan_make(const HostConfig *config, const Snapshot *snapshot, CpuPlan *ret, Error *problem,

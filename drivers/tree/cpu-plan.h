@@ -19,7 +19,8 @@ void cpu_plan_done(CpuPlan *plan);
 int cpu_plan_check(const HostConfig *config, Error *reterr);
 
 /* The same checks. CPUs that are not online (with cpu_power_management, not present: it takes
- * unused dedicated CPUs offline) are left out, and problem (may be NULL) says so if it has no words
- * yet; -EINVAL when none of a set is left. ret must be initialised; untouched on failure. */
+ * unused dedicated CPUs offline) are left out, and problem (may be NULL) says so behind what it
+ * says already; -EINVAL when none of a set is left. ret must be initialised; untouched on failure.
+ */
 int cpu_plan_make(const HostConfig *config, const Snapshot *snapshot, CpuPlan *ret, Error *problem,
                   Error *reterr);

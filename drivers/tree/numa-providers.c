@@ -153,16 +153,11 @@ static int check_memory(const Snapshot *snapshot, Error *reterr)
                 " = true: the hypervisor reports the memory of no cell, so MEMORY_MB is not reported; set it to root");
 }
 
-/* The first words stay. */
-static Error *first_problem(Error *problem)
-{
-        return problem && !problem->code ? problem : NULL;
-}
-
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT;
+        Error memory = ERROR_NULL, shared = ERROR_NULL, dedicated = ERROR_NULL;
         int r;
 
         if (!config->numa_in_placement)
@@ -173,15 +168,21 @@ int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan
                         OPTION
                         " = true: the hypervisor reports no NUMA cells; set it to false for this host");
         for (size_t i = 0; i < snapshot->n_cells; i++) {
+                Error pages = ERROR_NULL;
+
                 r = check_cell_cpus(snapshot, &snapshot->cells[i], &all, reterr);
                 if (r < 0)
                         return r;
-                (void)check_pages(config, &snapshot->cells[i], first_problem(problem));
+                (void)check_pages(config, &snapshot->cells[i], &pages);
+                error_join(problem, &pages);
         }
         if (!numa_is_at_root(config, "MEMORY_MB"))
-                (void)check_memory(snapshot, first_problem(problem));
-        (void)check_covered("shared", &cpus->shared, &all, first_problem(problem));
-        (void)check_covered("dedicated", &cpus->dedicated, &all, first_problem(problem));
+                (void)check_memory(snapshot, &memory);
+        (void)check_covered("shared", &cpus->shared, &all, &shared);
+        (void)check_covered("dedicated", &cpus->dedicated, &all, &dedicated);
+        error_join(problem, &memory);
+        error_join(problem, &shared);
+        error_join(problem, &dedicated);
         return 0;
 }
 

@@ -26,7 +26,7 @@ bool numa_is_at_root(const HostConfig *config, const char *resource_class);
 
 /* Can this host be told by cells? -EINVAL with words when cells are wanted and the hypervisor tells
  * none, or a CPU is in two of them. 0 when cells are not wanted. What costs no more than itself is
- * kept in problem, if it is the first: a CPU for guests that is in no cell is not told, of
+ * joined to problem: a CPU for guests that is in no cell is not told, of
  * hugepages of which more are reserved than there are, all are, and cells may tell no memory. */
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
@@ -37,7 +37,7 @@ bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider
 
 /* Makes or adopts (by its name) the provider of each cell and sets its inventories and traits. Does
  * nothing when cells are not wanted. A cell whose provider cannot be had (child-provider.h) is left
- * out, and problem tells why of the first. -EINVAL, -ENOMEM. */
+ * out, and problem tells why. -EINVAL, -ENOMEM. */
 int numa_providers_update(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                           const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
                           Error *problem, Error *reterr);

@@ -38,9 +38,12 @@ int root_inventory_update(const HostConfig *config, const HostAmounts *amounts,
                         return error_prefixf(reterr, r, "Inventory %s of %s",
                                              classes[i]->resource_class, root->name);
         }
-        if (disk_error->code && !problem->code &&
-            (keep_disk || !is_never_there(config, disk_error)))
-                error_setf(problem, disk_error->code, "%s; DISK_GB %s", disk_error->text,
+        if (disk_error->code && (keep_disk || !is_never_there(config, disk_error))) {
+                Error error;
+
+                error_setf(&error, disk_error->code, "%s; DISK_GB %s", disk_error->text,
                            keep_disk ? "stays as it was" : "is not told");
+                error_join(problem, &error);
+        }
         return 0;
 }

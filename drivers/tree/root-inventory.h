@@ -9,8 +9,8 @@
 
 /* Replaces the root's inventories: they are the driver's own. A class with a total of 0 is left out
  * (facts G4.7). DISK_GB of a size that is not known (disk_error) stays as the root has it.
- * That is a problem, unless it has none and it is a folder that is not there (kept in problem, if
- * it is the first). heir is for class_amount_record(). -ENOMEM. */
+ * That is a problem, unless it has none and it is a folder that is not there (joined to
+ * problem). heir is for class_amount_record(). -ENOMEM. */
 int root_inventory_update(const HostConfig *config, const HostAmounts *amounts,
                           const Error *disk_error, Provider *root, const Provider *heir,
                           Error *problem, Error *reterr);

@@ -8,11 +8,13 @@ import json
 import os
 import time
 import unittest
+import unittest.mock
 
 from tests.env.bus import Bus
 from tests.env.fakesys import simple_host
 from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
+from tests.env.shim import build_shim
 from tests.integration.driver.test_devices import DeviceCase
 
 GPU, GPU_NAME = '0000:41:00.0', 'compute-1_pci_0000_41_00_0'
@@ -177,6 +179,35 @@ class TestParts(DeviceCase):
         root = tree['compute-1']['inventories']
         self.assertEqual(root['MEMORY_MB']['reserved'], root['MEMORY_MB']['total'])
         self.assertEqual(root['VCPU']['reserved'], 0)
+
+    def test_all_that_is_bad_is_named_at_once(self):
+        """Else an operator mends one, and hears of the next."""
+        for name in ('long-1', 'long-2'):
+            self.define(name, STRINGS % ("<entry>a</entry>" * 200000))
+        self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': 1 << 30, 'reserved_host_disk_mb': 2147483647},
+                              'compute': {'cpu_shared_set': '0,4711'}})
+        _, said = self.run_once(1)
+        for words in ('Guest long-1', 'Guest long-2'):
+            self.assertIn('could not be read: ' + words, said)
+        last = said.strip().splitlines()[-1]
+        for words in ('reserved_host_memory_mb reserves', 'reserved_host_disk_mb reserves', 'cpu_shared_set names CPU 4711'):
+            self.assertIn(words, last)
+
+    def test_capabilities_without_machine_types(self):
+        """Containers have none. Those of QEMU go to the agent without; all else stays."""
+        before, _ = self.run_once()
+        shim = build_shim('no-machine', self.test_scratch.path / 'no-machine.so')
+        env = {**self.agent.env(), 'LD_PRELOAD': str(shim), 'NO_MACHINE_SHIM': str(self.test_scratch.path / 'cut'),
+               # The sanitizer's library is preloaded behind it.
+               'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
+        with unittest.mock.patch.object(self.agent, 'env', return_value=env):
+            after, said = self.run_once()
+        self.assertNotIn('could not be read', said)
+        self.assertGreater((self.test_scratch.path / 'cut').stat().st_size, 10)
+        for tree in (before, after):
+            for provider in tree.values():
+                provider.pop('generation')
+        self.assertEqual(after, before)
 
 
 class TestEncryptedMemory(DeviceCase):

@@ -147,5 +147,24 @@ static void test_text(void **state)
         assert_int_equal(error_oom(NULL), -ENOMEM);
 }
 
-TEST_MAIN(test_set_table, test_cut_is_utf8, test_exact_length_is_not_cut, test_prefix,
+static void test_join(void **state)
+{
+        const Error none = ERROR_NULL, one = { EINVAL, "one" }, two = { EIO, "two" };
+        Error all = ERROR_NULL;
+
+        error_join(NULL, &one);
+        error_join(&all, &none);
+        assert_int_equal(all.code, 0);
+        assert_string_equal(all.text, "");
+        error_join(&all, &one);
+        error_join(&all, &none);
+        error_join(&all, &two);
+        assert_int_equal(all.code, EINVAL);
+        assert_string_equal(all.text, "one; two");
+        for (size_t i = 0; i < ERROR_TEXT_MAX; i++)
+                error_join(&all, &two);
+        assert_int_equal(strlen(all.text), ERROR_TEXT_MAX - 1);
+}
+
+TEST_MAIN(test_join, test_set_table, test_cut_is_utf8, test_exact_length_is_not_cut, test_prefix,
           test_long_prefix_is_cut, test_quotes_itself, test_text)
