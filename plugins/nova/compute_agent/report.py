@@ -89,7 +89,11 @@ class ReportClientMixin:
 
 
 def leave_tree_to(agent, client):
-    """Let this report client leave the tree to the agent where it is its own."""
+    """Let this report client leave the tree to the agent where it is its own.
+
+    All drivers of a process have the same client; the last one's agent counts.
+    """
     client.agent = agent
-    client.__class__ = type('ReportClient',
-                            (ReportClientMixin, client.__class__), {})
+    if not isinstance(client, ReportClientMixin):
+        client.__class__ = type('ReportClient',
+                                (ReportClientMixin, client.__class__), {})

@@ -138,6 +138,14 @@ class TestReportClient(OptionsCase):
         self.client.update_from_provider_tree(None, tree)
         self.assertEqual(self.n_asked(), 0)
 
+    def test_the_agent_of_the_last_driver_counts(self):
+        self.client._provider_tree.new_root('host', ROOT)
+        last = FakeAgent()
+        report.leave_tree_to(last, self.client)
+        self.assertFalse(last.says('beside'))
+        self.client.get_provider_tree_and_ensure_root(None, ROOT, name='host')
+        self.asked['_ensure_resource_provider'].assert_called_once()
+
     def held(self, cell_class):
         """Who holds something of the host, where the cell has that class and a consumer of its own."""
         self.client._provider_tree.new_root('host', ROOT)
