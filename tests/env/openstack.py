@@ -55,7 +55,7 @@ user_domain_id = default
 project_name = service
 project_domain_id = default
 '''
-_PASTE_NOVA = '''[composite:osapi_compute]
+PASTE_NOVA = '''[composite:osapi_compute]
 use = call:nova.api.openstack.urlmap:urlmap_factory
 / = versions
 /v2.1 = v21
@@ -324,7 +324,7 @@ class Cloud:
         self._write_glance()
         self.config = self.folder / 'nova.conf'
         self.config.write_text(_text(self.nova_options()))
-        (self.folder / 'api-paste.ini').write_text(_PASTE_NOVA)
+        (self.folder / 'api-paste.ini').write_text(PASTE_NOVA)
         self.glance = Program('glance-api', [PYTHON, _APP, 'glance', '127.0.0.1', self.glance_port], scratch,
                               {'OS_GLANCE_CONFIG_DIR': str(self.folder)}, ready=self._port_answers(self.glance_port))
         self.api = Program('nova-api', [PYTHON, _APP, 'nova', '127.0.0.1', self.api_port], scratch,
