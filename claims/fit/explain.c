@@ -373,16 +373,30 @@ static bool has_any_class(const FitProblem *problem, const FitItem *item, size_t
         return false;
 }
 
-static int add_verdict(const FitProblem *problem, const FitItem *item, size_t provider,
-                       FitVerdicts *verdicts)
+/* A required trait of the unsuffixed group, which any of its providers may have, and none that has
+ * room does; NULL: there is none. */
+static const char *find_lacking(const FitProblem *problem)
 {
-        const Failure failure = find_failure(problem, item, provider);
+        uint64_t lacking = problem->wanted_traits & ~problem->given_traits;
+
+        for (size_t i = 0; lacking && i < problem->n_items; i++)
+                for (size_t j = 0; j < problem->items[i].n_candidates; j++)
+                        lacking &= ~problem->trait_bits[problem->items[i].candidates[j]];
+        return lacking ? problem->traits->items[__builtin_ctzll(lacking)] : NULL;
+}
+
+static int add_verdict(const FitProblem *problem, const FitItem *item, size_t provider,
+                       const char *lacking, FitVerdicts *verdicts)
+{
+        Failure failure = find_failure(problem, item, provider);
         const FitNeed *need = &item->needs[failure.need];
         const FitRoom *room = fit_problem_room(problem, provider, need->resource_class);
         const Provider *of = problem->view->tree->providers[provider];
         FitVerdict *verdict;
         char text[320];
 
+        if (failure.hurdle == HURDLE_NONE && lacking && !item->suffixed)
+                failure = (Failure){ .hurdle = HURDLE_TRAIT, .trait = lacking };
         if (array_grow(&verdicts->items, sizeof(FitVerdict), verdicts->n_items,
                        &verdicts->n_allocated) < 0)
                 return -ENOMEM;
@@ -404,7 +418,8 @@ static int add_verdict(const FitProblem *problem, const FitItem *item, size_t pr
                        : -ENOMEM;
 }
 
-static int add_verdicts_of(const FitProblem *problem, const FitItem *item, FitVerdicts *verdicts)
+static int add_verdicts_of(const FitProblem *problem, const FitItem *item, const char *lacking,
+                           FitVerdicts *verdicts)
 {
         const RequestGroup *group = item_group(problem, item);
         uint64_t look = 1 + item->n_needs + group->required.n_items + group->forbidden.n_items;
@@ -416,7 +431,7 @@ static int add_verdicts_of(const FitProblem *problem, const FitItem *item, FitVe
                         return FIT_E_TOO_HARD;
                 if (verdicts->n_items >= FIT_VERDICTS_MAX)
                         verdicts->n_omitted++;
-                else if (add_verdict(problem, item, i, verdicts) < 0)
+                else if (add_verdict(problem, item, i, lacking, verdicts) < 0)
                         return -ENOMEM;
         }
         return 0;
@@ -424,12 +439,13 @@ static int add_verdicts_of(const FitProblem *problem, const FitItem *item, FitVe
 
 int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret)
 {
+        const char *lacking = find_lacking(problem);
         int r = 0;
 
         for (size_t group = 0; r == 0 && group < problem->request->n_groups; group++)
                 for (size_t i = 0; r == 0 && i < problem->n_items; i++)
                         if (problem->items[i].group == group)
-                                r = add_verdicts_of(problem, &problem->items[i], ret);
+                                r = add_verdicts_of(problem, &problem->items[i], lacking, ret);
         if (r != 0)
                 fit_verdicts_done(ret);
         return r;

@@ -262,6 +262,11 @@ class TestExplain(GuestCase):
         text = agent.ctl('explain', '--resources', 'VCPU=99', check=False).stdout
         self.assertIn('max_unit', text)
         self.assertEqual(agent.ctl('explain', '--resources', 'CUSTOM_X=1', check=False).returncode, 1)
+        for trait, words in (('CUSTOM_GOLD', 'lacks the required trait CUSTOM_GOLD'),
+                             ('!HW_ARCH_X86_64', 'has the forbidden trait HW_ARCH_X86_64')):
+            done = agent.ctl('explain', '--resources', 'VCPU=1', '--required', trait, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stdout, r'demo +trait +- +%s\n' % words)
         self.assertEqual(len(self.claims(agent)), 1)
 
 

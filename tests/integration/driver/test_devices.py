@@ -80,6 +80,29 @@ class DeviceCase(unittest.TestCase):
         return lambda: self.placement.request('DELETE', path)
 
 
+class TestRemoteManaged(DeviceCase):
+    """A card with two VFs, of which the first tells the card's serial number."""
+
+    @staticmethod
+    def make_host():
+        card = sriov(CARD, 2)
+        card[1].serial = 'MT1234X00001'
+        return Host(cells=simple_host().cells, pci=card)
+
+    def test_a9_the_trait_is_there_with_a_port_that_is(self):
+        """Nova's tracker has it where a function matches that the driver would offer as such."""
+        cases = [(spec(address='0000:8a:01.0', remote_managed='true'), True, {'CUSTOM_PCI_8086_154C': 1}),
+                 (spec(address='0000:8a:01.1', remote_managed='true'), False, None),
+                 (spec(address='0000:8a:01.0'), False, {'CUSTOM_PCI_8086_154C': 1}),
+                 (spec(product_id='154c', remote_managed='true'), True, {'CUSTOM_PCI_8086_154C': 1})]
+        for device_spec, on, told in cases:
+            with self.subTest(device_spec):
+                self.configure(device_spec)
+                tree, _ = self.run_once()
+                self.assertEqual('COMPUTE_REMOTE_MANAGED_PORTS' in tree['compute-1']['traits'], on)
+                self.assertEqual(self.devices(tree), {CARD_NAME: told} if told else {})
+
+
 class TestPci(DeviceCase):
     """A network card with 64 VFs and a T4."""
 
