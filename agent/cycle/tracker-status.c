@@ -11,6 +11,8 @@
 #include "base/message-ids.h"
 #include "report/placement/outcome.h"
 
+#define PARTS_LENGTH 300 /* of what could not be read, in a sentence */
+
 const char *sync_state_to_text(SyncState state)
 {
         static const char *const names[] = {
@@ -219,20 +221,32 @@ void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const 
         status->device_error = *error;
 }
 
+/* As many as a person reads, and how many more there are. */
+static void name_parts(const StringSet *problems, Error *ret)
+{
+        size_t n = 0;
+
+        *ret = ERROR_NULL;
+        while (n < problems->n_items &&
+               (n == 0 || strlen(ret->text) + strlen(problems->items[n]) < PARTS_LENGTH)) {
+                Error one;
+
+                error_setf(&one, EBADMSG, "%.*s", PARTS_LENGTH, problems->items[n++]);
+                error_join(ret, &one);
+        }
+        if (n < problems->n_items)
+                error_setf(ret, EBADMSG, "%s (and %zu more)", ret->text, problems->n_items - n);
+}
+
 void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,
                                StringSet *told)
 {
-        status->part_error = ERROR_NULL;
         for (size_t i = 0; i < problems->n_items; i++)
                 if (!string_set_contains(told, problems->items[i]))
                         log_event(LOG_WARNING, MESSAGE_DEVICES_REFUSED,
                                   LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
                                   "A part of this host could not be read: %s", problems->items[i]);
-        if (problems->n_items == 1)
-                error_setf(&status->part_error, EBADMSG, "%s", problems->items[0]);
-        else if (problems->n_items > 1)
-                error_setf(&status->part_error, EBADMSG, "%.200s (and %zu more)",
-                           problems->items[0], problems->n_items - 1);
+        name_parts(problems, &status->part_error);
         (void)string_set_copy(told, problems);
 }
 

@@ -36,8 +36,8 @@ typedef struct TrackerStatus {
                               */
         Error reshape_error; /* why the last reshape failed; code 0: it did not */
         Error device_error;  /* why some devices are not told as configured; code 0: all are */
-        Error part_error; /* what of the host could not be read, the first and how many more; code
-                             0: all was */
+        Error part_error;    /* what of the host could not be read, and how many more; code
+                                0: all was */
         uint64_t sync_since_usec; /* CLOCK_REALTIME: since when sync_state is what it is */
         uint64_t last_sync_usec; /* CLOCK_REALTIME of the last cycle that ended synced, 0: not since
                                   * the start */

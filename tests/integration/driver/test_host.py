@@ -187,10 +187,16 @@ class TestParts(DeviceCase):
         self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': 1 << 30, 'reserved_host_disk_mb': 2147483647},
                               'compute': {'cpu_shared_set': '0,4711'}})
         _, said = self.run_once(1)
-        for words in ('Guest long-1', 'Guest long-2'):
+        guests = 'Guest long-1', 'Guest long-2'
+        for words in guests:
             self.assertIn('could not be read: ' + words, said)
         last = said.strip().splitlines()[-1]
         for words in ('reserved_host_memory_mb reserves', 'reserved_host_disk_mb reserves', 'cpu_shared_set names CPU 4711'):
+            self.assertIn(words, last)
+        self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': None, 'reserved_host_disk_mb': None},
+                              'compute': {'cpu_shared_set': None}})
+        last = self.run_once(1)[1].strip().splitlines()[-1]
+        for words in guests:
             self.assertIn(words, last)
 
     def test_capabilities_without_machine_types(self):
