@@ -9,6 +9,7 @@ import subprocess
 import time
 import unittest
 import uuid
+from pathlib import Path
 
 from tests.env.agent import build_folder, refuse_sanitizers
 from tests.env.libvirtd import guest_xml
@@ -52,9 +53,18 @@ class TestTrouble(HookCase):
     def hook_pids(self):
         return self.pids_of('computectl')
 
+    def hook_asks(self):
+        """Whether it has read what libvirt writes to it, and is on the bus."""
+        for pid in self.hook_pids():
+            with contextlib.suppress(OSError):
+                if any(os.readlink(one).startswith('socket:') for one in Path('/proc/%d/fd' % pid).iterdir()):
+                    return True
+        return False
+
     def test_libvirtd_in_the_middle_of_a_start(self):
         guest = self.define('cut')
         with self.starting('cut') as words:
+            wait_until(self.hook_asks, 60, 'the hook to ask')
             for pid in self.pids_of('libvirtd'):
                 os.kill(pid, signal.SIGKILL)
             self.assertNotEqual(words.result(timeout=60), '')
