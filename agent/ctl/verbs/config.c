@@ -175,9 +175,9 @@ static void tell_of_credentials(FILE *output)
         }
 }
 
-/* What the service reads, with its own rights: whether it can is asked in a child that became it,
- * as root may read everything. Whoever is not root knows only what is missing. */
-static void check_files(const Config *config, FILE *output)
+/* With the rights that this process has: changed, those of the service. Without them only what is
+ * missing is known. */
+static void look_at_files(const Config *config, bool changed, FILE *output)
 {
         const struct {
                 const char *option, *path;
@@ -187,21 +187,38 @@ static void check_files(const Config *config, FILE *output)
                 { "[placement] keyfile", config->keyfile },
                 { "[static] path", config->driver.static_file.path },
         };
+
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+                if (files[i].path && access(files[i].path, R_OK) < 0 &&
+                    (changed || errno == ENOENT))
+                        fprintf(output, "Warning: %s: %s: the service cannot read it (%s)\n",
+                                files[i].option, files[i].path, strerror(errno));
+}
+
+/* Root may read everything, so a child that became the service looks. */
+static void check_files(const Config *config, FILE *output)
+{
+        Error error = ERROR_NULL;
         pid_t pid;
-        int became;
+        int r;
 
         fflush(output);
         pid = fork();
+        if (pid < 0)
+                fprintf(output,
+                        "Warning: whether the service can read its files was not checked: %s\n",
+                        strerror(errno));
         if (pid > 0)
                 (void)waitpid(pid, NULL, 0);
         if (pid != 0)
                 return;
-        became = folder_owner_become(config->state_path, NULL);
-        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-                if (files[i].path && became >= 0 && access(files[i].path, R_OK) < 0 &&
-                    (became > 0 || errno == ENOENT))
-                        fprintf(output, "Warning: %s: %s: %s (%s)\n", files[i].option,
-                                files[i].path, "the service cannot read it", strerror(errno));
+        r = folder_owner_become(config->state_path, &error);
+        if (r < 0)
+                fprintf(output,
+                        "Warning: whether the service can read its files was not checked: %s\n",
+                        error.text);
+        else
+                look_at_files(config, r > 0, output);
         fflush(output);
         _exit(0);
 }

@@ -10,6 +10,7 @@
  * know, are not shown. config: a file instead of the host's own, or NULL. */
 int ctl_config_cat(const char *config, FILE *output, Error *reterr);
 
-/* Reads all of it; warnings go to output, one per line. Errors of config_load(). ret_n_files may be
- * NULL. */
+/* Reads all of it; warnings go to output, one per line. What the service has to read is looked at
+ * by a child, with the service's rights (base/folder-owner.h). Errors of config_load(). ret_n_files
+ * may be NULL. No other thread may run. */
 int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Error *reterr);

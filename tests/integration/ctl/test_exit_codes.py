@@ -82,8 +82,8 @@ class TestExitCodes(AgentCase):
         self.check(3, 'doctor', '--config', self.agent.config)
         self.check(1, 'tree')
         manual = table()
-        # What is too hard takes a large host (integration.agent.test_bus_limits), and a private
-        # Placement that does not start one without a service (integration.reshape.test_reshape).
+        # Seen elsewhere: what is too hard, on a large host (integration.agent.test_bus_limits), and a private Placement
+        # that does not start (integration.reshape.test_reshape).
         self.assertEqual(manual.pop(5), {'claim', 'explain'})
         manual[4].remove('migrate-inventory')
         self.assertEqual(set(manual), set(self.seen))
