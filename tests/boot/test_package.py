@@ -99,7 +99,8 @@ class Package(BootCase):
         self.machine.run('test', '-s', '/var/lib/compute-agent/claim.sqlite')
         self.machine.run('test', '-s', CONFIG)
         self.assertEqual(self.machine.show('ActiveState')['ActiveState'], 'inactive')
-        self.machine.run('apt-get', '-qq', '--yes', 'purge', 'compute-agent', timeout=120)
+        done = self.machine.run('apt-get', '-qq', '--yes', 'purge', 'compute-agent', timeout=120)
+        self.assertIn('what Placement has of this host stays there', done.stdout + done.stderr)
         self.assertEqual(self.files(), self.before)
         self.assertNotIn('compute-agent', self.machine.run('cat', '/etc/passwd', '/etc/group',
                                                            '/etc/shadow').stdout)
