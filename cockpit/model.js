@@ -89,6 +89,13 @@ const STATES = {
 
 const UNKNOWN = { mark: '?', word: 'Unknown' };
 
+// What a method of the agent does, where its name does not say it.
+const OPERATIONS = { SyncFull: 'Full sync', GetReshape: 'Reshape, dry run', GetRetire: 'Retire, dry run', UndoReshape: 'Undo of the reshape' };
+
+export function operation(method) {
+    return OPERATIONS[method] ?? plain(method);
+}
+
 /* {state, mark, word, summary, reasons: [{mark, word, text, command, advice}], facts: [[name, value]], cordoned} */
 export function verdict(status, now) {
     const state = STATES[status?.state] ? status.state : 'unknown';

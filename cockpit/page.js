@@ -205,7 +205,7 @@ function drawStopped() {
 function drawOperation() {
     const { Operation: name, OperationPhase: phase, OperationDone: done, OperationTotal: total } = bus.operation;
     return name ? h('p', { class: 'note pending' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '…'),
-                    `${model.plain(name)}: ${model.plain(phase)}${total ? `, ${done} of ${total} requests` : ''}`) : null;
+                    `${model.operation(name)}: ${model.plain(phase)}${total ? `, ${done} of ${total} requests` : ''}`) : null;
 }
 
 /* As "computectl drain", while it goes on. */

@@ -79,6 +79,7 @@ MODEL = [
     ('[verdict(null, 0).word, verdict({state: "ok"}, 0).word, verdict({state: "<x>"}, 0).state]', ['Unknown', 'OK', 'unknown']),
     ('verdict({state: "degraded", reasons: [{state: "warning", text: "t", command: "c"}]}, 0).reasons.map(one => [one.word, one.text, one.command])',
      [['Warning', 't', 'c']]),
+    ('[operation("GetRetire"), operation("Sync"), operation("a\\u202e")]', ['Retire, dry run', 'Sync', r'a\u202e']),
     ('host(null, null, null)', {'facts': '', 'amounts': [], 'cells': [], 'devices': []}),
     ('host({cells: "x", devices: {}}, {providers: 3}, {claims: null}).cells', []),
     ('picture.amounts.map(one => [one.name, one.share, one.isOver, one.text, one.note])',
@@ -192,7 +193,7 @@ class Operator(Page):
         found = self.browser.evaluate('''import("/cockpit/@localhost/compute-agent/model.js").then(model => {
             const {%s} = model, {%s} = %s, picture = host(hostDocument, tree, claimsDocument);
             return [%s];
-        })''' % ('plain, size, amounts, ago, cpus, cpuText, verdict, host, claims, events, guests, plan, audit, reshape, refusal, drain, retire',
+        })''' % ('plain, size, amounts, ago, cpus, cpuText, verdict, host, claims, events, guests, plan, audit, reshape, refusal, drain, retire, operation',
                  ', '.join(DOCUMENTS), json.dumps(DOCUMENTS), ', '.join(expression for expression, _ in MODEL)))
         for (expression, wanted), value in zip(MODEL, found, strict=True):
             with self.subTest(expression):

@@ -183,6 +183,8 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
 static int judge_storage(const CtlFacts *facts, json_t *findings)
 {
         const char *pool = facts->config ? facts->config->driver.host.images_storage_pool : NULL;
+        /* An agent that keeps an earlier figure names it among the parts of this host. */
+        bool may_be_kept = !is_running(facts) || has_reason(facts, "host");
 
         if (!facts->config || !facts->snapshot)
                 return 0;
@@ -190,8 +192,9 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
                 return ctl_doctor_add(
                         findings, "storage", "warning",
                         "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks; without, no guest with a disk of this host is scheduled here",
-                        "The size of %s is not known: DISK_GB is not reported, or stays as it was",
-                        pool ? pool : facts->config->driver.host.instances_path);
+                        "The size of %s is not known: DISK_GB is not reported%s",
+                        pool ? pool : facts->config->driver.host.instances_path,
+                        may_be_kept ? ", or keeps what was reported last" : "");
         return ctl_doctor_add(findings, "storage", "ok", NULL, "The size of the disk is known");
 }
 

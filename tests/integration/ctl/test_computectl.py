@@ -138,6 +138,12 @@ class TestDiscover(CtlCase):
             self.assertEqual((done.returncode, done.stdout), (1, ''), script)
             self.assertTrue(done.stderr.startswith('computectl: '), (script, done.stderr))
 
+    def test_a_connection_that_cannot_be_checked(self):
+        config = self.scratch.path / 'x.conf'
+        config.write_text('[placement]\nauth_type = none\nendpoint_override = http://127.0.0.1:1\n')
+        self.install_poller('kill -9 $$\n')
+        self.assertIn('Could not check the connection to Placement', self.run_ctl('doctor', '-c', config).stdout)
+
     def test_no_poller(self):
         self.install_poller('')
         (self.tool.parent / 'computectl-helper').unlink()

@@ -47,7 +47,7 @@ static void test_statuses(void **state)
                   PLACEMENT_CODE_UNDEFINED, "no such trait" },
                 { 400, "<html>Bad", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "its own JSON" },
                 { 401, "Authentication required", REPORT_E_UNAUTHORIZED, PLACEMENT_CODE_NONE,
-                  "auth_type" },
+                  "Placement rejects the credentials (401)" },
                 { 403, FAULT("placement.undefined_code", "no"), REPORT_E_FORBIDDEN,
                   PLACEMENT_CODE_UNDEFINED, "or admin where Placement is older" },
                 { 404, "<html>nginx</html>", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE,

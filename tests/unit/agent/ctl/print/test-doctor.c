@@ -10,8 +10,8 @@
 #define REASON(check, state) \
         "{'check': '" check "', 'state': '" state "', 'text': 'x', 'advice': 'do y'}"
 
-/* The state of a check in the document; "" when it was not made. */
-static const char *state_of(const json_t *document, const char *check)
+/* A check of the document; NULL when it was not made. */
+static const json_t *finding_of(const json_t *document, const char *check)
 {
         const json_t *finding;
         size_t i;
@@ -24,9 +24,15 @@ static const char *state_of(const json_t *document, const char *check)
                         continue;
                 /* Each one that is not well says what to do, and no other does. */
                 assert_int_equal(strcmp(state, "ok") != 0, advice[0] != '\0');
-                return state;
+                return finding;
         }
-        return "";
+        return NULL;
+}
+
+/* Its state; "" when it was not made. */
+static const char *state_of(const json_t *document, const char *check)
+{
+        return ctl_json_text(finding_of(document, check), "state");
 }
 
 static void test_table(void **state)
@@ -182,6 +188,33 @@ static void test_an_mdev_type_that_nobody_offers(void **state)
         assert_string_equal(state_of(document, "storage"), "warning"); /* it has no disk either */
 }
 
+/* What was reported once is kept, and an agent that runs says so; without one nobody knows. */
+static void test_a_disk_of_unknown_size(void **state)
+{
+        static const struct {
+                const char *status, *words;
+        } cases[] = {
+                { "{\"state\": \"ok\"}", "The size of /x is not known: DISK_GB is not reported" },
+                { "{\"state\": \"degraded\", \"reasons\": [{\"check\": \"host\"}]}",
+                  "The size of /x is not known: DISK_GB is not reported, or keeps what was reported last" },
+                { "{\"state\": \"not-running\"}",
+                  "The size of /x is not known: DISK_GB is not reported, or keeps what was reported last" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *status = json_loads(cases[i].status, 0, NULL);
+                const Config config = { .driver.host.instances_path = "/x" };
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                _cleanup_json_ json_t *document = NULL;
+
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                document = ctl_doctor_judge(&(const CtlFacts){
+                        .config = &config, .status = status, .snapshot = snapshot });
+                assert_string_equal(ctl_json_text(finding_of(document, "storage"), "text"),
+                                    cases[i].words);
+        }
+}
+
 static void test_hook(void **state)
 {
         static const struct {
@@ -219,4 +252,5 @@ static void test_measured(void **state)
 }
 
 TEST_MAIN(test_table, test_what_is_missing, test_cells_without_cpus, test_no_folder_yet,
-          test_wrapped, test_an_mdev_type_that_nobody_offers, test_hook, test_measured)
+          test_wrapped, test_an_mdev_type_that_nobody_offers, test_a_disk_of_unknown_size,
+          test_hook, test_measured)

@@ -74,6 +74,22 @@ static void test_check(void **state)
         assert_int_equal(fclose(output), 0);
 }
 
+/* They are systemd's, and only the service has them. */
+static void test_without_the_credentials_of_the_service(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+        size_t n_files;
+        Error error = ERROR_NULL;
+
+        assert_int_equal(unsetenv("CREDENTIALS_DIRECTORY"), 0);
+        scratch_write(folder, "x.conf",
+                      "[placement]\nauth_type = admin_token\nendpoint_override = http://[::1]\n");
+        assert_int_equal(ctl_config_check(path, stderr, &n_files, &error), -EINVAL);
+        assert_ptr_equal(strstr(error.text, "Credentials of the service were not checked: "),
+                         error.text);
+}
+
 /* What the unit's sandbox keeps from being written. */
 static void test_a_state_path_of_another(void **state)
 {
@@ -102,4 +118,5 @@ static void test_a_state_path_of_another(void **state)
         }
 }
 
-TEST_MAIN(test_secrets_are_not_shown, test_check, test_a_state_path_of_another)
+TEST_MAIN(test_secrets_are_not_shown, test_check, test_without_the_credentials_of_the_service,
+          test_a_state_path_of_another)
