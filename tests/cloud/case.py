@@ -123,19 +123,23 @@ class CloudCase(unittest.TestCase):
     def agree(self, wanted, runs=True, seconds=SECONDS):
         """Return when all four tell that: {server: (host, amounts)}; no audit finds anything then.
 
+        (host, amounts, more): the claim holds this besides, which Nova's scheduler does not ask Placement for.
+
         runs: whether the guests run, or {server: whether}.
         """
         last = {}
 
         def reached():
             held = {host.name: {} for host in self.hosts}
+            claimed = {host.name: {} for host in self.hosts}
             power = {host.name: {} for host in self.hosts}
-            for server, (host, amounts) in wanted.items():
+            for server, (host, amounts, *more) in wanted.items():
                 held[host.name][server] = amounts
+                claimed[host.name][server] = {**amounts, **(more[0] if more else {})}
                 power[host.name][server] = runs if isinstance(runs, bool) else runs[server]
             last.update(nova=self.of_nova(), guests=self.of_guests(), placement=self.of_placement(),
                         claims=self.of_claims())
-            return last == {'nova': power, 'guests': power, 'placement': held, 'claims': held}
+            return last == {'nova': power, 'guests': power, 'placement': held, 'claims': claimed}
         try:
             wait_until(reached, seconds, 'Nova, Placement, claims and guests to agree', step=0.5)
         except EnvError as error:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Every flavour that boots on plain Nova boots with the agent below it, in each form of [compute] numa_in_placement."""
 
+import uuid
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
-from tests.cloud.case import CloudCase
+from tests.cloud.case import FLAVOR, CloudCase
 from tests.env.hosts import Pci, simple_host
 
 MDEVS = ['8b6d7b0a-5f6e-4a52-9c53-0d7f2f6d6c0%d' % i for i in range(2)]
@@ -14,6 +16,14 @@ BOTH = {'compute': {'cpu_shared_set': SHARED, 'cpu_dedicated_set': DEDICATED},
         'pci': {'device_spec': '{"vendor_id": "10de", "product_id": "1eb8"}'}}
 FILTERS = ('ComputeFilter, ComputeCapabilitiesFilter, ImagePropertiesFilter, SameHostFilter, NUMATopologyFilter, '
            'PciPassthroughFilter')
+
+
+def overcommit_hugepages(test, count):
+    """Until the test ends the kernel makes that many pages of 2 MiB for who asks, for guests of what made-up hosts have."""
+    path = Path('/proc/sys/vm/nr_overcommit_hugepages')
+    before = path.read_text()
+    test.addCleanup(path.write_text, before)
+    path.write_text(str(max(count, int(before))))
 
 
 class TestFlavors(CloudCase):
@@ -48,18 +58,22 @@ class TestFlavors(CloudCase):
         self.host = self.hosts[0]
 
     def findings(self, host):
-        """Nova's scheduler knows no cells: it takes a class from any one of them, whatever cells the guest gets."""
-        return [finding for finding in super().findings(host) if self.form == 'false' or finding['type'] != 'provider']
+        """Nova's scheduler knows no cells: it takes a class from any one of them, whatever cells the guest gets, and no hugepages."""
+        return [finding for finding in super().findings(host) if self.form == 'false' or
+                (finding['type'] != 'provider' and not (finding['type'] == 'amount' and 'CUSTOM_HUGEPAGES' in finding['text']))]
 
-    def goes(self, amounts, vcpus=1, ram=64, **extra):
-        """A server of a flavour boots, is started anew with a domain made anew, and the four agree; returns its domain."""
+    def goes(self, amounts, vcpus=1, ram=64, more=None, **extra):
+        """A server of a flavour boots, is started anew with a domain made anew, and the four agree; returns its domain.
+
+        more: what its claim holds besides.
+        """
         wanted = {'MEMORY_MB': ram, **({'DISK_GB': self.disk} if self.disk else {}), **amounts}
         name = self.id().rpartition('.')[2]
         self.cloud.flavor(name, vcpus, ram, self.disk, extra)
         server = self.boot(flavor=name)
-        self.agree({server: (self.host, wanted)})
+        self.agree({server: (self.host, wanted, more or {})})
         self.cloud.act(server, 'reboot', {'type': 'HARD'}, 'ACTIVE')
-        self.agree({server: (self.host, wanted)})
+        self.agree({server: (self.host, wanted, more or {})})
         return ElementTree.fromstring(self.host.libvirtd.virsh('dumpxml', server))
 
     def no_host(self, flavor):
@@ -92,6 +106,13 @@ class TestFlavors(CloudCase):
     def test_more_dedicated_cpus_than_a_cell_has(self):
         self.goes({'PCPU': 4}, vcpus=4, ram=128, **{'hw:numa_nodes': '2', 'hw:cpu_policy': 'dedicated'})
 
+    def test_hugepages(self):
+        """Nova's scheduler asks Placement for the memory alone; the claim has the pages where cells offer them."""
+        overcommit_hugepages(self, 64)
+        more = {} if self.form == 'false' else {'CUSTOM_HUGEPAGES_2M': 32}
+        domain = self.goes({'VCPU': 1}, more=more, **{'hw:mem_page_size': '2048'})
+        self.assertEqual(domain.find('memoryBacking/hugepages/page').get('size'), '2048')
+
     def test_vgpu(self):
         domain = self.goes({'VCPU': 1, 'VGPU': 1}, **{'resources:VGPU': '1'})
         self.assertIn(domain.find('devices/hostdev/source/address').get('uuid'), MDEVS)
@@ -117,3 +138,37 @@ class TestFlavorsInCells(TestFlavorsWithCells):
 
     form = 'true'
     disk = 1
+
+
+class TestSharedStorage(CloudCase):
+    """The disks of guests lie in a pool of another tree in Placement, which several hosts share."""
+
+    agent_options = {'DEFAULT': {'instances_path': '/nowhere'}}  # the host has no DISK_GB of its own
+
+    def setUp(self):
+        super().setUp()
+        self.host = self.hosts[0]
+        self.pool = str(uuid.uuid4())
+        aggregate = str(uuid.uuid4())
+        self.ask('POST', '/resource_providers', {'name': 'pool', 'uuid': self.pool})
+        self.ask('PUT', '/resource_providers/%s/inventories' % self.pool,
+                 {'resource_provider_generation': 0, 'inventories': {'DISK_GB': {'total': 100}}})
+        self.ask('PUT', '/resource_providers/%s/traits' % self.pool,
+                 {'resource_provider_generation': 1, 'traits': ['MISC_SHARES_VIA_AGGREGATE']})
+        for provider in (self.pool, self.host.agent.root()):
+            generation = self.cloud.placement.get('/resource_providers/' + provider)['generation']
+            self.ask('PUT', '/resource_providers/%s/aggregates' % provider,
+                     {'resource_provider_generation': generation, 'aggregates': [aggregate]})
+
+    def ask(self, method, path, body):
+        answer = self.cloud.placement.request(method, path, body)
+        self.assertLess(answer.status, 300, answer.text)
+
+    def test_a_disk_in_a_shared_pool(self):
+        self.cloud.flavor('disk', FLAVOR['VCPU'], FLAVOR['MEMORY_MB'], 1)
+        server = self.boot(flavor='disk')
+        for act in (lambda: None, lambda: self.cloud.act(server, 'reboot', {'type': 'HARD'}, 'ACTIVE')):
+            act()
+            self.agree({server: (self.host, FLAVOR)})
+            held = self.cloud.placement.get('/allocations/' + server)['allocations']
+            self.assertEqual(held[self.pool]['resources'], {'DISK_GB': 1})

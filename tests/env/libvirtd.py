@@ -51,6 +51,7 @@ cgroup_controllers = [ ]
 namespaces = [ ]
 seccomp_sandbox = 0
 '''
+_HUGETLBFS = '/run/hugepages'
 _GUEST = '''<domain type='qemu'>
   <name>%s</name>%s
   <memory unit='MiB'>%d</memory>
@@ -130,13 +131,14 @@ class Libvirtd(Service):
     def __init__(self, host, scratch=None, warm=True, shared=None):
         super().__init__(scratch)
         self.host = host
-        self._targets, self._preload = dict(_TARGETS), {}
+        self._targets, self._preload, self._hugetlbfs = dict(_TARGETS), {}, None
         if shared:
             self._preload = {'LD_PRELOAD': str(build_shim('host', self.folder / 'host-shim.so')),
                              'HOST_SHIM_SHARED': str(shared)}
             (self.folder / 'vfio').mkdir()
             (self.folder / 'vfio/vfio').touch()
             self._targets['vfio'] = '/dev/vfio'
+            self._hugetlbfs = _HUGETLBFS
         for name in _FOLDERS:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.sys = fakesys.write(host, self.folder / 'sys')
@@ -147,6 +149,10 @@ class Libvirtd(Service):
         for daemon in (_DAEMON, *_OTHERS):
             (etc / (daemon + '.conf')).write_text(_DAEMON_CONFIG % host.uuid)
         (etc / 'qemu.conf').write_text(_QEMU_CONFIG)
+        if self._hugetlbfs:
+            (self.folder / 'run' / Path(_HUGETLBFS).name).mkdir()
+            with open(etc / 'qemu.conf', 'a', encoding='utf-8') as config:
+                config.write('hugetlbfs_mount = "%s"\n' % _HUGETLBFS)
         for name, account in _ACCOUNTS.items():
             present = Path('/etc', name).read_text(encoding='utf-8')
             more = account if '\nlibvirt-qemu:' not in present else ''
@@ -173,7 +179,7 @@ class Libvirtd(Service):
         if self._namespace and self._namespace.alive():
             return
         ready = self.folder / 'ready'
-        order = {'name': self.host.name, 'ready': str(ready), 'spare': str(self.folder / 'spare'),
+        order = {'name': self.host.name, 'hugetlbfs': self._hugetlbfs, 'ready': str(ready), 'spare': str(self.folder / 'spare'),
                  'binds': [[str(self.folder / name), path] for name, path in self._targets.items()]}
         self._namespace = self.scratch.spawn(
             [*_UNSHARE, '/usr/bin/python3', '-I', '-S', _INIT, json.dumps(order)],

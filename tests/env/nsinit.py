@@ -2,8 +2,8 @@
 """The first process of a private host: makes its mounts, then reaps orphans for ever.
 
 Started by libvirtd.py inside fresh mount, network, UTS and pid namespaces, with a JSON object
-as its argument: {"name": host name, "binds": [[source, target], ...], "ready": file, "spare":
-folder for what stands in the way}. Its death ends every process inside, a QEMU that outlived its
+as its argument: {"name": host name, "binds": [[source, target], ...], "hugetlbfs": folder or null, "ready":
+file, "spare": folder for what stands in the way}. Its death ends every process inside, a QEMU that outlived its
 libvirtd among them.
 """
 
@@ -57,6 +57,8 @@ def main():
             make_target(target, order['spare'])
         mount(source, target, None, MS_BIND)
     mount('proc', '/proc', b'proc', 0)
+    if order['hugetlbfs']:
+        mount('none', order['hugetlbfs'], b'hugetlbfs', 0)
     socket.sethostname(order['name'])
     loopback_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
