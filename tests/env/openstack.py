@@ -522,16 +522,17 @@ class Cloud:
             told = self.server(server)
             last.update(told or {'status': 'gone'})
             if told and told['status'] == 'ERROR' and 'ERROR' not in wanted:
-                raise EnvError('server in ERROR: %s\n%s' % (told.get('fault', {}), self._scheduler_said()))
+                raise EnvError('server in ERROR: %s\n%s' % (told.get('fault', {}), self._said()))
             return told and told['status'] in wanted and not told['OS-EXT-STS:task_state'] and told
         try:
             return wait_until(reached, seconds, 'server %s to be %s' % (server, '/'.join(wanted)), step=0.2)
         except EnvError as error:
             raise EnvError('%s; it is %s, %s' % (error, last.get('status'), last.get('OS-EXT-STS:task_state'))) from None
 
-    def _scheduler_said(self):
-        """The end of what nova-scheduler told, which says why no host would do."""
-        return '\n'.join(self.scheduler.log.splitlines()[-20:])
+    def _said(self):
+        """The end of what nova-scheduler told, which says why no host would do, and of each nova-compute."""
+        programs = [self.scheduler, *(host.compute for host in self.hypervisors if host.compute)]
+        return '\n'.join('--- %s\n%s' % (program.name, '\n'.join(program.log.splitlines()[-40:])) for program in programs)
 
     def boot(self, name, flavor, host=None, **more):
         """Boot a server; returns its id when it is ACTIVE."""

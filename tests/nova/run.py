@@ -127,6 +127,8 @@ def main():
     parser.add_argument('mode', choices=sorted(TESTS))
     parser.add_argument('tests', nargs='*')
     args = parser.parse_args()
+    for name in ('http_proxy', 'https_proxy', 'HTTP_PROXY', 'HTTPS_PROXY'):  # Nova's tests answer in the place of Placement
+        os.environ.pop(name, None)
     tell('observe' if args.mode == 'nova' else 'top')
     make_client = put_plugin()
     if args.mode == 'agent':
