@@ -177,6 +177,8 @@ def _write_pci_files(path, device):
     _put(path / 'subsystem_device', '0x0000')
     _put(path / 'class', '0x%06x' % device.pci_class)
     _put(path / 'numa_node', device.numa_node)
+    _put(path / 'modalias', 'pci:v%08Xd%08Xsv%08Xsd00000000bc%02Xsc%02Xi%02X'
+         % (device.vendor, device.device, device.vendor, *device.pci_class.to_bytes(3, 'big')))
     _put(path / 'uevent', '\n'.join('%s=%s' % pair for pair in uevent(device).items()))
     config = bytearray(256)
     config[0:2] = device.vendor.to_bytes(2, 'little')

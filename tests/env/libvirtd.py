@@ -138,6 +138,11 @@ class Libvirtd(Service):
             (self.folder / 'vfio').mkdir()
             (self.folder / 'vfio/vfio').touch()
             self._targets['vfio'] = '/dev/vfio'
+            # libvirt 10 looks there for a driver of its own for a card
+            modules = self.folder / 'modules' / os.uname().release
+            modules.mkdir(parents=True)
+            (modules / 'modules.alias').touch()
+            self._targets['modules'] = '/usr/lib/modules'
             self._hugetlbfs = _HUGETLBFS
         for name in _FOLDERS:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
