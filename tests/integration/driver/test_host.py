@@ -101,6 +101,35 @@ class TestInstancesPath(DeviceCase):
         self.assertIsNone(self.disk())
 
 
+class TestMisplacedGuests(DeviceCase):
+    """Guests that have other CPUs than the configuration gives them."""
+
+    count = 490
+
+    @staticmethod
+    def make_host():
+        return simple_host()
+
+    def virsh_each(self, command):
+        """One virsh for all of them."""
+        self.libvirtd.virsh('; '.join(command % number for number in range(self.count)), timeout=120)
+
+    def test_490_of_them_are_two_warnings(self):
+        folder = self.test_scratch.folder('guests')
+        for number in range(self.count):
+            pinned = "<cputune><vcpupin vcpu='0' cpuset='0'/></cputune>" if number % 2 else ''
+            (folder / ('%d.xml' % number)).write_text(guest_xml('g%d' % number, extra=pinned))
+        self.addCleanup(self.virsh_each, 'undefine g%d')
+        self.virsh_each('define %s/%%d.xml' % folder)
+        self.agent.configure({'DEFAULT': {'instances_path': folder},
+                              'compute': {'cpu_shared_set': '0-1', 'cpu_dedicated_set': '2-3'}})
+        done = self.agent.ctl('verify', '-c', self.agent.config, '--json=short')
+        told = [finding['text'] for finding in json.loads(done.stdout)['findings'] if 'guests' in finding['text']]
+        self.assertEqual(len(told), 2, told)
+        self.assertRegex(told[0], r'^245 guests \(g\d+, g\d+, g\d+, g\d+, g\d+, …\) are pinned to CPUs that are not in it')
+        self.assertRegex(told[1], r'^245 guests \(.*, …\) are not pinned and may run on dedicated CPUs')
+
+
 MANY = 250000
 METADATA = "<metadata><x:all xmlns:x='urn:example'>%s</x:all></metadata>"
 STRINGS = "<sysinfo type='smbios'><oemStrings>%s</oemStrings></sysinfo>"
