@@ -26,8 +26,12 @@ LARGER = {'VCPU': 2, 'MEMORY_MB': 96}
 
 @unittest.skipUnless(mount_namespaces_allowed(), 'needs root, for libvirtd in namespaces of its own')
 class CloudCase(unittest.TestCase):
-    """n_hosts hypervisors with an agent each; mode is its [agent] nova, agent_options its others, nova_options Nova's."""
+    """n_hosts hypervisors with an agent each; mode is its [agent] nova, agent_options its others, nova_options Nova's.
 
+    cloud_class: Cloud, or one that has more in it.
+    """
+
+    cloud_class = Cloud
     n_hosts = 1
     mode = 'top'
     agent_options = {}
@@ -36,8 +40,8 @@ class CloudCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         hosts = [cls.make_host('compute-%d' % (number + 1)) for number in range(cls.n_hosts)]
-        cls.cloud = Cloud(hosts, {section: {**NOVA.get(section, {}), **cls.nova_options.get(section, {})}
-                                  for section in {*NOVA, *cls.nova_options}})
+        cls.cloud = cls.cloud_class(hosts, {section: {**NOVA.get(section, {}), **cls.nova_options.get(section, {})}
+                                            for section in {*NOVA, *cls.nova_options}})
         cls.addClassCleanup(cls.cloud.close)
         cls.cloud.start()
         cls.hosts = cls.cloud.hypervisors

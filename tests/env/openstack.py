@@ -41,7 +41,7 @@ PLUGIN = ROOT / 'plugins/nova'
 MICROVERSION = '2.90'
 USAGE_MICROVERSION = '2.87' # the last that tells how much of a compute node is used
 DATABASES = ('nova_api', 'nova_cell0', 'nova_cell1', 'glance', 'placement')
-_APP = Path(__file__).parent / 'wsgi' / 'cloud_app.py'
+APP = Path(__file__).parent / 'wsgi' / 'cloud_app.py'
 # The cells' URLs are made of that in each service's own configuration.
 _CELL = '{scheme}://{username}@{hostname}/%s?{query}'
 _CELL_TRANSPORT = '{scheme}://{username}:{password}@{hostname}:{port}/'
@@ -144,7 +144,7 @@ class Program(Service):
             self.child.wait_ready(self._ready, seconds, self.name)
 
 
-def _text(sections):
+def config_text(sections):
     """Configuration of {section: {key: value}}, or of {section: lines}."""
     lines = []
     for name, keys in sections.items():
@@ -158,7 +158,8 @@ def nova_program(name):
     return [PYTHON, '-c', 'from nova.cmd.%s import main; main()' % name]
 
 
-def _run(what, argv):
+def run_program(what, argv):
+    """Run a program to its end; EnvError, with what it said, if it fails."""
     done = subprocess.run([*map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False,
                           env={**os.environ, 'PYTHONWARNINGS': 'ignore', 'PYTHONDONTWRITEBYTECODE': '1'})
     if done.returncode:
@@ -172,20 +173,20 @@ def _fill(folder):
         for name in DATABASES:
             database.create(name)
         config = scratch.path / 'nova.conf'
-        config.write_text(_text({'DEFAULT': {'transport_url': 'rabbit://guest:guest@127.0.0.1:1/'},
-                                 'database': {'connection': database.url('nova_cell1')},
-                                 'api_database': {'connection': database.url('nova_api')}}))
+        config.write_text(config_text({'DEFAULT': {'transport_url': 'rabbit://guest:guest@127.0.0.1:1/'},
+                                       'database': {'connection': database.url('nova_cell1')},
+                                       'api_database': {'connection': database.url('nova_api')}}))
         manage = [*nova_program('manage'), '--config-file', config]
-        _run('nova-manage api_db sync', [*manage, 'api_db', 'sync'])
-        _run('nova-manage map_cell0', [*manage, 'cell_v2', 'map_cell0', '--database_connection',
-                                       _CELL % 'nova_cell0'])
-        _run('nova-manage db sync', [*manage, 'db', 'sync'])
-        _run('nova-manage create_cell', [*manage, 'cell_v2', 'create_cell', '--name', 'cell1',
-                                         '--database_connection', _CELL % 'nova_cell1',
-                                         '--transport-url', _CELL_TRANSPORT])
-        config.write_text(_text({'database': {'connection': database.url('glance')}}))
-        _run('glance-manage db sync', [PYTHON, '-c', 'from glance.cmd.manage import main; main()',
-                                       '--config-file', config, 'db', 'sync'])
+        run_program('nova-manage api_db sync', [*manage, 'api_db', 'sync'])
+        run_program('nova-manage map_cell0', [*manage, 'cell_v2', 'map_cell0', '--database_connection',
+                                              _CELL % 'nova_cell0'])
+        run_program('nova-manage db sync', [*manage, 'db', 'sync'])
+        run_program('nova-manage create_cell', [*manage, 'cell_v2', 'create_cell', '--name', 'cell1',
+                                                '--database_connection', _CELL % 'nova_cell1',
+                                                '--transport-url', _CELL_TRANSPORT])
+        config.write_text(config_text({'database': {'connection': database.url('glance')}}))
+        run_program('glance-manage db sync', [PYTHON, '-c', 'from glance.cmd.manage import main; main()',
+                                              '--config-file', config, 'db', 'sync'])
         make_schema(scratch.folder('placement'), database.url('placement'))
         database.child.stop()
         shutil.copytree(database.data, folder / 'data')
@@ -233,11 +234,12 @@ class Hypervisor:
                'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none', 'connection_uri': self.libvirtd.uri,
                            'live_migration_tunnelled': 'true',
                            'live_migration_uri': 'qemu+unix:///system?socket=%s/%%s' % self.cloud.sockets},
-               'nova_sys_admin': {'helper_command': 'privsep-helper --config-file %s' % self.config}}
+               **dict.fromkeys(('nova_sys_admin', 'privsep_osbrick'),
+                               {'helper_command': 'privsep-helper --config-file %s' % self.config})}
         for more in (own, self.options):
             for section, keys in more.items():
                 base[section] = {**base.get(section, {}), **keys}
-        self.config.write_text(_text(base))
+        self.config.write_text(config_text(base))
 
     def start_compute(self, wait=True):
         """Start nova-compute (again), as it is configured; return when Nova sees it."""
@@ -323,15 +325,16 @@ class Cloud:
         self.api_port, self.glance_port = free_port(), free_port()
         self._write_glance()
         self.config = self.folder / 'nova.conf'
-        self.config.write_text(_text(self.nova_options()))
+        self.config.write_text(config_text(self.nova_options()))
         (self.folder / 'api-paste.ini').write_text(PASTE_NOVA)
-        self.glance = Program('glance-api', [PYTHON, _APP, 'glance', '127.0.0.1', self.glance_port], scratch,
+        self.glance = Program('glance-api', [PYTHON, APP, 'glance', '127.0.0.1', self.glance_port], scratch,
                               {'OS_GLANCE_CONFIG_DIR': str(self.folder)}, ready=self._port_answers(self.glance_port))
-        self.api = Program('nova-api', [PYTHON, _APP, 'nova', '127.0.0.1', self.api_port], scratch,
+        self.api = Program('nova-api', [PYTHON, APP, 'nova', '127.0.0.1', self.api_port], scratch,
                            {'OS_NOVA_CONFIG_DIR': str(self.folder)}, ready=self._port_answers(self.api_port))
         self.conductor, self.scheduler = (
             Program('nova-' + name, [*nova_program(name), '--config-file', self.config], scratch,
                     ready=self._service_up('nova-' + name)) for name in ('conductor', 'scheduler'))
+        self.more_services = []
         self.hypervisors = [Hypervisor(self, host) for host in hosts]
         self._image = None
 
@@ -357,7 +360,7 @@ class Cloud:
     def start(self):
         """Start all but the computes."""
         # in any order: what wants another asks again after a second; but the scheduler ends without Keystone
-        services = [self.rabbitmq, self.keystone, self.placement, self.conductor, self.api, self.glance]
+        services = [self.rabbitmq, self.keystone, self.placement, self.conductor, self.api, self.glance, *self.more_services]
         for service in services:
             service.start(wait=False)
         for hypervisor in self.hypervisors:
@@ -414,15 +417,15 @@ class Cloud:
                                 ('os_glance_staging_store', 'staging')):
             (self.folder / folder).mkdir()
             sections[section] = {'filesystem_store_datadir': self.folder / folder}
-        (self.folder / 'glance-api.conf').write_text(_text(sections))
+        (self.folder / 'glance-api.conf').write_text(config_text(sections))
 
     # ---- Nova's and Glance's API
 
     def http(self, port, method, path, body=None, kind='application/json', timeout=_SECONDS,
-             microversion=MICROVERSION):
+             microversion=MICROVERSION, service='compute'):
         """One request of the administrator's; returns an Answer."""
         headers = {'X-Auth-Token': self.keystone.admin_token(), 'Accept': 'application/json', 'Content-Type': kind,
-                   'OpenStack-API-Version': 'compute ' + microversion}
+                   'OpenStack-API-Version': '%s %s' % (service, microversion)}
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body)
         connection = http.client.HTTPConnection('127.0.0.1', port, timeout=timeout)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nova's or Glance's API as a server of its own: cloud_app.py nova|glance HOST PORT.
+"""Nova's, Glance's or Cinder's API as a server of its own: cloud_app.py nova|glance|cinder HOST PORT [ARGUMENT...].
 
-Both find their configuration by OS_NOVA_CONFIG_DIR or OS_GLANCE_CONFIG_DIR.
+The first two find their configuration by OS_NOVA_CONFIG_DIR or OS_GLANCE_CONFIG_DIR, Cinder by the arguments.
 """
 
 import io
@@ -28,10 +28,14 @@ def glance_application():
     return wsgi_app.init_app()
 
 
+def cinder_application():
+    from cinder.wsgi import wsgi
+    return wsgi.initialize_application()
+
+
 def main():
-    which, host, port = sys.argv[1:]
-    sys.argv = sys.argv[:1]
-    application = {'nova': nova_application, 'glance': glance_application}[which]()
+    which, host, port, *sys.argv[1:] = sys.argv[1:]
+    application = {'nova': nova_application, 'glance': glance_application, 'cinder': cinder_application}[which]()
     import socketserver
     import wsgiref.simple_server
 
