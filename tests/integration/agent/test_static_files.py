@@ -63,6 +63,12 @@ class TestInstalled(InstalledCase):
         hook = self.root / 'etc/libvirt/hooks/qemu.d/compute-agent'
         self.assertEqual(os.readlink(hook), '/usr/bin/computectl')
 
+    def test_no_advice_takes_the_folder_of_node_exporter_from_others(self):
+        """Its option takes one folder: Debian's, with what other programs write there, would be read no more."""
+        for pattern in ('README.md', 'doc/*.md', 'man/*.*', 'systemd/*.conf'):
+            for path in ROOT.glob(pattern):
+                self.assertNotIn('--collector.textfile.directory', path.read_text(), path)
+
     def test_nothing_is_left_to_fill_in(self):
         for path in self.root.rglob('*'):
             if path.is_file() and path.suffix not in ('.catalog', '.png'):
