@@ -2,7 +2,7 @@
 #pragma once
 
 /* Who called, in words, for the journal: "root", "uid 1000", with the pid, and with command and
- * unit where the service may see them (ProtectProc=). Main thread; reads files of this host. */
+ * unit where the service sees them. Main thread; reads files of this host. */
 
 #include "agent/bus/gate.h"
 #include "claims/claim/claim.h"

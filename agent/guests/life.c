@@ -47,7 +47,7 @@ static void get_boot(char ret[static SD_ID128_STRING_MAX])
                 sd_id128_to_string(boot, ret);
 }
 
-/* Whether or not it can be seen (ProtectProc=). */
+/* Whether or not it can be seen. */
 static bool is_there(uint64_t pid)
 {
         return kill((pid_t)pid, 0) == 0 || errno == EPERM;
@@ -63,7 +63,7 @@ int life_of_process(uint64_t pid, char *ret, Error *reterr)
                 return error_setf(
                         reterr, ESRCH,
                         "Process %" PRIu64
-                        " is hidden from the service: \"systemctl edit compute-agent\" with ProtectProc=default below [Service], and a restart of it, show it",
+                        " is hidden from the service, by a ProtectProc= of its unit or a hidepid= of /proc",
                         pid);
         if (r < 0)
                 return error_setf(reterr, ESRCH, "Process %" PRIu64 " does not run", pid);

@@ -218,21 +218,11 @@ class Guests(BootCase):
         self.restart()
         self.machine.wait_state('synced')
         pid_file = '/run/guest.pid'
-        drop_in = '/etc/systemd/system/compute-agent.service.d/processes.conf'
         for unit, slice_ in (('guest-a', 'system'), ('guest-b', 'guests')):
             self.machine.run('systemd-run', '--quiet', '--uid=nobody', '--unit=' + unit, '--slice=' + slice_, 'sleep', 'infinity')
             self.addCleanup(self.machine.run, 'systemctl', 'stop', unit, check=False)
         self.machine.write(pid_file, self.machine.show('MainPID', unit='guest-b.service')['MainPID'] + '\n')
         self.addCleanup(self.machine.run, 'rm', pid_file)
-        done = self.machine.run('computectl', 'claim', '--consumer', str(uuid.uuid4()), '--resources', 'VCPU=1', '--pid-file', pid_file, check=False)
-        self.assertIn('with ProtectProc=default below [Service]', done.stderr)
-        self.machine.run('mkdir', '-p', drop_in.rpartition('/')[0])
-        self.machine.write(drop_in, '[Service]\nProtectProc=default\n')
-        self.addCleanup(self.machine.run, 'systemctl', 'daemon-reload')
-        self.addCleanup(self.machine.run, 'rm', drop_in)
-        self.machine.run('systemctl', 'daemon-reload')
-        self.restart()
-        self.machine.wait_state('synced')
         consumers = [self.claim_of('--unit', 'guest-a'), self.claim_of('--unit', 'guest-b.service'), self.claim_of('--pid-file', pid_file)]
         for consumer in consumers:
             wait_until(lambda: self.state_of(consumer) == 'confirmed', 60, 'the claim to be confirmed')
@@ -244,6 +234,15 @@ class Guests(BootCase):
         self.assertEqual(self.state_of(consumers[1]), 'confirmed')
         done = self.machine.run('computectl', 'claim', '--consumer', consumers[0], '--resources', 'VCPU=1', '--unit', 'guest-a', check=False)
         self.assertIn('guest-a.service not loaded', done.stderr)
+
+    def test_a_process_that_is_hidden(self):
+        self.drop_in('[Service]\nProtectProc=invisible\n')
+        self.machine.wait_state('synced')
+        self.machine.write('/run/guest.pid', '1\n')
+        self.addCleanup(self.machine.run, 'rm', '/run/guest.pid')
+        done = self.machine.run('computectl', 'claim', '--consumer', str(uuid.uuid4()), '--resources', 'VCPU=1',
+                                '--pid-file', '/run/guest.pid', check=False)
+        self.assertIn('Process 1 is hidden from the service', done.stderr)
 
 
 if __name__ == '__main__':

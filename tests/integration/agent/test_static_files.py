@@ -15,7 +15,7 @@ from tests.env.scratch import Scratch
 
 ROOT = Path(__file__).resolve().parents[3]
 UNIT = 'compute-agent.service'
-WORST_EXPOSURE = 13  # tenths; systemd's own hostnamed has 15
+WORST_EXPOSURE = 15  # tenths; systemd's own hostnamed has 15
 
 
 def run(*argv):
