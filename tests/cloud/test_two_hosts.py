@@ -62,8 +62,9 @@ class TestTwoHosts(CloudCase):
         self.assertIn(server, self.of_claims()[self.here.name])
         self.assertEqual(self.cloud.nova('DELETE', '%s/%d' % (path, moving[0]['id'])).status, 202)
         self.cloud.wait_status(server, 'ACTIVE')
-        wait_until(lambda: [one['status'] for one in self.cloud.get('/os-migrations?instance_uuid=' + server)['migrations']] ==
-                   ['cancelled'], SECONDS, 'the migration to be cancelled', step=0.5)
+        # failed: Nova looked after libvirt had forgotten how the job ended
+        wait_until(lambda: [one['status'] for one in self.cloud.get('/os-migrations?instance_uuid=' + server)['migrations']] in
+                   (['cancelled'], ['failed']), SECONDS, 'the migration to be cancelled', step=0.5)
         self.agree(self.at(self.here, server))
 
     def test_resize_to_the_other_host_reverted_and_confirmed(self):
