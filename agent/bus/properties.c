@@ -139,6 +139,29 @@ static int make_values(const BusFacts *facts, json_t **ret, json_t **ret_reasons
         return 0;
 }
 
+/* In the order of the list. */
+static const struct {
+        const char *property, *member;
+        char type[2];
+} table[] = {
+#define P(type, property, member, flags, value) { property, member, #type },
+        BUS_PROPERTIES(P)
+#undef P
+};
+
+_Static_assert(ARRAY_SIZE(table) <= 64, "BusFacts.changed has a bit for each");
+
+static uint64_t find_changes(const json_t *before, const json_t *now)
+{
+        uint64_t changed = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+                if (!json_equal(json_object_get(before, table[i].property),
+                                json_object_get(now, table[i].property)))
+                        changed |= UINT64_C(1) << i;
+        return changed;
+}
+
 static int update(BusFacts *facts)
 {
         uint64_t iteration = 0;
@@ -153,6 +176,7 @@ static int update(BusFacts *facts)
         r = make_values(facts, &values, &reasons);
         if (r < 0)
                 return r;
+        facts->changed |= find_changes(facts->values, values);
         json_decref(facts->values);
         json_decref(facts->reasons);
         facts->values = values;
@@ -171,19 +195,8 @@ void bus_facts_done(BusFacts *facts)
 {
         json_decref(facts->values);
         json_decref(facts->reasons);
-        json_decref(facts->told);
-        facts->values = facts->reasons = facts->told = NULL;
+        facts->values = facts->reasons = NULL;
 }
-
-/* In the order of the list. */
-static const struct {
-        const char *property, *member;
-        char type[2];
-} table[] = {
-#define P(type, property, member, flags, value) { property, member, #type },
-        BUS_PROPERTIES(P)
-#undef P
-};
 
 static int append(sd_bus_message *m, char type, const json_t *value)
 {
@@ -232,12 +245,9 @@ static int append_all_changed(sd_bus_message *m, const BusFacts *facts)
 {
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
-        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(table); i++) {
-                const json_t *value = json_object_get(facts->values, table[i].property);
-
-                if (!json_equal(value, json_object_get(facts->told, table[i].property)))
-                        r = append_changed(m, i, value);
-        }
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(table); i++)
+                if (facts->changed & UINT64_C(1) << i)
+                        r = append_changed(m, i, json_object_get(facts->values, table[i].property));
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -246,7 +256,7 @@ int bus_facts_tell(BusFacts *facts, sd_bus *bus)
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r = update(facts);
 
-        if (r < 0 || (facts->told && json_equal(facts->told, facts->values)))
+        if (r < 0 || facts->changed == 0)
                 return r;
         r = sd_bus_message_new_signal(bus, &m, BUS_PATH, "org.freedesktop.DBus.Properties",
                                       "PropertiesChanged");
@@ -260,8 +270,7 @@ int bus_facts_tell(BusFacts *facts, sd_bus *bus)
                 r = sd_bus_send(bus, m, NULL);
         if (r < 0)
                 return r;
-        json_decref(facts->told);
-        facts->told = json_incref(facts->values);
+        facts->changed = 0;
         return 0;
 }
 

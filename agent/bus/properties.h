@@ -23,7 +23,7 @@ typedef struct BusFacts {
         uint64_t iteration; /* of the loop, in which they were made */
         json_t *values;     /* by name of the property; NULL: not made yet */
         json_t *reasons;    /* of State, made with them */
-        json_t *told;       /* that watchers know */
+        uint64_t changed;   /* bit i: property i is not as it was, and no signal said so yet */
 } BusFacts;
 
 /* P(type on the bus, property, member of the document or NULL, flags, value: an expression of
@@ -79,8 +79,8 @@ int bus_get_property(sd_bus *bus, const char *path, const char *interface, const
 /* Something changed, or may have. */
 void bus_facts_note(BusFacts *facts);
 
-/* Sends PropertiesChanged with what is not as it was at the last time. -ENOMEM, and what sd-bus
- * says. */
+/* Sends PropertiesChanged with all that had another value since the last time, also if somebody saw
+ * that one only by asking, and it is gone again. -ENOMEM, and what sd-bus says. */
 int bus_facts_tell(BusFacts *facts, sd_bus *bus);
 
 /* The document "status" (STATUS_FORMAT): members as above, and "reasons": [{"check", "state",

@@ -18,6 +18,7 @@ from tests.env.libvirtd import testdriver_xml
 from tests.env.placement import Placement
 from tests.env.proxy import Proxy
 from tests.env.scratch import Scratch, wait_until
+from tests.env.wire import SIGNAL, Wire
 
 NAME = 'org.computeagent.Agent1'
 NODE = '/org/computeagent/Agent1'
@@ -134,6 +135,24 @@ class TestDocuments(BusCase):
         every = self.busctl('call', NAME, NODE, 'org.freedesktop.DBus.Properties', 'GetAll', 's', NAME)[0]
         others = {name for name in every if name.startswith('Operation')} | {'InterfaceVersion'}
         self.assertEqual(len(document), len(('format', 'reasons')) + len(every) - len(others))
+
+    def test_what_a_client_read_is_taken_back(self):
+        """It read while something was under way that ended before any signal was sent."""
+        wire = Wire(self.bus.socket_path)
+        self.addCleanup(wire.close)
+        wire.call('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'AddMatch', 's',
+                  ["type='signal',member='PropertiesChanged',sender='%s'" % NAME])
+        for _ in range(5):
+            wire.send_call(NAME, NODE, NAME, 'Sync')
+            read = wire.send_call(NAME, NODE, 'org.freedesktop.DBus.Properties', 'Get', 'ss', (NAME, 'Operation'))
+            known = None
+            while known != '':
+                answer = wire.receive()
+                if answer.fields.get(5) == read:
+                    known = answer.values[0]
+                    self.assertEqual(known, 'Sync')
+                elif answer.kind == SIGNAL and known is not None:
+                    known = dict(answer.values[1]).get('Operation', known)
 
     def test_a_claim_comes_and_goes(self):
         """A page that shows the claims reads, waits to be told, and reads again."""
