@@ -224,7 +224,7 @@ CHANGING_METHOD(extend)
 CHANGING_METHOD(abort)
 CHANGING_METHOD(guest_started)
 
-/* Methods that take their course. */
+/* Methods that are answered later. */
 #define QUEUED_METHOD(name)                                                             \
         static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
         {                                                                               \

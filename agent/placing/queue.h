@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Claims as D-Bus asks for them, with Placement's word: each takes its course over the reporter's
- * session while the loop goes on. What is under way or owed stands in the claim database first
+/* Claims as D-Bus asks for them, with Placement's word: each is a task over the reporter's session
+ * while the loop goes on. What is under way or owed stands in the claim database first
  * (claims/claims-placement.h), so that a crash or a lost Placement leaves nothing behind: the end
  * of each cycle settles it.
  *
