@@ -367,7 +367,7 @@ export function guests(hostDocument, claimsDocument) {
 const REMEDIES = {
     none: 'somebody has to look',
     'release-share': 'heal removes its share of this host from Placement',
-    'write-claim': 'heal tells Placement what the claim holds',
+    'write-claim': 'heal writes to Placement what the claim holds',
     adopt: 'heal gives the guest a claim',
     'end-claim': 'heal ends the claim',
 };

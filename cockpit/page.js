@@ -67,7 +67,7 @@ function capital(text) {
 
 /* error: what Sync() of it said */
 function published(what, error) {
-    return error ? `${what}. Placement is not told yet: ${model.plain(error)}` : `${what}.`;
+    return error ? `${what}. It is not in Placement yet: ${model.plain(error)}` : `${what}.`;
 }
 
 function askCordon(device, title) {

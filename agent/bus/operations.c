@@ -228,7 +228,7 @@ static const char *find_hindrance(const BusConfig *config, bool dry_run)
         if (why)
                 return why;
         if (tracker_get_status(config->tracker)->sync_state == SYNC_STANDALONE)
-                return "There is no [placement] section: nobody was told of this host";
+                return "There is no [placement] section: nothing was published of this host";
         if (cordon_is_retired(config->cordon))
                 return "The host is retired already; \"computectl retire --undo\" takes it back";
         return dry_run || cordon_host_words(config->cordon)

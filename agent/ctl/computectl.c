@@ -57,7 +57,7 @@ static int print_help(const CtlStyle *style)
 {
         puts("computectl [OPTIONS…] [VERB]\n"
              "\n"
-             "Looks at compute-agent, which tells OpenStack Placement what this host has, and claims\nresources from it.");
+             "Looks at compute-agent, which reports to OpenStack Placement what this host has, and claims\nresources from it.");
         ctl_verbs_print_help(style, stdout);
         ctl_options_print_help(NULL, style, stdout);
         puts("\nSee \"computectl VERB --help\" for the options of a verb, and computectl(1).");

@@ -167,7 +167,7 @@ void tracker_status_note_retired(TrackerStatus *status)
 {
         if (status->sync_state != SYNC_RETIRED)
                 log_notice(
-                        "This host is retired: Placement is told of nothing until \"computectl retire --undo\".");
+                        "This host is retired: nothing is reported to Placement until \"computectl retire --undo\".");
         set_sync_state(status, SYNC_RETIRED, NULL, true);
 }
 

@@ -83,7 +83,7 @@ static const struct {
                             "\"computectl audit\" looks again, \"computectl heal --dry-run\" shows what would be healed" },
         [KIND_RETIRED] = { VERDICT_WARNING, "placement", "that is right: the host is retired",
                            "computectl history",
-                           "\"computectl retire --undo\" tells Placement of it again" },
+                           "\"computectl retire --undo\" reports it to Placement again" },
         [KIND_HOST_CORDONED] = { VERDICT_WARNING, "service", "the host is cordoned",
                                  "computectl drain", "\"computectl uncordon\" gives it back" },
         [KIND_WITHHELD] = { VERDICT_WARNING, "devices", "a device is withheld",

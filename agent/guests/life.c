@@ -118,7 +118,7 @@ int life_of_unit(const char *group, char *ret, Error *reterr)
         if (r == -EOPNOTSUPP)
                 return error_setf(
                         reterr, ESRCH,
-                        "This host has no cgroup v2, so nobody can tell whether a unit runs: name the guest's process, with --pid-file");
+                        "This host has no cgroup v2, so whether a unit runs cannot be seen: name the guest's process, with --pid-file");
         if (r <= 0)
                 return error_setf(reterr, ESRCH, "No process of unit %.200s runs", group);
         snprintf(ret, CLAIM_LIFE_SIZE, UNIT "%s", group);

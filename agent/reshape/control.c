@@ -126,7 +126,8 @@ static ReshapeAlias *find_aliases(const Allocations *consumers, const Snapshot *
         ReshapeAlias *aliases = NULL;
 
         if (claims && claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
-                log_debug("Claims could not be read; migrations are told by their size alone.");
+                log_debug(
+                        "Claims could not be read; migrations are recognised by their size alone.");
         if (migration_match(consumers, snapshot, &list, &aliases, ret_n) < 0)
                 *ret_n = 0;
         return aliases;

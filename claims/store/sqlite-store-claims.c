@@ -93,7 +93,7 @@ static int read_standing(SqliteStore *store, sqlite3_stmt *statement, Claim *cla
                 return r;
         claim->standing = claim_standing_from_text(text);
         if (claim->standing < 0)
-                return damaged(store, claim->id, "what Placement was told", reterr);
+                return damaged(store, claim->id, "what Placement has of it", reterr);
         if (claim->standing == CLAIM_STANDING_PENDING)
                 claim->state = CLAIM_STATE_PENDING;
         return 0;

@@ -109,7 +109,7 @@ static int check_device(const PciView *view, const SnapshotDevice *device, const
         if (!first && (!is_child(device) || view->has_parent))
                 return error_setf(
                         reterr, EINVAL,
-                        "[pci] device_spec: %s and virtual functions of it both match; one of them can be given to guests (product_id tells them apart)",
+                        "[pci] device_spec: %s and virtual functions of it both match; only one of them can be given to guests: name its product_id",
                         view->address);
         if (!first && strcmp(view->resource_class, resource_class) != 0)
                 return error_setf(

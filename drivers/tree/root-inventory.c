@@ -42,7 +42,7 @@ int root_inventory_update(const HostConfig *config, const HostAmounts *amounts,
                 Error error;
 
                 error_setf(&error, disk_error->code, "%s; DISK_GB %s", disk_error->text,
-                           keep_disk ? "stays as it was" : "is not told");
+                           keep_disk ? "stays as it was" : "is not reported");
                 error_join(problem, &error);
         }
         return 0;

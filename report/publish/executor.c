@@ -365,7 +365,7 @@ static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
         if (holders->n_items == 0) {
                 error_setf(
                         &error, EEXIST,
-                        "Placement has the uuid %s under another name; \"computectl identity check\" tells more",
+                        "Placement has the uuid %s under another name; \"computectl identity check\" says whose it is",
                         plan_step->provider.text);
                 step_fail(step, REPORT_E_DUPLICATE_NAME, &error);
         } else if (uuid_equal(&holders->items[0].uuid, &plan_step->provider)) {

@@ -73,6 +73,6 @@ int name_holder_explain(const NameHolder *holder, bool wants_root, Error *reterr
                         holder->uuid.text, text);
         return error_setf(
                 reterr, EEXIST,
-                "The name belongs to provider %s of another tree in Placement (%s): delete that one; \"computectl identity check\" tells whether this host has the right uuid",
+                "The name belongs to provider %s of another tree in Placement (%s): delete that one; \"computectl identity check\" says whether this host has the right uuid",
                 holder->uuid.text, text);
 }

@@ -107,7 +107,7 @@ static int judge_service(const CtlFacts *facts, json_t *findings)
         if (!is_running(facts))
                 return ctl_doctor_add(
                         findings, "service", "bad",
-                        "To start it also at each boot: \"systemctl enable --now compute-agent\". If it does not stay, \"journalctl -x -u compute-agent\" says why",
+                        "\"systemctl status dbus compute-agent\" shows what runs, \"journalctl -x -u compute-agent\" why it did not stay; \"systemctl enable compute-agent\" starts it at each boot",
                         "%s", ctl_json_text(facts->status, "summary"));
         if (has_reason(facts, "service"))
                 return 0;
@@ -246,7 +246,7 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
 
         if (facts->identity_error.code)
                 return ctl_doctor_add(findings, "identity", "bad",
-                                      "\"computectl identity show\" tells more", "%s",
+                                      "\"computectl identity show\" has the details", "%s",
                                       facts->identity_error.text);
         if (facts->identity && strcmp(ctl_json_text(facts->identity, "state"), "unknown") != 0)
                 return ctl_identity_judge(facts->identity, findings);

@@ -170,7 +170,7 @@ static int undo_retire(Ctl *ctl, sd_bus *bus, Error *reterr)
                 return ctl_print_json(ctl, document, reterr);
         }
         if (!ctl->options.quiet)
-                printf("The host is told to Placement again%s%s.\nIt stays cordoned: \"computectl uncordon\" gives it back.\n",
+                printf("The host is reported to Placement again%s%s.\nIt stays cordoned: \"computectl uncordon\" gives it back.\n",
                        why[0] ? ", when that can be done: " : "", why);
         return 0;
 }

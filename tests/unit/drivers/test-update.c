@@ -72,8 +72,8 @@ static void test_disk_of_unknown_size(void **state)
                 { ENOENT, false, true, DRIVER_UPDATED_IN_PART, "DISK_GB stays as it was" },
                 { EIO, false, true, DRIVER_UPDATED_IN_PART, "DISK_GB stays as it was" },
                 { ENOENT, false, false, DRIVER_UPDATED, "" },
-                { EACCES, false, false, DRIVER_UPDATED_IN_PART, "DISK_GB is not told" },
-                { ENOENT, true, false, DRIVER_UPDATED_IN_PART, "DISK_GB is not told" },
+                { EACCES, false, false, DRIVER_UPDATED_IN_PART, "DISK_GB is not reported" },
+                { ENOENT, true, false, DRIVER_UPDATED_IN_PART, "DISK_GB is not reported" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
