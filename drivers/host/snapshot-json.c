@@ -1,206 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The JSON form of a snapshot: one table of fields per struct, which both the writer and the reader
- * walk. A new field of the snapshot is a new line in a table. Nesting is as deep as the tables are,
- * whatever the text holds. */
+/* The JSON form of a snapshot: the writer and the reader walk the tables of
+ * drivers/host/snapshot-fields.h. Nesting is as deep as the tables are, whatever the text holds. */
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "drivers/host/snapshot.h"
-
-typedef enum FieldType {
-        FIELD_TEXT,    /* char *; "" when missing */
-        FIELD_U64,     /* uint64_t */
-        FIELD_U32,     /* uint32_t, unsigned */
-        FIELD_INT,     /* int; -1 when missing */
-        FIELD_BOOL,    /* bool */
-        FIELD_UUID,    /* Uuid */
-        FIELD_ADDRESS, /* char[PCI_ADDRESS_SIZE]; "" when missing */
-        FIELD_CPU_SET, /* CpuSet */
-        FIELD_STATE,   /* DomainState */
-        FIELD_ARRAY,   /* a pointer and a count */
-} FieldType;
-
-typedef struct Field {
-        const char *key; /* NULL: the value itself, in a list of plain values */
-        FieldType type;
-        bool required;
-        size_t offset;
-        uint64_t max; /* of numbers */
-
-        /* FIELD_ARRAY */
-        size_t count_offset;
-        size_t item_size;
-        const struct Field *fields;
-        size_t n_fields;
-} Field;
-
-#define OPTIONAL(key_, type_, struct_, member_)                                       \
-        {                                                                             \
-                .key = (key_), .type = (type_), .offset = offsetof(struct_, member_), \
-                .max = INT64_MAX                                                      \
-        }
-#define REQUIRED(key_, type_, struct_, member_)                                       \
-        {                                                                             \
-                .key = (key_), .type = (type_), .offset = offsetof(struct_, member_), \
-                .max = INT64_MAX, .required = true                                    \
-        }
-/* The number of a CPU, of the host or of a guest. */
-#define CPU(key_, struct_, member_)                                                     \
-        {                                                                               \
-                .key = (key_), .type = FIELD_U32, .offset = offsetof(struct_, member_), \
-                .max = CPU_SET_MAX - 1, .required = true                                \
-        }
-#define ARRAY(key_, struct_, member_, fields_)                                            \
-        {                                                                                 \
-                .key = (key_), .type = FIELD_ARRAY, .offset = offsetof(struct_, member_), \
-                .count_offset = offsetof(struct_, n_##member_),                           \
-                .item_size = sizeof(*((struct_ *)NULL)->member_), .fields = (fields_),    \
-                .n_fields = ARRAY_SIZE(fields_)                                           \
-        }
-
-/* A StringSet; in order only after snapshot_seal(). */
-#define STRINGS(key_, struct_, member_)                                                          \
-        {                                                                                        \
-                .key = (key_), .type = FIELD_ARRAY, .offset = offsetof(struct_, member_.items),  \
-                .count_offset = offsetof(struct_, member_.n_items), .item_size = sizeof(char *), \
-                .fields = text_fields, .n_fields = 1                                             \
-        }
-
-static const Field text_fields[] = { { .type = FIELD_TEXT } };
-static const Field uuid_fields[] = { { .type = FIELD_UUID } };
-static const Field address_fields[] = { { .type = FIELD_ADDRESS } };
-
-static const Field cpu_fields[] = {
-        CPU("id", SnapshotCpu, id),
-        OPTIONAL("socket_id", FIELD_INT, SnapshotCpu, socket_id),
-        OPTIONAL("siblings", FIELD_CPU_SET, SnapshotCpu, siblings),
-};
-
-static const Field page_fields[] = {
-        REQUIRED("size_kib", FIELD_U64, PageSize, size_kib),
-        REQUIRED("count", FIELD_U64, PageSize, count),
-};
-
-static const Field cell_fields[] = {
-        REQUIRED("id", FIELD_U32, SnapshotCell, id),
-        OPTIONAL("memory_kib", FIELD_U64, SnapshotCell, memory_kib),
-        ARRAY("cpus", SnapshotCell, cpus, cpu_fields),
-        ARRAY("pages", SnapshotCell, pages, page_fields),
-};
-
-static const Field emulator_fields[] = {
-        REQUIRED("arch", FIELD_TEXT, SnapshotEmulator, arch),
-        OPTIONAL("machine", FIELD_TEXT, SnapshotEmulator, machine),
-        STRINGS("disk_buses", SnapshotEmulator, disk_buses),
-        STRINGS("video_models", SnapshotEmulator, video_models),
-        STRINGS("filesystem_drivers", SnapshotEmulator, filesystem_drivers),
-        STRINGS("tpm_models", SnapshotEmulator, tpm_models),
-        STRINGS("tpm_backends", SnapshotEmulator, tpm_backends),
-        STRINGS("tpm_versions", SnapshotEmulator, tpm_versions),
-        OPTIONAL("secure_boot", FIELD_BOOL, SnapshotEmulator, secure_boot),
-        OPTIONAL("sev", FIELD_BOOL, SnapshotEmulator, sev),
-        OPTIONAL("sev_es", FIELD_BOOL, SnapshotEmulator, sev_es),
-        OPTIONAL("sev_snp", FIELD_BOOL, SnapshotEmulator, sev_snp),
-        OPTIONAL("sev_max_guests", FIELD_U64, SnapshotEmulator, sev_max_guests),
-        OPTIONAL("sev_es_max_guests", FIELD_U64, SnapshotEmulator, sev_es_max_guests),
-};
-
-static const Field mdev_type_fields[] = {
-        REQUIRED("id", FIELD_TEXT, MdevType, id),
-        OPTIONAL("name", FIELD_TEXT, MdevType, name),
-        REQUIRED("available_instances", FIELD_U64, MdevType, available_instances),
-        OPTIONAL("created_instances", FIELD_U64, MdevType, created_instances),
-};
-
-static const Field device_fields[] = {
-        REQUIRED("name", FIELD_TEXT, SnapshotDevice, name),
-        OPTIONAL("parent", FIELD_TEXT, SnapshotDevice, parent),
-        OPTIONAL("driver", FIELD_TEXT, SnapshotDevice, driver),
-        OPTIONAL("address", FIELD_ADDRESS, SnapshotDevice, address), /* is_pci follows from it */
-        OPTIONAL("vendor_id", FIELD_U32, SnapshotDevice, vendor_id),
-        OPTIONAL("product_id", FIELD_U32, SnapshotDevice, product_id),
-        OPTIONAL("class_code", FIELD_U32, SnapshotDevice, class_code),
-        OPTIONAL("vendor", FIELD_TEXT, SnapshotDevice, vendor),
-        OPTIONAL("product", FIELD_TEXT, SnapshotDevice, product),
-        OPTIONAL("numa_node", FIELD_INT, SnapshotDevice, numa_node),
-        OPTIONAL("physical_function", FIELD_TEXT, SnapshotDevice, physical_function),
-        OPTIONAL("is_physical_function", FIELD_BOOL, SnapshotDevice, is_physical_function),
-        OPTIONAL("max_virtual_functions", FIELD_U64, SnapshotDevice, max_virtual_functions),
-        OPTIONAL("is_vdpa_parent", FIELD_BOOL, SnapshotDevice, is_vdpa_parent),
-        OPTIONAL("has_card_serial", FIELD_BOOL, SnapshotDevice, has_card_serial),
-        OPTIONAL("is_vgpu_function", FIELD_BOOL, SnapshotDevice, is_vgpu_function),
-        ARRAY("mdev_types", SnapshotDevice, mdev_types, mdev_type_fields),
-};
-
-static const Field mdev_fields[] = {
-        REQUIRED("uuid", FIELD_UUID, SnapshotMdev, uuid),
-        REQUIRED("type", FIELD_TEXT, SnapshotMdev, type),
-        REQUIRED("parent", FIELD_TEXT, SnapshotMdev, parent),
-};
-
-static const Field pin_fields[] = {
-        CPU("vcpu", DomainPin, vcpu),
-        REQUIRED("cpus", FIELD_CPU_SET, DomainPin, cpus),
-};
-
-static const Field domain_cell_fields[] = {
-        REQUIRED("id", FIELD_U32, DomainCell, id),
-        OPTIONAL("memory_kib", FIELD_U64, DomainCell, memory_kib),
-        OPTIONAL("vcpus", FIELD_CPU_SET, DomainCell, vcpus),
-        OPTIONAL("host_cells", FIELD_CPU_SET, DomainCell, host_cells),
-        OPTIONAL("page_kib", FIELD_U64, DomainCell, page_kib),
-};
-
-static const Field domain_fields[] = {
-        REQUIRED("uuid", FIELD_UUID, SnapshotDomain, uuid),
-        OPTIONAL("name", FIELD_TEXT, SnapshotDomain, name),
-        REQUIRED("state", FIELD_STATE, SnapshotDomain, state),
-        OPTIONAL("unread", FIELD_BOOL, SnapshotDomain, unread),
-        OPTIONAL("vcpus", FIELD_U64, SnapshotDomain, vcpus),
-        OPTIONAL("memory_kib", FIELD_U64, SnapshotDomain, memory_kib),
-        ARRAY("mdevs", SnapshotDomain, mdevs, uuid_fields),
-        ARRAY("pci_addresses", SnapshotDomain, pci_addresses, address_fields),
-        OPTIONAL("cpus", FIELD_CPU_SET, SnapshotDomain, cpus),
-        ARRAY("pins", SnapshotDomain, pins, pin_fields),
-        OPTIONAL("memory_cells", FIELD_CPU_SET, SnapshotDomain, memory_cells),
-        ARRAY("cells", SnapshotDomain, cells, domain_cell_fields),
-        OPTIONAL("page_kib", FIELD_U64, SnapshotDomain, page_kib),
-};
-
-static const Field snapshot_fields[] = {
-        OPTIONAL("driver", FIELD_TEXT, Snapshot, driver),
-        REQUIRED("nodename", FIELD_TEXT, Snapshot, nodename),
-        OPTIONAL("arch", FIELD_TEXT, Snapshot, arch),
-        OPTIONAL("cpu_model", FIELD_TEXT, Snapshot, cpu_model),
-        OPTIONAL("hypervisor", FIELD_TEXT, Snapshot, hypervisor),
-        OPTIONAL("hypervisor_version", FIELD_U64, Snapshot, hypervisor_version),
-        OPTIONAL("libvirt_version", FIELD_U64, Snapshot, libvirt_version),
-        OPTIONAL("memory_kib", FIELD_U64, Snapshot, memory_kib),
-        OPTIONAL("online_cpus", FIELD_CPU_SET, Snapshot, online_cpus),
-        OPTIONAL("present_cpus", FIELD_CPU_SET, Snapshot, present_cpus),
-        STRINGS("cpu_features", Snapshot, cpu_features),
-        OPTIONAL("features_incomplete", FIELD_BOOL, Snapshot, features_incomplete),
-        OPTIONAL("emulators_incomplete", FIELD_BOOL, Snapshot, emulators_incomplete),
-        STRINGS("problems", Snapshot, problems),
-        OPTIONAL("disk_total_bytes", FIELD_U64, Snapshot, disk_total_bytes),
-        OPTIONAL("taken_realtime_usec", FIELD_U64, Snapshot, taken_realtime_usec),
-        ARRAY("cells", Snapshot, cells, cell_fields),
-        ARRAY("emulators", Snapshot, emulators, emulator_fields),
-        ARRAY("devices", Snapshot, devices, device_fields),
-        ARRAY("mdevs", Snapshot, mdevs, mdev_fields),
-        ARRAY("domains", Snapshot, domains, domain_fields),
-};
+#include "drivers/host/snapshot-fields.h"
 
 /* Writing */
 
-static int write_fields(const Field *fields, size_t n_fields, const void *base, json_t *object);
+static int write_fields(const FieldList *list, const void *base, json_t *object);
 
-static bool is_plain(const Field *array)
+static bool is_plain(const FieldList *list)
 {
-        return array->n_fields == 1 && !array->fields[0].key;
+        return !list->fields[0].key;
 }
 
 static json_t *write_cpu_set(const CpuSet *set)
@@ -221,14 +36,13 @@ static json_t *write_array(const Field *field, const void *base)
         if (!array)
                 return NULL;
         for (size_t i = 0; i < n_items; i++) {
-                const void *item = items + i * field->item_size;
+                const void *item = items + i * field->of->size;
                 _cleanup_json_ json_t *value =
-                        is_plain(field) ? write_value(field->fields, item) : json_object();
+                        is_plain(field->of) ? write_value(field->of->fields, item) : json_object();
 
                 if (!value || json_array_append(array, value) < 0)
                         return NULL;
-                if (!is_plain(field) &&
-                    write_fields(field->fields, field->n_fields, item, value) < 0)
+                if (!is_plain(field->of) && write_fields(field->of, item, value) < 0)
                         return NULL;
         }
         return TAKE_PTR(array);
@@ -257,17 +71,21 @@ static json_t *write_value(const Field *field, const void *base)
                 return write_cpu_set(member);
         case FIELD_STATE:
                 return json_string(domain_state_to_text(*(const DomainState *)member));
+        case FIELD_STRINGS:
         case FIELD_ARRAY:
                 return write_array(field, base);
         }
         return NULL;
 }
 
-static int write_fields(const Field *fields, size_t n_fields, const void *base, json_t *object)
+static int write_fields(const FieldList *list, const void *base, json_t *object)
 {
-        for (size_t i = 0; i < n_fields; i++)
-                if (json_object_set_new(object, fields[i].key, write_value(&fields[i], base)) < 0)
+        for (size_t i = 0; i < list->n_fields; i++) {
+                const Field *field = &list->fields[i];
+
+                if (json_object_set_new(object, field->key, write_value(field, base)) < 0)
                         return -ENOMEM;
+        }
         return 0;
 }
 
@@ -275,16 +93,14 @@ json_t *snapshot_to_json(const Snapshot *snapshot)
 {
         _cleanup_json_ json_t *object = json_pack("{ss}", "format", SNAPSHOT_FORMAT);
 
-        if (!object ||
-            write_fields(snapshot_fields, ARRAY_SIZE(snapshot_fields), snapshot, object) < 0)
+        if (!object || write_fields(&snapshot_field_list, snapshot, object) < 0)
                 return NULL;
         return TAKE_PTR(object);
 }
 
 /* Reading. A value that is wrong is reported without its name, which the caller puts in front. */
 
-static int read_fields(const Field *fields, size_t n_fields, const json_t *object, void *base,
-                       Error *reterr);
+static int read_fields(const FieldList *list, const json_t *object, void *base, Error *reterr);
 
 static int read_string(const json_t *value, const char **ret, Error *reterr)
 {
@@ -388,16 +204,15 @@ static int read_array(const Field *field, const json_t *array, void *base, Error
                 return error_setf(reterr, EBADMSG, "more than %d items", SNAPSHOT_LIST_MAX);
         if (size == 0)
                 return 0;
-        *items = calloc(size, field->item_size);
+        *items = calloc(size, field->of->size);
         if (!*items)
                 return error_oom(reterr);
         *n_items = size;
         for (size_t i = 0; i < size; i++) {
                 const json_t *value = json_array_get(array, i);
-                void *item = (char *)*items + i * field->item_size;
-                int r = is_plain(field)
-                                ? read_value(field->fields, value, item, reterr)
-                                : read_fields(field->fields, field->n_fields, value, item, reterr);
+                void *item = (char *)*items + i * field->of->size;
+                int r = is_plain(field->of) ? read_value(field->of->fields, value, item, reterr)
+                                            : read_fields(field->of, value, item, reterr);
 
                 if (r < 0)
                         return error_prefixf(reterr, r, "item %zu", i);
@@ -426,43 +241,31 @@ static int read_value(const Field *field, const json_t *value, void *base, Error
         case FIELD_CPU_SET:
         case FIELD_STATE:
                 return read_special(field, value, member, reterr);
+        case FIELD_STRINGS:
         case FIELD_ARRAY:
                 return read_array(field, value, base, reterr);
         }
         return -EINVAL;
 }
 
-/* What a missing member is, where zero is not it. */
-static int set_default(const Field *field, void *base)
-{
-        void *member = (char *)base + field->offset;
-
-        if (field->type == FIELD_INT)
-                *(int *)member = -1;
-        if (field->type != FIELD_TEXT)
-                return 0;
-        *(char **)member = strdup("");
-        return *(char **)member ? 0 : -ENOMEM;
-}
-
-static int read_fields(const Field *fields, size_t n_fields, const json_t *object, void *base,
-                       Error *reterr)
+static int read_fields(const FieldList *list, const json_t *object, void *base, Error *reterr)
 {
         if (!json_is_object(object))
                 return error_setf(reterr, EBADMSG, "not an object");
-        for (size_t i = 0; i < n_fields; i++) {
-                const json_t *value = json_object_get(object, fields[i].key);
+        for (size_t i = 0; i < list->n_fields; i++) {
+                const Field *field = &list->fields[i];
+                const json_t *value = json_object_get(object, field->key);
                 int r;
 
-                if (!value && fields[i].required)
-                        return error_setf(reterr, EBADMSG, "\"%s\" is missing", fields[i].key);
-                if (!value && set_default(&fields[i], base) < 0)
+                if (!value && field->required)
+                        return error_setf(reterr, EBADMSG, "\"%s\" is missing", field->key);
+                if (!value && field_set_default(field, base) < 0)
                         return error_oom(reterr);
                 if (!value)
                         continue;
-                r = read_value(&fields[i], value, base, reterr);
+                r = read_value(field, value, base, reterr);
                 if (r < 0)
-                        return error_prefixf(reterr, r, "%s", fields[i].key);
+                        return error_prefixf(reterr, r, "%s", field->key);
         }
         return 0;
 }
@@ -485,7 +288,7 @@ int snapshot_from_json(const json_t *object, Snapshot **ret, Error *reterr)
         if (!snapshot)
                 return error_oom(reterr);
         snapshot->n_references = 1;
-        r = read_fields(snapshot_fields, ARRAY_SIZE(snapshot_fields), object, snapshot, reterr);
+        r = read_fields(&snapshot_field_list, object, snapshot, reterr);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < snapshot->n_devices; i++)

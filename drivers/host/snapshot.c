@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "drivers/host/snapshot-fields.h"
 #include "drivers/host/sysfs.h"
 
 #define CLASS_NETWORK     0x02
@@ -35,96 +36,6 @@ DomainState domain_state_from_text(const char *text)
         return _DOMAIN_STATE_INVALID;
 }
 
-void snapshot_cell_done(SnapshotCell *cell)
-{
-        for (size_t i = 0; i < cell->n_cpus; i++)
-                cpu_set_done(&cell->cpus[i].siblings);
-        free(cell->cpus);
-        free(cell->pages);
-        *cell = (SnapshotCell){ 0 };
-}
-
-void snapshot_emulator_done(SnapshotEmulator *emulator)
-{
-        StringSet *sets[] = { EMULATOR_SETS(emulator) };
-
-        for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
-                string_set_done(sets[i]);
-        free(emulator->arch);
-        free(emulator->machine);
-        *emulator = (SnapshotEmulator){ 0 };
-}
-
-void snapshot_device_done(SnapshotDevice *device)
-{
-        for (size_t i = 0; i < device->n_mdev_types; i++) {
-                free(device->mdev_types[i].id);
-                free(device->mdev_types[i].name);
-        }
-        free(device->mdev_types);
-        free(device->name);
-        free(device->parent);
-        free(device->driver);
-        free(device->vendor);
-        free(device->product);
-        free(device->physical_function);
-        *device = (SnapshotDevice){ 0 };
-}
-
-void snapshot_mdev_done(SnapshotMdev *mdev)
-{
-        free(mdev->type);
-        free(mdev->parent);
-        *mdev = (SnapshotMdev){ 0 };
-}
-
-void snapshot_domain_done(SnapshotDomain *domain)
-{
-        for (size_t i = 0; i < domain->n_pins; i++)
-                cpu_set_done(&domain->pins[i].cpus);
-        for (size_t i = 0; i < domain->n_cells; i++) {
-                cpu_set_done(&domain->cells[i].vcpus);
-                cpu_set_done(&domain->cells[i].host_cells);
-        }
-        free(domain->pins);
-        free(domain->cells);
-        cpu_set_done(&domain->cpus);
-        cpu_set_done(&domain->memory_cells);
-        free(domain->name);
-        free(domain->mdevs);
-        free(domain->pci_addresses);
-        *domain = (SnapshotDomain){ 0 };
-}
-
-static void snapshot_free(Snapshot *snapshot)
-{
-        for (size_t i = 0; i < snapshot->n_cells; i++)
-                snapshot_cell_done(&snapshot->cells[i]);
-        for (size_t i = 0; i < snapshot->n_emulators; i++)
-                snapshot_emulator_done(&snapshot->emulators[i]);
-        for (size_t i = 0; i < snapshot->n_devices; i++)
-                snapshot_device_done(&snapshot->devices[i]);
-        for (size_t i = 0; i < snapshot->n_mdevs; i++)
-                snapshot_mdev_done(&snapshot->mdevs[i]);
-        for (size_t i = 0; i < snapshot->n_domains; i++)
-                snapshot_domain_done(&snapshot->domains[i]);
-        free(snapshot->cells);
-        free(snapshot->emulators);
-        free(snapshot->devices);
-        free(snapshot->mdevs);
-        free(snapshot->domains);
-        cpu_set_done(&snapshot->online_cpus);
-        cpu_set_done(&snapshot->present_cpus);
-        string_set_done(&snapshot->cpu_features);
-        string_set_done(&snapshot->problems);
-        free(snapshot->driver);
-        free(snapshot->nodename);
-        free(snapshot->arch);
-        free(snapshot->cpu_model);
-        free(snapshot->hypervisor);
-        free(snapshot);
-}
-
 int snapshot_new(Snapshot **ret)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = calloc(1, sizeof(Snapshot));
@@ -132,10 +43,9 @@ int snapshot_new(Snapshot **ret)
         if (!snapshot)
                 return -ENOMEM;
         snapshot->n_references = 1;
-        if (!(snapshot->driver = strdup("")) || !(snapshot->nodename = strdup("")) ||
-            !(snapshot->arch = strdup("")) || !(snapshot->cpu_model = strdup("")) ||
-            !(snapshot->hypervisor = strdup("")))
-                return -ENOMEM;
+        for (size_t i = 0; i < snapshot_field_list.n_fields; i++)
+                if (field_set_default(&snapshot_field_list.fields[i], snapshot) < 0)
+                        return -ENOMEM;
         *ret = TAKE_PTR(snapshot);
         return 0;
 }
@@ -172,8 +82,10 @@ Snapshot *snapshot_unref(const Snapshot *snapshot)
 {
         Snapshot *shared = (Snapshot *)snapshot;
 
-        if (shared && __atomic_sub_fetch(&shared->n_references, 1, __ATOMIC_ACQ_REL) == 0)
-                snapshot_free(shared);
+        if (shared && __atomic_sub_fetch(&shared->n_references, 1, __ATOMIC_ACQ_REL) == 0) {
+                fields_done(&snapshot_field_list, shared);
+                free(shared);
+        }
         return NULL;
 }
 
