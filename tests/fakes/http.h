@@ -25,6 +25,26 @@ typedef struct FakeAnswer {
         bool never;                /* it hangs */
 } FakeAnswer;
 
+/* Answers of a script: as often as they are asked for, or once. body NULL: none in the script. */
+#define ANSWER(match_, status_, body_)                                  \
+        {                                                               \
+                .match = (match_), .status = (status_), .body = (body_) \
+        }
+#define ANSWER_ONCE(match_, status_, body_)                                         \
+        {                                                                           \
+                .match = (match_), .times = 1, .status = (status_), .body = (body_) \
+        }
+#define NO_ANSWER(match_, result_)                     \
+        {                                              \
+                .match = (match_), .result = (result_) \
+        }
+
+/* What Placement says with this status and code. */
+#define FAULT_BODY(code) \
+        "{\"errors\":[{\"detail\":\"the detail\",\"code\":\"placement." code "\"}]}"
+#define FAULT(match, status, code)      ANSWER(match, status, FAULT_BODY(code))
+#define FAULT_ONCE(match, status, code) ANSWER_ONCE(match, status, FAULT_BODY(code))
+
 /* Forgets everything; the script is borrowed. names are separated by blanks. */
 void fake_http_begin(const FakeAnswer *script, size_t n, const char *names);
 

@@ -10,7 +10,6 @@
 #define TOO_OLD                                                                  \
         "{\"errors\":[{\"status\":406,\"detail\":\"\",\"max_version\":\"1.30\"," \
         "\"min_version\":\"1.0\"}]}"
-#define FAULT(code) "{\"errors\":[{\"detail\":\"the detail\",\"code\":\"placement." code "\"}]}"
 
 typedef struct Fixture {
         sd_event *event;
@@ -85,44 +84,43 @@ static void test_read(void **state)
                 int64_t generation;
                 const char *type, *log;
         } cases[] = {
-                { { { .match = "", .body = HELD ",\"consumer_type\":\"INSTANCE\"}" } },
+                { { ANSWER("", 200, HELD ",\"consumer_type\":\"INSTANCE\"}") },
                   REPORT_DONE,
                   3,
                   "INSTANCE",
                   "GET /allocations/guest" },
-                { { { .match = "", .body = "{\"allocations\":{}}" } },
+                { { ANSWER("", 200, "{\"allocations\":{}}") },
                   REPORT_DONE,
                   -1,
                   NULL,
                   "GET /allocations/guest" },
                 /* A service before 1.38 has no types. */
-                { { { .match = "", .times = 1, .status = 406, .body = TOO_OLD },
-                    { .match = "", .body = HELD "}" } },
+                { { ANSWER_ONCE("", 406, TOO_OLD), ANSWER("", 200, HELD "}") },
                   REPORT_DONE,
                   3,
                   NULL,
                   "GET /allocations/guest; GET /allocations/guest" },
-                { { { .match = "", .status = 406, .body = TOO_OLD } },
+                { { ANSWER("", 406, TOO_OLD) },
                   REPORT_E_TOO_OLD,
                   0,
                   NULL,
                   "GET /allocations/guest; GET /allocations/guest" },
-                { { { .match = "", .status = 502, .body = "" } },
+                { { ANSWER("", 502, "") },
                   REPORT_E_UNAVAILABLE,
                   0,
                   NULL,
                   "GET /allocations/guest" },
-                { { { .match = "", .result = HTTP_E_UNREACHABLE } },
+                { { NO_ANSWER("", HTTP_E_UNREACHABLE) },
                   REPORT_E_UNREACHABLE,
                   0,
                   NULL,
                   "GET /allocations/guest" },
-                { { { .match = "", .body = "{\"allocations\":5}" } },
+                { { ANSWER("", 200, "{\"allocations\":5}") },
                   REPORT_E_UNAVAILABLE,
                   0,
                   NULL,
                   "GET /allocations/guest" },
-                { { { .match = "", .body = HELD ",\"consumer_generation\":\"x\"}" } },
+                { { ANSWER("", 200, HELD ",\"consumer_generation\":\"x\"}") },
                   REPORT_E_UNAVAILABLE,
                   0,
                   NULL,
@@ -162,21 +160,20 @@ static void test_write(void **state)
                 int result, status;
                 const char *log;
         } cases[] = {
-                { { { .match = "", .status = 204 } }, REPORT_DONE, 204, "PUT /allocations/guest" },
-                { { { .match = "", .status = 409, .body = FAULT("concurrent_update") } },
+                { { ANSWER("", 204, NULL) }, REPORT_DONE, 204, "PUT /allocations/guest" },
+                { { FAULT("", 409, "concurrent_update") },
                   REPORT_E_CONFLICT,
                   409,
                   "PUT /allocations/guest" },
-                { { { .match = "", .status = 409, .body = FAULT("undefined_code") } },
+                { { FAULT("", 409, "undefined_code") },
                   REPORT_E_REFUSED,
                   409,
                   "PUT /allocations/guest" },
-                { { { .match = "", .times = 1, .status = 406, .body = TOO_OLD },
-                    { .match = "", .status = 204 } },
+                { { ANSWER_ONCE("", 406, TOO_OLD), ANSWER("", 204, NULL) },
                   REPORT_DONE,
                   204,
                   "PUT /allocations/guest; PUT /allocations/guest" },
-                { { { .match = "", .result = HTTP_E_UNREACHABLE } },
+                { { NO_ANSWER("", HTTP_E_UNREACHABLE) },
                   REPORT_E_UNREACHABLE,
                   0,
                   "PUT /allocations/guest" },
@@ -205,7 +202,7 @@ static void test_write(void **state)
 
 static void test_move(void **state)
 {
-        static const FakeAnswer script[] = { { .match = "", .status = 204 } };
+        static const FakeAnswer script[] = { ANSWER("", 204, NULL) };
         _cleanup_(allocations_freep) Allocations *consumers = NULL;
         Uuid from = fixture_uuid("from"), to = fixture_uuid("to");
         Fixture *fixture = *state;
@@ -236,8 +233,8 @@ static int read_room(Fixture *fixture)
 
 static void test_room(void **state)
 {
-        static const FakeAnswer none[] = { { .match = "", .body = "{\"provider_summaries\":{}}" } };
-        static const FakeAnswer bad[] = { { .match = "", .body = "{}" } };
+        static const FakeAnswer none[] = { ANSWER("", 200, "{\"provider_summaries\":{}}") };
+        static const FakeAnswer bad[] = { ANSWER("", 200, "{}") };
         Fixture *fixture = *state;
 
         fake_http_begin(none, 1, "host");

@@ -148,11 +148,11 @@ static void test_who_is_read_whole(void **state)
                 _cleanup_free_ char *b = make_answer(cases[i].wholes[1], true);
                 _cleanup_free_ char *c = make_answer(cases[i].wholes[2], true);
                 const FakeAnswer script[] = {
-                        { .match = "/resource_providers/host/allocations", .body = host },
-                        { .match = "/resource_providers/gpu/allocations", .body = gpu },
-                        { .match = "/allocations/a", .body = a },
-                        { .match = "/allocations/b", .body = b },
-                        { .match = "/allocations/c", .body = c },
+                        ANSWER("/resource_providers/host/allocations", 200, host),
+                        ANSWER("/resource_providers/gpu/allocations", 200, gpu),
+                        ANSWER("/allocations/a", 200, a),
+                        ANSWER("/allocations/b", 200, b),
+                        ANSWER("/allocations/c", 200, c),
                 };
                 char text[16];
 
@@ -191,20 +191,16 @@ static void test_what_goes_wrong(void **state)
                 int result;
         } cases[] = {
                 { "a provider was deleted since it was listed",
-                  { .match = "/resource_providers/gpu/", .status = 404, .body = gone },
-                  REPORT_E_CONFLICT },
-                { "the network ends",
-                  { .match = "/allocations/a", .result = HTTP_E_UNREACHABLE },
+                  ANSWER("/resource_providers/gpu/", 404, gone), REPORT_E_CONFLICT },
+                { "the network ends", NO_ANSWER("/allocations/a", HTTP_E_UNREACHABLE),
                   REPORT_E_UNREACHABLE },
                 { "no JSON that is known",
-                  { .match = "/resource_providers/gpu/", .body = "{\"allocations\":5}" },
+                  ANSWER("/resource_providers/gpu/", 200, "{\"allocations\":5}"),
                   REPORT_E_UNAVAILABLE },
-                { "a service without types",
-                  { .match = "/allocations/a", .times = 1, .status = 406, .body = too_old },
+                { "a service without types", ANSWER_ONCE("/allocations/a", 406, too_old),
                   REPORT_DONE },
                 { "too old for allocations at all",
-                  { .match = "/resource_providers/host/", .status = 406, .body = too_old },
-                  REPORT_E_TOO_OLD },
+                  ANSWER("/resource_providers/host/", 406, too_old), REPORT_E_TOO_OLD },
         };
         Fixture *fixture;
 
@@ -214,9 +210,9 @@ static void test_what_goes_wrong(void **state)
                 _cleanup_free_ char *a = make_answer("host:VCPU", true);
                 const FakeAnswer script[] = {
                         cases[i].answer,
-                        { .match = "/resource_providers/host/allocations", .body = host },
-                        { .match = "/resource_providers/gpu/allocations", .body = gpu },
-                        { .match = "/allocations/a", .body = a },
+                        ANSWER("/resource_providers/host/allocations", 200, host),
+                        ANSWER("/resource_providers/gpu/allocations", 200, gpu),
+                        ANSWER("/allocations/a", 200, a),
                 };
 
                 set_up(state);
@@ -253,8 +249,7 @@ static void test_given_up(void **state)
 /* Whoever sends something meanwhile need not wait for all of them. */
 static void test_no_more_at_a_time_than_connections(void **state)
 {
-        static const FakeAnswer script[] = { { .match = "/allocations",
-                                               .body = "{\"allocations\":{}}" } };
+        static const FakeAnswer script[] = { ANSWER("/allocations", 200, "{\"allocations\":{}}") };
         Uuid providers[9];
         Fixture *fixture;
         Progress progress;

@@ -8,8 +8,7 @@
 #include "tests/fakes/http.h"
 #include "tests/fixtures/report.h"
 
-#define NAMES       "host a b"
-#define FAULT(code) "{\"errors\":[{\"detail\":\"the detail\",\"code\":\"placement." code "\"}]}"
+#define NAMES "host a b"
 
 typedef struct Fixture {
         sd_event *event;
@@ -119,9 +118,9 @@ static const FakeAnswer *existing_script(Fixture *fixture)
         static FakeAnswer script[3];
 
         set_list(fixture, 3, 5);
-        script[0] = (FakeAnswer){ .match = "in_tree", .body = fixture->list };
-        script[1] = (FakeAnswer){ .match = "GET /resource_providers/host/", .body = HOST_PARTS };
-        script[2] = (FakeAnswer){ .match = "GET /resource_providers/a/", .body = A_PARTS };
+        script[0] = (FakeAnswer)ANSWER("in_tree", 200, fixture->list);
+        script[1] = (FakeAnswer)ANSWER("GET /resource_providers/host/", 200, HOST_PARTS);
+        script[2] = (FakeAnswer)ANSWER("GET /resource_providers/a/", 200, A_PARTS);
         return script;
 }
 
@@ -136,9 +135,8 @@ static void assert_tree(Fixture *fixture, const char *text)
 
 static void test_new_host(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "GET /traits", .body = "{\"traits\":[\"HW_A\"]}" },
-        };
+        static const FakeAnswer script[] = { ANSWER("GET /traits", 200,
+                                                    "{\"traits\":[\"HW_A\"]}") };
         Fixture *fixture = *state;
         const ReporterStatistics *statistics;
 
@@ -181,9 +179,8 @@ static int prepare(Fixture *fixture, const char *text)
 /* What a plan needs to know is read, and nothing is written. */
 static void test_prepare(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "GET /traits", .body = "{\"traits\":[\"HW_A\"]}" },
-        };
+        static const FakeAnswer script[] = { ANSWER("GET /traits", 200,
+                                                    "{\"traits\":[\"HW_A\"]}") };
         Fixture *fixture = *state;
 
         fake_http_begin(script, ARRAY_SIZE(script), NAMES);
@@ -220,8 +217,8 @@ static void test_gather_and_lay_the_ground(void **state)
         Allocations *consumers, *others;
         Fixture *fixture = *state;
         FakeAnswer script[6] = {
-                { .match = "/allocations", .body = EMPTY },
-                { .match = "GET /traits", .body = "{\"traits\":[\"HW_A\",\"HW_B\"]}" },
+                ANSWER("/allocations", 200, EMPTY),
+                ANSWER("GET /traits", 200, "{\"traits\":[\"HW_A\",\"HW_B\"]}"),
         };
 
         memcpy(script + 2, existing_script(fixture), 3 * sizeof(FakeAnswer));
@@ -250,22 +247,16 @@ static void test_gather_while_the_ground_cannot_be_laid(void **state)
                 FakeAnswer answer;
                 int result;
         } cases[] = {
-                { { .match = "POST /resource_providers", .status = 400, .body = FAULT("bad") },
-                  REPORT_DONE },
-                { { .match = "POST /resource_providers",
-                    .status = 409,
-                    .body = FAULT("duplicate_name") },
-                  REPORT_DONE },
-                { { .match = "POST /resource_providers", .result = HTTP_E_UNREACHABLE },
-                  REPORT_E_UNREACHABLE },
-                { { .match = "GET /traits", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE },
-                { { .match = "/allocations", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE },
-                { { .match = "/allocations", .body = "{}" }, REPORT_E_UNAVAILABLE },
+                { FAULT("POST /resource_providers", 400, "bad"), REPORT_DONE },
+                { FAULT("POST /resource_providers", 409, "duplicate_name"), REPORT_DONE },
+                { NO_ANSWER("POST /resource_providers", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE },
+                { NO_ANSWER("GET /traits", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE },
+                { NO_ANSWER("/allocations", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE },
+                { ANSWER("/allocations", 200, "{}"), REPORT_E_UNAVAILABLE },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                FakeAnswer script[6] = { cases[i].answer,
-                                         { .match = "/allocations", .body = EMPTY } };
+                FakeAnswer script[6] = { cases[i].answer, ANSWER("/allocations", 200, EMPTY) };
                 Allocations *consumers, *others;
                 Fixture *fixture;
                 void *inner;
@@ -294,9 +285,7 @@ static void test_what_was_read_is_kept(void **state)
         } cases[] = { { 3, 5, 3, 0 }, { 3, 6, 3, 3 }, { 4, 5, 3, 0 } };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                FakeAnswer script[4] = {
-                        { .match = "GET /resource_providers/host/", .times = 1, .status = 502 }
-                };
+                FakeAnswer script[4] = { ANSWER_ONCE("GET /resource_providers/host/", 502, NULL) };
                 size_t n_host, n_a;
                 Fixture *fixture;
                 void *inner;
@@ -369,11 +358,9 @@ static void test_torn_reads(void **state)
 {
         Fixture *fixture = *state;
         FakeAnswer script[] = {
-                { .match = "in_tree", .body = fixture->list },
-                { .match = "GET /resource_providers/host/traits",
-                  .times = 1,
-                  .body = PARTS("2", "", "") },
-                { .match = "GET /resource_providers/host/", .body = HOST_PARTS },
+                ANSWER("in_tree", 200, fixture->list),
+                ANSWER_ONCE("GET /resource_providers/host/traits", 200, PARTS("2", "", "")),
+                ANSWER("GET /resource_providers/host/", 200, HOST_PARTS),
         };
 
         set_list(fixture, 3, -1);
@@ -387,9 +374,9 @@ static void test_torn_reads_for_ever(void **state)
 {
         Fixture *fixture = *state;
         FakeAnswer script[] = {
-                { .match = "in_tree", .body = fixture->list },
-                { .match = "host/traits", .body = PARTS("2", "", "") },
-                { .match = "GET /resource_providers/host/", .body = HOST_PARTS },
+                ANSWER("in_tree", 200, fixture->list),
+                ANSWER("host/traits", 200, PARTS("2", "", "")),
+                ANSWER("GET /resource_providers/host/", 200, HOST_PARTS),
         };
 
         set_list(fixture, 3, -1);
@@ -406,27 +393,20 @@ static void test_failed_refreshes(void **state)
                 int outcome;
                 const char *words;
         } cases[] = {
-                { { .match = "in_tree", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE, "" },
-                { { .match = "in_tree", .body = "{\"resource_providers\":[{}]}" },
-                  REPORT_E_UNAVAILABLE,
+                { NO_ANSWER("in_tree", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE, "" },
+                { ANSWER("in_tree", 200, "{\"resource_providers\":[{}]}"), REPORT_E_UNAVAILABLE,
                   "list of providers" },
-                { { .match = "in_tree",
-                    .body = "{\"resource_providers\":[{\"uuid\":\"99999999-9999-9999-9999-"
-                            "999999999999\",\"name\":\"x\",\"generation\":1,"
-                            "\"parent_provider_uuid\":null}]}" },
-                  REPORT_E_UNAVAILABLE,
-                  "comes without it" },
-                { { .match = "in_tree", .status = 401, .body = "" }, REPORT_E_UNAUTHORIZED, "" },
-                { { .match = "a/traits", .status = 500, .body = "" }, REPORT_E_UNAVAILABLE, "" },
-                { { .match = "a/inventories", .body = "{\"inventories\":{}}" },
-                  REPORT_E_UNAVAILABLE,
+                { ANSWER("in_tree", 200,
+                         "{\"resource_providers\":[{\"uuid\":\"99999999-9999-9999-9999-"
+                         "999999999999\",\"name\":\"x\",\"generation\":1,"
+                         "\"parent_provider_uuid\":null}]}"),
+                  REPORT_E_UNAVAILABLE, "comes without it" },
+                { ANSWER("in_tree", 401, ""), REPORT_E_UNAUTHORIZED, "" },
+                { ANSWER("a/traits", 500, ""), REPORT_E_UNAVAILABLE, "" },
+                { ANSWER("a/inventories", 200, "{\"inventories\":{}}"), REPORT_E_UNAVAILABLE,
                   "answer about provider" },
-                { { .match = "a/aggregates", .status = 404, .body = FAULT("undefined_code") },
-                  REPORT_E_CONFLICT,
-                  "" },
-                { { .match = "a/aggregates", .status = 404, .body = "<html>" },
-                  REPORT_E_UNAVAILABLE,
-                  "JSON" },
+                { FAULT("a/aggregates", 404, "undefined_code"), REPORT_E_CONFLICT, "" },
+                { ANSWER("a/aggregates", 404, "<html>"), REPORT_E_UNAVAILABLE, "JSON" },
         };
         Fixture *fixture = *state;
 
@@ -481,9 +461,7 @@ static void test_one_attempt_at_a_time(void **state)
 /* After a conflict nobody may publish on what is known to be old. */
 static void test_conflict_wants_a_refresh(void **state)
 {
-        static const FakeAnswer conflict = { .match = "PUT",
-                                             .status = 409,
-                                             .body = FAULT("concurrent_update") };
+        static const FakeAnswer conflict = FAULT("PUT", 409, "concurrent_update");
         Fixture *fixture = *state;
         _cleanup_(provider_tree_freep) ProviderTree *tree =
                 fixture_tree("host VCPU=9 +HW_A @x | a<host VGPU=4 @x");
@@ -512,8 +490,8 @@ static void test_lookup_fails(void **state)
                 FakeAnswer answer;
                 int outcome;
         } cases[] = {
-                { { .match = "/traits", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE },
-                { { .match = "/traits", .body = "{\"traits\":5}" }, REPORT_E_UNAVAILABLE },
+                { NO_ANSWER("/traits", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE },
+                { ANSWER("/traits", 200, "{\"traits\":5}"), REPORT_E_UNAVAILABLE },
         };
         Fixture *fixture = *state;
 
@@ -615,7 +593,7 @@ static void test_start_inside_callback(void **state)
 static void test_retry_after(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "", .status = 503, .body = "", .retry_after_sec = 30 },
+                { .match = "", .status = 503, .body = "", .retry_after_sec = 30 }
         };
         Fixture *fixture = *state;
 
@@ -632,11 +610,8 @@ static void test_retry_after(void **state)
 static void test_batch_refused(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "MAY RESHAPE", .status = 400, .body = FAULT("undefined_code") },
-                { .match = "POST /reshaper",
-                  .times = 1,
-                  .status = 409,
-                  .body = FAULT("undefined_code") },
+                FAULT("MAY RESHAPE", 400, "undefined_code"),
+                FAULT_ONCE("POST /reshaper", 409, "undefined_code"),
         };
         Fixture *fixture = *state;
 
@@ -659,16 +634,13 @@ static void test_may_reshape(void **state)
                 FakeAnswer answer;
                 ReshaperAccess access;
         } cases[] = {
-                { { .match = "MAY RESHAPE", .status = 400, .body = FAULT("undefined_code") },
-                  RESHAPER_ALLOWED },
-                { { .match = "MAY RESHAPE", .status = 403, .body = FAULT("undefined_code") },
-                  RESHAPER_FORBIDDEN },
-                { { .match = "MAY RESHAPE", .status = 403, .body = "" }, RESHAPER_FORBIDDEN },
-                { { .match = "MAY RESHAPE", .status = 404, .body = FAULT("undefined_code") },
-                  RESHAPER_FORBIDDEN },
-                { { .match = "MAY RESHAPE", .status = 400, .body = "<html>" }, RESHAPER_UNKNOWN },
-                { { .match = "MAY RESHAPE", .status = 502, .body = "" }, RESHAPER_UNKNOWN },
-                { { .match = "MAY RESHAPE", .result = HTTP_E_UNREACHABLE }, RESHAPER_UNKNOWN },
+                { FAULT("MAY RESHAPE", 400, "undefined_code"), RESHAPER_ALLOWED },
+                { FAULT("MAY RESHAPE", 403, "undefined_code"), RESHAPER_FORBIDDEN },
+                { ANSWER("MAY RESHAPE", 403, ""), RESHAPER_FORBIDDEN },
+                { FAULT("MAY RESHAPE", 404, "undefined_code"), RESHAPER_FORBIDDEN },
+                { ANSWER("MAY RESHAPE", 400, "<html>"), RESHAPER_UNKNOWN },
+                { ANSWER("MAY RESHAPE", 502, ""), RESHAPER_UNKNOWN },
+                { NO_ANSWER("MAY RESHAPE", HTTP_E_UNREACHABLE), RESHAPER_UNKNOWN },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -77,11 +77,10 @@ static const char *known(const Fixture *fixture, char *text, size_t size)
 static void test_when_it_asks(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = AGG_B, .times = 1, .status = 502, .body = "<html>" },
-                { .match = AGG_B, .times = 1, .body = LIST("5") },
-                { .match = AGG_B, .body = LIST("") },
-                { .match = "required=MISC_SHARES_VIA_AGGREGATE&member_of=in:" AGG_A,
-                  .body = LIST(POOL) },
+                ANSWER_ONCE(AGG_B, 502, "<html>"),
+                ANSWER_ONCE(AGG_B, 200, LIST("5")),
+                ANSWER(AGG_B, 200, LIST("")),
+                ANSWER("required=MISC_SHARES_VIA_AGGREGATE&member_of=in:" AGG_A, 200, LIST(POOL)),
         };
         static const struct {
                 const char *tree;
@@ -141,7 +140,7 @@ static void test_g4_17_many_aggregates(void **state)
                              LIST(POOL ",{\"uuid\":\"%s\",\"name\":\"host\",\"generation\":1,"
                                        "\"parent_provider_uuid\":null}"),
                              host.text) > 0);
-        script[0] = (FakeAnswer){ .match = "member_of", .body = own };
+        script[0] = (FakeAnswer)ANSWER("member_of", 200, own);
         fake_http_begin(script, 1, "");
         assert_int_equal(refresh(fixture, tree, MINUTE), 3);
         assert_string_equal(known(fixture, text, sizeof(text)), "pool");
@@ -150,7 +149,7 @@ static void test_g4_17_many_aggregates(void **state)
 
 static void test_cancel(void **state)
 {
-        static const FakeAnswer script[] = { { .match = "member_of", .body = LIST(POOL) } };
+        static const FakeAnswer script[] = { ANSWER("member_of", 200, LIST(POOL)) };
         _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree("host @" AGG_A);
         Fixture *fixture = *state;
 

@@ -17,9 +17,7 @@ static const PlanKnowledge may_batch = {
 /* Many inventories in one request; what each generation is after it, is known. */
 static void test_batch(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "/reshaper", .status = 204 },
-        };
+        static const FakeAnswer script[] = { ANSWER("/reshaper", 204, NULL) };
         _cleanup_(run_done) Run run = { 0 };
 
         fake_http_begin(script, ARRAY_SIZE(script), NAMES);
@@ -43,31 +41,16 @@ static void test_batch_meets_trouble(void **state)
                 ReshaperAccess access;
                 bool raced; /* it is a batch again */
         } cases[] = {
-                { { .match = "/reshaper", .status = 403, .body = "" },
-                  REPORT_E_CONFLICT,
-                  true,
-                  RESHAPER_FORBIDDEN,
+                { ANSWER("/reshaper", 403, ""), REPORT_E_CONFLICT, true, RESHAPER_FORBIDDEN,
                   false },
-                { { .match = "/reshaper", .status = 409, .body = FAULT("inventory.inuse") },
-                  REPORT_E_CONFLICT,
-                  true,
-                  RESHAPER_ALLOWED,
-                  false },
-                { { .match = "/reshaper", .status = 400, .body = FAULT("undefined_code") },
-                  REPORT_E_CONFLICT,
-                  true,
-                  RESHAPER_ALLOWED,
-                  false },
-                { { .match = "/reshaper", .status = 409, .body = FAULT("concurrent_update") },
-                  REPORT_E_CONFLICT,
-                  false,
-                  RESHAPER_ALLOWED,
-                  true },
-                { { .match = "/reshaper", .result = HTTP_E_UNREACHABLE },
-                  REPORT_E_UNREACHABLE,
-                  false,
-                  RESHAPER_ALLOWED,
-                  false },
+                { FAULT("/reshaper", 409, "inventory.inuse"), REPORT_E_CONFLICT, true,
+                  RESHAPER_ALLOWED, false },
+                { FAULT("/reshaper", 400, "undefined_code"), REPORT_E_CONFLICT, true,
+                  RESHAPER_ALLOWED, false },
+                { FAULT("/reshaper", 409, "concurrent_update"), REPORT_E_CONFLICT, false,
+                  RESHAPER_ALLOWED, true },
+                { NO_ANSWER("/reshaper", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE, false,
+                  RESHAPER_ALLOWED, false },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -88,9 +71,7 @@ static void test_batch_meets_trouble(void **state)
 /* A provider that cannot be made holds the batch back, and that is said. */
 static void test_batch_behind_a_failed_creation(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "POST /resource_providers", .status = 400, .body = FAULT("bad") },
-        };
+        static const FakeAnswer script[] = { FAULT("POST /resource_providers", 400, "bad") };
         _cleanup_(run_done) Run run = { 0 };
 
         fake_http_begin(script, ARRAY_SIZE(script), NAMES);

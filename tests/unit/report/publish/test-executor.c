@@ -47,9 +47,7 @@ static void test_parallel_but_one_at_a_time_for_a_provider(void **state)
 /* A move's answer would tell the generation that the reshape left, before that is known. */
 static void test_moves_and_a_reshape_take_turns(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "PUT", .body = "{\"generation\":10}" },
-        };
+        static const FakeAnswer script[] = { ANSWER("PUT", 200, "{\"generation\":10}") };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script),
@@ -75,10 +73,10 @@ static void test_classes_are_made_one_after_another(void **state)
 static void test_a_class_that_was_there_is_asked_for_once_more(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "resource_classes/CUSTOM_A", .times = 1, .status = 204 },
-                { .match = "resource_classes/CUSTOM_A", .status = 201 },
-                { .match = "resource_classes/CUSTOM_B", .status = 204 },
-                { .match = "resource_classes/CUSTOM_C", .status = 201 },
+                ANSWER_ONCE("resource_classes/CUSTOM_A", 204, NULL),
+                ANSWER("resource_classes/CUSTOM_A", 201, NULL),
+                ANSWER("resource_classes/CUSTOM_B", 204, NULL),
+                ANSWER("resource_classes/CUSTOM_C", 201, NULL),
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -101,9 +99,7 @@ static void test_one_provider_never_overlaps(void **state)
 
 static void test_conflict_spares_the_others(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "a/inventories", .status = 409, .body = FAULT("concurrent_update") },
-        };
+        static const FakeAnswer script[] = { FAULT("a/inventories", 409, "concurrent_update") };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1 | b VCPU=1",
@@ -119,9 +115,7 @@ static void test_conflict_spares_the_others(void **state)
 /* 404 for a provider that was there a moment ago. */
 static void test_vanished_provider_is_a_conflict(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "a/inventories", .status = 404, .body = FAULT("undefined_code") },
-        };
+        static const FakeAnswer script[] = { FAULT("a/inventories", 404, "undefined_code") };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1",
@@ -130,9 +124,7 @@ static void test_vanished_provider_is_a_conflict(void **state)
 
 static void test_deleted_already(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "DELETE", .status = 404, .body = FAULT("undefined_code") },
-        };
+        static const FakeAnswer script[] = { FAULT("DELETE", 404, "undefined_code") };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script), "host | old<host", "host", NULL, 2, REPORT_DONE);
@@ -141,11 +133,8 @@ static void test_deleted_already(void **state)
 
 static void test_failed_prerequisite_stops_what_waits_for_it(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "resource_classes/CUSTOM_C",
-                  .status = 400,
-                  .body = FAULT("undefined_code") },
-        };
+        static const FakeAnswer script[] = { FAULT("resource_classes/CUSTOM_C", 400,
+                                                   "undefined_code") };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a",
@@ -158,9 +147,7 @@ static void test_failed_prerequisite_stops_what_waits_for_it(void **state)
 
 static void test_children_of_a_failed_parent(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "POST", .times = 1, .status = 400, .body = FAULT("undefined_code") },
-        };
+        static const FakeAnswer script[] = { FAULT_ONCE("POST", 400, "undefined_code") };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script), "", "host VCPU=1 | a<host VCPU=1", NULL, 2,
@@ -174,16 +161,16 @@ static void test_fatal_outcomes_stop_everything(void **state)
                 FakeAnswer answer;
                 int outcome;
         } cases[] = {
-                { { .match = "", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE },
-                { { .match = "", .result = HTTP_E_BAD_ANSWER }, REPORT_E_UNAVAILABLE },
-                { { .match = "", .status = 200, .body = "<html>" }, REPORT_E_UNAVAILABLE },
-                { { .match = "", .status = 200, .body = "[1]" }, REPORT_E_UNAVAILABLE },
-                { { .match = "", .status = 502, .body = "<html>" }, REPORT_E_UNAVAILABLE },
+                { NO_ANSWER("", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE },
+                { NO_ANSWER("", HTTP_E_BAD_ANSWER), REPORT_E_UNAVAILABLE },
+                { ANSWER("", 200, "<html>"), REPORT_E_UNAVAILABLE },
+                { ANSWER("", 200, "[1]"), REPORT_E_UNAVAILABLE },
+                { ANSWER("", 502, "<html>"), REPORT_E_UNAVAILABLE },
                 { { .match = "", .status = 503, .body = "", .retry_after_sec = 7 },
                   REPORT_E_UNAVAILABLE },
-                { { .match = "", .status = 401, .body = "" }, REPORT_E_UNAUTHORIZED },
-                { { .match = "", .status = 403, .body = "" }, REPORT_E_FORBIDDEN },
-                { { .match = "", .status = 406, .body = "{\"errors\":[{}]}" }, REPORT_E_TOO_OLD },
+                { ANSWER("", 401, ""), REPORT_E_UNAUTHORIZED },
+                { ANSWER("", 403, ""), REPORT_E_FORBIDDEN },
+                { ANSWER("", 406, "{\"errors\":[{}]}"), REPORT_E_TOO_OLD },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -205,10 +192,9 @@ static void test_fatal_outcomes_stop_everything(void **state)
 /* Placement before 1.37: the provider stays, and everything else is told. */
 static void test_too_old_to_move(void **state)
 {
-        static const FakeAnswer script[] = { { .match = "PUT /resource_providers/old",
-                                               .status = 406,
-                                               .body = "{\"errors\":[{\"max_version\":\"1.36\","
-                                                       "\"min_version\":\"1.0\"}]}" } };
+        static const FakeAnswer script[] = { ANSWER("PUT /resource_providers/old", 406,
+                                                    "{\"errors\":[{\"max_version\":\"1.36\","
+                                                    "\"min_version\":\"1.0\"}]}") };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a<host | b<host VCPU=1 | old<a",
@@ -223,7 +209,7 @@ static void test_too_old_to_move(void **state)
 
 static void test_200_without_a_generation(void **state)
 {
-        static const FakeAnswer script[] = { { .match = "PUT", .status = 200, .body = "{}" } };
+        static const FakeAnswer script[] = { ANSWER("PUT", 200, "{}") };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1", "host VCPU=2", NULL, 2,
@@ -237,11 +223,8 @@ static void test_200_without_a_generation(void **state)
 static void test_used_inventory_is_kept(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "PUT /resource_providers/a/inventories",
-                  .times = 1,
-                  .status = 409,
-                  .body = FAULT("inventory.inuse") },
-                { .match = "a/allocations", .body = HELD },
+                FAULT_ONCE("PUT /resource_providers/a/inventories", 409, "inventory.inuse"),
+                ANSWER("a/allocations", 200, HELD),
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -264,8 +247,8 @@ static void test_used_inventory_is_kept(void **state)
 static void test_used_inventory_alone(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "a/inventories", .status = 409, .body = FAULT("inventory.inuse") },
-                { .match = "a/allocations", .body = HELD },
+                FAULT("a/inventories", 409, "inventory.inuse"),
+                ANSWER("a/allocations", 200, HELD),
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -277,11 +260,8 @@ static void test_used_inventory_alone(void **state)
 static void test_inventory_freed_in_between(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "a/inventories",
-                  .times = 1,
-                  .status = 409,
-                  .body = FAULT("inventory.inuse") },
-                { .match = "a/allocations", .body = "{\"allocations\":{}}" },
+                FAULT_ONCE("a/inventories", 409, "inventory.inuse"),
+                ANSWER("a/allocations", 200, "{\"allocations\":{}}"),
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -293,8 +273,8 @@ static void test_inventory_freed_in_between(void **state)
 static void test_inventory_that_flickers_ends(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "a/inventories", .status = 409, .body = FAULT("inventory.inuse") },
-                { .match = "a/allocations", .body = "{\"allocations\":{}}" },
+                FAULT("a/inventories", 409, "inventory.inuse"),
+                ANSWER("a/allocations", 200, "{\"allocations\":{}}"),
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -308,21 +288,16 @@ static void test_kept_inventory_meets_trouble(void **state)
                 FakeAnswer second;
                 int outcome;
         } cases[] = {
-                { { .match = "PUT", .status = 409, .body = FAULT("concurrent_update") },
-                  REPORT_E_CONFLICT },
-                { { .match = "PUT", .status = 409, .body = FAULT("inventory.inuse") },
-                  REPORT_E_IN_USE },
-                { { .match = "PUT", .result = HTTP_E_UNREACHABLE }, REPORT_E_UNREACHABLE },
-                { { .match = "PUT", .status = 200, .body = "{}" }, REPORT_E_UNAVAILABLE },
+                { FAULT("PUT", 409, "concurrent_update"), REPORT_E_CONFLICT },
+                { FAULT("PUT", 409, "inventory.inuse"), REPORT_E_IN_USE },
+                { NO_ANSWER("PUT", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE },
+                { ANSWER("PUT", 200, "{}"), REPORT_E_UNAVAILABLE },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 FakeAnswer script[] = {
-                        { .match = "PUT",
-                          .times = 1,
-                          .status = 409,
-                          .body = FAULT("inventory.inuse") },
-                        { .match = "/allocations", .body = HELD },
+                        FAULT_ONCE("PUT", 409, "inventory.inuse"),
+                        ANSWER("/allocations", 200, HELD),
                         cases[i].second,
                 };
                 _cleanup_(run_done) Run run = { 0 };
@@ -338,12 +313,12 @@ static void test_kept_inventory_meets_trouble(void **state)
 static void test_kept_inventory_and_a_locked_database(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "PUT", .times = 1, .status = 409, .body = FAULT("inventory.inuse") },
-                { .match = "/allocations", .times = 1, .status = 500, .body = LOCKED },
-                { .match = "PUT", .times = 1, .status = 409, .body = FAULT("inventory.inuse") },
-                { .match = "/allocations", .body = HELD },
-                { .match = "PUT", .times = 1, .status = 500, .body = LOCKED },
-                { .match = "PUT", .times = 1, .status = 409, .body = FAULT("inventory.inuse") },
+                FAULT_ONCE("PUT", 409, "inventory.inuse"),
+                ANSWER_ONCE("/allocations", 500, LOCKED),
+                FAULT_ONCE("PUT", 409, "inventory.inuse"),
+                ANSWER("/allocations", 200, HELD),
+                ANSWER_ONCE("PUT", 500, LOCKED),
+                FAULT_ONCE("PUT", 409, "inventory.inuse"),
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -359,8 +334,8 @@ static void test_kept_inventory_and_a_locked_database(void **state)
 static void test_holdings_that_cannot_be_read(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "a/inventories", .status = 409, .body = FAULT("inventory.inuse") },
-                { .match = "a/allocations", .body = "{\"allocations\":[]}" },
+                FAULT("a/inventories", 409, "inventory.inuse"),
+                ANSWER("a/allocations", 200, "{\"allocations\":[]}"),
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -371,10 +346,8 @@ static void test_holdings_that_cannot_be_read(void **state)
 static void test_used_provider_stays(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "DELETE /resource_providers/older",
-                  .status = 409,
-                  .body = FAULT("resource_provider.inuse") },
-                { .match = "DELETE", .status = 204 },
+                FAULT("DELETE /resource_providers/older", 409, "resource_provider.inuse"),
+                ANSWER("DELETE", 204, NULL),
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -409,9 +382,9 @@ static void test_name_is_taken(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 FakeAnswer script[] = {
-                        { .match = "POST", .status = 409, .body = FAULT("duplicate_name") },
-                        { .match = "name=host", .body = cases[i].holders },
-                        { .match = "/allocations", .body = cases[i].allocations },
+                        FAULT("POST", 409, "duplicate_name"),
+                        ANSWER("name=host", 200, cases[i].holders),
+                        ANSWER("/allocations", 200, cases[i].allocations),
                 };
                 _cleanup_(run_done) Run run = { 0 };
 
@@ -431,8 +404,8 @@ static void test_name_is_our_own(void **state)
         _cleanup_free_ char *holders = NULL;
         _cleanup_(run_done) Run run = { 0 };
         FakeAnswer script[] = {
-                { .match = "POST", .status = 409, .body = FAULT("duplicate_name") },
-                { .match = "GET" },
+                FAULT("POST", 409, "duplicate_name"),
+                ANSWER("GET", 200, NULL),
         };
 
         assert_true(asprintf(&holders,
@@ -446,9 +419,7 @@ static void test_name_is_our_own(void **state)
 
 static void test_locked_database(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "PUT", .times = 1, .status = 500, .body = LOCKED },
-        };
+        static const FakeAnswer script[] = { ANSWER_ONCE("PUT", 500, LOCKED) };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
@@ -462,9 +433,7 @@ static void test_locked_database(void **state)
 /* Who met the plan's own writes takes its turn after them, and waits for nothing else. */
 static void test_a_database_locked_by_ourselves(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "PUT", .times = 1, .status = 500, .body = LOCKED },
-        };
+        static const FakeAnswer script[] = { ANSWER_ONCE("PUT", 500, LOCKED) };
         _cleanup_(run_done) Run run = { 0 };
 
         fake_http_begin(script, ARRAY_SIZE(script), NAMES);
@@ -489,9 +458,7 @@ static void test_serial_manners(void **state)
 /* One 500 of another kind slows this plan down and no other. */
 static void test_other_500(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "PUT", .times = 1, .status = 500, .body = "<html>oops</html>" },
-        };
+        static const FakeAnswer script[] = { ANSWER_ONCE("PUT", 500, "<html>oops</html>") };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1",
@@ -501,7 +468,7 @@ static void test_other_500(void **state)
 
 static void test_500_for_ever_ends(void **state)
 {
-        static const FakeAnswer script[] = { { .match = "PUT", .status = 500, .body = LOCKED } };
+        static const FakeAnswer script[] = { ANSWER("PUT", 500, LOCKED) };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1 | b VCPU=1",
@@ -517,8 +484,8 @@ static void test_500_for_ever_ends(void **state)
 static void test_500_then_conflict(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "traits", .times = 1, .status = 500, .body = "" },
-                { .match = "traits", .status = 409, .body = FAULT("concurrent_update") },
+                ANSWER_ONCE("traits", 500, ""),
+                FAULT("traits", 409, "concurrent_update"),
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -527,9 +494,7 @@ static void test_500_then_conflict(void **state)
 
 static void test_reshape(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "/reshaper", .status = 204 },
-        };
+        static const FakeAnswer script[] = { ANSWER("/reshaper", 204, NULL) };
         _cleanup_(run_done) Run run = { 0 };
 
         run_all(&run, script, ARRAY_SIZE(script), "host VCPU=8 VGPU=4",
@@ -548,8 +513,8 @@ static void test_reshape(void **state)
 static void test_reshape_and_a_stranger(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "/reshaper", .status = 204 },
-                { .match = "a/traits", .status = 409, .body = FAULT("concurrent_update") },
+                ANSWER("/reshaper", 204, NULL),
+                FAULT("a/traits", 409, "concurrent_update"),
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -566,19 +531,11 @@ static void test_reshape_meets_trouble(void **state)
                 int outcome;
                 bool forgotten;
         } cases[] = {
-                { { .match = "/reshaper", .status = 409, .body = FAULT("concurrent_update") },
-                  REPORT_E_CONFLICT,
-                  true },
-                { { .match = "/reshaper", .status = 409, .body = FAULT("inventory.inuse") },
-                  REPORT_E_IN_USE,
-                  false },
-                { { .match = "/reshaper", .status = 409, .body = FAULT("undefined_code") },
-                  REPORT_E_REFUSED,
-                  false },
-                { { .match = "/reshaper", .status = 403, .body = "" }, REPORT_E_FORBIDDEN, true },
-                { { .match = "/reshaper", .result = HTTP_E_UNREACHABLE },
-                  REPORT_E_UNREACHABLE,
-                  true },
+                { FAULT("/reshaper", 409, "concurrent_update"), REPORT_E_CONFLICT, true },
+                { FAULT("/reshaper", 409, "inventory.inuse"), REPORT_E_IN_USE, false },
+                { FAULT("/reshaper", 409, "undefined_code"), REPORT_E_REFUSED, false },
+                { ANSWER("/reshaper", 403, ""), REPORT_E_FORBIDDEN, true },
+                { NO_ANSWER("/reshaper", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE, true },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -602,9 +559,9 @@ static void test_reshape_meets_trouble(void **state)
 static void test_worst_outcome_is_told(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "a/inventories", .status = 400, .body = FAULT("undefined_code") },
-                { .match = "b/inventories", .status = 409, .body = FAULT("concurrent_update") },
-                { .match = "c/inventories", .status = 400, .body = FAULT("undefined_code") },
+                FAULT("a/inventories", 400, "undefined_code"),
+                FAULT("b/inventories", 409, "concurrent_update"),
+                FAULT("c/inventories", 400, "undefined_code"),
         };
         _cleanup_(run_done) Run run = { 0 };
 
@@ -617,9 +574,7 @@ static void test_worst_outcome_is_told(void **state)
 /* A refusal may come from a name that we wrongly believe to be there. */
 static void test_refusal_forgets_names(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "traits", .status = 400, .body = FAULT("undefined_code") },
-        };
+        static const FakeAnswer script[] = { FAULT("traits", 400, "undefined_code") };
         _cleanup_(run_done) Run run = { 0 };
 
         fake_http_begin(script, ARRAY_SIZE(script), NAMES);

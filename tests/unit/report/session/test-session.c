@@ -118,30 +118,18 @@ static void test_answers(void **state)
                 bool has_body;
                 const char *words;
         } cases[] = {
-                { { .match = "", .body = "{\"a\":1}" }, REPORT_DONE, 200, true, "" },
-                { { .match = "", .status = 204 }, REPORT_DONE, 204, false, "" },
-                { { .match = "", .status = 201, .body = "" }, REPORT_DONE, 201, false, "" },
-                { { .match = "", .body = "<html>" }, REPORT_E_UNAVAILABLE, 200, false, "JSON" },
-                { { .match = "", .body = "{\"a\":" }, REPORT_E_UNAVAILABLE, 200, false, "JSON" },
-                { { .match = "", .body = "5" }, REPORT_E_UNAVAILABLE, 200, false, "JSON" },
-                { { .match = "", .body = "null" }, REPORT_E_UNAVAILABLE, 200, false, "JSON" },
-                { { .match = "", .status = 401, .body = "" },
-                  REPORT_E_UNAUTHORIZED,
-                  401,
-                  false,
-                  "401" },
-                { { .match = "", .result = HTTP_E_UNREACHABLE },
-                  REPORT_E_UNREACHABLE,
-                  0,
-                  false,
-                  "no answer" },
-                { { .match = "", .result = HTTP_E_TLS }, REPORT_E_UNREACHABLE, 0, false, "" },
-                { { .match = "", .result = HTTP_E_BAD_ANSWER },
-                  REPORT_E_UNAVAILABLE,
-                  0,
-                  false,
-                  "" },
-                { { .match = "", .result = -ENOMEM }, -ENOMEM, 0, false, "" },
+                { ANSWER("", 200, "{\"a\":1}"), REPORT_DONE, 200, true, "" },
+                { ANSWER("", 204, NULL), REPORT_DONE, 204, false, "" },
+                { ANSWER("", 201, ""), REPORT_DONE, 201, false, "" },
+                { ANSWER("", 200, "<html>"), REPORT_E_UNAVAILABLE, 200, false, "JSON" },
+                { ANSWER("", 200, "{\"a\":"), REPORT_E_UNAVAILABLE, 200, false, "JSON" },
+                { ANSWER("", 200, "5"), REPORT_E_UNAVAILABLE, 200, false, "JSON" },
+                { ANSWER("", 200, "null"), REPORT_E_UNAVAILABLE, 200, false, "JSON" },
+                { ANSWER("", 401, ""), REPORT_E_UNAUTHORIZED, 401, false, "401" },
+                { NO_ANSWER("", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE, 0, false, "no answer" },
+                { NO_ANSWER("", HTTP_E_TLS), REPORT_E_UNREACHABLE, 0, false, "" },
+                { NO_ANSWER("", HTTP_E_BAD_ANSWER), REPORT_E_UNAVAILABLE, 0, false, "" },
+                { NO_ANSWER("", -ENOMEM), -ENOMEM, 0, false, "" },
         };
         Fixture *fixture = *state;
 
@@ -165,10 +153,7 @@ static void test_answers(void **state)
 static void test_statistics(void **state)
 {
         static const FakeAnswer script[] = {
-                { .match = "",
-                  .times = 1,
-                  .status = 409,
-                  .body = "{\"errors\":[{\"code\":\"placement.concurrent_update\"}]}" },
+                ANSWER_ONCE("", 409, "{\"errors\":[{\"code\":\"placement.concurrent_update\"}]}"),
                 { .match = "", .times = 1, .status = 429, .body = "", .retry_after_sec = 9 },
         };
         Fixture *fixture = *state;
@@ -292,7 +277,7 @@ static void test_requests_wait_for_the_token(void **state)
 
 static void test_requests_fail_without_token(void **state)
 {
-        static const FakeAnswer script[] = { { .match = "POST", .status = 401, .body = "{}" } };
+        static const FakeAnswer script[] = { ANSWER("POST", 401, "{}") };
         Fixture *fixture = *state;
 
         begin_keystone(fixture, script, ARRAY_SIZE(script));
@@ -315,7 +300,7 @@ static void test_401_is_asked_again(void **state)
         static const FakeAnswer script[] = {
                 GIVES("one", "http://old"),
                 GIVES("two", "http://new"),
-                { .match = "PUT", .times = 1 },
+                ANSWER_ONCE("PUT", 200, NULL),
                 { .match = "PUT", .times = 3, .status = 401, .body = "no" },
         };
         Fixture *fixture = *state;
@@ -340,7 +325,7 @@ static void test_401_holds_what_queues(void **state)
         static const FakeAnswer script[] = {
                 GIVES("one", "http://old"),
                 GIVES("two", "http://new"),
-                { .match = "PUT", .times = 1 },
+                ANSWER_ONCE("PUT", 200, NULL),
                 { .match = "PUT", .times = 10, .status = 401, .body = "no" },
         };
         Fixture *fixture = *state;
@@ -365,8 +350,8 @@ static void test_401_for_ever(void **state)
         static const FakeAnswer script[] = {
                 GIVES("one", "http://placement"),
                 GIVES("two", "http://placement"),
-                { .match = "PUT", .times = 1 },
-                { .match = "PUT", .status = 401, .body = "no" },
+                ANSWER_ONCE("PUT", 200, NULL),
+                ANSWER("PUT", 401, "no"),
         };
         Fixture *fixture = *state;
 
@@ -390,13 +375,11 @@ static void test_moved(void **state)
                 bool moves;
         } cases[] = {
                 { { .match = "PUT", .times = 1, .result = HTTP_E_UNREACHABLE }, true },
-                { { .match = "PUT", .times = 1, .status = 404, .body = "<html>" }, true },
-                { { .match = "PUT", .times = 1, .status = 301, .body = "" }, true },
-                { { .match = "PUT", .times = 1, .body = "<html>" }, true },
-                { { .match = "PUT", .times = 1, .status = 404, .body = "{\"errors\":[{}]}" },
-                  false },
-                { { .match = "PUT", .times = 1, .status = 500, .body = "{\"errors\":[{}]}" },
-                  false },
+                { ANSWER_ONCE("PUT", 404, "<html>"), true },
+                { ANSWER_ONCE("PUT", 301, ""), true },
+                { ANSWER_ONCE("PUT", 200, "<html>"), true },
+                { ANSWER_ONCE("PUT", 404, "{\"errors\":[{}]}"), false },
+                { ANSWER_ONCE("PUT", 500, "{\"errors\":[{}]}"), false },
         };
         Fixture *fixture = *state;
 
