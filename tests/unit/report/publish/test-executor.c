@@ -2,6 +2,9 @@
 
 #include "tests/fixtures/executor.h"
 
+#define GUEST "cccccccc-0000-4000-8000-000000000001"
+#define HELD  "{\"allocations\":{\"" GUEST "\":{\"resources\":{\"VGPU\":3}}}}"
+
 static void test_everything_goes_well(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
@@ -23,6 +26,177 @@ static void test_everything_goes_well(void **state)
         assert_false(mirror_has_stale(run.mirror));
 }
 
+/* "host=12 a=-1": the generation of each provider that the mirror has. */
+static const char *format_generations(const Run *run, char *ret, size_t size)
+{
+        const ProviderTree *tree = mirror_get_tree(run->mirror);
+        size_t n = 0;
+
+        ret[0] = '\0';
+        for (size_t i = 0; i < tree->n_providers; i++)
+                n += (size_t)snprintf(ret + n, size - n, "%s%s=%d", i > 0 ? " " : "",
+                                      tree->providers[i]->name,
+                                      (int)generation_of(run, tree->providers[i]->name));
+        return ret;
+}
+
+#define SCRIPT(...)         \
+        {                   \
+                __VA_ARGS__ \
+        }
+
+/* Whole plans: what was sent in which order, how it ended, and what the mirror believes then. */
+static void test_table(void **state)
+{
+        static const struct {
+                const char *about;
+                FakeAnswer script[5];
+                const char *mirror, *desired, *holder;
+                uint64_t max_connections;
+                size_t max_parallel;
+                int outcome;
+                const char *words, *log, *generations;
+        } cases[] = {
+                /* a move's answer would tell the generation that the reshape left, before that is
+                 * known */
+                { "moves and a reshape take turns",
+                  SCRIPT(ANSWER("PUT", 200, "{\"generation\":10}")),
+                  "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1 | d<host",
+                  "host VCPU=1 | d<host | a<d VGPU=2 | b<d VGPU=2 | c<d VGPU=2", "a", 8, 1,
+                  REPORT_DONE, "",
+                  "PUT /resource_providers/a; PUT /resource_providers/b; "
+                  "PUT /resource_providers/c; POST /reshaper",
+                  "host=10 d=10 a=13 b=12 c=12" },
+                /* Placement over MySQL does not make one of two classes that are made at the same
+                 * time */
+                { "classes are made one after another", SCRIPT({ 0 }), "host VCPU=1",
+                  "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4, 1, REPORT_DONE, "",
+                  "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_B; "
+                  "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories",
+                  "host=11" },
+                /* it says of such a class that it was there, which may be another agent's doing */
+                { "a class that was there is asked for once more",
+                  SCRIPT(ANSWER_ONCE("resource_classes/CUSTOM_A", 204, NULL),
+                         ANSWER("resource_classes/CUSTOM_A", 201, NULL),
+                         ANSWER("resource_classes/CUSTOM_B", 204, NULL),
+                         ANSWER("resource_classes/CUSTOM_C", 201, NULL)),
+                  "host VCPU=1", "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4, 1,
+                  REPORT_DONE, "",
+                  "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_A; "
+                  "PUT /resource_classes/CUSTOM_B; PUT /resource_classes/CUSTOM_B; "
+                  "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories",
+                  "host=11" },
+                { "one provider never overlaps", SCRIPT({ 0 }), "host VCPU=1",
+                  "host VCPU=2 +HW_A @x", NULL, 4, 1, REPORT_DONE, "",
+                  "PUT /resource_providers/host/inventories; "
+                  "PUT /resource_providers/host/aggregates; PUT /resource_providers/host/traits",
+                  "host=13" },
+                { "a conflict spares the others",
+                  SCRIPT(FAULT("a/inventories", 409, "concurrent_update")),
+                  "host VCPU=1 | a VCPU=1 | b VCPU=1",
+                  "host VCPU=2 | a VCPU=2 +HW_A | b VCPU=2 +HW_A", NULL, 2, 2, REPORT_E_CONFLICT,
+                  "a: ",
+                  "PUT /resource_providers/host/inventories; "
+                  "PUT /resource_providers/a/inventories; "
+                  "PUT /resource_providers/b/inventories; PUT /resource_providers/b/traits",
+                  "host=11 a=-1 b=12" },
+                { "404 for a provider that was there a moment ago",
+                  SCRIPT(FAULT("a/inventories", 404, "undefined_code")), "host VCPU=1 | a VCPU=1",
+                  "host VCPU=1 | a VCPU=2", NULL, 2, 1, REPORT_E_CONFLICT, "",
+                  "PUT /resource_providers/a/inventories", "host=10 a=-1" },
+                { "deleted already", SCRIPT(FAULT("DELETE", 404, "undefined_code")),
+                  "host | old<host", "host", NULL, 2, 1, REPORT_DONE, "",
+                  "DELETE /resource_providers/old", "host=10" },
+                { "what fails stops what waits for it",
+                  SCRIPT(FAULT("resource_classes/CUSTOM_C", 400, "undefined_code")),
+                  "host VCPU=1 | a", "host VCPU=2 | a CUSTOM_C=1 +HW_A", NULL, 2, 2,
+                  REPORT_E_REFUSED, "the detail",
+                  "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories; "
+                  "PUT /resource_providers/a/traits",
+                  "host=11 a=11" },
+                { "children of a failed parent", SCRIPT(FAULT_ONCE("POST", 400, "undefined_code")),
+                  "", "host VCPU=1 | a<host VCPU=1", NULL, 2, 1, REPORT_E_REFUSED, "",
+                  "POST /resource_providers", "" },
+                { "200 without a generation", SCRIPT(ANSWER("PUT", 200, "{}")), "host VCPU=1",
+                  "host VCPU=2", NULL, 2, 1, REPORT_E_UNAVAILABLE, "",
+                  "PUT /resource_providers/host/inventories", "host=-1" },
+                { "nothing but a used class would change: no second write",
+                  SCRIPT(FAULT("a/inventories", 409, "inventory.inuse"),
+                         ANSWER("a/allocations", 200, HELD)),
+                  "a VGPU=4", "a", NULL, 1, 1, REPORT_E_IN_USE, "",
+                  "PUT /resource_providers/a/inventories; GET /resource_providers/a/allocations",
+                  "a=10" },
+                { "an inventory is freed in between",
+                  SCRIPT(FAULT_ONCE("a/inventories", 409, "inventory.inuse"),
+                         ANSWER("a/allocations", 200, "{\"allocations\":{}}")),
+                  "a VGPU=4", "a", NULL, 1, 1, REPORT_DONE, "",
+                  "PUT /resource_providers/a/inventories; "
+                  "GET /resource_providers/a/allocations; PUT /resource_providers/a/inventories",
+                  "a=11" },
+                { "what is held cannot be read",
+                  SCRIPT(FAULT("a/inventories", 409, "inventory.inuse"),
+                         ANSWER("a/allocations", 200, "{\"allocations\":[]}")),
+                  "a VGPU=4", "a", NULL, 1, 1, REPORT_E_UNAVAILABLE, "",
+                  "PUT /resource_providers/a/inventories; GET /resource_providers/a/allocations",
+                  "a=10" },
+                { "a provider in use stays, and its parent with it",
+                  SCRIPT(FAULT("DELETE /resource_providers/older", 409, "resource_provider.inuse"),
+                         ANSWER("DELETE", 204, NULL)),
+                  "host VCPU=1 | old<host | older<old | a<host", "host VCPU=2", NULL, 2, 2,
+                  REPORT_E_IN_USE, "older: ",
+                  "PUT /resource_providers/host/inventories; DELETE /resource_providers/a; "
+                  "DELETE /resource_providers/older",
+                  "host=11 old=10 older=10" },
+                { "a race lost inside PUT traits: 500, then a conflict (facts E7)",
+                  SCRIPT(ANSWER_ONCE("traits", 500, ""), FAULT("traits", 409, "concurrent_update")),
+                  "host", "host +HW_A", NULL, 2, 1, REPORT_E_CONFLICT, "",
+                  "PUT /resource_providers/host/traits; PUT /resource_providers/host/traits",
+                  "host=-1" },
+                { "somebody wrote to a provider right after the reshape",
+                  SCRIPT(ANSWER("/reshaper", 204, NULL),
+                         FAULT("a/traits", 409, "concurrent_update")),
+                  "host VCPU=8 VGPU=4", "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1, 1,
+                  REPORT_E_CONFLICT, "",
+                  "POST /resource_providers; POST /reshaper; "
+                  "PUT /resource_providers/host/traits; PUT /resource_providers/a/traits",
+                  "host=13 a=-1" },
+                { "the worst outcome is told",
+                  SCRIPT(FAULT("a/inventories", 400, "undefined_code"),
+                         FAULT("b/inventories", 409, "concurrent_update"),
+                         FAULT("c/inventories", 400, "undefined_code")),
+                  "a VCPU=1 | b VCPU=1 | c VCPU=1", "a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 1, 1,
+                  REPORT_E_CONFLICT, "3 steps failed, first: b: ",
+                  "PUT /resource_providers/a/inventories; "
+                  "PUT /resource_providers/b/inventories; PUT /resource_providers/c/inventories",
+                  "a=10 b=-1 c=10" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(run_done) Run run = { 0 };
+                char generations[100];
+                size_t n = 0;
+
+                while (cases[i].script[n].match)
+                        n++;
+                fake_http_begin(cases[i].script, n, NAMES);
+                run_begin(&run, cases[i].mirror, cases[i].desired, cases[i].holder,
+                          cases[i].max_connections);
+                run_end(&run);
+                format_generations(&run, generations, sizeof(generations));
+                if (run.result != cases[i].outcome || !strstr(run.error.text, cases[i].words) ||
+                    strcmp(fake_http_log(), cases[i].log) != 0 ||
+                    strcmp(generations, cases[i].generations) != 0 ||
+                    fake_http_get_max_parallel() != cases[i].max_parallel)
+                        fail_msg("%s: %d, %s; %s; %s; %zu at a time", cases[i].about, run.result,
+                                 run.error.text, fake_http_log(), generations,
+                                 fake_http_get_max_parallel());
+                assert_int_equal(mirror_has_stale(run.mirror), strstr(generations, "-1") != NULL);
+                if (run.result == REPORT_DONE)
+                        assert_true(provider_tree_equal(mirror_get_tree(run.mirror),
+                                                        run.plan->desired));
+        }
+}
+
 static void test_parallel_but_one_at_a_time_for_a_provider(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
@@ -42,117 +216,6 @@ static void test_parallel_but_one_at_a_time_for_a_provider(void **state)
         /* Two at a time for one provider would have been sent with the same generation. */
         assert_int_equal(generation_of(&run, "host"), 13);
         assert_int_equal(generation_of(&run, "d"), 13);
-}
-
-/* A move's answer would tell the generation that the reshape left, before that is known. */
-static void test_moves_and_a_reshape_take_turns(void **state)
-{
-        static const FakeAnswer script[] = { ANSWER("PUT", 200, "{\"generation\":10}") };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script),
-                "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1 | d<host",
-                "host VCPU=1 | d<host | a<d VGPU=2 | b<d VGPU=2 | c<d VGPU=2", "a", 8, REPORT_DONE);
-        assert_int_equal(fake_http_count("POST /reshaper"), 1);
-        assert_int_equal(fake_http_count("PUT /resource_providers"), 3);
-        assert_int_equal(fake_http_get_max_parallel(), 1);
-}
-
-/* Placement over MySQL does not make one of two classes that are made at the same time. */
-static void test_classes_are_made_one_after_another(void **state)
-{
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, NULL, 0, "host VCPU=1", "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL,
-                4, REPORT_DONE);
-        assert_int_equal(fake_http_count("PUT /resource_classes"), 3);
-        assert_int_equal(fake_http_get_max_parallel(), 1);
-}
-
-/* It says of such a class that it was there, which may be another agent's doing. */
-static void test_a_class_that_was_there_is_asked_for_once_more(void **state)
-{
-        static const FakeAnswer script[] = {
-                ANSWER_ONCE("resource_classes/CUSTOM_A", 204, NULL),
-                ANSWER("resource_classes/CUSTOM_A", 201, NULL),
-                ANSWER("resource_classes/CUSTOM_B", 204, NULL),
-                ANSWER("resource_classes/CUSTOM_C", 201, NULL),
-        };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1",
-                "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4, REPORT_DONE);
-        assert_string_equal(
-                fake_http_log(),
-                "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_A; "
-                "PUT /resource_classes/CUSTOM_B; PUT /resource_classes/CUSTOM_B; "
-                "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories");
-}
-
-static void test_one_provider_never_overlaps(void **state)
-{
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, NULL, 0, "host VCPU=1", "host VCPU=2 +HW_A @x", NULL, 4, REPORT_DONE);
-        assert_int_equal(fake_http_get_max_parallel(), 1);
-}
-
-static void test_conflict_spares_the_others(void **state)
-{
-        static const FakeAnswer script[] = { FAULT("a/inventories", 409, "concurrent_update") };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1 | b VCPU=1",
-                "host VCPU=2 | a VCPU=2 +HW_A | b VCPU=2 +HW_A", NULL, 2, REPORT_E_CONFLICT);
-        assert_non_null(strstr(run.error.text, "a: "));
-        assert_int_equal(fake_http_count("a/traits"), 0);
-        assert_int_equal(fake_http_count("b/traits"), 1);
-        assert_int_equal(generation_of(&run, "a"), -1);
-        assert_int_equal(generation_of(&run, "b"), 12);
-        assert_int_equal(generation_of(&run, "host"), 11);
-}
-
-/* 404 for a provider that was there a moment ago. */
-static void test_vanished_provider_is_a_conflict(void **state)
-{
-        static const FakeAnswer script[] = { FAULT("a/inventories", 404, "undefined_code") };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1",
-                "host VCPU=1 | a VCPU=2", NULL, 2, REPORT_E_CONFLICT);
-}
-
-static void test_deleted_already(void **state)
-{
-        static const FakeAnswer script[] = { FAULT("DELETE", 404, "undefined_code") };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "host | old<host", "host", NULL, 2, REPORT_DONE);
-        assert_null(mirrored(&run, "old"));
-}
-
-static void test_failed_prerequisite_stops_what_waits_for_it(void **state)
-{
-        static const FakeAnswer script[] = { FAULT("resource_classes/CUSTOM_C", 400,
-                                                   "undefined_code") };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a",
-                "host VCPU=2 | a CUSTOM_C=1 +HW_A", NULL, 2, REPORT_E_REFUSED);
-        assert_non_null(strstr(run.error.text, "the detail"));
-        assert_int_equal(fake_http_count("a/inventories"), 0);
-        assert_int_equal(fake_http_count("a/traits"), 1);
-        assert_int_equal(fake_http_count("host/inventories"), 1);
-}
-
-static void test_children_of_a_failed_parent(void **state)
-{
-        static const FakeAnswer script[] = { FAULT_ONCE("POST", 400, "undefined_code") };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "", "host VCPU=1 | a<host VCPU=1", NULL, 2,
-                REPORT_E_REFUSED);
-        assert_int_equal(fake_http_get_n_requests(), 1);
 }
 
 static void test_fatal_outcomes_stop_everything(void **state)
@@ -207,19 +270,6 @@ static void test_too_old_to_move(void **state)
         assert_int_equal(fake_http_count("DELETE"), 0);
 }
 
-static void test_200_without_a_generation(void **state)
-{
-        static const FakeAnswer script[] = { ANSWER("PUT", 200, "{}") };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1", "host VCPU=2", NULL, 2,
-                REPORT_E_UNAVAILABLE);
-        assert_int_equal(generation_of(&run, "host"), -1);
-}
-
-#define GUEST "cccccccc-0000-4000-8000-000000000001"
-#define HELD  "{\"allocations\":{\"" GUEST "\":{\"resources\":{\"VGPU\":3}}}}"
-
 static void test_used_inventory_is_kept(void **state)
 {
         static const FakeAnswer script[] = {
@@ -241,33 +291,6 @@ static void test_used_inventory_is_kept(void **state)
         assert_non_null(provider_find_inventory(mirrored(&run, "a"), "VGPU"));
         assert_null(provider_find_inventory(mirrored(&run, "a"), "CUSTOM_OTHER"));
         assert_int_equal(generation_of(&run, "a"), 12);
-}
-
-/* Nothing but the used class would change: one write and one read, no second write. */
-static void test_used_inventory_alone(void **state)
-{
-        static const FakeAnswer script[] = {
-                FAULT("a/inventories", 409, "inventory.inuse"),
-                ANSWER("a/allocations", 200, HELD),
-        };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a", NULL, 1, REPORT_E_IN_USE);
-        assert_int_equal(fake_http_get_n_requests(), 2);
-        assert_int_equal(generation_of(&run, "a"), 10);
-}
-
-static void test_inventory_freed_in_between(void **state)
-{
-        static const FakeAnswer script[] = {
-                FAULT_ONCE("a/inventories", 409, "inventory.inuse"),
-                ANSWER("a/allocations", 200, "{\"allocations\":{}}"),
-        };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a", NULL, 1, REPORT_DONE);
-        assert_int_equal(fake_http_count("PUT /resource_providers/a/inventories"), 2);
-        assert_int_equal(mirrored(&run, "a")->n_inventories, 0);
 }
 
 static void test_inventory_that_flickers_ends(void **state)
@@ -329,36 +352,6 @@ static void test_kept_inventory_and_a_locked_database(void **state)
         assert_int_equal(fake_http_count("PUT"), 5);
         assert_non_null(provider_find_inventory(mirrored(&run, "a"), "VGPU"));
         assert_non_null(provider_find_inventory(mirrored(&run, "a"), "MEMORY_MB"));
-}
-
-static void test_holdings_that_cannot_be_read(void **state)
-{
-        static const FakeAnswer script[] = {
-                FAULT("a/inventories", 409, "inventory.inuse"),
-                ANSWER("a/allocations", 200, "{\"allocations\":[]}"),
-        };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a", NULL, 1, REPORT_E_UNAVAILABLE);
-}
-
-/* A provider that is in use stays, and its parent with it; the rest is done. */
-static void test_used_provider_stays(void **state)
-{
-        static const FakeAnswer script[] = {
-                FAULT("DELETE /resource_providers/older", 409, "resource_provider.inuse"),
-                ANSWER("DELETE", 204, NULL),
-        };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | old<host | older<old | a<host",
-                "host VCPU=2", NULL, 2, REPORT_E_IN_USE);
-        assert_non_null(strstr(run.error.text, "older: "));
-        assert_int_equal(fake_http_count("DELETE /resource_providers/old"), 1);
-        assert_int_equal(fake_http_count("DELETE /resource_providers/a"), 1);
-        assert_non_null(mirrored(&run, "old"));
-        assert_null(mirrored(&run, "a"));
-        assert_false(mirror_has_stale(run.mirror));
 }
 
 #define HOLDER                                                                                  \
@@ -480,18 +473,6 @@ static void test_500_for_ever_ends(void **state)
         assert_int_equal(generation_of(&run, "b"), -1);
 }
 
-/* A race lost inside PUT traits is a 500, and a conflict when it is sent again (facts E7). */
-static void test_500_then_conflict(void **state)
-{
-        static const FakeAnswer script[] = {
-                ANSWER_ONCE("traits", 500, ""),
-                FAULT("traits", 409, "concurrent_update"),
-        };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "host", "host +HW_A", NULL, 2, REPORT_E_CONFLICT);
-}
-
 static void test_reshape(void **state)
 {
         static const FakeAnswer script[] = { ANSWER("/reshaper", 204, NULL) };
@@ -507,21 +488,6 @@ static void test_reshape(void **state)
         assert_int_equal(run.manners.reshaper, RESHAPER_ALLOWED);
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
         assert_false(mirror_has_stale(run.mirror));
-}
-
-/* Somebody wrote to a provider right after the reshape: only that one waits. */
-static void test_reshape_and_a_stranger(void **state)
-{
-        static const FakeAnswer script[] = {
-                ANSWER("/reshaper", 204, NULL),
-                FAULT("a/traits", 409, "concurrent_update"),
-        };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=8 VGPU=4",
-                "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1, REPORT_E_CONFLICT);
-        assert_int_equal(generation_of(&run, "host"), 13);
-        assert_int_equal(generation_of(&run, "a"), -1);
 }
 
 static void test_reshape_meets_trouble(void **state)
@@ -554,21 +520,6 @@ static void test_reshape_meets_trouble(void **state)
                 assert_int_equal(fake_http_count("traits"), 0);
                 assert_int_equal(fake_http_count("DELETE"), 0);
         }
-}
-
-static void test_worst_outcome_is_told(void **state)
-{
-        static const FakeAnswer script[] = {
-                FAULT("a/inventories", 400, "undefined_code"),
-                FAULT("b/inventories", 409, "concurrent_update"),
-                FAULT("c/inventories", 400, "undefined_code"),
-        };
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, script, ARRAY_SIZE(script), "a VCPU=1 | b VCPU=1 | c VCPU=1",
-                "a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 1, REPORT_E_CONFLICT);
-        assert_non_null(strstr(run.error.text, "3 steps failed"));
-        assert_non_null(strstr(run.error.text, "b: "));
 }
 
 /* A refusal may come from a name that we wrongly believe to be there. */
@@ -616,18 +567,10 @@ static void test_many_steps(void **state)
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
 }
 
-TEST_MAIN(test_everything_goes_well, test_parallel_but_one_at_a_time_for_a_provider,
-          test_moves_and_a_reshape_take_turns, test_classes_are_made_one_after_another,
-          test_a_class_that_was_there_is_asked_for_once_more, test_one_provider_never_overlaps,
-          test_conflict_spares_the_others, test_vanished_provider_is_a_conflict,
-          test_deleted_already, test_failed_prerequisite_stops_what_waits_for_it,
-          test_children_of_a_failed_parent, test_fatal_outcomes_stop_everything,
-          test_too_old_to_move, test_200_without_a_generation, test_used_inventory_is_kept,
-          test_used_inventory_alone, test_inventory_freed_in_between,
+TEST_MAIN(test_everything_goes_well, test_table, test_parallel_but_one_at_a_time_for_a_provider,
+          test_fatal_outcomes_stop_everything, test_too_old_to_move, test_used_inventory_is_kept,
           test_inventory_that_flickers_ends, test_kept_inventory_meets_trouble,
-          test_kept_inventory_and_a_locked_database, test_holdings_that_cannot_be_read,
-          test_used_provider_stays, test_name_is_taken, test_name_is_our_own, test_locked_database,
-          test_a_database_locked_by_ourselves, test_serial_manners, test_other_500,
-          test_500_for_ever_ends, test_500_then_conflict, test_reshape, test_reshape_and_a_stranger,
-          test_reshape_meets_trouble, test_worst_outcome_is_told, test_refusal_forgets_names,
-          test_free_under_way, test_many_steps)
+          test_kept_inventory_and_a_locked_database, test_name_is_taken, test_name_is_our_own,
+          test_locked_database, test_a_database_locked_by_ourselves, test_serial_manners,
+          test_other_500, test_500_for_ever_ends, test_reshape, test_reshape_meets_trouble,
+          test_refusal_forgets_names, test_free_under_way, test_many_steps)
