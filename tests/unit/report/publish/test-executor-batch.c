@@ -26,8 +26,8 @@ static void test_batch(void **state)
         assert_int_equal(run.result, REPORT_DONE);
         assert_string_equal(fake_http_log(), "POST /reshaper; PUT /resource_providers/host/traits");
         assert_non_null(strstr(fake_http_find_body("/reshaper"), "\"allocations\":{}"));
-        assert_int_equal(generation_of(&run, "a"), 12);
-        assert_non_null(provider_find_inventory(mirrored(&run, "c"), "VGPU"));
+        assert_int_equal(generation_of(run.mirror, "a"), 12);
+        assert_non_null(provider_find_inventory(provider_of(run.mirror, "c"), "VGPU"));
         assert_false(run.manners.batch_failed);
 }
 
@@ -64,7 +64,7 @@ static void test_batch_meets_trouble(void **state)
                     run.manners.batch_failed == cases[i].raced)
                         fail_msg("case %zu: %d, %s", i, run.result, run.error.text);
                 /* the list tells what moved */
-                assert_int_equal(generation_of(&run, "a"), 10);
+                assert_int_equal(generation_of(run.mirror, "a"), 10);
         }
 }
 

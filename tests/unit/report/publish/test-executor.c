@@ -19,7 +19,7 @@ static void test_everything_goes_well(void **state)
         /* Each write is sent with the generation that the one before it left. */
         assert_non_null(strstr(fake_http_find_body("host/inventories"), "generation\":10"));
         assert_non_null(strstr(fake_http_find_body("host/traits"), "generation\":11"));
-        assert_int_equal(generation_of(&run, "host"), 12);
+        assert_int_equal(generation_of(run.mirror, "host"), 12);
         /* A new provider's generation is read, not guessed (bug 1746075). */
         assert_non_null(strstr(fake_http_find_body("a/inventories"), "generation\":0"));
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
@@ -36,7 +36,7 @@ static const char *format_generations(const Run *run, char *ret, size_t size)
         for (size_t i = 0; i < tree->n_providers; i++)
                 n += (size_t)snprintf(ret + n, size - n, "%s%s=%d", i > 0 ? " " : "",
                                       tree->providers[i]->name,
-                                      (int)generation_of(run, tree->providers[i]->name));
+                                      (int)generation_of(run->mirror, tree->providers[i]->name));
         return ret;
 }
 
@@ -214,8 +214,8 @@ static void test_parallel_but_one_at_a_time_for_a_provider(void **state)
         assert_int_equal(fake_http_get_max_parallel(), 4);
         assert_int_equal(fake_http_get_n_requests(), 15);
         /* Two at a time for one provider would have been sent with the same generation. */
-        assert_int_equal(generation_of(&run, "host"), 13);
-        assert_int_equal(generation_of(&run, "d"), 13);
+        assert_int_equal(generation_of(run.mirror, "host"), 13);
+        assert_int_equal(generation_of(run.mirror, "d"), 13);
 }
 
 static void test_fatal_outcomes_stop_everything(void **state)
@@ -247,8 +247,8 @@ static void test_fatal_outcomes_stop_everything(void **state)
                 /* Those under way end, no others begin. */
                 assert_int_equal(fake_http_get_n_requests(), 2);
                 /* Nobody knows whether it was done. */
-                assert_int_equal(generation_of(&run, "host"), -1);
-                assert_int_equal(generation_of(&run, "c"), 10);
+                assert_int_equal(generation_of(run.mirror, "host"), -1);
+                assert_int_equal(generation_of(run.mirror, "c"), 10);
         }
 }
 
@@ -265,8 +265,8 @@ static void test_too_old_to_move(void **state)
         assert_non_null(strstr(run.error.text, "1.0 to 1.36"));
         assert_non_null(strstr(run.error.text, "1.37"));
         assert_int_equal(fake_http_count("/inventories"), 2);
-        assert_int_equal(generation_of(&run, "b"), 11);
-        assert_int_equal(generation_of(&run, "old"), 10);
+        assert_int_equal(generation_of(run.mirror, "b"), 11);
+        assert_int_equal(generation_of(run.mirror, "old"), 10);
         assert_int_equal(fake_http_count("DELETE"), 0);
 }
 
@@ -288,9 +288,9 @@ static void test_used_inventory_is_kept(void **state)
         /* The rest went on, and the mirror has what was sent. */
         assert_int_equal(fake_http_count("a/traits"), 1);
         assert_int_equal(fake_http_count("host/inventories"), 1);
-        assert_non_null(provider_find_inventory(mirrored(&run, "a"), "VGPU"));
-        assert_null(provider_find_inventory(mirrored(&run, "a"), "CUSTOM_OTHER"));
-        assert_int_equal(generation_of(&run, "a"), 12);
+        assert_non_null(provider_find_inventory(provider_of(run.mirror, "a"), "VGPU"));
+        assert_null(provider_find_inventory(provider_of(run.mirror, "a"), "CUSTOM_OTHER"));
+        assert_int_equal(generation_of(run.mirror, "a"), 12);
 }
 
 static void test_inventory_that_flickers_ends(void **state)
@@ -327,7 +327,7 @@ static void test_kept_inventory_meets_trouble(void **state)
 
                 run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a MEMORY_MB=5", NULL, 1,
                         cases[i].outcome);
-                assert_int_equal(generation_of(&run, "a") == -1,
+                assert_int_equal(generation_of(run.mirror, "a") == -1,
                                  cases[i].outcome != REPORT_E_IN_USE);
         }
 }
@@ -350,8 +350,8 @@ static void test_kept_inventory_and_a_locked_database(void **state)
         assert_null(strstr(run.error.text, "steps failed"));
         assert_int_equal(fake_http_count("/allocations"), 3);
         assert_int_equal(fake_http_count("PUT"), 5);
-        assert_non_null(provider_find_inventory(mirrored(&run, "a"), "VGPU"));
-        assert_non_null(provider_find_inventory(mirrored(&run, "a"), "MEMORY_MB"));
+        assert_non_null(provider_find_inventory(provider_of(run.mirror, "a"), "VGPU"));
+        assert_non_null(provider_find_inventory(provider_of(run.mirror, "a"), "MEMORY_MB"));
 }
 
 #define HOLDER                                                                                  \
@@ -468,9 +468,9 @@ static void test_500_for_ever_ends(void **state)
                 "host VCPU=2 | a VCPU=2 | b VCPU=2", NULL, 3, REPORT_E_UNAVAILABLE);
         assert_non_null(strstr(run.error.text, "database is locked"));
         assert_true(fake_http_get_n_requests() <= 3 * EXECUTOR_TRIES_MAX);
-        assert_int_equal(generation_of(&run, "host"), -1);
-        assert_int_equal(generation_of(&run, "a"), -1);
-        assert_int_equal(generation_of(&run, "b"), -1);
+        assert_int_equal(generation_of(run.mirror, "host"), -1);
+        assert_int_equal(generation_of(run.mirror, "a"), -1);
+        assert_int_equal(generation_of(run.mirror, "b"), -1);
 }
 
 static void test_reshape(void **state)
@@ -547,8 +547,8 @@ static void test_free_under_way(void **state)
                 assert_true(sd_event_run(run.event, 10000) >= 0);
         run.executor = executor_free(run.executor);
         assert_int_equal(run.n_calls, 0);
-        assert_int_equal(generation_of(&run, "host"), -1);
-        assert_int_equal(generation_of(&run, "a"), 11);
+        assert_int_equal(generation_of(run.mirror, "host"), -1);
+        assert_int_equal(generation_of(run.mirror, "a"), 11);
 }
 
 static void test_many_steps(void **state)

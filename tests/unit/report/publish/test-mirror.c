@@ -3,7 +3,7 @@
 #include "report/publish/mirror.h"
 
 #include "base/json.h"
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/mirror.h"
 #include "tests/shims/fail-alloc.h"
 
 /* A list as GET in_tree tells it: a child "gpu" of "host" with these generations; -1 leaves it out.
@@ -70,20 +70,6 @@ static size_t count_stale(const Mirror *mirror)
 
         assert_int_equal(mirror_list_stale(mirror, &list, &n), 0);
         return n;
-}
-
-static int64_t generation_of(const Mirror *mirror, const char *name)
-{
-        Uuid uuid = fixture_uuid(name);
-
-        return mirror_get_generation(mirror, &uuid);
-}
-
-static const Provider *provider_of(const Mirror *mirror, const char *name)
-{
-        Uuid uuid = fixture_uuid(name);
-
-        return provider_tree_find(mirror_get_tree(mirror), &uuid);
 }
 
 static int set_up(void **state)

@@ -3,68 +3,19 @@
 #include "report/publish/step.h"
 
 #include "base/json.h"
-#include "tests/fixtures/report.h"
-
-static const StringSet nothing = STRING_SET_INIT;
-static const PlanKnowledge knows_nothing = {
-        .known_classes = &nothing,
-        .known_traits = &nothing,
-        .missing_traits = &nothing,
-};
-
-/* A mirror that holds this tree, every provider at generation 10. */
-static Mirror *mirror_of(const char *text)
-{
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(text);
-        Mirror *mirror;
-
-        assert_int_equal(mirror_new(&mirror), 0);
-        for (size_t i = 0; i < tree->n_providers; i++) {
-                const Provider *provider = tree->providers[i];
-
-                assert_int_equal(mirror_add(mirror, provider, 0), 0);
-                for (int part = 0; part < _MIRROR_PART_MAX; part++)
-                        assert_int_equal(mirror_write(mirror, provider, (MirrorPart)part, 10), 0);
-        }
-        return mirror;
-}
+#include "tests/fixtures/mirror.h"
 
 static Plan *plan_of(const char *desired_text, const Mirror *mirror, const char *holder)
 {
         _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree(desired_text);
-        _cleanup_(allocations_freep) Allocations *allocations = NULL;
-        Uuid guest = fixture_uuid("guest");
+        _cleanup_(allocations_freep) Allocations *allocations = holder ? guest_on(holder) : NULL;
         Plan *plan = NULL;
-        Consumer *consumer;
         Error error;
 
-        if (holder) {
-                Uuid where = fixture_uuid(holder);
-
-                assert_int_equal(allocations_new(&allocations), 0);
-                assert_int_equal(allocations_ensure(allocations, &guest, &consumer), 0);
-                consumer->project_id = strdup("p");
-                consumer->user_id = strdup("u");
-                assert_int_equal(consumer_set(consumer, &where, "VGPU", 1), 0);
-        }
         if (plan_make(desired, mirror_get_tree(mirror), allocations, &knows_nothing, &plan,
                       &error) < 0)
                 fail_msg("%s", error.text);
         return plan;
-}
-
-static int64_t generation_of(const Mirror *mirror, const char *name)
-{
-        Uuid uuid = fixture_uuid(name);
-
-        return mirror_get_generation(mirror, &uuid);
-}
-
-static const Provider *provider_of(const Mirror *mirror, const char *name)
-{
-        Uuid uuid = fixture_uuid(name);
-
-        return provider_tree_find(mirror_get_tree(mirror), &uuid);
 }
 
 static int apply(const Plan *plan, size_t i, Mirror *mirror, const char *text)
