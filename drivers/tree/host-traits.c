@@ -25,29 +25,36 @@ typedef struct Traits {
         const Snapshot *snapshot;
         HostTraitVisit visit;
         void *userdata;
+        int r; /* of the visits; no more of them once it is not 0 */
 } Traits;
+
+static void tell(Traits *traits, const char *trait, TraitState state)
+{
+        if (traits->r == 0)
+                traits->r = traits->visit(trait, state, traits->userdata);
+}
 
 /* A trait of what emulators tell, on where at least one says so. It is not off as long as one was
  * not read. */
-static int tell_emulated(const Traits *traits, const char *trait, bool on)
+static void tell_emulated(Traits *traits, const char *trait, bool on)
 {
-        return traits->visit(trait,
-                             traits->snapshot->n_emulators == 0       ? TRAIT_UNKNOWN
-                             : on                                     ? TRAIT_ON
-                             : traits->snapshot->emulators_incomplete ? TRAIT_UNKNOWN
-                                                                      : TRAIT_OFF,
-                             traits->userdata);
+        tell(traits, trait,
+             traits->snapshot->n_emulators == 0       ? TRAIT_UNKNOWN
+             : on                                     ? TRAIT_ON
+             : traits->snapshot->emulators_incomplete ? TRAIT_UNKNOWN
+                                                      : TRAIT_OFF);
 }
 
-/* PREFIX_NAME, with '_' for everything that a trait may not have. */
-static const char *make_trait(const char *prefix, const char *name, char ret[static TRAIT_SIZE])
+/* The same of PREFIX_NAME, with '_' for everything that a trait may not have. */
+static void tell_named(Traits *traits, const char *prefix, const char *name, bool on)
 {
-        size_t n = (size_t)snprintf(ret, TRAIT_SIZE, "%s", prefix);
+        char trait[TRAIT_SIZE];
+        size_t n = (size_t)snprintf(trait, sizeof(trait), "%s", prefix);
 
-        for (const char *c = name; *c && n + 1 < TRAIT_SIZE; c++)
-                ret[n++] = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
-        ret[n] = '\0';
-        return ret;
+        for (const char *c = name; *c && n + 1 < sizeof(trait); c++)
+                trait[n++] = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+        trait[n] = '\0';
+        tell_emulated(traits, trait, on);
 }
 
 static bool list_has(char **list, const char *word)
@@ -85,36 +92,30 @@ static bool has_threads(const Snapshot *snapshot)
         return false;
 }
 
-static int tell_cpu(const Traits *traits)
+static void tell_cpu(Traits *traits)
 {
         const Snapshot *snapshot = traits->snapshot;
         const CpuTrait *table;
         size_t n;
-        int r = 0;
 
         table = cpu_traits(&n);
-        for (size_t i = 0; i < n && r == 0; i++)
-                r = traits->visit(table[i].trait,
-                                  snapshot->cpu_features.n_items == 0 ? TRAIT_UNKNOWN
-                                  : has_feature(snapshot, &table[i])  ? TRAIT_ON
-                                  : snapshot->features_incomplete     ? TRAIT_UNKNOWN
-                                                                      : TRAIT_OFF,
-                                  traits->userdata);
+        for (size_t i = 0; i < n; i++)
+                tell(traits, table[i].trait,
+                     snapshot->cpu_features.n_items == 0 ? TRAIT_UNKNOWN
+                     : has_feature(snapshot, &table[i])  ? TRAIT_ON
+                     : snapshot->features_incomplete     ? TRAIT_UNKNOWN
+                                                         : TRAIT_OFF);
         /* it is on the providers of memory encryption now (facts C5.3) */
-        if (r == 0)
-                r = tell_emulated(traits, "HW_CPU_X86_AMD_SEV", false);
-        if (r == 0)
-                r = traits->visit("HW_CPU_HYPERTHREADING",
-                                  snapshot->n_cells == 0  ? TRAIT_UNKNOWN
-                                  : has_threads(snapshot) ? TRAIT_ON
-                                                          : TRAIT_OFF,
-                                  traits->userdata);
-        return r;
+        tell_emulated(traits, "HW_CPU_X86_AMD_SEV", false);
+        tell(traits, "HW_CPU_HYPERTHREADING",
+             snapshot->n_cells == 0  ? TRAIT_UNKNOWN
+             : has_threads(snapshot) ? TRAIT_ON
+                                     : TRAIT_OFF);
 }
 
 /* Architectures: libvirt's names, and what a trait calls them where that differs. */
 
-static int tell_architecture(const Traits *traits)
+static void tell_architecture(Traits *traits)
 {
         static const struct {
                 const char *name, *trait;
@@ -127,13 +128,10 @@ static int tell_architecture(const Traits *traits)
                 { "s390", "S390" },         { "s390x", "S390X" },     { "sparc", "SPARC" },
                 { "sparc64", "SPARC64" },   { "x86_64", "X86_64" },
         };
-        char trait[TRAIT_SIZE];
-        int r = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(archs) && r == 0; i++)
-                r = tell_emulated(traits, make_trait("HW_ARCH_", archs[i].trait, trait),
-                                  strcmp(traits->snapshot->arch, archs[i].name) == 0);
-        return r;
+        for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
+                tell_named(traits, "HW_ARCH_", archs[i].trait,
+                           strcmp(traits->snapshot->arch, archs[i].name) == 0);
 }
 
 static bool is_emulated(const Snapshot *snapshot, const char *arch)
@@ -144,17 +142,14 @@ static bool is_emulated(const Snapshot *snapshot, const char *arch)
         return false;
 }
 
-static int tell_emulated_architectures(const Traits *traits)
+static void tell_emulated_architectures(Traits *traits)
 {
         static const char *const archs[] = { "aarch64", "mipsel", "ppc64le",
                                              "riscv64", "s390x",  "x86_64" };
-        char trait[TRAIT_SIZE];
-        int r = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(archs) && r == 0; i++)
-                r = tell_emulated(traits, make_trait("COMPUTE_ARCH_", archs[i], trait),
-                                  is_emulated(traits->snapshot, archs[i]));
-        return r;
+        for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
+                tell_named(traits, "COMPUTE_ARCH_", archs[i],
+                           is_emulated(traits->snapshot, archs[i]));
 }
 
 /* Devices of guests */
@@ -174,40 +169,34 @@ static bool emulators_have(const Snapshot *snapshot, size_t offset, const char *
 #define EMULATORS_HAVE(snapshot, member, word) \
         emulators_have((snapshot), offsetof(SnapshotEmulator, member), (word))
 
-static int tell_storage_buses(const Traits *traits)
+static void tell_storage_buses(Traits *traits)
 {
         static const char *const buses[] = { "fdc", "ide", "lxc", "sata",  "scsi",
                                              "uml", "usb", "xen", "virtio" };
         static const char *const parallels[] = { "ide", "scsi", NULL };
-        char trait[TRAIT_SIZE];
-        int r = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(buses) && r == 0; i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(buses); i++) {
                 bool on = EMULATORS_HAVE(traits->snapshot, disk_buses, buses[i]);
 
                 if (traits->config->virt_type == HOST_VIRT_LXC)
                         on = strcmp(buses[i], "lxc") == 0;
                 else if (traits->config->virt_type == HOST_VIRT_PARALLELS)
                         on = list_has((char **)parallels, buses[i]);
-                r = tell_emulated(traits, make_trait("COMPUTE_STORAGE_BUS_", buses[i], trait), on);
+                tell_named(traits, "COMPUTE_STORAGE_BUS_", buses[i], on);
         }
-        return r;
 }
 
-static int tell_video_models(const Traits *traits)
+static void tell_video_models(Traits *traits)
 {
         static const char *const models[] = { "bochs", "cirrus", "gop",   "none", "qxl",
                                               "vga",   "virtio", "vmvga", "xen" };
-        char trait[TRAIT_SIZE];
-        int r = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(models) && r == 0; i++)
-                r = tell_emulated(traits, make_trait("COMPUTE_GRAPHICS_MODEL_", models[i], trait),
-                                  EMULATORS_HAVE(traits->snapshot, video_models, models[i]));
-        return r;
+        for (size_t i = 0; i < ARRAY_SIZE(models); i++)
+                tell_named(traits, "COMPUTE_GRAPHICS_MODEL_", models[i],
+                           EMULATORS_HAVE(traits->snapshot, video_models, models[i]));
 }
 
-static int tell_network_models(const Traits *traits)
+static void tell_network_models(Traits *traits)
 {
         enum {
                 KVM = 1 << HOST_VIRT_KVM,
@@ -229,51 +218,37 @@ static int tell_network_models(const Traits *traits)
                 { "vmxnet3", KVM | QEMU },
         };
         const HostConfig *config = traits->config;
-        char trait[TRAIT_SIZE];
-        int r = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(models) && r == 0; i++)
-                r = tell_emulated(traits,
-                                  make_trait("COMPUTE_NET_VIF_MODEL_", models[i].name, trait),
-                                  models[i].virt_types & 1 << config->virt_type);
-        if (r == 0)
-                r = tell_emulated(traits, "COMPUTE_NET_VIF_MODEL_IGB",
-                                  is_qemu(config) && has_version(traits->snapshot, VERSION(9, 3, 0),
-                                                                 VERSION(8, 0, 0)));
-        return r == 0 ? tell_emulated(traits, "COMPUTE_NET_VIRTIO_PACKED", is_qemu(config)) : r;
+        for (size_t i = 0; i < ARRAY_SIZE(models); i++)
+                tell_named(traits, "COMPUTE_NET_VIF_MODEL_", models[i].name,
+                           models[i].virt_types & 1 << config->virt_type);
+        tell_emulated(traits, "COMPUTE_NET_VIF_MODEL_IGB",
+                      is_qemu(config) &&
+                              has_version(traits->snapshot, VERSION(9, 3, 0), VERSION(8, 0, 0)));
+        tell_emulated(traits, "COMPUTE_NET_VIRTIO_PACKED", is_qemu(config));
 }
 
-static int tell_sound_models(const Traits *traits)
+static void tell_sound_models(Traits *traits)
 {
         static const char *const models[] = { "ac97",  "es1370", "ich6", "ich9",
                                               "pcspk", "sb16",   "usb" };
-        char trait[TRAIT_SIZE];
-        int r = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(models) && r == 0; i++)
-                r = tell_emulated(traits, make_trait("COMPUTE_SOUND_MODEL_", models[i], trait),
-                                  is_qemu(traits->config));
-        if (r == 0)
-                r = tell_emulated(
-                        traits, "COMPUTE_SOUND_MODEL_VIRTIO",
-                        is_qemu(traits->config) &&
-                                has_version(traits->snapshot, VERSION(10, 4, 0), VERSION(8, 2, 0)));
-        return r;
+        for (size_t i = 0; i < ARRAY_SIZE(models); i++)
+                tell_named(traits, "COMPUTE_SOUND_MODEL_", models[i], is_qemu(traits->config));
+        tell_emulated(traits, "COMPUTE_SOUND_MODEL_VIRTIO",
+                      is_qemu(traits->config) &&
+                              has_version(traits->snapshot, VERSION(10, 4, 0), VERSION(8, 2, 0)));
 }
 
-static int tell_viommus(const Traits *traits)
+static void tell_viommus(Traits *traits)
 {
         const Snapshot *snapshot = traits->snapshot;
-        int r;
 
-        if ((r = tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_AUTO", true)) ||
-            (r = tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_INTEL",
-                               is_emulated(snapshot, "x86_64"))) ||
-            (r = tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_SMMUV3",
-                               is_emulated(snapshot, "aarch64"))))
-                return r;
-        return tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_VIRTIO",
-                             has_version(snapshot, VERSION(8, 3, 0), 0));
+        tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_AUTO", true);
+        tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_INTEL", is_emulated(snapshot, "x86_64"));
+        tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_SMMUV3", is_emulated(snapshot, "aarch64"));
+        tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_VIRTIO",
+                      has_version(snapshot, VERSION(8, 3, 0), 0));
 }
 
 static bool has_tpm_version(const Traits *traits, const char *version)
@@ -288,29 +263,21 @@ static bool has_tpm_version(const Traits *traits, const char *version)
         return true;
 }
 
-static int tell_tpm(const Traits *traits)
+static void tell_tpm(Traits *traits)
 {
         static const char *const secrets[] = { "deployment", "host", "user" };
         char **allowed = traits->config->supported_tpm_secret_security;
         bool tpm = has_tpm_version(traits, "1.2") || has_tpm_version(traits, "2.0");
-        char trait[TRAIT_SIZE];
-        int r;
 
-        if ((r = tell_emulated(traits, "COMPUTE_SECURITY_TPM_1_2",
-                               has_tpm_version(traits, "1.2"))) ||
-            (r = tell_emulated(traits, "COMPUTE_SECURITY_TPM_2_0",
-                               has_tpm_version(traits, "2.0"))) ||
-            (r = tell_emulated(traits, "COMPUTE_SECURITY_TPM_TIS",
-                               tpm && EMULATORS_HAVE(traits->snapshot, tpm_models, "tpm-tis"))) ||
-            (r = tell_emulated(traits, "COMPUTE_SECURITY_TPM_CRB",
-                               tpm && EMULATORS_HAVE(traits->snapshot, tpm_models, "tpm-crb"))))
-                return r;
-        for (size_t i = 0; i < ARRAY_SIZE(secrets) && r == 0; i++)
-                r = tell_emulated(
-                        traits,
-                        make_trait("COMPUTE_SECURITY_TPM_SECRET_SECURITY_", secrets[i], trait),
-                        tpm && (!allowed || list_has(allowed, secrets[i])));
-        return r;
+        tell_emulated(traits, "COMPUTE_SECURITY_TPM_1_2", has_tpm_version(traits, "1.2"));
+        tell_emulated(traits, "COMPUTE_SECURITY_TPM_2_0", has_tpm_version(traits, "2.0"));
+        tell_emulated(traits, "COMPUTE_SECURITY_TPM_TIS",
+                      tpm && EMULATORS_HAVE(traits->snapshot, tpm_models, "tpm-tis"));
+        tell_emulated(traits, "COMPUTE_SECURITY_TPM_CRB",
+                      tpm && EMULATORS_HAVE(traits->snapshot, tpm_models, "tpm-crb"));
+        for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
+                tell_named(traits, "COMPUTE_SECURITY_TPM_SECRET_SECURITY_", secrets[i],
+                           tpm && (!allowed || list_has(allowed, secrets[i])));
 }
 
 /* What the driver can do: Nova's list of capabilities, with what its libvirt driver says. */
@@ -324,7 +291,7 @@ static bool has_secure_boot(const Snapshot *snapshot)
         return false;
 }
 
-static int tell_capabilities(const Traits *traits)
+static void tell_capabilities(Traits *traits)
 {
         const HostConfig *config = traits->config;
         const Snapshot *snapshot = traits->snapshot;
@@ -356,15 +323,13 @@ static int tell_capabilities(const Traits *traits)
                 { "COMPUTE_VOLUME_EXTEND", true },
                 { "COMPUTE_VOLUME_MULTI_ATTACH", true },
         };
-        int r = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(capabilities) && r == 0; i++)
-                r = tell_emulated(traits, capabilities[i].trait, capabilities[i].on);
-        return r;
+        for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
+                tell_emulated(traits, capabilities[i].trait, capabilities[i].on);
 }
 
 /* Where there is such a device, and a libvirt that tells serial numbers. */
-static int tell_remote_managed_ports(const Traits *traits)
+static void tell_remote_managed_ports(Traits *traits)
 {
         const Snapshot *snapshot = traits->snapshot;
         bool on = false;
@@ -377,11 +342,11 @@ static int tell_remote_managed_ports(const Traits *traits)
 
                 on = spec && pci_spec_is_remote_managed(spec);
         }
-        return tell_emulated(traits, "COMPUTE_REMOTE_MANAGED_PORTS",
-                             on && has_version(snapshot, VERSION(7, 9, 0), 0));
+        tell_emulated(traits, "COMPUTE_REMOTE_MANAGED_PORTS",
+                      on && has_version(snapshot, VERSION(7, 9, 0), 0));
 }
 
-static int tell_image_types(const Traits *traits)
+static void tell_image_types(Traits *traits)
 {
         const HostConfig *config = traits->config;
         bool raw_only = config->images_type != HOST_IMAGES_FILES && !config->force_raw_images;
@@ -401,20 +366,17 @@ static int tell_image_types(const Traits *traits)
                 { "qcow2", !raw_only },
                 { "ploop", config->virt_type == HOST_VIRT_PARALLELS },
         };
-        char trait[TRAIT_SIZE];
-        int r = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(types) && r == 0; i++)
-                r = tell_emulated(
-                        traits, make_trait("COMPUTE_IMAGE_TYPE_", types[i].name, trait),
-                        types[i].on && !list_has(config->image_type_exclude_list, types[i].name));
-        return r;
+        for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+                tell_named(traits, "COMPUTE_IMAGE_TYPE_", types[i].name,
+                           types[i].on &&
+                                   !list_has(config->image_type_exclude_list, types[i].name));
 }
 
 int host_traits_visit(const HostConfig *config, const Snapshot *snapshot, HostTraitVisit visit,
                       void *userdata)
 {
-        static int (*const lists[])(const Traits *traits) = {
+        static void (*const lists[])(Traits * traits) = {
                 tell_cpu,
                 tell_architecture,
                 tell_emulated_architectures,
@@ -428,12 +390,13 @@ int host_traits_visit(const HostConfig *config, const Snapshot *snapshot, HostTr
                 tell_remote_managed_ports,
                 tell_image_types,
         };
-        const Traits traits = { config, snapshot, visit, userdata };
-        int r = 0;
+        Traits traits = {
+                .config = config, .snapshot = snapshot, .visit = visit, .userdata = userdata
+        };
 
-        for (size_t i = 0; i < ARRAY_SIZE(lists) && r == 0; i++)
-                r = lists[i](&traits);
-        return r;
+        for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+                lists[i](&traits);
+        return traits.r;
 }
 
 static int force(const char *trait, int state, void *userdata)
