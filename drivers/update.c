@@ -5,22 +5,13 @@
 #include <errno.h>
 
 #include "drivers/reshape/moves.h"
+#include "drivers/tree/child-provider.h"
 #include "drivers/tree/host-traits.h"
 #include "drivers/tree/mdev-providers.h"
 #include "drivers/tree/memory-encryption.h"
 #include "drivers/tree/numa-providers.h"
 #include "drivers/tree/pci-providers.h"
 #include "drivers/tree/root-inventory.h"
-
-static int add_root_traits(const HostConfig *config, Provider *root)
-{
-        if (string_set_add(&root->traits, "COMPUTE_NODE") < 0)
-                return -ENOMEM;
-        if (config->owner_trait && config->owner_trait[0] &&
-            string_set_add(&root->traits, config->owner_trait) < 0)
-                return -ENOMEM;
-        return 0;
-}
 
 /* What the update works with. */
 typedef struct Update {
@@ -110,7 +101,8 @@ static int edit(Update *update, Error *reterr)
 
         if (r < 0)
                 return r;
-        if (add_root_traits(config, update->root) < 0 ||
+        if (string_set_add(&update->root->traits, "COMPUTE_NODE") < 0 ||
+            child_provider_own(update->root, config) < 0 ||
             host_traits_update(config, snapshot, update->root) < 0)
                 return error_oom(reterr);
         r = pci_providers_update(config, snapshot, update->tree, update->root, reterr);

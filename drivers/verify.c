@@ -227,19 +227,6 @@ static int verify_emulators(const HostConfig *config, const Snapshot *snapshot, 
 
 /* Mediated devices */
 
-static const MdevType *find_type(const SnapshotDevice *device, const char *type)
-{
-        for (size_t i = 0; i < device->n_mdev_types; i++)
-                if (strcmp(device->mdev_types[i].id, type) == 0)
-                        return &device->mdev_types[i];
-        return NULL;
-}
-
-static bool device_has_type(const SnapshotDevice *device, const char *type)
-{
-        return find_type(device, type);
-}
-
 /* The device that this address of this type stands for; NULL when there is none. */
 static const SnapshotDevice *find_addressed(const HostMdevType *type, char *address,
                                             const Snapshot *snapshot)
@@ -264,7 +251,7 @@ static int verify_address(const HostMdevType *type, char *address, const Snapsho
         if (!device)
                 return findings_warn(findings, option,
                                      "There is no device %.100s: correct the address", address);
-        if (!device_has_type(device, type->type))
+        if (!snapshot_find_mdev_type(device, type->type))
                 return findings_warn(
                         findings, option,
                         "The device %.100s (%.60s) does not offer %.100s: give it another type",
@@ -275,7 +262,7 @@ static int verify_address(const HostMdevType *type, char *address, const Snapsho
 static bool anybody_has_type(const Snapshot *snapshot, const char *type)
 {
         for (size_t i = 0; i < snapshot->n_devices; i++)
-                if (device_has_type(&snapshot->devices[i], type))
+                if (snapshot_find_mdev_type(&snapshot->devices[i], type))
                         return true;
         return false;
 }
@@ -331,7 +318,7 @@ static int verify_idle_device(const HostConfig *config, const Snapshot *snapshot
                               const SnapshotDevice *device, Findings *findings)
 {
         const HostMdevType *wanted = mdev_type_of_device(config, device);
-        const MdevType *type = wanted ? find_type(device, wanted->type) : NULL;
+        const MdevType *type = wanted ? snapshot_find_mdev_type(device, wanted->type) : NULL;
 
         if (config->n_mdev_types == 0 || device->n_mdev_types == 0 ||
             (type && !is_full(snapshot, device, type)))

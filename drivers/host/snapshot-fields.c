@@ -178,6 +178,18 @@ static const Field snapshot_fields[] = {
 };
 const FieldList snapshot_field_list = LIST(snapshot_fields, sizeof(Snapshot));
 
+int snapshot_device_complete(SnapshotDevice *device)
+{
+        for (size_t i = 0; i < device_list.n_fields; i++) {
+                const Field *field = &device_list.fields[i];
+
+                if (field->type == FIELD_TEXT && !*(char **)((char *)device + field->offset) &&
+                    field_set_default(field, device) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 int field_set_default(const Field *field, void *base)
 {
         void *member = (char *)base + field->offset;
@@ -339,6 +351,16 @@ int snapshot_domain_copy(SnapshotDomain *ret, const SnapshotDomain *domain)
 {
         SnapshotDomain copy;
         int r = fields_copy(&domain_list, &copy, domain);
+
+        if (r == 0)
+                *ret = copy;
+        return r;
+}
+
+int snapshot_emulator_copy(SnapshotEmulator *ret, const SnapshotEmulator *emulator)
+{
+        SnapshotEmulator copy;
+        int r = fields_copy(&emulator_list, &copy, emulator);
 
         if (r == 0)
                 *ret = copy;

@@ -89,12 +89,16 @@ Snapshot *snapshot_unref(const Snapshot *snapshot)
         return NULL;
 }
 
-static int order_cells(const void *a, const void *b)
+/* Of cells and pins, which begin with their number. */
+static int order_numbers(const void *a, const void *b)
 {
-        unsigned x = ((const SnapshotCell *)a)->id, y = ((const SnapshotCell *)b)->id;
+        unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
 
         return x < y ? -1 : x > y;
 }
+_Static_assert(offsetof(SnapshotCell, id) == 0, "see above");
+_Static_assert(offsetof(DomainPin, vcpu) == 0, "see above");
+_Static_assert(offsetof(DomainCell, id) == 0, "see above");
 
 static int order_emulators(const void *a, const void *b)
 {
@@ -130,20 +134,6 @@ static int order_mdevs(const void *a, const void *b)
 static int order_domains(const void *a, const void *b)
 {
         return uuid_order(&((const SnapshotDomain *)a)->uuid, &((const SnapshotDomain *)b)->uuid);
-}
-
-static int order_pins(const void *a, const void *b)
-{
-        unsigned x = ((const DomainPin *)a)->vcpu, y = ((const DomainPin *)b)->vcpu;
-
-        return x < y ? -1 : x > y;
-}
-
-static int order_domain_cells(const void *a, const void *b)
-{
-        unsigned x = ((const DomainCell *)a)->id, y = ((const DomainCell *)b)->id;
-
-        return x < y ? -1 : x > y;
 }
 
 /* Sorts, and returns an item that is there twice, or NULL. */
@@ -208,9 +198,9 @@ static int seal_domains(Snapshot *snapshot, Error *reterr)
         for (size_t i = 0; i < snapshot->n_domains; i++) {
                 SnapshotDomain *domain = &snapshot->domains[i];
                 const DomainPin *pin =
-                        sort_unique(domain->pins, domain->n_pins, sizeof(DomainPin), order_pins);
+                        sort_unique(domain->pins, domain->n_pins, sizeof(DomainPin), order_numbers);
                 const DomainCell *cell = sort_unique(domain->cells, domain->n_cells,
-                                                     sizeof(DomainCell), order_domain_cells);
+                                                     sizeof(DomainCell), order_numbers);
 
                 if (pin)
                         return error_setf(reterr, EBADMSG, "Domain %s pins guest CPU %u twice",
@@ -259,7 +249,7 @@ int snapshot_seal(Snapshot *snapshot, Error *reterr)
 
         if (r < 0)
                 return r;
-        cell = sort_unique(snapshot->cells, snapshot->n_cells, sizeof(SnapshotCell), order_cells);
+        cell = sort_unique(snapshot->cells, snapshot->n_cells, sizeof(SnapshotCell), order_numbers);
         if (cell)
                 return error_setf(reterr, EBADMSG, "NUMA cell %u is listed twice", cell->id);
         device = sort_unique(snapshot->devices, snapshot->n_devices, sizeof(SnapshotDevice),
@@ -334,5 +324,13 @@ const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid 
         for (size_t i = 0; i < snapshot->n_domains; i++)
                 if (uuid_equal(&snapshot->domains[i].uuid, uuid))
                         return &snapshot->domains[i];
+        return NULL;
+}
+
+MdevType *snapshot_find_mdev_type(const SnapshotDevice *device, const char *id)
+{
+        for (size_t i = 0; i < device->n_mdev_types; i++)
+                if (strcmp(device->mdev_types[i].id, id) == 0)
+                        return &device->mdev_types[i];
         return NULL;
 }

@@ -217,6 +217,7 @@ const SnapshotMdev *snapshot_mdevs_of(const Snapshot *snapshot, const char *devi
 const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char *name);
 const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uuid);
 const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid *uuid);
+MdevType *snapshot_find_mdev_type(const SnapshotDevice *device, const char *id);
 
 /* Free what the struct owns and leave it zeroed, for those who build one piece by piece. */
 void snapshot_cell_done(SnapshotCell *cell);
@@ -236,6 +237,10 @@ bool snapshot_device_changes_silently(const SnapshotDevice *device);
 int snapshot_device_copy(SnapshotDevice *ret, const SnapshotDevice *device);
 int snapshot_mdev_copy(SnapshotMdev *ret, const SnapshotMdev *mdev);
 int snapshot_domain_copy(SnapshotDomain *ret, const SnapshotDomain *domain);
+int snapshot_emulator_copy(SnapshotEmulator *ret, const SnapshotEmulator *emulator);
+
+/* Makes every text of it that is still NULL "". -ENOMEM. */
+int snapshot_device_complete(SnapshotDevice *device);
 
 /* JSON. to: a new reference, NULL when out of memory. from: a whole check of types and limits;
  * -EBADMSG with the path of the member that is wrong. Members that a host can do without (most of

@@ -30,14 +30,6 @@ static uint32_t parse_number(const char *text, const char **ret_end)
         return (uint32_t)number;
 }
 
-static MdevType *find_type(const SnapshotDevice *device, const char *id)
-{
-        for (size_t i = 0; i < device->n_mdev_types; i++)
-                if (strcmp(device->mdev_types[i].id, id) == 0)
-                        return &device->mdev_types[i];
-        return NULL;
-}
-
 /* The type of that number, added unless it is there. name is NULL when it is not known. */
 static int ensure_type(SnapshotDevice *device, uint32_t number, const char *name, size_t length,
                        size_t *n_allocated, MdevType **ret)
@@ -46,7 +38,7 @@ static int ensure_type(SnapshotDevice *device, uint32_t number, const char *name
         char id[32];
 
         snprintf(id, sizeof(id), "nvidia-%u", number);
-        *ret = find_type(device, id);
+        *ret = snapshot_find_mdev_type(device, id);
         if (*ret)
                 return 0;
         type.id = strdup(id);

@@ -250,27 +250,6 @@ int libvirt_facts_read(LibvirtFacts **ret, virConnectPtr connection,
 
 /* Into a snapshot */
 
-static int copy_emulator(SnapshotEmulator *ret, const SnapshotEmulator *from)
-{
-        _cleanup_(snapshot_emulator_done) SnapshotEmulator copy = *from;
-
-        copy.arch = strdup(from->arch);
-        copy.machine = strdup(from->machine);
-        copy.disk_buses = copy.video_models = copy.filesystem_drivers = STRING_SET_INIT;
-        copy.tpm_models = copy.tpm_backends = copy.tpm_versions = STRING_SET_INIT;
-        if (!copy.arch || !copy.machine ||
-            string_set_copy(&copy.disk_buses, &from->disk_buses) < 0 ||
-            string_set_copy(&copy.video_models, &from->video_models) < 0 ||
-            string_set_copy(&copy.filesystem_drivers, &from->filesystem_drivers) < 0 ||
-            string_set_copy(&copy.tpm_models, &from->tpm_models) < 0 ||
-            string_set_copy(&copy.tpm_backends, &from->tpm_backends) < 0 ||
-            string_set_copy(&copy.tpm_versions, &from->tpm_versions) < 0)
-                return -ENOMEM;
-        *ret = copy;
-        copy = (SnapshotEmulator){ 0 };
-        return 0;
-}
-
 int libvirt_facts_apply(const LibvirtFacts *facts, Snapshot *snapshot)
 {
         snapshot->libvirt_version = facts->libvirt_version;
@@ -287,7 +266,7 @@ int libvirt_facts_apply(const LibvirtFacts *facts, Snapshot *snapshot)
         if (!snapshot->emulators)
                 return -ENOMEM;
         for (size_t i = 0; i < facts->n_emulators; i++) {
-                if (copy_emulator(&snapshot->emulators[i], &facts->emulators[i]) < 0)
+                if (snapshot_emulator_copy(&snapshot->emulators[i], &facts->emulators[i]) < 0)
                         return -ENOMEM;
                 snapshot->n_emulators++;
         }

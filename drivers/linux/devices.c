@@ -187,13 +187,7 @@ static int read_function(LinuxReader *reader, const char *address, const Snapsho
         device->parent = pci_address_parse(above, parent) < 0 ? strdup("computer")
                                                               : sysfs_device_name("pci", parent);
         device->name = sysfs_device_name("pci", address);
-        device->vendor = strdup("");
-        device->product = strdup("");
-        if (!device->driver)
-                device->driver = strdup("");
-        return device->parent && device->name && device->vendor && device->product && device->driver
-                       ? 0
-                       : -ENOMEM;
+        return device->parent && device->name ? snapshot_device_complete(device) : -ENOMEM;
 }
 
 static int add_device(DeviceReader *devices, SnapshotDevice *device)
@@ -360,11 +354,8 @@ static int add_other(DeviceReader *devices, const char *parent, Error *reterr)
         device.name = sysfs_device_name(subsystem, parent);
         device.parent = strdup("computer");
         device.driver = strdup(driver);
-        device.vendor = strdup("");
-        device.product = strdup("");
-        device.physical_function = strdup("");
-        if (!device.name || !device.parent || !device.driver || !device.vendor || !device.product ||
-            !device.physical_function)
+        if (!device.name || !device.parent || !device.driver ||
+            snapshot_device_complete(&device) < 0)
                 return error_oom(reterr);
         for (size_t i = devices->n_pci; i < devices->snapshot->n_devices; i++)
                 if (strcmp(devices->snapshot->devices[i].name, device.name) == 0)

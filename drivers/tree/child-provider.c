@@ -70,3 +70,20 @@ int child_provider_ensure(ProviderTree *tree, const Provider *root, const Provid
         error_join(problem, &words);
         return r < 0 && r != -ENOMEM ? CHILD_PROVIDER_REFUSED : r;
 }
+
+int child_provider_own(Provider *provider, const HostConfig *config)
+{
+        const char *trait = config->owner_trait;
+
+        return trait && trait[0] && string_set_add(&provider->traits, trait) < 0 ? -ENOMEM : 0;
+}
+
+bool child_provider_remove(ProviderTree *tree, Provider *provider)
+{
+        if (provider_tree_has_children(tree, &provider->uuid)) {
+                provider_clear_inventories(provider);
+                return false;
+        }
+        provider_tree_remove(tree, &provider->uuid);
+        return true;
+}

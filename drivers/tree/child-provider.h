@@ -5,6 +5,11 @@
 
 #include "base/error.h"
 #include "base/provider-tree.h"
+#include "drivers/host/host-config.h"
+
+/* Of a buffer for a name. More than Placement takes: one that does not even fit this is refused all
+ * the same. */
+#define CHILD_NAME_SIZE (2 * PROVIDER_NAME_MAX)
 
 /* An expected outcome of child_provider_ensure(). */
 enum {
@@ -24,3 +29,10 @@ int child_provider_ensure(ProviderTree *tree, const Provider *root, const Provid
  * It is left alone. Borrowed; NULL when there is none. */
 Provider *child_provider_find_renamed(const ProviderTree *tree, const Provider *root,
                                       const char *name);
+
+/* Adds our trait to a provider that is ours, where one is configured. -ENOMEM. */
+int child_provider_own(Provider *provider, const HostConfig *config);
+
+/* Takes a provider away; one that others put theirs below stays, without inventory. False: it
+ * stayed. */
+bool child_provider_remove(ProviderTree *tree, Provider *provider);

@@ -65,10 +65,7 @@ const HostMdevType *mdev_type_of_device(const HostConfig *config, const Snapshot
 /* The device's own record of its configured type, or NULL when it does not know that type. */
 static const MdevType *find_mdev_type(const SnapshotDevice *device, const HostMdevType *type)
 {
-        for (size_t i = 0; type && i < device->n_mdev_types; i++)
-                if (strcmp(device->mdev_types[i].id, type->type) == 0)
-                        return &device->mdev_types[i];
-        return NULL;
+        return type ? snapshot_find_mdev_type(device, type->type) : NULL;
 }
 
 bool mdev_type_takes_function(const HostConfig *config, const SnapshotDevice *device)

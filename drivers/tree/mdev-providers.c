@@ -9,20 +9,17 @@
 #include "drivers/tree/child-provider.h"
 #include "drivers/tree/numa-providers.h"
 
-/* More than Placement takes: a name that does not even fit this is refused all the same. */
-#define NAME_SIZE (2 * PROVIDER_NAME_MAX)
-
 static const char owner_prefix[] = "OWNER_";
 
-static void make_name(const Provider *root, const SnapshotDevice *device, char ret[NAME_SIZE])
+static void make_name(const Provider *root, const SnapshotDevice *device, char ret[CHILD_NAME_SIZE])
 {
-        snprintf(ret, NAME_SIZE, "%s_%s", root->name, device->name);
+        snprintf(ret, CHILD_NAME_SIZE, "%s_%s", root->name, device->name);
 }
 
 Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,
                               const SnapshotDevice *device)
 {
-        char name[NAME_SIZE];
+        char name[CHILD_NAME_SIZE];
 
         make_name(root, device, name);
         return provider_tree_find_name(tree, name);
@@ -51,10 +48,7 @@ static int update_provider(const HostConfig *config, const MdevOffer *offer, Pro
         if (r < 0)
                 return error_prefixf(reterr, r, "Inventory %.60s of %s", offer->type->mdev_class,
                                      provider->name);
-        if (config->owner_trait && config->owner_trait[0] &&
-            string_set_add(&provider->traits, config->owner_trait) < 0)
-                return error_oom(reterr);
-        return 0;
+        return child_provider_own(provider, config) < 0 ? error_oom(reterr) : 0;
 }
 
 /* libvirt's name of a PCI function: pci_0000_41_00_0. */
@@ -132,7 +126,7 @@ static bool is_mdev_provider(const HostConfig *config, const ProviderTree *tree,
 static bool is_renamed(const MdevPlan *plan, const ProviderTree *tree, const Provider *root,
                        const Provider *provider)
 {
-        char name[NAME_SIZE];
+        char name[CHILD_NAME_SIZE];
 
         for (size_t i = 0; i < plan->n_offers; i++) {
                 make_name(root, plan->offers[i].device, name);
@@ -153,10 +147,7 @@ static void remove_gone(const HostConfig *config, const MdevPlan *plan, Provider
                     mdev_plan_find(plan, provider->name + strlen(root->name) + 1) ||
                     is_renamed(plan, tree, root, provider))
                         continue;
-                if (provider_tree_has_children(tree, &provider->uuid))
-                        provider_clear_inventories(provider);
-                else
-                        provider_tree_remove(tree, &provider->uuid);
+                child_provider_remove(tree, provider);
         }
 }
 
@@ -166,7 +157,7 @@ int mdev_providers_update(const HostConfig *config, const MdevPlan *plan, Provid
         remove_gone(config, plan, tree, root);
         for (size_t i = 0; i < plan->n_offers; i++) {
                 const SnapshotDevice *device = plan->offers[i].device;
-                char name[NAME_SIZE];
+                char name[CHILD_NAME_SIZE];
                 Provider *provider;
                 int r;
 

@@ -7,9 +7,6 @@
 
 #include "drivers/tree/child-provider.h"
 
-/* More than Placement takes: a name that does not even fit this is refused all the same. */
-#define NAME_SIZE (2 * PROVIDER_NAME_MAX)
-
 const char memory_encryption_class[] = "MEM_ENCRYPTION_CONTEXT";
 
 typedef enum Model {
@@ -51,14 +48,14 @@ static void count_contexts(const Snapshot *snapshot, uint64_t ret[static _MODEL_
                 ret[model] = MIN(ret[model], INVENTORY_MAX_AMOUNT);
 }
 
-static void make_name(const Provider *root, Model model, char ret[static NAME_SIZE])
+static void make_name(const Provider *root, Model model, char ret[static CHILD_NAME_SIZE])
 {
-        snprintf(ret, NAME_SIZE, "%s%s", root->name, models[model].suffix);
+        snprintf(ret, CHILD_NAME_SIZE, "%s%s", root->name, models[model].suffix);
 }
 
 static Provider *find_provider(const ProviderTree *tree, const Provider *root, Model model)
 {
-        char name[NAME_SIZE];
+        char name[CHILD_NAME_SIZE];
 
         make_name(root, model, name);
         return provider_tree_find_name(tree, name);
@@ -82,7 +79,7 @@ static int offer(const HostConfig *config, ProviderTree *tree, const Provider *r
                 .step_size = 1,
                 .allocation_ratio = 1.0,
         };
-        char name[NAME_SIZE];
+        char name[CHILD_NAME_SIZE];
         Provider *provider;
         int r;
 
@@ -95,8 +92,7 @@ static int offer(const HostConfig *config, ProviderTree *tree, const Provider *r
         provider_clear_inventories(provider);
         if (provider_set_inventory(provider, memory_encryption_class, &record) < 0 ||
             string_set_add(&provider->traits, models[model].trait) < 0 ||
-            (config->owner_trait && config->owner_trait[0] &&
-             string_set_add(&provider->traits, config->owner_trait) < 0))
+            child_provider_own(provider, config) < 0)
                 return error_oom(reterr);
         return 0;
 }
@@ -116,12 +112,8 @@ static void withdraw(ProviderTree *tree, const Provider *root, Model model)
 
         if (!provider || !is_ours(provider, root, model))
                 return;
-        if (!provider_tree_has_children(tree, &provider->uuid)) {
-                provider_tree_remove(tree, &provider->uuid);
-                return;
-        }
-        provider_clear_inventories(provider);
-        string_set_remove(&provider->traits, models[model].trait);
+        if (!child_provider_remove(tree, provider))
+                string_set_remove(&provider->traits, models[model].trait);
 }
 
 int memory_encryption_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,

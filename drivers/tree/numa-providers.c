@@ -10,17 +10,14 @@
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/share.h"
 
-/* More than Placement takes: a name that does not even fit this is refused all the same. */
-#define NAME_SIZE (2 * PROVIDER_NAME_MAX)
-
 #define OPTION "[compute] numa_in_placement"
 
 static const char cell_trait[] = "HW_NUMA_ROOT";
 static const char infix[] = "_NUMA";
 
-static void make_name(const char *nodename, unsigned cell, char ret[static NAME_SIZE])
+static void make_name(const char *nodename, unsigned cell, char ret[static CHILD_NAME_SIZE])
 {
-        snprintf(ret, NAME_SIZE, "%s%s%u", nodename, infix, cell);
+        snprintf(ret, CHILD_NAME_SIZE, "%s%s%u", nodename, infix, cell);
 }
 
 bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider *provider,
@@ -50,7 +47,7 @@ const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const ch
                             const HostConfig *config, int numa_node)
 {
         const Provider *top = provider_tree_find(tree, root), *cell;
-        char name[NAME_SIZE];
+        char name[CHILD_NAME_SIZE];
 
         if (!config->numa_in_placement || numa_node < 0 || !top)
                 return top;
@@ -307,8 +304,7 @@ static int update_cell(const HostConfig *config, const Snapshot *snapshot, const
         if (r < 0)
                 return r;
         if (string_set_add(&provider->traits, cell_trait) < 0 ||
-            (config->owner_trait && config->owner_trait[0] &&
-             string_set_add(&provider->traits, config->owner_trait) < 0))
+            child_provider_own(provider, config) < 0)
                 return error_oom(reterr);
         return 0;
 }
@@ -328,7 +324,7 @@ int numa_providers_update(const HostConfig *config, const Snapshot *snapshot, co
         for (size_t i = 0; i < snapshot->n_cells; i++) {
                 const SnapshotCell *cell = &snapshot->cells[i];
                 HostAmounts own;
-                char name[NAME_SIZE];
+                char name[CHILD_NAME_SIZE];
                 Provider *provider;
                 int r;
 
@@ -359,7 +355,7 @@ static bool has_cell(const Snapshot *snapshot, unsigned id)
 static bool is_renamed(const Snapshot *snapshot, const ProviderTree *tree, const Provider *root,
                        const Provider *provider)
 {
-        char name[NAME_SIZE];
+        char name[CHILD_NAME_SIZE];
 
         for (size_t i = 0; i < snapshot->n_cells; i++) {
                 make_name(root->name, snapshot->cells[i].id, name);
@@ -380,12 +376,8 @@ void numa_providers_remove_gone(const HostConfig *config, const Snapshot *snapsh
                     (config->numa_in_placement &&
                      (has_cell(snapshot, cell) || is_renamed(snapshot, tree, root, provider))))
                         continue;
-                if (!provider_tree_has_children(tree, &provider->uuid)) {
-                        provider_tree_remove(tree, &provider->uuid);
-                        continue;
-                }
-                provider_clear_inventories(provider);
-                string_set_remove(&provider->traits, cell_trait);
+                if (!child_provider_remove(tree, provider))
+                        string_set_remove(&provider->traits, cell_trait);
         }
 }
 

@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define NAME_SIZE (2 * PROVIDER_NAME_MAX)
-
 static const char managed_trait[] = "COMPUTE_MANAGED_PCI_DEVICE";
 
 typedef struct PciView {
@@ -223,13 +221,13 @@ static const Provider *parent_of(const PciUpdate *update, const SnapshotDevice *
                            device ? device->numa_node : NUMA_NODE_NONE);
 }
 
-static void make_name(const PciUpdate *update, const char *address, char ret[NAME_SIZE])
+static void make_name(const PciUpdate *update, const char *address, char ret[CHILD_NAME_SIZE])
 {
-        size_t n = (size_t)snprintf(ret, NAME_SIZE, "%s_", update->root->name);
+        size_t n = (size_t)snprintf(ret, CHILD_NAME_SIZE, "%s_", update->root->name);
 
-        for (; *address && n + 1 < NAME_SIZE; address++)
+        for (; *address && n + 1 < CHILD_NAME_SIZE; address++)
                 ret[n++] = (char)toupper((unsigned char)*address);
-        ret[MIN(n, NAME_SIZE - 1U)] = '\0';
+        ret[MIN(n, CHILD_NAME_SIZE - 1U)] = '\0';
 }
 
 static const SnapshotDevice *find_by_address(const Snapshot *snapshot, const char *address)
@@ -270,7 +268,7 @@ static void remove_other_classes(Provider *provider, const char *resource_class)
 static int apply_view(PciUpdate *update, const PciView *view, Error *reterr)
 {
         const SnapshotDevice *device;
-        char name[NAME_SIZE];
+        char name[CHILD_NAME_SIZE];
         Provider *provider;
         int r;
 
@@ -327,7 +325,7 @@ static bool is_kept(const PciUpdate *update, const char *address)
 /* Somebody renamed it: no device has its address, and it is none of ours to remove. */
 static bool is_renamed(const PciUpdate *update, const Provider *provider)
 {
-        char name[NAME_SIZE];
+        char name[CHILD_NAME_SIZE];
 
         for (size_t i = 0; i < update->n_views; i++) {
                 make_name(update, update->views[i].address, name);
@@ -349,10 +347,7 @@ static void remove_gone(PciUpdate *update)
                 address_of_provider(update, provider, address);
                 if (is_kept(update, address) || is_renamed(update, provider))
                         continue;
-                if (provider_tree_has_children(update->tree, &provider->uuid))
-                        provider_clear_inventories(provider);
-                else
-                        provider_tree_remove(update->tree, &provider->uuid);
+                child_provider_remove(update->tree, provider);
         }
 }
 
