@@ -17,33 +17,6 @@ void capabilities_done(Capabilities *capabilities)
         *capabilities = (Capabilities){ 0 };
 }
 
-/* How many children of that name there are, so that arrays are allocated once. */
-static size_t count_children(const XmlNode *parent, const char *name)
-{
-        size_t n = 0;
-
-        XML_FOREACH(child, parent, name)
-                n++;
-        return n;
-}
-
-/* An id that libvirt leaves out for CPUs that are offline. */
-static int read_optional_id(const XmlNode *node, const char *name, int *ret, Error *reterr)
-{
-        const char *text = xml_attribute(node, name);
-        uint64_t value;
-        int r;
-
-        *ret = -1;
-        if (!text[0])
-                return 0;
-        r = xml_number(text, INT32_MAX, name, &value, reterr);
-        if (r < 0)
-                return r;
-        *ret = (int)value;
-        return 0;
-}
-
 static int read_cpu(const XmlNode *node, SnapshotCpu *cpu, Error *reterr)
 {
         uint64_t id;
@@ -53,7 +26,9 @@ static int read_cpu(const XmlNode *node, SnapshotCpu *cpu, Error *reterr)
         if (r < 0)
                 return r;
         cpu->id = (unsigned)id;
-        r = read_optional_id(node, "socket_id", &cpu->socket_id, reterr);
+        cpu->socket_id = -1; /* left out for CPUs that are offline */
+        r = xml_optional_int(xml_attribute(node, "socket_id"), "socket_id", &cpu->socket_id,
+                             reterr);
         if (r < 0)
                 return r;
         r = cpu_set_parse(xml_attribute(node, "siblings"), &cpu->siblings, reterr);
@@ -63,16 +38,13 @@ static int read_cpu(const XmlNode *node, SnapshotCpu *cpu, Error *reterr)
 static int read_cpus(const XmlNode *node, SnapshotCell *cell, Error *reterr)
 {
         const XmlNode *cpus = xml_child(node, "cpus");
-        size_t n = count_children(cpus, "cpu");
+        int r = xml_make_array(cpus, "cpu", XML_ITEMS_MAX, sizeof(SnapshotCpu), &cell->cpus,
+                               reterr);
 
-        if (n == 0)
-                return 0;
-        cell->cpus = calloc(n, sizeof(SnapshotCpu));
-        if (!cell->cpus)
-                return error_oom(reterr);
+        if (r < 0)
+                return r;
         XML_FOREACH(cpu, cpus, "cpu") {
-                int r = read_cpu(cpu, &cell->cpus[cell->n_cpus++], reterr);
-
+                r = read_cpu(cpu, &cell->cpus[cell->n_cpus++], reterr);
                 if (r < 0)
                         return r;
         }
@@ -82,17 +54,14 @@ static int read_cpus(const XmlNode *node, SnapshotCell *cell, Error *reterr)
 /* <pages unit='KiB' size='2048'>8</pages>: the unit is that of the size. */
 static int read_pages(const XmlNode *node, SnapshotCell *cell, Error *reterr)
 {
-        size_t n = count_children(node, "pages");
+        int r = xml_make_array(node, "pages", XML_ITEMS_MAX, sizeof(PageSize), &cell->pages,
+                               reterr);
 
-        if (n == 0)
-                return 0;
-        cell->pages = calloc(n, sizeof(PageSize));
-        if (!cell->pages)
-                return error_oom(reterr);
+        if (r < 0)
+                return r;
         XML_FOREACH(pages, node, "pages") {
                 PageSize *page = &cell->pages[cell->n_pages++];
                 const char *unit = xml_attribute(pages, "unit");
-                int r;
 
                 if (unit[0] && strcmp(unit, "KiB") != 0)
                         return error_setf(reterr, EBADMSG, "Unknown unit of pages: \"%.20s\"",
@@ -127,16 +96,13 @@ static int read_cell(const XmlNode *node, SnapshotCell *cell, Error *reterr)
 static int read_cells(const XmlNode *host, Capabilities *capabilities, Error *reterr)
 {
         const XmlNode *cells = xml_child(xml_child(host, "topology"), "cells");
-        size_t n = count_children(cells, "cell");
+        int r = xml_make_array(cells, "cell", XML_ITEMS_MAX, sizeof(SnapshotCell),
+                               &capabilities->cells, reterr);
 
-        if (n == 0)
-                return 0;
-        capabilities->cells = calloc(n, sizeof(SnapshotCell));
-        if (!capabilities->cells)
-                return error_oom(reterr);
+        if (r < 0)
+                return r;
         XML_FOREACH(cell, cells, "cell") {
-                int r = read_cell(cell, &capabilities->cells[capabilities->n_cells++], reterr);
-
+                r = read_cell(cell, &capabilities->cells[capabilities->n_cells++], reterr);
                 if (r < 0)
                         return r;
         }

@@ -15,29 +15,13 @@ static int read_set(const XmlNode *node, const char *name, CpuSet *ret, Error *r
                             : 0;
 }
 
-static int count_children(const XmlNode *parent, const char *name, size_t max, size_t *ret,
-                          Error *reterr)
-{
-        size_t n = 0;
-
-        XML_FOREACH(child, parent, name)
-                n++;
-        if (n > max)
-                return error_setf(reterr, EBADMSG, "More than %zu elements <%s>", max, name);
-        *ret = n;
-        return 0;
-}
-
 static int read_pins(const XmlNode *cputune, SnapshotDomain *domain, Error *reterr)
 {
-        size_t n;
-        int r = count_children(cputune, "vcpupin", DOMAIN_VCPUS_MAX, &n, reterr);
+        int r = xml_make_array(cputune, "vcpupin", DOMAIN_VCPUS_MAX, sizeof(DomainPin),
+                               &domain->pins, reterr);
 
-        if (r < 0 || n == 0)
+        if (r < 0)
                 return r;
-        domain->pins = calloc(n, sizeof(DomainPin));
-        if (!domain->pins)
-                return error_oom(reterr);
         XML_FOREACH(vcpupin, cputune, "vcpupin") {
                 DomainPin *pin = &domain->pins[domain->n_pins++];
                 uint64_t vcpu;
@@ -73,14 +57,11 @@ static int read_cell(const XmlNode *node, size_t number, DomainCell *cell, Error
 
 static int read_cells(const XmlNode *numa, SnapshotDomain *domain, Error *reterr)
 {
-        size_t n;
-        int r = count_children(numa, "cell", DOMAIN_CELLS_MAX, &n, reterr);
+        int r = xml_make_array(numa, "cell", DOMAIN_CELLS_MAX, sizeof(DomainCell), &domain->cells,
+                               reterr);
 
-        if (r < 0 || n == 0)
+        if (r < 0)
                 return r;
-        domain->cells = calloc(n, sizeof(DomainCell));
-        if (!domain->cells)
-                return error_oom(reterr);
         XML_FOREACH(cell, numa, "cell") {
                 size_t number = domain->n_cells++;
 

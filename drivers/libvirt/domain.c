@@ -35,20 +35,12 @@ static int add_mdev(const XmlNode *address, Reader *reader, Error *reterr)
 
 static int add_pci(const XmlNode *node, Reader *reader, Error *reterr)
 {
-        static const char *const names[] = { "domain", "bus", "slot", "function" };
         SnapshotDomain *domain = &reader->domain;
         char address[PCI_ADDRESS_SIZE];
-        uint64_t numbers[ARRAY_SIZE(names)];
+        int r = xml_pci_address(node, address, reterr);
 
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                int r = xml_number(xml_attribute(node, names[i]), UINT32_MAX, names[i], &numbers[i],
-                                   reterr);
-
-                if (r < 0)
-                        return r;
-        }
-        if (pci_address_format(numbers[0], numbers[1], numbers[2], numbers[3], address) < 0)
-                return 0;
+        if (r < 0 || !address[0])
+                return r;
         if (domain->n_pci_addresses >= SNAPSHOT_LIST_MAX)
                 return error_setf(reterr, EBADMSG, "Too many devices");
         if (array_grow(&domain->pci_addresses, PCI_ADDRESS_SIZE, domain->n_pci_addresses,

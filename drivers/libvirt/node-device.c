@@ -22,23 +22,6 @@ bool node_device_changes_silently(const NodeDevice *device)
                snapshot_device_changes_silently(&device->device);
 }
 
-static int read_address(const XmlNode *node, char ret[PCI_ADDRESS_SIZE], Error *reterr)
-{
-        uint64_t domain, bus, slot, function;
-        int r;
-
-        if ((r = xml_number(xml_attribute(node, "domain"), UINT32_MAX, "domain", &domain, reterr)) <
-                    0 ||
-            (r = xml_number(xml_attribute(node, "bus"), UINT32_MAX, "bus", &bus, reterr)) < 0 ||
-            (r = xml_number(xml_attribute(node, "slot"), UINT32_MAX, "slot", &slot, reterr)) < 0 ||
-            (r = xml_number(xml_attribute(node, "function"), UINT32_MAX, "function", &function,
-                            reterr)) < 0)
-                return r;
-        /* one that does not fit stays "" */
-        (void)pci_address_format(domain, bus, slot, function, ret);
-        return 0;
-}
-
 static int read_own_address(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
 {
         static const char *const names[] = { "domain", "bus", "slot", "function" };
@@ -70,20 +53,6 @@ static int read_id(const XmlNode *node, const char *what, uint32_t *ret_id, char
         return xml_copy(xml_text(node), what, ret_name, reterr);
 }
 
-static int read_small(const char *text, const char *what, int *ret, Error *reterr)
-{
-        uint64_t value;
-        int r;
-
-        if (!text[0])
-                return 0;
-        r = xml_number(text, INT32_MAX, what, &value, reterr);
-        if (r < 0)
-                return r;
-        *ret = (int)value;
-        return 0;
-}
-
 /* <capability type='vpd'><fields access='readonly'><serial_number>…</serial_number>…: empty is
  * none. */
 static bool has_serial(const XmlNode *pci)
@@ -110,7 +79,7 @@ static int read_functions(const XmlNode *pci, SnapshotDevice *device, Error *ret
                         return r;
         }
         if (xml_child(physical, "address")) {
-                r = read_address(xml_child(physical, "address"), address, reterr);
+                r = xml_pci_address(xml_child(physical, "address"), address, reterr);
                 if (r < 0)
                         return r;
         }
@@ -133,8 +102,8 @@ static int read_pci(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
                          reterr)) < 0 ||
             (r = read_id(xml_child(pci, "product"), "product", &device->product_id,
                          &device->product, reterr)) < 0 ||
-            (r = read_small(xml_attribute(xml_child(pci, "numa"), "node"), "numa node",
-                            &device->numa_node, reterr)) < 0)
+            (r = xml_optional_int(xml_attribute(xml_child(pci, "numa"), "node"), "numa node",
+                                  &device->numa_node, reterr)) < 0)
                 return r;
         return read_functions(pci, device, reterr);
 }
@@ -173,17 +142,6 @@ static int read_mdev_types(const XmlNode *types, SnapshotDevice *device, Error *
         return 0;
 }
 
-static int set_empty_texts(SnapshotDevice *device)
-{
-        char **const texts[] = { &device->driver, &device->vendor, &device->product,
-                                 &device->physical_function };
-
-        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-                if (!*texts[i] && !(*texts[i] = strdup("")))
-                        return -ENOMEM;
-        return 0;
-}
-
 /* A PCI function, a parent of mediated devices, or both. */
 static int read_device(const XmlNode *root, NodeDevice *node_device, Error *reterr)
 {
@@ -211,8 +169,6 @@ static int read_device(const XmlNode *root, NodeDevice *node_device, Error *rete
         r = read_mdev_types(types, device, reterr);
         if (r < 0)
                 return r;
-        if (set_empty_texts(device) < 0)
-                return error_oom(reterr);
         if (device->is_pci || types)
                 node_device->kind = NODE_DEVICE_DEVICE;
         return 0;
@@ -282,11 +238,11 @@ static int read_node_device(const XmlNode *root, NodeDevice *device, Error *rete
                 r = read_device(root, device, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "%.60s", name);
-        if (device->kind == NODE_DEVICE_DEVICE) {
-                device->device.name = TAKE_PTR(name);
-                device->device.parent = TAKE_PTR(device->parent);
-        }
-        return 0;
+        if (device->kind != NODE_DEVICE_DEVICE)
+                return 0;
+        device->device.name = TAKE_PTR(name);
+        device->device.parent = TAKE_PTR(device->parent);
+        return snapshot_device_complete(&device->device) < 0 ? error_oom(reterr) : 0;
 }
 
 int node_device_parse(const char *text, NodeDevice *ret, Error *reterr)

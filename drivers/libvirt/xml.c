@@ -280,6 +280,47 @@ int xml_optional_number(const char *text, uint64_t max, const char *what, uint64
         return text[0] ? xml_number(text, max, what, value, reterr) : 0;
 }
 
+int xml_optional_int(const char *text, const char *what, int *value, Error *reterr)
+{
+        uint64_t number = (uint64_t)*value;
+        int r = xml_optional_number(text, INT32_MAX, what, &number, reterr);
+
+        if (r == 0 && text[0])
+                *value = (int)number;
+        return r;
+}
+
+int xml_pci_address(const XmlNode *node, char ret[static PCI_ADDRESS_SIZE], Error *reterr)
+{
+        static const char *const names[] = { "domain", "bus", "slot", "function" };
+        uint64_t numbers[ARRAY_SIZE(names)];
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                int r = xml_number(xml_attribute(node, names[i]), UINT32_MAX, names[i], &numbers[i],
+                                   reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        if (pci_address_format(numbers[0], numbers[1], numbers[2], numbers[3], ret) < 0)
+                ret[0] = '\0';
+        return 0;
+}
+
+int xml_make_array(const XmlNode *parent, const char *name, size_t max, size_t item_size, void *ret,
+                   Error *reterr)
+{
+        void **items = ret;
+        size_t n = 0;
+
+        XML_FOREACH(child, parent, name)
+                n++;
+        if (n > max)
+                return error_setf(reterr, EBADMSG, "More than %zu elements <%s>", max, name);
+        *items = n > 0 ? calloc(n, item_size) : NULL;
+        return n > 0 && !*items ? error_oom(reterr) : 0;
+}
+
 /* The units of libvirt's "scaled integers", in bytes. */
 static int unit_bytes(const char *unit, uint64_t *ret)
 {

@@ -10,6 +10,7 @@
  * are borrowed from the document. Any thread; nothing is shared between documents. */
 
 #include "base/error.h"
+#include "drivers/host/pci-address.h"
 
 #define XML_SIZE_MAX  (8 * 1024 * 1024) /* bytes of text */
 #define XML_ITEMS_MAX 200000            /* elements and attributes */
@@ -51,6 +52,18 @@ int xml_number(const char *text, uint64_t max, const char *what, uint64_t *ret, 
 /* The same; a missing text ("") leaves *value alone. */
 int xml_optional_number(const char *text, uint64_t max, const char *what, uint64_t *value,
                         Error *reterr);
+
+/* The same for a number that fits an int. */
+int xml_optional_int(const char *text, const char *what, int *value, Error *reterr);
+
+/* The attributes domain, bus, slot and function of an <address>; "" for an address that does not
+ * fit. */
+int xml_pci_address(const XmlNode *node, char ret[static PCI_ADDRESS_SIZE], Error *reterr);
+
+/* Makes *ret an array of zeroed items, one for each child of that name; NULL where there is none.
+ * -EBADMSG for more than max of them, -ENOMEM. */
+int xml_make_array(const XmlNode *parent, const char *name, size_t max, size_t item_size, void *ret,
+                   Error *reterr);
 
 /* An amount of memory, in KiB, rounded down; unit is one of libvirt's, "" is KiB. */
 int xml_scaled_kib(const char *text, const char *unit, uint64_t *ret, Error *reterr);
