@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/update.h"
 #include "tests/fixtures/host.h"
 
 #define UUID_FOREIGN "aaaaaaaa-0000-4000-8000-000000000009"
@@ -27,19 +26,6 @@ static Uuid uuid_of(const char *text)
 
         assert_int_equal(uuid_from_text(text, &uuid), 0);
         return uuid;
-}
-
-/* Runs it and checks the result; the words matter only on failure. */
-static void update(const HostConfig *config, const char *host_members, ProviderTree *tree,
-                   Allocations *allocations, int expected, const char *words)
-{
-        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(host_members);
-        Error error = ERROR_NULL;
-        _cleanup_(driver_reshape_done) DriverReshape reshape = { .consumers = allocations };
-        int r = provider_update(config, host, tree, "cn1", &reshape, &error);
-
-        if (r != expected || (words && !strstr(error.text, words)))
-                fail_msg("%d (%s), expected %d (%s)", r, error.text, expected, words ? words : "");
 }
 
 static void expect_inventory(const Provider *provider, const char *resource_class, uint64_t total,
@@ -129,7 +115,7 @@ static void test_root_table(void **state)
                 config.reserved_host_cpus = cases[i].reserved_cpus;
                 config.reserved_host_memory_mb = cases[i].reserved_mb;
                 config.reserved_host_disk_mb = cases[i].reserved_disk_mb;
-                update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
+                host_update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
                 assert_int_equal(root->n_inventories,
                                  !!cases[i].vcpu + !!cases[i].memory + !!cases[i].disk);
                 if (cases[i].vcpu)
@@ -166,9 +152,10 @@ static void test_reserved_too_much(void **state)
                 config.reserved_host_cpus = cases[i].cpus;
                 config.reserved_host_memory_mb = cases[i].mb;
                 config.reserved_host_disk_mb = cases[i].disk_mb;
-                update(&config,
-                       "\"online_cpus\": \"0-1\", \"memory_kib\": 1048576, \"disk_total_bytes\": 1073741824",
-                       tree, NULL, DRIVER_UPDATED_IN_PART, cases[i].words);
+                host_update(
+                        &config,
+                        "\"online_cpus\": \"0-1\", \"memory_kib\": 1048576, \"disk_total_bytes\": 1073741824",
+                        tree, NULL, DRIVER_UPDATED_IN_PART, cases[i].words);
                 expect_inventory(root, "VCPU", 2, cases[i].cpus_reserved, 4.0);
                 expect_inventory(root, "MEMORY_MB", 1024, cases[i].mb_reserved, 1.0);
                 expect_inventory(root, "DISK_GB", 1, cases[i].gb_reserved, 1.0);
@@ -198,7 +185,7 @@ static void test_ratio_table(void **state)
                         old.allocation_ratio = cases[i].present;
                         assert_int_equal(provider_set_inventory(root, "VCPU", &old), 0);
                 }
-                update(&config, "\"online_cpus\": \"0-3\"", tree, NULL, DRIVER_UPDATED, NULL);
+                host_update(&config, "\"online_cpus\": \"0-3\"", tree, NULL, DRIVER_UPDATED, NULL);
                 expect_inventory(root, "VCPU", 4, 0, cases[i].expected);
         }
 }
@@ -214,7 +201,7 @@ static void test_root_ownership_c10(void **state)
         assert_int_equal(provider_set_inventory(root, "CUSTOM_BY_HAND", &record), 0);
         assert_int_equal(string_set_add(&root->traits, "CUSTOM_GOLD"), 1);
         assert_int_equal(string_set_add(&root->aggregates, UUID_FOREIGN), 1);
-        update(&config, "\"online_cpus\": \"0\"", tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, "\"online_cpus\": \"0\"", tree, NULL, DRIVER_UPDATED, NULL);
         assert_null(provider_find_inventory(root, "CUSTOM_BY_HAND"));
         assert_int_equal(root->traits.n_items, 3);
         assert_true(string_set_contains(&root->traits, "CUSTOM_GOLD"));
@@ -230,7 +217,7 @@ static void test_no_owner_trait(void **state)
         HostConfig config = config_make(type_a, 1);
 
         config.owner_trait = "";
-        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
         assert_int_equal(root->traits.n_items, 1);
         assert_int_equal(tree->providers[1]->traits.n_items, 0);
 }
@@ -242,7 +229,7 @@ static void test_gpus(void **state)
         HostConfig config = config_make(type_a, 1);
         Uuid expected = uuid_make_child(&root->uuid, "cn1_pci_0000_41_00_0");
 
-        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 3);
         gpu = provider_tree_find_name(tree, "cn1_pci_0000_41_00_0");
         assert_non_null(gpu);
@@ -255,7 +242,7 @@ static void test_gpus(void **state)
 
         /* a second time changes nothing */
         assert_int_equal(provider_tree_copy(&again, tree), 0);
-        update(&config, TWO_GPUS, again, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_GPUS, again, NULL, DRIVER_UPDATED, NULL);
         assert_true(provider_tree_equal(tree, again));
 }
 
@@ -274,9 +261,9 @@ static void test_adopt(void **state)
         assert_int_equal(provider_set_inventory(old, "CUSTOM_OLD_CLASS", &record), 0);
         assert_int_equal(string_set_add(&old->traits, "CUSTOM_NVIDIA_35"), 1);
         assert_int_equal(string_set_add(&old->aggregates, UUID_GUEST), 1);
-        update(&config, TWO_GPUS, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
+        host_update(&config, TWO_GPUS, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
         assert_int_equal(allocations_new(&none), 0);
-        update(&config, TWO_GPUS, tree, none, DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_GPUS, tree, none, DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 3);
         old = provider_tree_find(tree, &uuid);
         assert_int_equal(old->n_inventories, 1);
@@ -292,7 +279,7 @@ static void test_class_by_type_g2_6(void **state)
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
         HostConfig config = config_make(types, 1);
 
-        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
         expect_inventory(provider_tree_find_name(tree, "cn1_pci_0000_41_00_0"), "CUSTOM_A", 14, 0,
                          1.0);
 }
@@ -338,7 +325,7 @@ static void test_gone_g2_5(void **state)
                                 provider_set_inventory(child, cases[i].resource_class, &record), 0);
                 if (cases[i].trait)
                         assert_int_equal(string_set_add(&child->traits, cases[i].trait), 1);
-                update(&config, "", tree, NULL, DRIVER_UPDATED, NULL);
+                host_update(&config, "", tree, NULL, DRIVER_UPDATED, NULL);
                 child = provider_tree_find(tree, &uuid);
                 if (!child != cases[i].gone)
                         fail_msg("case %zu: %s", i, cases[i].name);
@@ -357,11 +344,11 @@ static void test_empty_gpu_with_foreign_child(void **state)
         Provider *gpu;
         Uuid uuid = uuid_of(UUID_FOREIGN);
 
-        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
         gpu = provider_tree_find_name(tree, "cn1_pci_0000_41_00_0");
         assert_int_equal(provider_tree_add(tree, &uuid, "somebody's", &gpu->uuid, NULL, NULL), 0);
-        update(&config, "\"devices\": [" GPU("0", "0") ", " GPU("1", "0") "]", tree, NULL,
-               DRIVER_UPDATED, NULL);
+        host_update(&config, "\"devices\": [" GPU("0", "0") ", " GPU("1", "0") "]", tree, NULL,
+                    DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 3);
         assert_non_null(provider_tree_find(tree, &uuid));
         assert_int_equal(gpu->n_inventories, 0);
@@ -381,14 +368,14 @@ static void test_foreign_roots(void **state)
                 provider_tree_add(tree, &uuid, "cn1_pci_0000_99_00_0", NULL, &shared, NULL), 0);
         assert_int_equal(provider_set_inventory(shared, "VGPU", &record), 0);
         assert_int_equal(provider_tree_copy(&before, tree), 0);
-        update(&config, "", tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, "", tree, NULL, DRIVER_UPDATED, NULL);
         assert_non_null(provider_tree_find(tree, &uuid));
 
         /* but a device of ours cannot have that name then */
-        update(&config,
-               "\"devices\": [{\"name\": \"pci_0000_99_00_0\", \"address\": \"0000:99:00.0\","
-               " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}]",
-               before, NULL, DRIVER_UPDATED_IN_PART, "is not below cn1");
+        host_update(&config,
+                    "\"devices\": [{\"name\": \"pci_0000_99_00_0\", \"address\": \"0000:99:00.0\","
+                    " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}]",
+                    before, NULL, DRIVER_UPDATED_IN_PART, "is not below cn1");
 }
 
 static void test_root_missing(void **state)
@@ -418,7 +405,7 @@ static void test_name_too_long(void **state)
                 host, sizeof(host),
                 "\"devices\": [{\"name\": \"%s\", \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}]",
                 name);
-        update(&config, host, tree, NULL, DRIVER_UPDATED_IN_PART, "1 to 200 characters");
+        host_update(&config, host, tree, NULL, DRIVER_UPDATED_IN_PART, "1 to 200 characters");
 }
 
 /* Reshape (C5.1) */
@@ -475,14 +462,14 @@ static void test_reshape_needed(void **state)
 
         make_old_shape(NULL, 0, &tree, &allocations);
         assert_int_equal(provider_tree_copy(&before, tree), 0);
-        update(&config, TWO_GPUS, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
+        host_update(&config, TWO_GPUS, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
         assert_true(provider_tree_equal(tree, before));
 
         /* nobody holds any: nothing moves, the shape is new */
-        update(&config, TWO_GPUS, tree, allocations, DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_GPUS, tree, allocations, DRIVER_UPDATED, NULL);
         assert_null(provider_find_inventory(tree->providers[0], "VGPU"));
         assert_int_equal(tree->n_providers, 3);
-        update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
 }
 
 /* No GPU to move to: the root's VGPU just goes, as Nova does it. */
@@ -493,7 +480,7 @@ static void test_no_gpus_no_reshape(void **state)
         HostConfig config = config_make(type_a, 1);
 
         make_old_shape(NULL, 0, &tree, &allocations);
-        update(&config, "\"online_cpus\": \"0\"", tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, "\"online_cpus\": \"0\"", tree, NULL, DRIVER_UPDATED, NULL);
         assert_null(provider_find_inventory(tree->providers[0], "VGPU"));
 }
 
@@ -506,10 +493,11 @@ static void test_reshape(void **state)
         Uuid guest = uuid_of(UUID_GUEST), other = uuid_of(UUID_FOREIGN);
 
         make_old_shape(held, ARRAY_SIZE(held), &tree, &allocations);
-        update(&config,
-               OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_2 "\"") ", " DOMAIN(
-                       UUID_GUEST_2, "\"" UUID_MDEV_1 "\", \"" UUID_MDEV_3 "\"") "]",
-               tree, allocations, DRIVER_UPDATED, NULL);
+        host_update(&config,
+                    OLD_HOST
+                    ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_2 "\"") ", " DOMAIN(
+                            UUID_GUEST_2, "\"" UUID_MDEV_1 "\", \"" UUID_MDEV_3 "\"") "]",
+                    tree, allocations, DRIVER_UPDATED, NULL);
 
         assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1", "VGPU"), 0);
         assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1", "VCPU"), 2);
@@ -564,7 +552,7 @@ static void test_reshape_table(void **state)
                 HostConfig config = config_make(cases[i].types, 1);
 
                 make_old_shape(held, ARRAY_SIZE(held), &tree, &allocations);
-                update(&config, cases[i].host, tree, allocations, cases[i].r, cases[i].words);
+                host_update(&config, cases[i].host, tree, allocations, cases[i].r, cases[i].words);
                 if (cases[i].r != DRIVER_UPDATED) {
                         assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1", "VGPU"), 1);
                         assert_non_null(provider_find_inventory(tree->providers[0], "VGPU"));

@@ -192,14 +192,12 @@ static void run(const Case *test, const ReshapeAlias *aliases, size_t n_aliases)
         driver_reshape_done(&reshape);
 }
 
-#define FLAT                  \
-        {                     \
-                .numa = false \
+#define SHAPE(...)          \
+        {                   \
+                __VA_ARGS__ \
         }
-#define CELLS                \
-        {                    \
-                .numa = true \
-        }
+#define FLAT  SHAPE(.numa = false)
+#define CELLS SHAPE(.numa = true)
 
 static void test_cells(void **state)
 {
@@ -240,20 +238,13 @@ static void test_cells(void **state)
                                  PINS(PIN(0, "0") "," PIN(1, "0") "," PIN(2, "0") "," PIN(
                                          3, "0"))) "," DOMAIN("b", 2, 1,
                                                               PINS(PIN(0, "0") "," PIN(1, "0")))),
-                  { .cpu_ratio = 1.0 },
-                  { .numa = true, .cpu_ratio = 1.0 },
-                  "a@cn1:VCPU=4 b@cn1:VCPU=2",
-                  "a@cn1_NUMA0:VCPU=4 b@cn1_NUMA1:VCPU=2",
-                  0,
-                  NULL },
-                { "more than there is: VCPU stays, MEMORY_MB goes",
-                  HOST,
-                  FLAT,
-                  { .numa = true, .cpu_ratio = 1.0 },
+                  SHAPE(.cpu_ratio = 1.0), SHAPE(.numa = true, .cpu_ratio = 1.0),
+                  "a@cn1:VCPU=4 b@cn1:VCPU=2", "a@cn1_NUMA0:VCPU=4 b@cn1_NUMA1:VCPU=2", 0, NULL },
+                { "more than there is: VCPU stays, MEMORY_MB goes", HOST, FLAT,
+                  SHAPE(.numa = true, .cpu_ratio = 1.0),
                   "a@cn1:VCPU=8 a@cn1:MEMORY_MB=100 b@cn1:VCPU=1 b@cn1:MEMORY_MB=100",
                   "a@cn1:VCPU=8 a@cn1_NUMA0:MEMORY_MB=100 b@cn1:VCPU=1 b@cn1_NUMA0:MEMORY_MB=100",
-                  DRIVER_UPDATED_IN_PART,
-                  "VCPU stays where it is: consumer " },
+                  DRIVER_UPDATED_IN_PART, "VCPU stays where it is: consumer " },
                 { "back to flat", HOST, CELLS, FLAT,
                   "a@cn1_NUMA0:VCPU=2 a@cn1_NUMA1:VCPU=1 a@cn1_NUMA1:MEMORY_MB=7 a@cn1:DISK_GB=1 b@cn1_NUMA1:VCPU=3",
                   "a@cn1:VCPU=3 a@cn1:MEMORY_MB=7 a@cn1:DISK_GB=1 b@cn1:VCPU=3", 0, NULL },
@@ -270,64 +261,38 @@ static void test_dedicated_cpus(void **state)
                 { "pinned guests change, others do not",
                   HOST DOMAINS(DOMAIN("a", 2, 1, PINS(PIN(0, "4") "," PIN(1, "5"))) "," DOMAIN(
                           "b", 2, 1, ", \"cpus\": \"0-7\"")),
-                  { .shared = NULL },
-                  { .shared = "0-3", .dedicated = "4-7" },
-                  "a@cn1:VCPU=2 b@cn1:VCPU=2",
-                  "a@cn1:PCPU=2 b@cn1:VCPU=2",
-                  0,
-                  NULL },
+                  FLAT, SHAPE(.shared = "0-3", .dedicated = "4-7"), "a@cn1:VCPU=2 b@cn1:VCPU=2",
+                  "a@cn1:PCPU=2 b@cn1:VCPU=2", 0, NULL },
                 { "a mixed guest",
                   HOST DOMAINS(DOMAIN(
                           "a", 4, 1,
                           PINS(PIN(0, "4") "," PIN(1, "5") "," PIN(2, "0-3") "," PIN(3, "0-3")))),
-                  { .shared = NULL },
-                  { .shared = "0-3", .dedicated = "4-7" },
-                  "a@cn1:VCPU=4",
-                  "a@cn1:VCPU=2 a@cn1:PCPU=2",
-                  0,
-                  NULL },
+                  FLAT, SHAPE(.shared = "0-3", .dedicated = "4-7"), "a@cn1:VCPU=4",
+                  "a@cn1:VCPU=2 a@cn1:PCPU=2", 0, NULL },
                 { "no shared CPUs are left: the unpinned guest blocks VCPU",
-                  HOST DOMAINS(DOMAIN("a", 1, 1, PINS(PIN(0, "4")))),
-                  { .shared = NULL },
-                  { .dedicated = "4-7" },
-                  "a@cn1:VCPU=1 b@cn1:VCPU=1",
-                  "a@cn1:VCPU=1 b@cn1:VCPU=1",
-                  DRIVER_UPDATED_IN_PART,
+                  HOST DOMAINS(DOMAIN("a", 1, 1, PINS(PIN(0, "4")))), FLAT,
+                  SHAPE(.dedicated = "4-7"), "a@cn1:VCPU=1 b@cn1:VCPU=1",
+                  "a@cn1:VCPU=1 b@cn1:VCPU=1", DRIVER_UPDATED_IN_PART,
                   "not pinned to dedicated CPUs" },
-                { "back",
-                  HOST DOMAINS(DOMAIN("a", 2, 1, PINS(PIN(0, "4") "," PIN(1, "5")))),
-                  { .shared = "0-3", .dedicated = "4-7" },
-                  { .shared = NULL },
-                  "a@cn1:PCPU=2 b@cn1:VCPU=2",
-                  "a@cn1:VCPU=2 b@cn1:VCPU=2",
-                  0,
-                  NULL },
-                { "a total shrinks under what does not move: its limit waits",
-                  HOST,
-                  { .shared = NULL },
-                  { .numa = true, .shared = "0,4", .dedicated = "1-3" },
+                { "back", HOST DOMAINS(DOMAIN("a", 2, 1, PINS(PIN(0, "4") "," PIN(1, "5")))),
+                  SHAPE(.shared = "0-3", .dedicated = "4-7"), FLAT, "a@cn1:PCPU=2 b@cn1:VCPU=2",
+                  "a@cn1:VCPU=2 b@cn1:VCPU=2", 0, NULL },
+                { "a total shrinks under what does not move: its limit waits", HOST, FLAT,
+                  SHAPE(.numa = true, .shared = "0,4", .dedicated = "1-3"),
                   "a@cn1:VCPU=1 b@cn1:VCPU=2 b@cn1:DISK_GB=100",
-                  "a@cn1_NUMA0:VCPU=1 b@cn1_NUMA1:VCPU=1 b@cn1_NUMA0:VCPU=1 b@cn1:DISK_GB=100",
-                  0,
+                  "a@cn1_NUMA0:VCPU=1 b@cn1_NUMA1:VCPU=1 b@cn1_NUMA0:VCPU=1 b@cn1:DISK_GB=100", 0,
                   NULL },
                 { "in cells already",
                   HOST DOMAINS(DOMAIN(
                           "a", 4, 1,
                           PINS(PIN(0, "2") "," PIN(1, "0") "," PIN(2, "3") "," PIN(3, "6")))),
-                  { .numa = true },
-                  { .numa = true, .shared = "0-2,5-7", .dedicated = "3,4" },
+                  SHAPE(.numa = true), SHAPE(.numa = true, .shared = "0-2,5-7", .dedicated = "3,4"),
                   "a@cn1_NUMA0:VCPU=3 a@cn1_NUMA1:VCPU=1",
-                  "a@cn1_NUMA0:VCPU=2 a@cn1_NUMA0:PCPU=1 a@cn1_NUMA1:VCPU=1",
-                  0,
-                  NULL },
+                  "a@cn1_NUMA0:VCPU=2 a@cn1_NUMA0:PCPU=1 a@cn1_NUMA1:VCPU=1", 0, NULL },
                 { "into cells at the same time",
-                  HOST DOMAINS(DOMAIN("a", 2, 1, PINS(PIN(0, "3") "," PIN(1, "4")))),
-                  { .shared = NULL },
-                  { .numa = true, .shared = "0-1", .dedicated = "2-5" },
-                  "a@cn1:VCPU=2",
-                  "a@cn1_NUMA0:PCPU=1 a@cn1_NUMA1:PCPU=1",
-                  0,
-                  NULL },
+                  HOST DOMAINS(DOMAIN("a", 2, 1, PINS(PIN(0, "3") "," PIN(1, "4")))), FLAT,
+                  SHAPE(.numa = true, .shared = "0-1", .dedicated = "2-5"), "a@cn1:VCPU=2",
+                  "a@cn1_NUMA0:PCPU=1 a@cn1_NUMA1:PCPU=1", 0, NULL },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -340,8 +305,8 @@ static void test_alias(void **state)
         static const Case test = { "a migration",
                                    HOST DOMAINS(
                                            DOMAIN("a", 2, 1, PINS(PIN(0, "4") "," PIN(1, "5")))),
-                                   { .shared = NULL },
-                                   { .shared = "0-3", .dedicated = "4-7" },
+                                   FLAT,
+                                   SHAPE(.shared = "0-3", .dedicated = "4-7"),
                                    "e@cn1:VCPU=2",
                                    "e@cn1:PCPU=2",
                                    0,
@@ -356,14 +321,9 @@ static void test_renamed_classes(void **state)
 {
         static char *renamed[] = { TEXT("CUSTOM_Y:VGPU"), TEXT("CUSTOM_OLD:PGPU"), NULL };
         static const Case cases[] = {
-                { "a child's",
-                  HOST,
-                  FLAT,
-                  { .renamed = renamed },
+                { "a child's", HOST, FLAT, SHAPE(.renamed = renamed),
                   "a@cn1_x:CUSTOM_OLD=3 a@cn1:VCPU=1 b@cn1_x:CUSTOM_OLD=1",
-                  "a@cn1_x:PGPU=3 a@cn1:VCPU=1 b@cn1_x:PGPU=1",
-                  0,
-                  NULL },
+                  "a@cn1_x:PGPU=3 a@cn1:VCPU=1 b@cn1_x:PGPU=1", 0, NULL },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)

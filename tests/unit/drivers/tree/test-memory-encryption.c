@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "drivers/tree/memory-encryption.h"
-#include "drivers/update.h"
 #include "tests/fixtures/host.h"
 
 #define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
@@ -15,14 +14,9 @@
 
 static void update(const char *members, ProviderTree *tree, Allocations *allocations, int expected)
 {
-        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(members);
-        HostConfig config = config_make(NULL, 0);
-        Error error = ERROR_NULL;
-        _cleanup_(driver_reshape_done) DriverReshape reshape = { .consumers = allocations };
-        int r = provider_update(&config, host, tree, "cn1", &reshape, &error);
+        const HostConfig config = config_make(NULL, 0);
 
-        if (r != expected)
-                fail_msg("%d (%s), expected %d", r, error.text, expected);
+        host_update(&config, members, tree, allocations, expected, NULL);
 }
 
 /* The contexts of a provider of that name; 0 when it is not there. */

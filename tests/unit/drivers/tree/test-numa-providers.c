@@ -3,7 +3,6 @@
 /* [compute] numa_in_placement through the whole update: facts C9 and G1, which Nova has not. */
 
 #include "drivers/tree/numa-providers.h"
-#include "drivers/update.h"
 #include "tests/fixtures/host.h"
 
 #define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
@@ -37,18 +36,6 @@ static HostConfig numa_config(void)
 
         config.numa_in_placement = true;
         return config;
-}
-
-static void update(const HostConfig *config, const char *members, ProviderTree *tree,
-                   Allocations *allocations, int expected, const char *words)
-{
-        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(members);
-        Error error = ERROR_NULL;
-        _cleanup_(driver_reshape_done) DriverReshape reshape = { .consumers = allocations };
-        int r = provider_update(config, host, tree, "cn1", &reshape, &error);
-
-        if (r != expected || (words && !strstr(error.text, words)))
-                fail_msg("%d (%s), expected %d (%s)", r, error.text, expected, words ? words : "");
 }
 
 static Provider *find(const ProviderTree *tree, const char *name)
@@ -96,7 +83,7 @@ static void test_two_cells(void **state)
         config.reserved_host_cpus = 3;
         config.reserved_host_memory_mb = 512;
         config.reserved_host_disk_mb = 1024;
-        update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 3);
         expect(tree, "cn1", "DISK_GB=100/1");
         expect(tree, "cn1_NUMA0", "MEMORY_MB=8192/341 VCPU=4/2");
@@ -111,7 +98,7 @@ static void test_two_cells(void **state)
         assert_false(string_set_contains(&root->traits, "HW_NUMA_ROOT"));
 
         assert_int_equal(provider_tree_copy(&again, tree), 0);
-        update(&config, TWO_CELLS, again, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_CELLS, again, NULL, DRIVER_UPDATED, NULL);
         assert_true(provider_tree_equal(tree, again));
 }
 
@@ -196,7 +183,7 @@ static void test_uneven_hosts(void **state)
                 config.reserved_host_memory_mb = cases[i].reserved_mb;
                 config.file_backed_memory = cases[i].files;
                 config.reserved_huge_pages = pages;
-                update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
+                host_update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
                 assert_int_equal(tree->n_providers, 1 + cases[i].n_cells);
                 for (size_t j = 0; j < cases[i].n_cells; j++)
                         expect(tree, cases[i].names[j], cases[i].expected[j]);
@@ -226,7 +213,7 @@ static void test_a_cell_without_cpus(void **state)
 
                 config.reserved_host_memory_mb = 10;
                 config.file_backed_memory = cases[i].files;
-                update(&config, host, tree, NULL, DRIVER_UPDATED, NULL);
+                host_update(&config, host, tree, NULL, DRIVER_UPDATED, NULL);
                 expect(tree, "cn1_NUMA0", cases[i].expected[0]);
                 expect(tree, "cn1_NUMA1", cases[i].expected[1]);
         }
@@ -249,11 +236,11 @@ static void test_refused_in_words(void **state)
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
                 HostConfig config = numa_config();
 
-                update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].words);
-                update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].advice);
+                host_update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].words);
+                host_update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].advice);
                 /* the same host is fine without cells */
                 config.numa_in_placement = false;
-                update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
+                host_update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
         }
 }
 
@@ -278,7 +265,8 @@ static void test_a_bad_part_costs_itself(void **state)
                 HostConfig config = numa_config();
 
                 config.reserved_huge_pages = pages;
-                update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED_IN_PART, cases[i].words);
+                host_update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED_IN_PART,
+                            cases[i].words);
                 expect(tree, "cn1_NUMA0", cases[i].expected);
         }
 }
@@ -292,7 +280,7 @@ static void test_name_taken_or_too_long(void **state)
 
         assert_int_equal(uuid_from_text(UUID_OTHER, &uuid), 0);
         assert_int_equal(provider_tree_add(tree, &uuid, "cn1_NUMA1", NULL, &other, NULL), 0);
-        update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED_IN_PART, "is not below cn1");
+        host_update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED_IN_PART, "is not below cn1");
 }
 
 /* GPUs are below the cell that they are attached to; the one without a cell below the root */
@@ -308,9 +296,10 @@ static void test_devices(void **state)
 
         config.mdev_types = type_a;
         config.n_mdev_types = 1;
-        update(&config,
-               TWO_CELLS ", \"devices\": [" GPU("0", "1") "," GPU("1", "-1") "," GPU("2", "0") "]",
-               tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config,
+                    TWO_CELLS
+                    ", \"devices\": [" GPU("0", "1") "," GPU("1", "-1") "," GPU("2", "0") "]",
+                    tree, NULL, DRIVER_UPDATED, NULL);
         assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->parent,
                                &find(tree, "cn1_NUMA1")->uuid));
         assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_01_0")->parent, &root->uuid));
@@ -335,17 +324,17 @@ static void test_gone_cells(void **state)
         Uuid uuid;
 
         assert_int_equal(allocations_new(&none), 0);
-        update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
-        update(&config, HOST("0", "1048576", CELL("1", "1048576", CPU("0"))), tree, none,
-               DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, HOST("0", "1048576", CELL("1", "1048576", CPU("0"))), tree, none,
+                    DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 2);
         assert_null(provider_tree_find_name(tree, "cn1_NUMA0"));
 
         cell = find(tree, "cn1_NUMA1");
         assert_int_equal(uuid_from_text(UUID_OTHER, &uuid), 0);
         assert_int_equal(provider_tree_add(tree, &uuid, "stranger", &cell->uuid, NULL, NULL), 0);
-        update(&config, HOST("0", "1048576", CELL("0", "1048576", CPU("0"))), tree, none,
-               DRIVER_UPDATED, NULL);
+        host_update(&config, HOST("0", "1048576", CELL("0", "1048576", CPU("0"))), tree, none,
+                    DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 4);
         expect(tree, "cn1_NUMA1", "");
         assert_false(string_set_contains(&cell->traits, "HW_NUMA_ROOT"));
@@ -372,7 +361,7 @@ static void test_foreign_providers_c10(void **state)
                 if (i + 1 < ARRAY_SIZE(names))
                         assert_int_equal(string_set_add(&provider->traits, "HW_NUMA_ROOT"), 1);
         }
-        update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 1 + ARRAY_SIZE(names));
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 expect(tree, names[i], "CUSTOM_X=5/0");
@@ -403,17 +392,17 @@ static void test_switch(void **state)
 
         cells.numa_in_placement = true;
         assert_int_equal(allocations_new(&none), 0);
-        update(&flat, host, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&flat, host, tree, NULL, DRIVER_UPDATED, NULL);
         gpu = find(tree, "cn1_pci_0000_41_00_0")->uuid;
         /* an operator's ratio goes along */
         provider_find_inventory(root, "VCPU")->allocation_ratio = 7.0;
 
         assert_int_equal(provider_tree_copy(&before, tree), 0);
-        update(&cells, host, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
+        host_update(&cells, host, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
         assert_true(provider_tree_equal(tree, before));
         root = find(tree, "cn1");
         disk = allocations_with(root, "DISK_GB");
-        update(&cells, host, tree, disk, DRIVER_UPDATED, NULL);
+        host_update(&cells, host, tree, disk, DRIVER_UPDATED, NULL);
         expect(tree, "cn1", "DISK_GB=100/0");
         expect(tree, "cn1_NUMA0", "MEMORY_MB=8192/0 VCPU=4/0");
         assert_true(provider_find_inventory(find(tree, "cn1_NUMA1"), "VCPU")->allocation_ratio ==
@@ -421,10 +410,10 @@ static void test_switch(void **state)
         assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->uuid, &gpu));
         assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->parent,
                                &find(tree, "cn1_NUMA1")->uuid));
-        update(&cells, host, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&cells, host, tree, NULL, DRIVER_UPDATED, NULL);
 
-        update(&flat, host, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
-        update(&flat, host, tree, none, DRIVER_UPDATED, NULL);
+        host_update(&flat, host, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
+        host_update(&flat, host, tree, none, DRIVER_UPDATED, NULL);
         root = find(tree, "cn1");
         assert_int_equal(tree->n_providers, 2);
         expect(tree, "cn1", "DISK_GB=100/0 MEMORY_MB=12288/0 VCPU=6/0");
@@ -444,10 +433,10 @@ static void test_devices_change_cell(void **state)
         config.n_mdev_types = 1;
         config.report_in_placement = true;
         assert_int_equal(pci_specs_add(&config.pci_specs, "{\"vendor_id\": \"8086\"}", NULL), 0);
-        update(&config, before, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, before, tree, NULL, DRIVER_UPDATED, NULL);
         assert_string_equal(parent_name(tree, "cn1_pci_0000_41_00_0"), "cn1_NUMA1");
         assert_string_equal(parent_name(tree, "cn1_0000:8A:00.0"), "cn1_NUMA0");
-        update(&config, after, tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, after, tree, NULL, DRIVER_UPDATED, NULL);
         assert_string_equal(parent_name(tree, "cn1_pci_0000_41_00_0"), "cn1_NUMA0");
         assert_string_equal(parent_name(tree, "cn1_0000:8A:00.0"), "cn1_NUMA1");
         pci_specs_done(&config.pci_specs);
@@ -472,7 +461,7 @@ static void test_sums(void **state)
                                  "{\"id\": 1, \"memory_kib\": 4000000, \"cpus\": [{\"id\": 1}]},"
                                  "{\"id\": 2, \"memory_kib\": 1500, \"cpus\": [{\"id\": 2}]}]",
                                  (unsigned long long)all_kib, (unsigned long long)kibs[i]);
-                        update(&config, host, tree, NULL, DRIVER_UPDATED, NULL);
+                        host_update(&config, host, tree, NULL, DRIVER_UPDATED, NULL);
                         for (size_t j = 0; j < tree->n_providers; j++) {
                                 const Inventory *record =
                                         provider_find_inventory(tree->providers[j], "MEMORY_MB");
