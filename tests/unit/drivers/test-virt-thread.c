@@ -360,6 +360,22 @@ static void test_free_does_not_hang(void **state)
         silent_end(&silent);
 }
 
+/* A driver that hangs in its first poll. */
+static void open_hung(Silent *silent, DriverConfig *config, Driver **ret)
+{
+        silent_begin(silent);
+        open_driver(silent->uri, config, ret);
+        check_hangs(*ret);
+}
+
+static void free_at_once(Driver *driver)
+{
+        double start = now_seconds();
+
+        driver_free(driver);
+        assert_true(now_seconds() - start < 1.5);
+}
+
 static size_t count_entries(const char *folder)
 {
         DIR *directory = opendir(folder);
@@ -380,17 +396,11 @@ static void test_one_after_another_that_hangs(void **state)
         Driver *drivers[7];
         Silent silent;
 
-        silent_begin(&silent);
-        open_driver(silent.uri, &configs[0], &drivers[0]);
-        check_hangs(drivers[0]);
+        open_hung(&silent, &configs[0], &drivers[0]);
         for (size_t i = 1; i < ARRAY_SIZE(drivers); i++) {
-                double start;
-
                 open_driver_after(silent.uri, &configs[i], drivers[i - 1], &drivers[i]);
                 assert_true(driver_poll(drivers[i], DRIVER_POLL_CHANGES) >= 0);
-                start = now_seconds();
-                driver_free(drivers[i - 1]);
-                assert_true(now_seconds() - start < 1.5);
+                free_at_once(drivers[i - 1]);
                 if (i == 1) {
                         n_threads = count_entries("/proc/self/task");
                         n_files = count_entries("/proc/self/fd");
@@ -408,16 +418,11 @@ static void test_beside_one_that_hangs(void **state)
         Driver *hung = NULL, *driver = NULL;
         DriverConfig configs[2];
         Silent silent;
-        double start;
 
-        silent_begin(&silent);
-        open_driver(silent.uri, &configs[0], &hung);
-        check_hangs(hung);
+        open_hung(&silent, &configs[0], &hung);
         open_driver_after("test:///default", &configs[1], hung, &driver);
         snapshot_unref(poll_once(driver));
-        start = now_seconds();
-        driver_free(hung); /* its thread has nobody else to serve */
-        assert_true(now_seconds() - start < 1.5);
+        free_at_once(hung); /* its thread has nobody else to serve */
         driver_free(driver);
         silent_end(&silent);
 }
@@ -429,17 +434,12 @@ static void test_another_kind_than_one_that_hangs(void **state)
         DriverConfig configs[2];
         Error error = ERROR_NULL;
         Silent silent;
-        double start;
 
-        silent_begin(&silent);
-        open_driver(silent.uri, &configs[0], &hung);
-        check_hangs(hung);
+        open_hung(&silent, &configs[0], &hung);
         configs[1] = (DriverConfig){ .host = config_make(types, ARRAY_SIZE(types)),
                                      .static_file.path = "/nonexistent" };
         assert_int_equal(driver_new(&driver, "static", &configs[1], hung, &error), 0);
-        start = now_seconds();
-        driver_free(hung);
-        assert_true(now_seconds() - start < 1.5);
+        free_at_once(hung);
         driver_free(driver);
         silent_end(&silent);
 }

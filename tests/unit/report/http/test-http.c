@@ -4,14 +4,20 @@
 
 #include "tests/fixtures/http.h"
 
+/* By a client that is started for it. */
+static void fetch(Fixture *fixture, const char *path, Result *result)
+{
+        start_client(fixture);
+        get(fixture, path, result);
+        run_until(fixture, result, 1);
+}
+
 static void test_get(void **state)
 {
         Fixture *fixture = *state;
         Result result = { 0 };
 
-        start_client(fixture);
-        get(fixture, "/resource_providers?in_tree=x", &result);
-        run_until(fixture, &result, 1);
+        fetch(fixture, "/resource_providers?in_tree=x", &result);
         assert_int_equal(result.result, HTTP_DONE);
         assert_int_equal(result.status, 200);
         assert_string_equal(result.body, "{}");
@@ -113,9 +119,7 @@ static void test_body_with_nul(void **state)
 
         fixture->server.answer = answer;
         fixture->server.answer_size = sizeof(answer) - 1;
-        start_client(fixture);
-        get(fixture, "/", &result);
-        run_until(fixture, &result, 1);
+        fetch(fixture, "/", &result);
         assert_int_equal(result.body_size, 3);
 }
 
@@ -161,9 +165,7 @@ static void test_flood(void **state)
         fixture->server.flood = 1024 * 1024;
         fixture->server.close_after = true;
         fixture->config.max_body_bytes = 100000;
-        start_client(fixture);
-        get(fixture, "/", &result);
-        run_until(fixture, &result, 1);
+        fetch(fixture, "/", &result);
         assert_int_equal(result.result, HTTP_E_BAD_ANSWER);
         assert_non_null(strstr(result.text, "more than 100000 bytes"));
 }
@@ -175,9 +177,7 @@ static void test_hang(void **state)
 
         fixture->server.answer = NULL;
         fixture->config.timeout_usec = 100 * USEC_PER_MSEC;
-        start_client(fixture);
-        get(fixture, "/", &result);
-        run_until(fixture, &result, 1);
+        fetch(fixture, "/", &result);
         assert_int_equal(result.result, HTTP_E_UNREACHABLE);
         assert_non_null(strstr(result.text, "within 0.1 s"));
 }
@@ -207,9 +207,7 @@ static void test_refused(void **state)
         Result result = { 0 };
 
         server_stop(&fixture->server);
-        start_client(fixture);
-        get(fixture, "/", &result);
-        run_until(fixture, &result, 1);
+        fetch(fixture, "/", &result);
         assert_int_equal(result.result, HTTP_E_UNREACHABLE);
         assert_non_null(strstr(result.text, "Cannot connect to http://127.0.0.1:"));
         assert_non_null(strstr(result.text, "Connection refused"));
@@ -221,9 +219,7 @@ static void test_closed_at_once(void **state)
         Result result = { 0 };
 
         fixture->server.close_accepted = true;
-        start_client(fixture);
-        get(fixture, "/", &result);
-        run_until(fixture, &result, 1);
+        fetch(fixture, "/", &result);
         assert_int_equal(result.result, HTTP_E_UNREACHABLE);
 }
 
@@ -250,9 +246,7 @@ static void test_unix_socket(void **state)
 
         server_stop(&fixture->server);
         listen_unix(fixture);
-        start_client(fixture);
-        get(fixture, "/x", &result);
-        run_until(fixture, &result, 1);
+        fetch(fixture, "/x", &result);
         assert_int_equal(result.status, 200);
         assert_memory_equal(fixture->server.last, "GET /x HTTP/1.1\r\nHost: localhost\r\n", 34);
 }
@@ -263,9 +257,7 @@ static void test_no_unix_socket(void **state)
         Result result = { 0 };
 
         snprintf(fixture->endpoint, sizeof(fixture->endpoint), "unix://%s/none", fixture->folder);
-        start_client(fixture);
-        get(fixture, "/x", &result);
-        run_until(fixture, &result, 1);
+        fetch(fixture, "/x", &result);
         assert_int_equal(result.result, HTTP_E_UNREACHABLE);
         assert_non_null(strstr(result.text, fixture->endpoint));
         assert_non_null(strstr(result.text, "no such socket"));
@@ -277,9 +269,7 @@ static void test_proxy_is_ignored(void **state)
         Result result = { 0 };
 
         setenv("http_proxy", "http://127.0.0.1:1", 1);
-        start_client(fixture);
-        get(fixture, "/", &result);
-        run_until(fixture, &result, 1);
+        fetch(fixture, "/", &result);
         unsetenv("http_proxy");
         assert_int_equal(result.status, 200);
 }

@@ -13,13 +13,18 @@ static void put(Fixture *fixture, Result *result)
                          0);
 }
 
+static void get_all(Fixture *fixture, Result *results, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                get(fixture, "/", &results[i]);
+}
+
 /* So many answers that as many requests may be under way as ever will. */
 static void warm_up(Fixture *fixture)
 {
         Result results[12] = { 0 };
 
-        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
-                get(fixture, "/", &results[i]);
+        get_all(fixture, results, ARRAY_SIZE(results));
         run_until(fixture, results, ARRAY_SIZE(results));
         fixture->server.n_requests = 0;
 }
@@ -40,8 +45,7 @@ static void test_limit(void **state)
         start_client(fixture);
         warm_up(fixture);
         fixture->server.hold = true;
-        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
-                get(fixture, "/", &results[i]);
+        get_all(fixture, results, ARRAY_SIZE(results));
         run_for(fixture, 100 * USEC_PER_MSEC);
         assert_int_equal(fixture->server.n_held, 3);
         answer_all(fixture);
@@ -107,8 +111,7 @@ static void test_fewer_workers_than_before(void **state)
         for (size_t i = 0; i < fixture->server.n_connections; i++)
                 connection_close(&fixture->server.connections[i]);
         fixture->server.n_workers = 1;
-        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
-                get(fixture, "/", &results[i]);
+        get_all(fixture, results, ARRAY_SIZE(results));
         run_until(fixture, results, ARRAY_SIZE(results));
         for (size_t i = 0; i < ARRAY_SIZE(results); i++)
                 assert_int_equal(results[i].status, 200);
@@ -212,8 +215,7 @@ static void test_a_new_endpoint(void **state)
         fixture->server.hold = true;
         fixture->config.max_connections = 1;
         start_client(fixture);
-        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
-                get(fixture, "/", &results[i]);
+        get_all(fixture, results, ARRAY_SIZE(results));
         run_for(fixture, 50 * USEC_PER_MSEC);
         snprintf(endpoint, sizeof(endpoint), "%.*s/moved",
                  (int)(strstr(fixture->endpoint, "/placement") - fixture->endpoint),
@@ -283,8 +285,7 @@ static void test_free_with_requests(void **state)
 
         fixture->server.hold = true;
         start_client(fixture);
-        for (size_t i = 0; i < ARRAY_SIZE(results); i++)
-                get(fixture, "/", &results[i]);
+        get_all(fixture, results, ARRAY_SIZE(results));
         run_for(fixture, 50 * USEC_PER_MSEC);
         fixture->client = http_client_free(fixture->client);
         run_for(fixture, 50 * USEC_PER_MSEC);
