@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "report/gather.h"
+#include "report/http/event.h"
 #include "report/publish/executor.h"
 #include "report/publish/mirror.h"
 #include "report/publish/name-holder.h"
@@ -156,13 +157,6 @@ static int make_session(Reporter *reporter, const ReporterConfig *config, Error 
         return 0;
 }
 
-static int make_deferred(Reporter *reporter)
-{
-        int r = sd_event_add_defer(reporter->event, &reporter->deferred, on_deferred, reporter);
-
-        return r < 0 ? r : sd_event_source_set_enabled(reporter->deferred, SD_EVENT_OFF);
-}
-
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
                  const char *root_name, Error *reterr)
 {
@@ -175,7 +169,7 @@ int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, 
         reporter->root = *root;
         reporter->root_name = strdup(root_name);
         if (!reporter->root_name || mirror_new(&reporter->mirror) < 0 ||
-            make_deferred(reporter) < 0)
+            event_add_deferred(event, &reporter->deferred, on_deferred, reporter) < 0)
                 return error_oom(reterr);
         r = make_session(reporter, config, reterr);
         if (r < 0)
@@ -205,14 +199,6 @@ Reporter *reporter_free(Reporter *reporter)
         return NULL;
 }
 
-static uint64_t now_usec(const Reporter *reporter)
-{
-        uint64_t usec = 0;
-
-        sd_event_now(reporter->event, CLOCK_MONOTONIC, &usec);
-        return usec;
-}
-
 static void on_sharing_known(void *userdata)
 {
         finish(userdata, REPORT_DONE, NULL);
@@ -233,7 +219,7 @@ static void on_refreshed(int result, Mirror *next, const Error *error, void *use
         reporter->refreshed |= result == REPORT_DONE;
         if (result != REPORT_DONE ||
             sharing_refresh(reporter->sharing, mirror_get_tree(reporter->mirror),
-                            now_usec(reporter), on_sharing_known, reporter) <= 0)
+                            event_now_usec(reporter->event, CLOCK_MONOTONIC), on_sharing_known, reporter) <= 0)
                 finish(reporter, result, error);
 }
 
@@ -455,7 +441,7 @@ static void on_looked_up(int result, const Error *error, void *userdata)
 static int look_up_traits(Reporter *reporter)
 {
         _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
-        uint64_t now = now_usec(reporter);
+        uint64_t now = event_now_usec(reporter->event, CLOCK_MONOTONIC);
         int r;
 
         if (now - reporter->traits_asked_usec > MISSING_TRAITS_AGE_USEC)

@@ -23,6 +23,7 @@
 #include "base/secret.h"
 #include "report/http/endpoint.h"
 #include "report/http/error.h"
+#include "report/http/event.h"
 #include "report/http/fields.h"
 #include "report/http/handles.h"
 #include "report/http/lanes.h"
@@ -121,10 +122,7 @@ static void transfer_end(HttpTransfer *transfer, CURLcode code)
 
 static uint64_t now_usec(const HttpClient *client)
 {
-        uint64_t usec = 0;
-
-        sd_event_now(client->event, CLOCK_MONOTONIC, &usec);
-        return usec;
+        return event_now_usec(client->event, CLOCK_MONOTONIC);
 }
 
 static void watch(HttpClient *client)
@@ -442,10 +440,8 @@ static int make_loop(HttpClient *client)
 
 static int make_sources(HttpClient *client)
 {
-        int r = sd_event_add_defer(client->event, &client->deferred, on_deferred, client);
+        int r = event_add_deferred(client->event, &client->deferred, on_deferred, client);
 
-        if (r >= 0)
-                r = sd_event_source_set_enabled(client->deferred, SD_EVENT_OFF);
         if (r >= 0)
                 r = sd_event_add_time(client->event, &client->watch, CLOCK_MONOTONIC, 0,
                                       10 * USEC_PER_MSEC, on_watch, client);

@@ -22,6 +22,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "report/http/event.h"
+
 typedef struct HttpSocket {
         TAILQ_ENTRY(HttpSocket) link;
         HttpLoop *loop;
@@ -136,20 +138,12 @@ static int arm_timer(HttpLoop *loop)
         return sd_event_source_set_enabled(loop->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
 }
 
-static uint64_t now_usec(const HttpLoop *loop)
-{
-        uint64_t usec = 0;
-
-        sd_event_now(loop->event, CLOCK_MONOTONIC, &usec);
-        return usec;
-}
-
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         HttpLoop *loop = userdata;
 
         loop->armed_usec = UINT64_MAX;
-        if (now_usec(loop) < loop->deadline_usec) {
+        if (event_now_usec(loop->event, CLOCK_MONOTONIC) < loop->deadline_usec) {
                 arm_timer(loop);
                 return 0;
         }
@@ -255,7 +249,7 @@ static int on_curl_timer(CURLM *multi, long timeout_ms, void *userdata)
         loop->due = timeout_ms == 0;
         loop->deadline_usec = UINT64_MAX;
         if (timeout_ms > 0)
-                loop->deadline_usec = now_usec(loop) + (uint64_t)timeout_ms * USEC_PER_MSEC;
+                loop->deadline_usec = event_now_usec(loop->event, CLOCK_MONOTONIC) + (uint64_t)timeout_ms * USEC_PER_MSEC;
         return arm_timer(loop);
 }
 
@@ -298,9 +292,7 @@ int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections, Htt
                 return r;
         r = sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF);
         if (r >= 0)
-                r = sd_event_add_defer(event, &loop->soon, on_soon, loop);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(loop->soon, SD_EVENT_OFF);
+                r = event_add_deferred(event, &loop->soon, on_soon, loop);
         if (r < 0)
                 return r;
         r = set_up_multi(loop, max_connections);

@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/secret.h"
+#include "report/http/event.h"
 #include "report/keystone/answer.h"
 #include "report/keystone/auth-engine.h"
 #include "report/keystone/request.h"
@@ -64,10 +65,7 @@ static AuthKeystone *keystone_of(Auth *auth)
 
 static uint64_t now_usec(const AuthKeystone *keystone)
 {
-        uint64_t usec = 0;
-
-        sd_event_now(keystone->event, CLOCK_BOOTTIME, &usec);
-        return usec;
+        return event_now_usec(keystone->event, CLOCK_BOOTTIME);
 }
 
 static void keystone_free(Auth *auth)

@@ -64,8 +64,7 @@ char *plan_summarize_inventories(const Provider *want, const Provider *was)
                 return NULL;
         for (size_t i = 0; i < want->n_inventories; i++) {
                 const InventoryRecord *record = &want->inventories[i];
-                const Inventory *old =
-                        was ? provider_find_inventory(was, record->resource_class) : NULL;
+                const Inventory *old = provider_find_inventory(was, record->resource_class);
 
                 line_separate(&line, ", ");
                 fprintf(line.stream, "%s %" PRIu64, record->resource_class,
@@ -73,7 +72,7 @@ char *plan_summarize_inventories(const Provider *want, const Provider *was)
                 if (old)
                         print_change(&line, &record->inventory, old);
         }
-        for (size_t i = 0; was && i < was->n_inventories; i++) {
+        for (size_t i = 0; i < was->n_inventories; i++) {
                 const InventoryRecord *record = &was->inventories[i];
 
                 if (provider_find_inventory(want, record->resource_class))

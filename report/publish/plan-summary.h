@@ -6,7 +6,7 @@
 #include "base/allocation.h"
 #include "base/provider-tree.h"
 
-/* "VCPU 8, MEMORY_MB 16384 (was 15872), no VGPU (was 4)". was NULL: there was nothing. */
+/* "VCPU 8, MEMORY_MB 16384 (was 15872), no VGPU (was 4)". was: empty where there was nothing. */
 char *plan_summarize_inventories(const Provider *want, const Provider *was);
 
 /* "+HW_CPU_X86_AVX2 -CUSTOM_OLD" */

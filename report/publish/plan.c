@@ -132,27 +132,28 @@ static const Provider *find_old(const Builder *builder, const Provider *provider
         return provider_tree_find(builder->mirror, &provider->uuid);
 }
 
-static bool inventories_change(const Builder *builder, const Provider *provider)
+/* What Placement has of it: an empty one where it has none. */
+static const Provider *before(const Builder *builder, const Provider *provider)
 {
+        static const Provider none = { 0 };
         const Provider *old = find_old(builder, provider);
 
-        return old ? !provider_inventories_equal(provider, old) : provider->n_inventories > 0;
+        return old ? old : &none;
+}
+
+static bool inventories_change(const Builder *builder, const Provider *provider)
+{
+        return !provider_inventories_equal(provider, before(builder, provider));
 }
 
 static bool traits_change(const Builder *builder, const Provider *provider)
 {
-        const Provider *old = find_old(builder, provider);
-
-        return old ? !string_set_equal(&provider->traits, &old->traits)
-                   : provider->traits.n_items > 0;
+        return !string_set_equal(&provider->traits, &before(builder, provider)->traits);
 }
 
 static bool aggregates_change(const Builder *builder, const Provider *provider)
 {
-        const Provider *old = find_old(builder, provider);
-
-        return old ? !string_set_equal(&provider->aggregates, &old->aggregates)
-                   : provider->aggregates.n_items > 0;
+        return !string_set_equal(&provider->aggregates, &before(builder, provider)->aggregates);
 }
 
 static bool trait_usable(const Builder *builder, const char *trait)
@@ -521,7 +522,7 @@ static int make_put_inventories(Builder *builder, const Provider *provider)
             !inventories_change(builder, provider))
                 return 0;
         if (add_put(builder, PLAN_PUT_INVENTORIES, provider,
-                    plan_summarize_inventories(provider, find_old(builder, provider)), &index) < 0)
+                    plan_summarize_inventories(provider, before(builder, provider)), &index) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < provider->n_inventories; i++)
                 if (add_after(builder, index,
@@ -533,27 +534,23 @@ static int make_put_inventories(Builder *builder, const Provider *provider)
 
 static int make_put_aggregates(Builder *builder, const Provider *provider)
 {
-        static const StringSet nothing = STRING_SET_INIT;
-        const Provider *old = find_old(builder, provider);
         size_t index;
 
         if (!aggregates_change(builder, provider))
                 return 0;
         return add_put(builder, PLAN_PUT_AGGREGATES, provider,
-                       plan_summarize_set(&provider->aggregates, old ? &old->aggregates : &nothing),
+                       plan_summarize_set(&provider->aggregates, &before(builder, provider)->aggregates),
                        &index);
 }
 
 static int make_put_traits(Builder *builder, const Provider *provider)
 {
-        static const StringSet nothing = STRING_SET_INIT;
-        const Provider *old = find_old(builder, provider);
         size_t index;
 
         if (!traits_change(builder, provider))
                 return 0;
         if (add_put(builder, PLAN_PUT_TRAITS, provider,
-                    plan_summarize_set(&provider->traits, old ? &old->traits : &nothing),
+                    plan_summarize_set(&provider->traits, &before(builder, provider)->traits),
                     &index) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < provider->traits.n_items; i++)

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/uuid.h"
+#include "report/http/event.h"
 #include "report/session/pace.h"
 
 struct SessionCall {
@@ -59,14 +60,6 @@ static void hold_queued(Session *session)
         look_after_held(session);
 }
 
-static uint64_t now_usec(const Session *session)
-{
-        uint64_t usec = 0;
-
-        sd_event_now(session->event, CLOCK_MONOTONIC, &usec);
-        return usec;
-}
-
 static int on_gate_open(sd_event_source *source, uint64_t usec, void *userdata)
 {
         look_after_held(userdata);
@@ -88,16 +81,14 @@ static void on_auth_changed(void *userdata)
 
 static int make_deferred(Session *session, sd_event *event)
 {
-        int r = sd_event_add_defer(event, &session->deferred, on_deferred, session);
+        int r = event_add_deferred(event, &session->deferred, on_deferred, session);
 
         if (r < 0)
                 return r;
         auth_set_listener(session->auth, on_auth_changed, session);
         r = sd_event_add_time(event, &session->gate, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
                               on_gate_open, session);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(session->gate, SD_EVENT_OFF);
-        return r < 0 ? r : sd_event_source_set_enabled(session->deferred, SD_EVENT_OFF);
+        return r < 0 ? r : sd_event_source_set_enabled(session->gate, SD_EVENT_OFF);
 }
 
 int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth, Error *reterr)
@@ -239,7 +230,7 @@ static bool wait_for_server(SessionCall *call, const HttpResponse *response)
         if (!response ||
             !session_pace_note(&session->pace, response->status,
                                MIN(response->retry_after_sec, UINT64_C(3600)) * USEC_PER_SEC,
-                               now_usec(session), random))
+                               event_now_usec(session->event, CLOCK_MONOTONIC), random))
                 return false;
         call->transfer = NULL;
         shut_gate(session);
@@ -360,7 +351,7 @@ static int try_send(SessionCall *call, Error *reterr)
                 error_setf(reterr, EPERM, "%s", why);
                 return REPORT_E_REFUSED;
         }
-        if (now_usec(session) < session->pace.shut_until_usec)
+        if (event_now_usec(session->event, CLOCK_MONOTONIC) < session->pace.shut_until_usec)
                 return -EAGAIN;
         r = auth_get(session->auth, &pass, reterr);
         if (r == 0)
