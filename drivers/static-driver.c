@@ -81,7 +81,6 @@ static int read_host(const char *path, Snapshot **ret, Error *reterr)
         _cleanup_free_ char *text = NULL;
         uint64_t began_usec = clock_usec(CLOCK_MONOTONIC);
         size_t size;
-        char *name;
         int r;
 
         if ((r = read_file(path, &text, &size, reterr)) < 0 ||
@@ -89,11 +88,9 @@ static int read_host(const char *path, Snapshot **ret, Error *reterr)
             (r = snapshot_from_json(json, &snapshot, reterr)) < 0)
                 return r;
         /* the file says which driver found it, and when */
-        name = strdup(static_driver_ops.name);
-        if (!name)
-                return error_oom(reterr);
-        free(snapshot->driver);
-        snapshot->driver = name;
+        r = snapshot_set_text(&snapshot->driver, static_driver_ops.name, reterr);
+        if (r < 0)
+                return r;
         snapshot->guests_unknown = true; /* those of another host */
         snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
         snapshot->begun_realtime_usec = snapshot->taken_realtime_usec;

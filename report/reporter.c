@@ -219,7 +219,8 @@ static void on_refreshed(int result, Mirror *next, const Error *error, void *use
         reporter->refreshed |= result == REPORT_DONE;
         if (result != REPORT_DONE ||
             sharing_refresh(reporter->sharing, mirror_get_tree(reporter->mirror),
-                            event_now_usec(reporter->event, CLOCK_MONOTONIC), on_sharing_known, reporter) <= 0)
+                            event_now_usec(reporter->event, CLOCK_MONOTONIC), on_sharing_known,
+                            reporter) <= 0)
                 finish(reporter, result, error);
 }
 

@@ -228,6 +228,13 @@ static void refresh_domains(PollCache *cache, size_t n)
         cache->refreshed = last ? strdup(last->key) : NULL;
 }
 
+static void forget_all(PollCache *cache)
+{
+        table_clear(&cache->devices);
+        table_clear(&cache->domains);
+        cache->knows_devices = false;
+}
+
 void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind)
 {
         pthread_mutex_lock(&cache->lock);
@@ -238,9 +245,7 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind)
 
         if (cache->filled_usec == 0 || kind == DRIVER_POLL_ALL ||
             now_usec - cache->filled_usec >= POLL_CACHE_LIFE_USEC) {
-                table_clear(&cache->devices);
-                table_clear(&cache->domains);
-                cache->knows_devices = false;
+                forget_all(cache);
                 cache->filled_usec = now_usec;
         }
         clear_seen(&cache->devices);
@@ -312,9 +317,7 @@ static bool is_unseen(const CacheEntry *entry, const void *data)
 void poll_cache_end(PollCache *cache, bool succeeded)
 {
         if (!succeeded) {
-                table_clear(&cache->devices);
-                table_clear(&cache->domains);
-                cache->knows_devices = false;
+                forget_all(cache);
                 cache->filled_usec = 0;
                 return;
         }

@@ -45,23 +45,6 @@ static void moves_done(Moves *moves)
 
 /* Sums */
 
-static int add_all(Consumer *usage, const Consumer *held)
-{
-        for (size_t i = 0; i < held->n_allocations; i++) {
-                const Resources *resources = &held->allocations[i].resources;
-
-                for (size_t j = 0; j < resources->n_items; j++) {
-                        int r = consumer_add(usage, &held->allocations[i].provider,
-                                             resources->items[j].resource_class,
-                                             resources->items[j].amount);
-
-                        if (r < 0)
-                                return r;
-                }
-        }
-        return 0;
-}
-
 static int subtract(Consumer *from, const Uuid *provider, const char *resource_class,
                     uint64_t amount)
 {
@@ -71,15 +54,18 @@ static int subtract(Consumer *from, const Uuid *provider, const char *resource_c
         return consumer_set(from, provider, resource_class, before - MIN(before, amount));
 }
 
-static int subtract_all(Consumer *from, const Consumer *parts)
+/* consumer_add() or subtract() with all that is held. */
+static int apply_all(Consumer *consumer, const Consumer *held,
+                     int (*apply)(Consumer *consumer, const Uuid *provider,
+                                  const char *resource_class, uint64_t amount))
 {
-        for (size_t i = 0; i < parts->n_allocations; i++) {
-                const Resources *resources = &parts->allocations[i].resources;
+        for (size_t i = 0; i < held->n_allocations; i++) {
+                const Resources *resources = &held->allocations[i].resources;
 
                 for (size_t j = 0; j < resources->n_items; j++) {
-                        int r = subtract(from, &parts->allocations[i].provider,
-                                         resources->items[j].resource_class,
-                                         resources->items[j].amount);
+                        int r = apply(consumer, &held->allocations[i].provider,
+                                      resources->items[j].resource_class,
+                                      resources->items[j].amount);
 
                         if (r < 0)
                                 return r;
@@ -91,7 +77,7 @@ static int subtract_all(Consumer *from, const Consumer *parts)
 static int sum_up(Moves *moves, const Allocations *allocations)
 {
         for (size_t i = 0; allocations && i < allocations->n_consumers; i++)
-                if (add_all(&moves->usage, allocations->consumers[i]) < 0)
+                if (apply_all(&moves->usage, allocations->consumers[i], consumer_add) < 0)
                         return -ENOMEM;
         return 0;
 }
@@ -183,8 +169,8 @@ static int take_away(Moves *moves, Move *move)
 
 static int put_back(Moves *moves, Move *move)
 {
-        if (subtract_all(&moves->usage, &move->parts) < 0 ||
-            subtract_all(move->consumer, &move->parts) < 0 ||
+        if (apply_all(&moves->usage, &move->parts, subtract) < 0 ||
+            apply_all(move->consumer, &move->parts, subtract) < 0 ||
             consumer_add(&moves->usage, &move->from->uuid, moves->resource_class, move->amount) <
                     0 ||
             consumer_add(move->consumer, &move->from->uuid, moves->resource_class, move->amount) <
@@ -222,7 +208,8 @@ static int make_move(Moves *moves, Move *move)
                 return 1;
         }
         move->done = true;
-        if (add_all(&moves->usage, &move->parts) < 0 || add_all(move->consumer, &move->parts) < 0)
+        if (apply_all(&moves->usage, &move->parts, consumer_add) < 0 ||
+            apply_all(move->consumer, &move->parts, consumer_add) < 0)
                 return -ENOMEM;
         return 0;
 }

@@ -90,14 +90,6 @@ static bool moves_between_cells(const ReshapeHost *host, const Provider *from,
         return strcmp(resource_class, memory) == 0 && has_class_now(host, memory);
 }
 
-static bool is_mdev_class(const HostConfig *config, const char *resource_class)
-{
-        for (size_t i = 0; i < config->n_mdev_types; i++)
-                if (strcmp(config->mdev_types[i].mdev_class, resource_class) == 0)
-                        return true;
-        return strcmp(resource_class, "VGPU") == 0;
-}
-
 /* The class that a device's provider has now, where it had another. */
 static const char *find_regrouped(const Provider *from, const Provider *after)
 {
@@ -120,7 +112,8 @@ ReshapeRule reshape_rule_find(const ReshapeHost *host, const Provider *from,
                 return RESHAPE_RULE_NONE;
         if (after && reshape_new_name(host->config, resource_class))
                 return RESHAPE_RULE_RENAME;
-        if (of_root && host->mdevs->n_offers > 0 && is_mdev_class(host->config, resource_class))
+        if (of_root && host->mdevs->n_offers > 0 &&
+            mdev_providers_have_class(host->config, resource_class))
                 return RESHAPE_RULE_MDEVS;
         if (of_root && strcmp(resource_class, memory_encryption_class) == 0 &&
             memory_encryption_find_sev(host->after, host->root))

@@ -73,7 +73,7 @@ static bool is_device_name(const char *name)
         return name[0] != '\0';
 }
 
-static bool is_mdev_class(const HostConfig *config, const char *resource_class)
+bool mdev_providers_have_class(const HostConfig *config, const char *resource_class)
 {
         for (size_t i = 0; i < config->n_mdev_types; i++)
                 if (strcmp(config->mdev_types[i].mdev_class, resource_class) == 0)
@@ -84,7 +84,7 @@ static bool is_mdev_class(const HostConfig *config, const char *resource_class)
 static bool has_mdevs_only(const HostConfig *config, const Provider *provider)
 {
         for (size_t i = 0; i < provider->n_inventories; i++)
-                if (!is_mdev_class(config, provider->inventories[i].resource_class))
+                if (!mdev_providers_have_class(config, provider->inventories[i].resource_class))
                         return false;
         return provider->n_inventories > 0;
 }

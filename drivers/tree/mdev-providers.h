@@ -19,3 +19,6 @@ int mdev_providers_update(const HostConfig *config, const MdevPlan *plan, Provid
 /* The provider of a device, or NULL. */
 Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,
                               const SnapshotDevice *device);
+
+/* Whether mediated devices may be reported in this class. */
+bool mdev_providers_have_class(const HostConfig *config, const char *resource_class);

@@ -249,7 +249,8 @@ static int on_curl_timer(CURLM *multi, long timeout_ms, void *userdata)
         loop->due = timeout_ms == 0;
         loop->deadline_usec = UINT64_MAX;
         if (timeout_ms > 0)
-                loop->deadline_usec = event_now_usec(loop->event, CLOCK_MONOTONIC) + (uint64_t)timeout_ms * USEC_PER_MSEC;
+                loop->deadline_usec = event_now_usec(loop->event, CLOCK_MONOTONIC) +
+                                      (uint64_t)timeout_ms * USEC_PER_MSEC;
         return arm_timer(loop);
 }
 

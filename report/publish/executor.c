@@ -399,13 +399,6 @@ static void on_holder(int result, const SessionAnswer *answer, const Error *erro
         pump(executor);
 }
 
-/* One provider may be the reason, or the role: nothing was changed, and each inventory can go in a
- * request of its own. */
-static void batch_refused(ExecutorStep *step, const Error *error)
-{
-        step_fail(step, REPORT_E_CONFLICT, error);
-}
-
 static void step_done(ExecutorStep *step, const json_t *body)
 {
         Executor *executor = step->executor;
@@ -460,7 +453,9 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
         else if (op == PLAN_RESHAPE && plan_has_batch(step->executor->plan) &&
                  (result == REPORT_E_FORBIDDEN || result == REPORT_E_IN_USE ||
                   result == REPORT_E_REFUSED || result == REPORT_E_TOO_OLD))
-                batch_refused(step, error);
+                /* One provider may be the reason, or the role: nothing was changed, and each
+                 * inventory can go in a request of its own. */
+                step_fail(step, REPORT_E_CONFLICT, error);
         else if (result == REPORT_E_CONFLICT || (gone && is_put(op)))
                 step_conflict(step, error);
         else if (op == PLAN_PUT_INVENTORIES &&

@@ -538,9 +538,10 @@ static int make_put_aggregates(Builder *builder, const Provider *provider)
 
         if (!aggregates_change(builder, provider))
                 return 0;
-        return add_put(builder, PLAN_PUT_AGGREGATES, provider,
-                       plan_summarize_set(&provider->aggregates, &before(builder, provider)->aggregates),
-                       &index);
+        return add_put(
+                builder, PLAN_PUT_AGGREGATES, provider,
+                plan_summarize_set(&provider->aggregates, &before(builder, provider)->aggregates),
+                &index);
 }
 
 static int make_put_traits(Builder *builder, const Provider *provider)
