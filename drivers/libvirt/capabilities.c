@@ -114,11 +114,8 @@ static int read_host(const XmlNode *host, Capabilities *capabilities, Error *ret
         const XmlNode *cpu = xml_child(host, "cpu");
         int r;
 
-        r = xml_copy(xml_text(xml_child(cpu, "arch")), "arch", &capabilities->arch, reterr);
-        if (r < 0)
-                return r;
-        r = xml_copy(xml_text(xml_child(cpu, "model")), "model", &capabilities->cpu_model, reterr);
-        if (r < 0)
+        if ((r = xml_copy_child(cpu, "arch", &capabilities->arch, reterr)) < 0 ||
+            (r = xml_copy_child(cpu, "model", &capabilities->cpu_model, reterr)) < 0)
                 return r;
         return read_cells(host, capabilities, reterr);
 }

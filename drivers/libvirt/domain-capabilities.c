@@ -99,10 +99,8 @@ static int read_all(const XmlNode *root, SnapshotEmulator *emulator, Error *rete
         const XmlNode *loader = xml_child(xml_child(root, "os"), "loader");
         int r;
 
-        if ((r = xml_copy(xml_text(xml_child(root, "arch")), "arch", &emulator->arch, reterr)) <
-                    0 ||
-            (r = xml_copy(xml_text(xml_child(root, "machine")), "machine", &emulator->machine,
-                          reterr)) < 0)
+        if ((r = xml_copy_child(root, "arch", &emulator->arch, reterr)) < 0 ||
+            (r = xml_copy_child(root, "machine", &emulator->machine, reterr)) < 0)
                 return r;
         /* containers, and some other kinds, have no machine types */
         if (!emulator->arch[0])

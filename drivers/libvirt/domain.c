@@ -84,11 +84,8 @@ static int read_domain(const XmlNode *root, Reader *reader, Error *reterr)
         _cleanup_free_ char *uuid = NULL;
         int r;
 
-        r = xml_copy(xml_text(xml_child(root, "name")), "name", &domain->name, reterr);
-        if (r < 0)
-                return r;
-        r = xml_copy(xml_text(xml_child(root, "uuid")), "uuid", &uuid, reterr);
-        if (r < 0)
+        if ((r = xml_copy_child(root, "name", &domain->name, reterr)) < 0 ||
+            (r = xml_copy_child(root, "uuid", &uuid, reterr)) < 0)
                 return r;
         if (uuid_from_text(uuid, &domain->uuid) < 0)
                 return error_setf(reterr, EBADMSG, "%.60s: not a uuid: \"%.40s\"", domain->name,

@@ -44,12 +44,9 @@ static int read_cpu(const XmlNode *cpu, GuestCapabilities *capabilities, Error *
 {
         int r;
 
-        if ((r = xml_copy(xml_text(xml_child(cpu, "arch")), "arch", &capabilities->cpu_arch,
-                          reterr)) < 0 ||
-            (r = xml_copy(xml_text(xml_child(cpu, "model")), "model", &capabilities->cpu_model,
-                          reterr)) < 0 ||
-            (r = xml_copy(xml_text(xml_child(cpu, "vendor")), "vendor", &capabilities->cpu_vendor,
-                          reterr)) < 0)
+        if ((r = xml_copy_child(cpu, "arch", &capabilities->cpu_arch, reterr)) < 0 ||
+            (r = xml_copy_child(cpu, "model", &capabilities->cpu_model, reterr)) < 0 ||
+            (r = xml_copy_child(cpu, "vendor", &capabilities->cpu_vendor, reterr)) < 0)
                 return r;
         XML_FOREACH(feature, cpu, "feature") {
                 r = add_copy(xml_attribute(feature, "name"), "feature", &capabilities->cpu_features,

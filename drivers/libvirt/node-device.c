@@ -113,7 +113,7 @@ static int read_mdev_type(const XmlNode *node, MdevType *type, Error *reterr)
         int r;
 
         if ((r = xml_copy(xml_attribute(node, "id"), "mdev type", &type->id, reterr)) < 0 ||
-            (r = xml_copy(xml_text(xml_child(node, "name")), "name", &type->name, reterr)) < 0)
+            (r = xml_copy_child(node, "name", &type->name, reterr)) < 0)
                 return r;
         if (!type->id[0])
                 return error_setf(reterr, EBADMSG, "An mdev type has no id");
@@ -199,7 +199,7 @@ static int read_mdev(const XmlNode *mdev, const char *name, NodeDevice *device, 
         _cleanup_free_ char *text = NULL;
         int r;
 
-        r = xml_copy(xml_text(xml_child(mdev, "uuid")), "uuid", &text, reterr);
+        r = xml_copy_child(mdev, "uuid", &text, reterr);
         if (r < 0)
                 return r;
         if (uuid_from_text(text, &device->mdev.uuid) < 0 &&
@@ -224,9 +224,8 @@ static int read_node_device(const XmlNode *root, NodeDevice *device, Error *rete
         const XmlNode *capability = xml_child(root, "capability");
         int r;
 
-        if ((r = xml_copy(xml_text(xml_child(root, "name")), "name", &name, reterr)) < 0 ||
-            (r = xml_copy(xml_text(xml_child(root, "parent")), "parent", &device->parent, reterr)) <
-                    0)
+        if ((r = xml_copy_child(root, "name", &name, reterr)) < 0 ||
+            (r = xml_copy_child(root, "parent", &device->parent, reterr)) < 0)
                 return r;
         if (!name[0])
                 return error_setf(reterr, EBADMSG, "It has no name");

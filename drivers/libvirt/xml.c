@@ -239,6 +239,11 @@ int xml_copy(const char *text, const char *what, char **ret, Error *reterr)
         return 0;
 }
 
+int xml_copy_child(const XmlNode *parent, const char *name, char **ret, Error *reterr)
+{
+        return xml_copy(xml_text(xml_child(parent, name)), name, ret, reterr);
+}
+
 static int digit_of(char c)
 {
         if (c >= '0' && c <= '9')

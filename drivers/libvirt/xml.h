@@ -46,6 +46,9 @@ const char *xml_attribute(const XmlNode *node, const char *name);
  * the thing for the words. */
 int xml_copy(const char *text, const char *what, char **ret, Error *reterr);
 
+/* The same of the text of the child of that name. */
+int xml_copy_child(const XmlNode *parent, const char *name, char **ret, Error *reterr);
+
 /* A number, decimal or 0x…, spaces around it allowed. -EBADMSG for something else or above max. */
 int xml_number(const char *text, uint64_t max, const char *what, uint64_t *ret, Error *reterr);
 
