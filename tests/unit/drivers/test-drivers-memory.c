@@ -19,17 +19,17 @@
 #define UUID_MDEV  "11111111-1111-4111-8111-111111111111"
 
 static const char host_members[] =
-        "\"online_cpus\": \"0-3\", \"memory_kib\": 1048576, \"disk_total_bytes\": 1099511627776,"
-        " \"cells\": [{\"id\": 0, \"cpus\": [{\"id\": 0, \"siblings\": \"0\"}],"
-        "             \"pages\": [{\"size_kib\": 4, \"count\": 1}]}],"
-        " \"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\","
-        "   \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 3}]}],"
-        " \"mdevs\": [{\"uuid\": \"" UUID_MDEV "\", \"type\": \"A\","
-        "            \"parent\": \"pci_0000_41_00_0\"}],"
-        " \"domains\": [{\"uuid\": \"" UUID_GUEST "\", \"state\": \"running\","
-        "   \"mdevs\": [\"" UUID_MDEV "\"], \"pci_addresses\": [\"0000:05:00.0\"],"
-        "   \"cpus\": \"0\", \"pins\": [{\"vcpu\": 0, \"cpus\": \"1\"}],"
-        "   \"cells\": [{\"id\": 0, \"vcpus\": \"0\", \"host_cells\": \"0\"}]}]";
+        "'online_cpus': '0-3', 'memory_kib': 1048576, 'disk_total_bytes': 1099511627776,"
+        " 'cells': [{'id': 0, 'cpus': [{'id': 0, 'siblings': '0'}],"
+        "             'pages': [{'size_kib': 4, 'count': 1}]}],"
+        " 'devices': [{'name': 'pci_0000_41_00_0', 'address': '0000:41:00.0',"
+        "   'mdev_types': [{'id': 'A', 'available_instances': 3}]}],"
+        " 'mdevs': [{'uuid': '" UUID_MDEV "', 'type': 'A',"
+        "            'parent': 'pci_0000_41_00_0'}],"
+        " 'domains': [{'uuid': '" UUID_GUEST "', 'state': 'running',"
+        "   'mdevs': ['" UUID_MDEV "'], 'pci_addresses': ['0000:05:00.0'],"
+        "   'cpus': '0', 'pins': [{'vcpu': 0, 'cpus': '1'}],"
+        "   'cells': [{'id': 0, 'vcpus': '0', 'host_cells': '0'}]}]";
 
 static HostMdevType types[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
@@ -132,11 +132,11 @@ static int read_pci_specs(void)
 {
         _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
 
-        return pci_specs_add(&specs,
-                             "[{\"vendor_id\": \"10de\", \"resource_class\": \"a\","
-                             " \"traits\": \"b,c\", \"address\": \"0000:81:00.*\"},"
-                             " {\"devname\": \"eth0\", \"physical_network\": \"net\"}]",
-                             NULL);
+        return specs_add(&specs,
+                         "[{'vendor_id': '10de', 'resource_class': 'a',"
+                         " 'traits': 'b,c', 'address': '0000:81:00.*'},"
+                         " {'devname': 'eth0', 'physical_network': 'net'}]",
+                         NULL);
 }
 
 static int parse_cpus(void)

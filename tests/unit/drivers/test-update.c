@@ -9,14 +9,12 @@
 #define UUID_MDEV_2  "22222222-2222-4222-8222-222222222222"
 #define UUID_MDEV_3  "33333333-3333-4333-8333-333333333333"
 
-#define GPU(slot, available)                                                            \
-        "{\"name\": \"pci_0000_41_0" slot "_0\", \"address\": \"0000:41:0" slot ".0\"," \
-        " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": " available "}]}"
-#define TWO_GPUS "\"devices\": [" GPU("0", "14") ", " GPU("1", "16") "]"
-#define MDEV(uuid, slot) \
-        "{\"uuid\": \"" uuid "\", \"type\": \"A\", \"parent\": \"pci_0000_41_0" slot "_0\"}"
-#define DOMAIN(uuid, mdevs) \
-        "{\"uuid\": \"" uuid "\", \"state\": \"running\", \"mdevs\": [" mdevs "]}"
+#define GPU(slot, available)                                                    \
+        "{'name': 'pci_0000_41_0" slot "_0', 'address': '0000:41:0" slot ".0'," \
+        " 'mdev_types': [{'id': 'A', 'available_instances': " available "}]}"
+#define TWO_GPUS            "'devices': [" GPU("0", "14") ", " GPU("1", "16") "]"
+#define MDEV(uuid, slot)    "{'uuid': '" uuid "', 'type': 'A', 'parent': 'pci_0000_41_0" slot "_0'}"
+#define DOMAIN(uuid, mdevs) "{'uuid': '" uuid "', 'state': 'running', 'mdevs': [" mdevs "]}"
 
 static HostMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
@@ -64,7 +62,7 @@ static void test_disk_of_unknown_size(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
-                _cleanup_(snapshot_unrefp) Snapshot *host = host_new("\"online_cpus\": \"0-7\"");
+                _cleanup_(snapshot_unrefp) Snapshot *host = host_new("'online_cpus': '0-7'");
                 Provider *root = provider_tree_find_name(tree, "cn1");
                 const Inventory disk = { .total = 99,
                                          .max_unit = 50,
@@ -95,15 +93,15 @@ static void test_root_table(void **state)
                 uint64_t reserved_cpus, reserved_mb, reserved_disk_mb;
                 uint64_t vcpu, memory, disk, disk_reserved; /* 0: no such class */
         } cases[] = {
-                { "\"online_cpus\": \"0-7\", \"memory_kib\": 8388608, \"disk_total_bytes\": 107374182400",
+                { "'online_cpus': '0-7', 'memory_kib': 8388608, 'disk_total_bytes': 107374182400",
                   0, 512, 0, 8, 8192, 100, 0 },
-                { "\"online_cpus\": \"0-7\", \"memory_kib\": 8389631, \"disk_total_bytes\": 107374182399",
+                { "'online_cpus': '0-7', 'memory_kib': 8389631, 'disk_total_bytes': 107374182399",
                   8, 8192, 1025, 8, 8192, 99, 2 },
-                { "\"online_cpus\": \"1\", \"memory_kib\": 1024, \"disk_total_bytes\": 1073741824",
-                  0, 0, 1024, 1, 1, 1, 1 },
+                { "'online_cpus': '1', 'memory_kib': 1024, 'disk_total_bytes': 1073741824", 0, 0,
+                  1024, 1, 1, 1, 1 },
                 /* G4.7: what there is none of is left out, reserved or not */
-                { "\"memory_kib\": 1023, \"disk_total_bytes\": 1073741823", 4, 512, 1, 0, 0, 0, 0 },
-                { "\"online_cpus\": \"0\", \"memory_kib\": 9223372036854775807", 0, 0, 0, 1,
+                { "'memory_kib': 1023, 'disk_total_bytes': 1073741823", 4, 512, 1, 0, 0, 0, 0 },
+                { "'online_cpus': '0', 'memory_kib': 9223372036854775807", 0, 0, 0, 1,
                   INVENTORY_MAX_AMOUNT, 0, 0 },
         };
 
@@ -154,7 +152,7 @@ static void test_reserved_too_much(void **state)
                 config.reserved_host_disk_mb = cases[i].disk_mb;
                 host_update(
                         &config,
-                        "\"online_cpus\": \"0-1\", \"memory_kib\": 1048576, \"disk_total_bytes\": 1073741824",
+                        "'online_cpus': '0-1', 'memory_kib': 1048576, 'disk_total_bytes': 1073741824",
                         tree, NULL, DRIVER_UPDATED_IN_PART, cases[i].words);
                 expect_inventory(root, "VCPU", 2, cases[i].cpus_reserved, 4.0);
                 expect_inventory(root, "MEMORY_MB", 1024, cases[i].mb_reserved, 1.0);
@@ -185,7 +183,7 @@ static void test_ratio_table(void **state)
                         old.allocation_ratio = cases[i].present;
                         assert_int_equal(provider_set_inventory(root, "VCPU", &old), 0);
                 }
-                host_update(&config, "\"online_cpus\": \"0-3\"", tree, NULL, DRIVER_UPDATED, NULL);
+                host_update(&config, "'online_cpus': '0-3'", tree, NULL, DRIVER_UPDATED, NULL);
                 expect_inventory(root, "VCPU", 4, 0, cases[i].expected);
         }
 }
@@ -201,7 +199,7 @@ static void test_root_ownership_c10(void **state)
         assert_int_equal(provider_set_inventory(root, "CUSTOM_BY_HAND", &record), 0);
         assert_int_equal(string_set_add(&root->traits, "CUSTOM_GOLD"), 1);
         assert_int_equal(string_set_add(&root->aggregates, UUID_FOREIGN), 1);
-        host_update(&config, "\"online_cpus\": \"0\"", tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, "'online_cpus': '0'", tree, NULL, DRIVER_UPDATED, NULL);
         assert_null(provider_find_inventory(root, "CUSTOM_BY_HAND"));
         assert_int_equal(root->traits.n_items, 3);
         assert_true(string_set_contains(&root->traits, "CUSTOM_GOLD"));
@@ -347,7 +345,7 @@ static void test_empty_gpu_with_foreign_child(void **state)
         host_update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
         gpu = provider_tree_find_name(tree, "cn1_pci_0000_41_00_0");
         assert_int_equal(provider_tree_add(tree, &uuid, "somebody's", &gpu->uuid, NULL, NULL), 0);
-        host_update(&config, "\"devices\": [" GPU("0", "0") ", " GPU("1", "0") "]", tree, NULL,
+        host_update(&config, "'devices': [" GPU("0", "0") ", " GPU("1", "0") "]", tree, NULL,
                     DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 3);
         assert_non_null(provider_tree_find(tree, &uuid));
@@ -373,8 +371,8 @@ static void test_foreign_roots(void **state)
 
         /* but a device of ours cannot have that name then */
         host_update(&config,
-                    "\"devices\": [{\"name\": \"pci_0000_99_00_0\", \"address\": \"0000:99:00.0\","
-                    " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}]",
+                    "'devices': [{'name': 'pci_0000_99_00_0', 'address': '0000:99:00.0',"
+                    " 'mdev_types': [{'id': 'A', 'available_instances': 1}]}]",
                     before, NULL, DRIVER_UPDATED_IN_PART, "is not below cn1");
 }
 
@@ -403,7 +401,7 @@ static void test_name_too_long(void **state)
         name[1000] = '\0';
         snprintf(
                 host, sizeof(host),
-                "\"devices\": [{\"name\": \"%s\", \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}]",
+                "'devices': [{'name': '%s', 'mdev_types': [{'id': 'A', 'available_instances': 1}]}]",
                 name);
         host_update(&config, host, tree, NULL, DRIVER_UPDATED_IN_PART, "1 to 200 characters");
 }
@@ -450,8 +448,8 @@ static uint64_t held_on(const Allocations *allocations, const char *consumer_uui
         return resources ? resources_get(resources, resource_class) : 0;
 }
 
-#define OLD_HOST                                                                                \
-        TWO_GPUS ", \"mdevs\": [" MDEV(UUID_MDEV_1, "0") ", " MDEV(UUID_MDEV_2, "1") ", " MDEV( \
+#define OLD_HOST                                                                              \
+        TWO_GPUS ", 'mdevs': [" MDEV(UUID_MDEV_1, "0") ", " MDEV(UUID_MDEV_2, "1") ", " MDEV( \
                 UUID_MDEV_3, "1") "]"
 
 static void test_reshape_needed(void **state)
@@ -480,7 +478,7 @@ static void test_no_gpus_no_reshape(void **state)
         HostConfig config = config_make(type_a, 1);
 
         make_old_shape(NULL, 0, &tree, &allocations);
-        host_update(&config, "\"online_cpus\": \"0\"", tree, NULL, DRIVER_UPDATED, NULL);
+        host_update(&config, "'online_cpus': '0'", tree, NULL, DRIVER_UPDATED, NULL);
         assert_null(provider_find_inventory(tree->providers[0], "VGPU"));
 }
 
@@ -494,9 +492,8 @@ static void test_reshape(void **state)
 
         make_old_shape(held, ARRAY_SIZE(held), &tree, &allocations);
         host_update(&config,
-                    OLD_HOST
-                    ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_2 "\"") ", " DOMAIN(
-                            UUID_GUEST_2, "\"" UUID_MDEV_1 "\", \"" UUID_MDEV_3 "\"") "]",
+                    OLD_HOST ", 'domains': [" DOMAIN(UUID_GUEST, "'" UUID_MDEV_2 "'") ", " DOMAIN(
+                            UUID_GUEST_2, "'" UUID_MDEV_1 "', '" UUID_MDEV_3 "'") "]",
                     tree, allocations, DRIVER_UPDATED, NULL);
 
         assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1", "VGPU"), 0);
@@ -524,24 +521,24 @@ static void test_reshape_table(void **state)
                 const char *words;
         } cases[] = {
                 { "C5.1: amounts differ, real use wins",
-                  OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_1
-                                                                 "\", \"" UUID_MDEV_2 "\"") "]",
+                  OLD_HOST
+                  ", 'domains': [" DOMAIN(UUID_GUEST, "'" UUID_MDEV_1 "', '" UUID_MDEV_2 "'") "]",
                   type_a, DRIVER_UPDATED, NULL },
                 { "no domain", OLD_HOST, type_a, DRIVER_UPDATED_IN_PART,
                   "it has no domain on this host" },
-                { "no mdev", OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "") "]", type_a,
+                { "no mdev", OLD_HOST ", 'domains': [" DOMAIN(UUID_GUEST, "") "]", type_a,
                   DRIVER_UPDATED_IN_PART, "its domain has no mediated device" },
                 { "an mdev that is not there",
-                  TWO_GPUS ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_1 "\"") "]", type_a,
+                  TWO_GPUS ", 'domains': [" DOMAIN(UUID_GUEST, "'" UUID_MDEV_1 "'") "]", type_a,
                   DRIVER_UPDATED_IN_PART, UUID_MDEV_1 " is not on this host" },
                 { "an mdev of a device that offers none",
-                  "\"devices\": [" GPU("1", "16") "], \"mdevs\": [" MDEV(
-                          UUID_MDEV_1, "0") "], \"domains\": [" DOMAIN(UUID_GUEST,
-                                                                       "\"" UUID_MDEV_1 "\"") "]",
+                  "'devices': [" GPU("1", "16") "], 'mdevs': [" MDEV(
+                          UUID_MDEV_1, "0") "], 'domains': [" DOMAIN(UUID_GUEST,
+                                                                     "'" UUID_MDEV_1 "'") "]",
                   type_a, DRIVER_UPDATED_IN_PART, "pci_0000_41_00_0, which offers none" },
                 { "another class",
-                  OLD_HOST ", \"domains\": [" DOMAIN(UUID_GUEST, "\"" UUID_MDEV_1
-                                                                 "\", \"" UUID_MDEV_2 "\"") "]",
+                  OLD_HOST
+                  ", 'domains': [" DOMAIN(UUID_GUEST, "'" UUID_MDEV_1 "', '" UUID_MDEV_2 "'") "]",
                   custom, DRIVER_UPDATED, NULL },
         };
         static const Held held[] = { { UUID_GUEST, 1 } };

@@ -4,32 +4,32 @@
 #include "drivers/verify.h"
 #include "tests/fixtures/host.h"
 
-#define GOOD                                                                                     \
-        "\"hypervisor\": \"QEMU\", \"arch\": \"x86_64\", \"online_cpus\": \"0-3\","              \
-        " \"memory_kib\": 4194304, \"disk_total_bytes\": 107374182400,"                          \
-        " \"cells\": [{\"id\": 0, \"memory_kib\": 4194304,"                                      \
-        "   \"cpus\": [{\"id\": 0, \"siblings\": \"0,2\"}, {\"id\": 1, \"siblings\": \"1,3\"},"  \
-        "              {\"id\": 2, \"siblings\": \"0,2\"}, {\"id\": 3, \"siblings\": \"1,3\"}]," \
-        "   \"pages\": [{\"size_kib\": 4, \"count\": 9}, {\"size_kib\": 2048, \"count\": 8}]}],"
-#define EMULATORS "\"emulators\": [{\"arch\": \"x86_64\", \"machine\": \"q35\"}]"
-#define GPU                                                                                  \
-        ", \"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\","    \
-        " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1}]}],"                  \
-        " \"mdevs\": [{\"uuid\": \"11111111-1111-4111-8111-111111111111\", \"type\": \"A\"," \
-        "             \"parent\": \"pci_0000_41_00_0\"},"                                    \
-        "            {\"uuid\": \"22222222-1111-4111-8111-111111111111\", \"type\": \"A\","  \
-        "             \"parent\": \"pci_0000_41_00_0\"}]"
+#define GOOD                                                                         \
+        "'hypervisor': 'QEMU', 'arch': 'x86_64', 'online_cpus': '0-3',"              \
+        " 'memory_kib': 4194304, 'disk_total_bytes': 107374182400,"                  \
+        " 'cells': [{'id': 0, 'memory_kib': 4194304,"                                \
+        "   'cpus': [{'id': 0, 'siblings': '0,2'}, {'id': 1, 'siblings': '1,3'},"    \
+        "              {'id': 2, 'siblings': '0,2'}, {'id': 3, 'siblings': '1,3'}]," \
+        "   'pages': [{'size_kib': 4, 'count': 9}, {'size_kib': 2048, 'count': 8}]}],"
+#define EMULATORS "'emulators': [{'arch': 'x86_64', 'machine': 'q35'}]"
+#define GPU                                                                         \
+        ", 'devices': [{'name': 'pci_0000_41_00_0', 'address': '0000:41:00.0',"     \
+        " 'mdev_types': [{'id': 'A', 'available_instances': 1}]}],"                 \
+        " 'mdevs': [{'uuid': '11111111-1111-4111-8111-111111111111', 'type': 'A',"  \
+        "             'parent': 'pci_0000_41_00_0'},"                               \
+        "            {'uuid': '22222222-1111-4111-8111-111111111111', 'type': 'A'," \
+        "             'parent': 'pci_0000_41_00_0'}]"
 
-#define FULL_GPU                                                                          \
-        ", \"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\"," \
-        " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 1},"                  \
-        "                  {\"id\": \"B\", \"available_instances\": 0}]}]"
+#define FULL_GPU                                                                \
+        ", 'devices': [{'name': 'pci_0000_41_00_0', 'address': '0000:41:00.0'," \
+        " 'mdev_types': [{'id': 'A', 'available_instances': 1},"                \
+        "                  {'id': 'B', 'available_instances': 0}]}]"
 
 /* members of the guest g, behind its name */
-#define GUEST(members)                                                                          \
-        ", \"domains\": [{\"uuid\": \"11111111-1111-4111-8111-111111111111\", \"name\": \"g\"," \
-        " \"state\": \"running\", \"vcpus\": 2" members "}]"
-#define PIN(vcpu, cpus) "{\"vcpu\": " #vcpu ", \"cpus\": \"" cpus "\"}"
+#define GUEST(members)                                                                \
+        ", 'domains': [{'uuid': '11111111-1111-4111-8111-111111111111', 'name': 'g'," \
+        " 'state': 'running', 'vcpus': 2" members "}]"
+#define PIN(vcpu, cpus) "{'vcpu': " #vcpu ", 'cpus': '" cpus "'}"
 
 typedef struct Case {
         const char *name, *host;
@@ -104,31 +104,30 @@ static const Case cases[] = {
           "[compute] cpu_dedicated_set", "CPUs 0 and 2 are threads of one core" },
         /* C3, last row: what Nova does not start beside */
         { "pinned to dedicated CPUs",
-          GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "1") "," PIN(1, "3") "]"), set_whole_cores, 0,
+          GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "1") "," PIN(1, "3") "]"), set_whole_cores, 0,
           NULL, NULL },
         { "floats over shared CPUs",
-          GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "0,2") "," PIN(1, "0,2") "]"),
-          set_whole_cores, 0, NULL, NULL },
-        { "floats as the domain does", GOOD EMULATORS GUEST(", \"cpus\": \"0,2\""), set_whole_cores,
+          GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "0,2") "," PIN(1, "0,2") "]"), set_whole_cores,
           0, NULL, NULL },
-        { "of both kinds", GOOD EMULATORS GUEST(", \"cpus\": \"0,2\", \"pins\": [" PIN(1, "3") "]"),
+        { "floats as the domain does", GOOD EMULATORS GUEST(", 'cpus': '0,2'"), set_whole_cores, 0,
+          NULL, NULL },
+        { "of both kinds", GOOD EMULATORS GUEST(", 'cpus': '0,2', 'pins': [" PIN(1, "3") "]"),
           set_whole_cores, 0, NULL, NULL },
-        { "no dedicated CPUs: anything goes", GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "1") "]"),
+        { "no dedicated CPUs: anything goes", GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "1") "]"),
           set_nothing, 0, NULL, NULL },
-        { "pinned elsewhere", GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "1") "," PIN(1, "2") "]"),
+        { "pinned elsewhere", GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "1") "," PIN(1, "2") "]"),
           set_whole_cores, FINDING_WARNING, "[compute] cpu_dedicated_set",
           "CPU 1 of the guest g is pinned to CPU 2" },
         { "not pinned, nothing shared", GOOD EMULATORS GUEST(""), set_only_dedicated,
           FINDING_WARNING, "[compute] cpu_shared_set", "there are no shared CPUs" },
-        { "one CPU not pinned, nothing shared",
-          GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "1") "]"), set_only_dedicated,
-          FINDING_WARNING, "[compute] cpu_shared_set", "there are no shared CPUs" },
+        { "one CPU not pinned, nothing shared", GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "1") "]"),
+          set_only_dedicated, FINDING_WARNING, "[compute] cpu_shared_set",
+          "there are no shared CPUs" },
         { "floats over all", GOOD EMULATORS GUEST(""), set_whole_cores, FINDING_WARNING,
           "[compute] cpu_shared_set", "may run on dedicated CPUs" },
         { "floats over one too many",
-          GOOD EMULATORS GUEST(", \"pins\": [" PIN(0, "0-2") "," PIN(1, "0,2") "]"),
-          set_whole_cores, FINDING_WARNING, "[compute] cpu_shared_set",
-          "may run on dedicated CPUs" },
+          GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "0-2") "," PIN(1, "0,2") "]"), set_whole_cores,
+          FINDING_WARNING, "[compute] cpu_shared_set", "may run on dedicated CPUs" },
         { "reserved memory", GOOD EMULATORS, set_memory, FINDING_ERROR, "reserved_host_memory_mb",
           "has only 4096" },
         { "reserved disk", GOOD EMULATORS, set_disk, FINDING_ERROR, "reserved_host_disk_mb",
@@ -140,7 +139,7 @@ static const Case cases[] = {
         { "no pool", GOOD EMULATORS, set_lvm, FINDING_ERROR, "[libvirt] images_type",
           "images_storage_pool" },
         { "no cells",
-          "\"online_cpus\": \"0\", \"disk_total_bytes\": 107374182400, \"memory_kib\": 4194304, " EMULATORS,
+          "'online_cpus': '0', 'disk_total_bytes': 107374182400, 'memory_kib': 4194304, " EMULATORS,
           set_numa, FINDING_ERROR, "[compute] numa_in_placement", "reports no NUMA cells" },
         { "too many pages", GOOD EMULATORS, set_many_pages, FINDING_ERROR, "reserved_huge_pages",
           "has only 8" },
@@ -148,11 +147,11 @@ static const Case cases[] = {
           "reserved_huge_pages", "cell 4 has no pages of 2048 KiB" },
         { "pages without cells", GOOD EMULATORS, set_flat_pages, FINDING_WARNING,
           "reserved_huge_pages", "numa_in_placement = true" },
-        { "no disk", "\"online_cpus\": \"0\", \"memory_kib\": 4194304, " EMULATORS, set_nothing,
+        { "no disk", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_nothing,
           FINDING_WARNING, "instances_path", "no DISK_GB" },
-        { "empty pool", "\"online_cpus\": \"0\", \"memory_kib\": 4194304, " EMULATORS, set_pool,
+        { "empty pool", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_pool,
           FINDING_WARNING, "[libvirt] images_storage_pool", "guests" },
-        { "no emulator", GOOD "\"emulators\": []", set_nothing, FINDING_WARNING,
+        { "no emulator", GOOD "'emulators': []", set_nothing, FINDING_WARNING,
           "[libvirt] virt_type", "kvm" },
         { "no TPM", GOOD EMULATORS, set_tpm, FINDING_WARNING, "[libvirt] swtpm_enabled",
           "install swtpm" },
@@ -200,14 +199,14 @@ static void test_like_pci_siblings(void **state)
                 unsigned n;
                 const char *specs, *words; /* NULL: nothing is found */
         } hosts[] = {
-                { 7, "{\"vendor_id\": \"10de\"}", NULL },
-                { 8, "{\"vendor_id\": \"10de\"}", "8 providers have CUSTOM_PCI_10DE_1EB8" },
+                { 7, "{'vendor_id': '10de'}", NULL },
+                { 8, "{'vendor_id': '10de'}", "8 providers have CUSTOM_PCI_10DE_1EB8" },
                 { 8,
-                  "[{\"address\": \"0000:81:00.0\", \"resource_class\": \"PGPU\"}, {\"vendor_id\": \"10de\"}]",
+                  "[{'address': '0000:81:00.0', 'resource_class': 'PGPU'}, {'vendor_id': '10de'}]",
                   NULL },
-                { 8, "{\"vendor_id\": \"10de\", \"physical_network\": \"net\"}", "No device" },
-                { 8, "{\"vendor_id\": \"8086\"}", "No device of this host matches" },
-                { 1, "[{\"vendor_id\": \"8086\"}, {\"vendor_id\": \"10de\"}]",
+                { 8, "{'vendor_id': '10de', 'physical_network': 'net'}", "No device" },
+                { 8, "{'vendor_id': '8086'}", "No device of this host matches" },
+                { 1, "[{'vendor_id': '8086'}, {'vendor_id': '10de'}]",
                   "Entry 1 of 2 matches no device" },
         };
 
@@ -215,17 +214,17 @@ static void test_like_pci_siblings(void **state)
                 _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
                 _cleanup_(findings_done) Findings findings = { 0 };
                 HostConfig config = config_make(NULL, 0);
-                char text[4096] = GOOD EMULATORS ", \"devices\": [";
+                char text[4096] = GOOD EMULATORS ", 'devices': [";
 
                 for (unsigned j = 0; j < hosts[i].n; j++)
                         snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                                 "%s{\"name\": \"pci_0000_8%u_00_0\", \"address\":"
-                                 " \"0000:8%u:00.0\", \"vendor_id\": 4318, \"product_id\": 7864}",
+                                 "%s{'name': 'pci_0000_8%u_00_0', 'address':"
+                                 " '0000:8%u:00.0', 'vendor_id': 4318, 'product_id': 7864}",
                                  j > 0 ? "," : "", j, j);
                 strcat(text, "]");
                 host = host_new(text);
                 config.report_in_placement = true;
-                assert_int_equal(pci_specs_add(&config.pci_specs, hosts[i].specs, NULL), 0);
+                assert_int_equal(specs_add(&config.pci_specs, hosts[i].specs, NULL), 0);
                 assert_int_equal(verify_host(&config, host, &findings), 0);
                 assert_int_equal(findings.n_items, hosts[i].words ? 1 : 0);
                 if (hosts[i].words)
@@ -236,7 +235,7 @@ static void test_like_pci_siblings(void **state)
 
 static void test_errors_come_first(void **state)
 {
-        _cleanup_(snapshot_unrefp) Snapshot *host = host_new("\"online_cpus\": \"0\"");
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new("'online_cpus': '0'");
         _cleanup_(findings_done) Findings findings = { 0 };
         _cleanup_json_ json_t *json = NULL;
         HostConfig config = config_make(type_b, 1);
@@ -262,11 +261,11 @@ static void test_many_guests_are_one_finding(void **state)
         size_t size;
         FILE *file = open_memstream(&text, &size);
 
-        fputs(GOOD EMULATORS ", \"domains\": [", file);
+        fputs(GOOD EMULATORS ", 'domains': [", file);
         for (unsigned i = 0; i < 490; i++)
                 fprintf(file,
-                        "%s{\"uuid\": \"00000000-0000-4000-8000-%012u\", \"name\": \"g%u\", "
-                        "\"state\": \"running\", \"vcpus\": 1, \"pins\": [%s]}",
+                        "%s{'uuid': '00000000-0000-4000-8000-%012u', 'name': 'g%u', "
+                        "'state': 'running', 'vcpus': 1, 'pins': [%s]}",
                         i > 0 ? ", " : "", i, i, i % 2 ? "" : PIN(0, "2"));
         fputs("]", file);
         fclose(file);

@@ -4,16 +4,6 @@
 #include "drivers/host/regex.h"
 #include "tests/fixtures/host.h"
 
-/* JSON is easier to read with the other quotes. */
-static void quote(const char *text, char *ret, size_t size)
-{
-        assert_true(strlen(text) < size);
-        strcpy(ret, text);
-        for (; *ret; ret++)
-                if (*ret == '\'')
-                        *ret = '"';
-}
-
 static SnapshotDevice make_device(const char *address, const char *physical_function)
 {
         SnapshotDevice device = {
@@ -84,10 +74,8 @@ static void test_matching(void **state)
                 _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
                 SnapshotDevice device = make_device(cases[i].address, cases[i].physical_function);
                 Error error = ERROR_NULL;
-                char text[256];
 
-                quote(cases[i].spec, text, sizeof(text));
-                if (pci_specs_add(&specs, text, &error) < 0)
+                if (specs_add(&specs, cases[i].spec, &error) < 0)
                         fail_msg("%s: %s", cases[i].about, error.text);
                 if ((pci_specs_find(&specs, &device) != NULL) != cases[i].match)
                         fail_msg("%s", cases[i].about);
@@ -126,10 +114,8 @@ static void test_managed(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
                 SnapshotDevice device = make_device("0000:81:00.0", "");
-                char text[64];
 
-                quote(cases[i].spec, text, sizeof(text));
-                assert_int_equal(pci_specs_add(&specs, text, NULL), 0);
+                assert_int_equal(specs_add(&specs, cases[i].spec, NULL), 0);
                 assert_int_equal(pci_spec_is_managed(pci_specs_find(&specs, &device)),
                                  cases[i].managed);
         }
@@ -140,10 +126,9 @@ static void test_remote_managed(void **state)
 {
         _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
         SnapshotDevice device = make_device("0000:81:00.2", "0000:81:00.0");
-        char text[64];
 
-        quote("[{'remote_managed': 'true'}, {'managed': 'no'}]", text, sizeof(text));
-        assert_int_equal(pci_specs_add(&specs, text, NULL), 0);
+        assert_int_equal(specs_add(&specs, "[{'remote_managed': 'true'}, {'managed': 'no'}]", NULL),
+                         0);
         assert_false(pci_spec_is_remote_managed(pci_specs_find(&specs, &device)));
         device.has_card_serial = true;
         assert_true(pci_spec_is_remote_managed(pci_specs_find(&specs, &device)));
@@ -191,12 +176,10 @@ static void test_refused(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
                 Error error = ERROR_NULL;
-                char text[256];
 
-                quote(cases[i].spec, text, sizeof(text));
-                assert_int_equal(pci_specs_add(&specs, text, &error), -EINVAL);
+                assert_int_equal(specs_add(&specs, cases[i].spec, &error), -EINVAL);
                 if (!strstr(error.text, cases[i].words))
-                        fail_msg("%s: %s", text, error.text);
+                        fail_msg("%s: %s", cases[i].spec, error.text);
         }
 }
 
@@ -223,11 +206,10 @@ static void test_c7_names(void **state)
                 _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
                 _cleanup_(string_set_done) StringSet traits = STRING_SET_INIT;
                 SnapshotDevice device = make_device("0000:81:00.0", "");
-                char text[256], name[RESOURCE_CLASS_MAX + 1], all[512] = "";
+                char name[RESOURCE_CLASS_MAX + 1], all[512] = "";
                 const PciSpec *spec;
 
-                quote(cases[i].spec, text, sizeof(text));
-                assert_int_equal(pci_specs_add(&specs, text, NULL), 0);
+                assert_int_equal(specs_add(&specs, cases[i].spec, NULL), 0);
                 spec = pci_specs_find(&specs, &device);
                 assert_non_null(spec);
                 pci_spec_resource_class(spec, &device, name);
@@ -246,13 +228,15 @@ static void test_first_match_counts(void **state)
 {
         _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
         SnapshotDevice device = make_device("0000:81:00.0", "");
-        char name[RESOURCE_CLASS_MAX + 1], text[256];
+        char name[RESOURCE_CLASS_MAX + 1];
 
-        quote("[{'vendor_id': '8086', 'resource_class': 'A'}, {'vendor_id': '10de', 'resource_class': 'B'}]",
-              text, sizeof(text));
-        assert_int_equal(pci_specs_add(&specs, text, NULL), 0);
-        quote("{'resource_class': 'C'}", text, sizeof(text));
-        assert_int_equal(pci_specs_add(&specs, text, NULL), 0);
+        assert_int_equal(
+                specs_add(
+                        &specs,
+                        "[{'vendor_id': '8086', 'resource_class': 'A'}, {'vendor_id': '10de', 'resource_class': 'B'}]",
+                        NULL),
+                0);
+        assert_int_equal(specs_add(&specs, "{'resource_class': 'C'}", NULL), 0);
         pci_spec_resource_class(pci_specs_find(&specs, &device), &device, name);
         assert_string_equal(name, "CUSTOM_B");
         device.is_pci = false;
@@ -276,11 +260,9 @@ static void test_c7_checks(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
                 Error error = ERROR_NULL;
-                char text[256];
                 int r;
 
-                quote(cases[i].spec, text, sizeof(text));
-                assert_int_equal(pci_specs_add(&specs, text, NULL), 0);
+                assert_int_equal(specs_add(&specs, cases[i].spec, NULL), 0);
                 r = pci_specs_check(&specs, cases[i].report, &error);
                 assert_int_equal(r, cases[i].words ? -EINVAL : 0);
                 assert_non_null(strstr(error.text, cases[i].words ? cases[i].words : ""));

@@ -7,21 +7,20 @@
 #include "drivers/update.h"
 #include "tests/fixtures/host.h"
 
-#define CPUS(a, b, c, d) "{\"id\": " #a "}, {\"id\": " #b "}, {\"id\": " #c "}, {\"id\": " #d "}"
-#define HOST                                                                                      \
-        "\"online_cpus\": \"0-7\", \"memory_kib\": 16777216, \"disk_total_bytes\": 107374182400," \
-        " \"cells\": [{\"id\": 0, \"memory_kib\": 8388608, \"cpus\": [" CPUS(                     \
-                0, 1, 2, 3) "]},"                                                                 \
-                            " {\"id\": 1, \"memory_kib\": 8388608, \"cpus\": [" CPUS(4, 5, 6,     \
-                                                                                     7) "]}]"
+#define CPUS(a, b, c, d) "{'id': " #a "}, {'id': " #b "}, {'id': " #c "}, {'id': " #d "}"
+#define HOST                                                                               \
+        "'online_cpus': '0-7', 'memory_kib': 16777216, 'disk_total_bytes': 107374182400,"  \
+        " 'cells': [{'id': 0, 'memory_kib': 8388608, 'cpus': [" CPUS(                      \
+                0, 1, 2, 3) "]}, {'id': 1, 'memory_kib': 8388608, 'cpus': [" CPUS(4, 5, 6, \
+                                                                                  7) "]}]"
 #define GUEST(letter) \
         letter letter letter letter letter letter letter letter "-0000-4000-8000-000000000000"
-#define DOMAIN(letter, vcpus, mib, more)                                               \
-        "{\"uuid\": \"" GUEST(letter) "\", \"state\": \"running\", \"vcpus\": " #vcpus \
-                                      ", \"memory_kib\": " #mib "000" more "}"
-#define DOMAINS(list)   ", \"domains\": [" list "]"
-#define PIN(vcpu, cpus) "{\"vcpu\": " #vcpu ", \"cpus\": \"" cpus "\"}"
-#define PINS(list)      ", \"pins\": [" list "]"
+#define DOMAIN(letter, vcpus, mib, more)                                     \
+        "{'uuid': '" GUEST(letter) "', 'state': 'running', 'vcpus': " #vcpus \
+                                   ", 'memory_kib': " #mib "000" more "}"
+#define DOMAINS(list)   ", 'domains': [" list "]"
+#define PIN(vcpu, cpus) "{'vcpu': " #vcpu ", 'cpus': '" cpus "'}"
+#define PINS(list)      ", 'pins': [" list "]"
 
 typedef struct Shape {
         bool numa;
@@ -214,14 +213,14 @@ static void test_cells(void **state)
                   "a@cn1_NUMA0:VCPU=3 a@cn1_NUMA0:MEMORY_MB=3000 a@cn1_NUMA1:VCPU=1 a@cn1_NUMA1:MEMORY_MB=1000",
                   0, NULL },
                 { "memory as it is bound, whatever the CPUs say",
-                  HOST DOMAINS(DOMAIN("a", 1, 4000, PINS(PIN(0, "0")) ", \"memory_cells\": \"1\"")),
+                  HOST DOMAINS(DOMAIN("a", 1, 4000, PINS(PIN(0, "0")) ", 'memory_cells': '1'")),
                   FLAT, CELLS, "a@cn1:VCPU=1 a@cn1:MEMORY_MB=4000",
                   "a@cn1_NUMA0:VCPU=1 a@cn1_NUMA1:MEMORY_MB=4000", 0, NULL },
                 { "memory by the guest's cells",
                   HOST DOMAINS(DOMAIN(
                           "a", 2, 4000,
-                          ", \"cpus\": \"0-3\", \"cells\": [{\"id\": 0, \"memory_kib\": 1000000,"
-                          " \"host_cells\": \"0\"}, {\"id\": 1, \"memory_kib\": 3000000, \"host_cells\": \"1\"}]")),
+                          ", 'cpus': '0-3', 'cells': [{'id': 0, 'memory_kib': 1000000,"
+                          " 'host_cells': '0'}, {'id': 1, 'memory_kib': 3000000, 'host_cells': '1'}]")),
                   FLAT, CELLS, "a@cn1:VCPU=2 a@cn1:MEMORY_MB=4000",
                   "a@cn1_NUMA0:VCPU=2 a@cn1_NUMA0:MEMORY_MB=1000 a@cn1_NUMA1:MEMORY_MB=3000", 0,
                   NULL },
@@ -260,7 +259,7 @@ static void test_dedicated_cpus(void **state)
         static const Case cases[] = {
                 { "pinned guests change, others do not",
                   HOST DOMAINS(DOMAIN("a", 2, 1, PINS(PIN(0, "4") "," PIN(1, "5"))) "," DOMAIN(
-                          "b", 2, 1, ", \"cpus\": \"0-7\"")),
+                          "b", 2, 1, ", 'cpus': '0-7'")),
                   FLAT, SHAPE(.shared = "0-3", .dedicated = "4-7"), "a@cn1:VCPU=2 b@cn1:VCPU=2",
                   "a@cn1:PCPU=2 b@cn1:VCPU=2", 0, NULL },
                 { "a mixed guest",

@@ -4,7 +4,7 @@
 #include "drivers/tree/host-amounts.h"
 #include "tests/fixtures/host.h"
 
-#define CPUS(online, present) "\"online_cpus\": \"" online "\", \"present_cpus\": \"" present "\""
+#define CPUS(online, present) "'online_cpus': '" online "', 'present_cpus': '" present "'"
 
 static void expect_set(const CpuSet *set, const char *expected, const char *what)
 {
@@ -141,7 +141,7 @@ static void test_memory_amounts_a4(void **state)
                 /* what somebody made of it in Placement does not count there */
                 { 4096, 0, 0, 9.0, 4096, 1.0 },
         };
-        _cleanup_(snapshot_unrefp) Snapshot *host = host_new("\"memory_kib\": 8388608");
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new("'memory_kib': 8388608");
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Provider *root;

@@ -4,10 +4,9 @@
 #include "drivers/tree/host-traits.h"
 #include "tests/fixtures/host.h"
 
-#define EMULATOR(members) "\"emulators\": [{\"arch\": \"x86_64\", \"machine\": \"q35\"" members "}]"
-#define X86(members)                                                                   \
-        "\"arch\": \"x86_64\", \"libvirt_version\": 9000000, \"hypervisor_version\": " \
-        "7002011, " members
+#define EMULATOR(members) "'emulators': [{'arch': 'x86_64', 'machine': 'q35'" members "}]"
+#define X86(members) \
+        "'arch': 'x86_64', 'libvirt_version': 9000000, 'hypervisor_version': 7002011, " members
 
 /* "+TRAIT" must be there, "-TRAIT" must not. */
 static void expect(const Provider *root, const char *what, const char *expected)
@@ -52,29 +51,24 @@ static const struct {
         const char *name, *host, *option;
         const char *expected; /* by blanks */
 } cases[] = {
-        { "features", X86("\"cpu_features\": [\"avx\", \"pni\", \"svm\", \"sha-ni\"]"), "",
+        { "features", X86("'cpu_features': ['avx', 'pni', 'svm', 'sha-ni']"), "",
           "+HW_CPU_X86_AVX -HW_CPU_X86_AVX2 +HW_CPU_X86_SSE3 +HW_CPU_X86_SVM "
           "+HW_CPU_X86_AMD_SVM -HW_CPU_X86_VMX +HW_CPU_X86_SHA" },
-        { "features renamed", X86("\"cpu_features\": [\"bmi1\", \"fma\", \"gfni\", \"vmx\"]"), "",
+        { "features renamed", X86("'cpu_features': ['bmi1', 'fma', 'gfni', 'vmx']"), "",
           "+HW_CPU_X86_BMI +HW_CPU_X86_FMA3 +HW_CPU_X86_AVX512GFNI +HW_CPU_X86_VMX "
           "+HW_CPU_X86_INTEL_VMX -HW_CPU_X86_FMA4" },
-        { "threads",
-          X86("\"cells\": [{\"id\": 0, \"cpus\": [{\"id\": 0, \"siblings\": \"0,8\"}]}]"), "",
+        { "threads", X86("'cells': [{'id': 0, 'cpus': [{'id': 0, 'siblings': '0,8'}]}]"), "",
           "+HW_CPU_HYPERTHREADING" },
-        { "no threads",
-          X86("\"cells\": [{\"id\": 0, \"cpus\": [{\"id\": 0, \"siblings\": \"0\"}]}]"), "",
+        { "no threads", X86("'cells': [{'id': 0, 'cpus': [{'id': 0, 'siblings': '0'}]}]"), "",
           "-HW_CPU_HYPERTHREADING" },
         { "architecture", X86(EMULATOR("")), "",
           "+HW_ARCH_X86_64 -HW_ARCH_AARCH64 +COMPUTE_ARCH_X86_64 -COMPUTE_ARCH_AARCH64 "
-          "+COMPUTE_VIOMMU_MODEL_INTEL -COMPUTE_VIOMMU_MODEL_SMMUV3 "
-          "+COMPUTE_VIOMMU_MODEL_VIRTIO" },
-        { "another one",
-          "\"arch\": \"aarch64\", \"emulators\": [{\"arch\": \"aarch64\", \"machine\": \"virt\"}]",
+          "+COMPUTE_VIOMMU_MODEL_INTEL -COMPUTE_VIOMMU_MODEL_SMMUV3 +COMPUTE_VIOMMU_MODEL_VIRTIO" },
+        { "another one", "'arch': 'aarch64', 'emulators': [{'arch': 'aarch64', 'machine': 'virt'}]",
           "",
           "+HW_ARCH_AARCH64 +COMPUTE_ARCH_AARCH64 +COMPUTE_VIOMMU_MODEL_SMMUV3 "
-          "-COMPUTE_VIOMMU_MODEL_INTEL -COMPUTE_VIOMMU_MODEL_VIRTIO "
-          "+COMPUTE_VIOMMU_MODEL_AUTO" },
-        { "buses", X86(EMULATOR(", \"disk_buses\": [\"sata\", \"virtio\"]")), "",
+          "-COMPUTE_VIOMMU_MODEL_INTEL -COMPUTE_VIOMMU_MODEL_VIRTIO +COMPUTE_VIOMMU_MODEL_AUTO" },
+        { "buses", X86(EMULATOR(", 'disk_buses': ['sata', 'virtio']")), "",
           "+COMPUTE_STORAGE_BUS_SATA +COMPUTE_STORAGE_BUS_VIRTIO "
           "-COMPUTE_STORAGE_BUS_IDE -COMPUTE_STORAGE_BUS_LXC" },
         { "buses of containers", X86(EMULATOR("")), "lxc",
@@ -82,54 +76,47 @@ static const struct {
           "-COMPUTE_NET_VIF_MODEL_VIRTIO -COMPUTE_SOUND_MODEL_USB" },
         { "buses of parallels", X86(EMULATOR("")), "parallels",
           "+COMPUTE_STORAGE_BUS_IDE +COMPUTE_STORAGE_BUS_SCSI -COMPUTE_STORAGE_BUS_LXC "
-          "+COMPUTE_NET_VIF_MODEL_E1000 -COMPUTE_NET_VIF_MODEL_E1000E "
-          "+COMPUTE_IMAGE_TYPE_PLOOP" },
-        { "graphics", X86(EMULATOR(", \"video_models\": [\"qxl\", \"ramfb\"]")), "",
-          "+COMPUTE_GRAPHICS_MODEL_QXL -COMPUTE_GRAPHICS_MODEL_VGA "
-          "-COMPUTE_GRAPHICS_MODEL_RAMFB" },
+          "+COMPUTE_NET_VIF_MODEL_E1000 -COMPUTE_NET_VIF_MODEL_E1000E +COMPUTE_IMAGE_TYPE_PLOOP" },
+        { "graphics", X86(EMULATOR(", 'video_models': ['qxl', 'ramfb']")), "",
+          "+COMPUTE_GRAPHICS_MODEL_QXL -COMPUTE_GRAPHICS_MODEL_VGA -COMPUTE_GRAPHICS_MODEL_RAMFB" },
         { "networks of kvm", X86(EMULATOR("")), "",
           "+COMPUTE_NET_VIF_MODEL_VIRTIO +COMPUTE_NET_VIF_MODEL_SPAPR_VLAN "
           "-COMPUTE_NET_VIF_MODEL_LAN9118 -COMPUTE_NET_VIF_MODEL_IGB "
-          "+COMPUTE_NET_VIRTIO_PACKED +COMPUTE_SOUND_MODEL_ICH9 "
-          "-COMPUTE_SOUND_MODEL_VIRTIO" },
+          "+COMPUTE_NET_VIRTIO_PACKED +COMPUTE_SOUND_MODEL_ICH9 -COMPUTE_SOUND_MODEL_VIRTIO" },
         { "networks of qemu", X86(EMULATOR("")), "qemu",
           "+COMPUTE_NET_VIF_MODEL_LAN9118 +COMPUTE_NET_VIF_MODEL_NE2K_PCI" },
         { "newer versions",
-          "\"arch\": \"x86_64\", \"libvirt_version\": 10004000, \"hypervisor_version\": 8002000, " EMULATOR(
+          "'arch': 'x86_64', 'libvirt_version': 10004000, 'hypervisor_version': 8002000, " EMULATOR(
                   ""),
           "",
           "+COMPUTE_NET_VIF_MODEL_IGB +COMPUTE_SOUND_MODEL_VIRTIO "
           "+COMPUTE_ADDRESS_SPACE_EMULATED +COMPUTE_SECURITY_STATELESS_FIRMWARE" },
         { "older versions",
-          "\"arch\": \"x86_64\", \"libvirt_version\": 8000000, \"hypervisor_version\": 6000000, " EMULATOR(
+          "'arch': 'x86_64', 'libvirt_version': 8000000, 'hypervisor_version': 6000000, " EMULATOR(
                   ""),
           "",
           "-COMPUTE_ADDRESS_SPACE_PASSTHROUGH -COMPUTE_SECURITY_STATELESS_FIRMWARE "
           "-COMPUTE_VIOMMU_MODEL_VIRTIO" },
-        { "no TPM wanted", X86(EMULATOR(", \"tpm_backends\": [\"emulator\"]")), "",
+        { "no TPM wanted", X86(EMULATOR(", 'tpm_backends': ['emulator']")), "",
           "-COMPUTE_SECURITY_TPM_2_0 -COMPUTE_SECURITY_TPM_SECRET_SECURITY_USER" },
-        { "no TPM there", X86(EMULATOR(", \"tpm_backends\": [\"passthrough\"]")), "swtpm",
+        { "no TPM there", X86(EMULATOR(", 'tpm_backends': ['passthrough']")), "swtpm",
           "-COMPUTE_SECURITY_TPM_2_0 -COMPUTE_SECURITY_TPM_1_2" },
         { "TPM, versions not told",
-          X86(EMULATOR(", \"tpm_backends\": [\"emulator\"], \"tpm_models\": [\"tpm-crb\"]")),
-          "swtpm",
+          X86(EMULATOR(", 'tpm_backends': ['emulator'], 'tpm_models': ['tpm-crb']")), "swtpm",
           "+COMPUTE_SECURITY_TPM_2_0 +COMPUTE_SECURITY_TPM_1_2 +COMPUTE_SECURITY_TPM_CRB "
           "-COMPUTE_SECURITY_TPM_TIS +COMPUTE_SECURITY_TPM_SECRET_SECURITY_USER "
           "+COMPUTE_SECURITY_TPM_SECRET_SECURITY_DEPLOYMENT" },
         { "TPM, versions told",
-          X86(EMULATOR(", \"tpm_backends\": [\"emulator\"], \"tpm_versions\": [\"2.0\"]")),
-          "swtpm user",
+          X86(EMULATOR(", 'tpm_backends': ['emulator'], 'tpm_versions': ['2.0']")), "swtpm user",
           "+COMPUTE_SECURITY_TPM_2_0 -COMPUTE_SECURITY_TPM_1_2 "
-          "+COMPUTE_SECURITY_TPM_SECRET_SECURITY_USER "
-          "-COMPUTE_SECURITY_TPM_SECRET_SECURITY_HOST" },
+          "+COMPUTE_SECURITY_TPM_SECRET_SECURITY_USER -COMPUTE_SECURITY_TPM_SECRET_SECURITY_HOST" },
         { "capabilities",
-          X86(EMULATOR(", \"secure_boot\": true, \"filesystem_drivers\": [\"virtiofs\"]")), "files",
+          X86(EMULATOR(", 'secure_boot': true, 'filesystem_drivers': ['virtiofs']")), "files",
           "+COMPUTE_SECURITY_UEFI_SECURE_BOOT +COMPUTE_STORAGE_VIRTIO_FS "
-          "+COMPUTE_MEM_BACKING_FILE +COMPUTE_DEVICE_TAGGING "
-          "-COMPUTE_SAME_HOST_COLD_MIGRATE" },
+          "+COMPUTE_MEM_BACKING_FILE +COMPUTE_DEVICE_TAGGING -COMPUTE_SAME_HOST_COLD_MIGRATE" },
         { "secure boot of another architecture",
-          X86("\"emulators\": [{\"arch\": \"i686\", \"machine\": \"pc\", \"secure_boot\": true}]"),
-          "", "-COMPUTE_SECURITY_UEFI_SECURE_BOOT -COMPUTE_MEM_BACKING_FILE" },
+          X86("'emulators': [{'arch': 'i686', 'machine': 'pc', 'secure_boot': true}]"), "",
+          "-COMPUTE_SECURITY_UEFI_SECURE_BOOT -COMPUTE_MEM_BACKING_FILE" },
         { "images", X86(EMULATOR("")), "",
           "+COMPUTE_IMAGE_TYPE_QCOW2 +COMPUTE_IMAGE_TYPE_RAW -COMPUTE_IMAGE_TYPE_VMDK "
           "-COMPUTE_IMAGE_TYPE_PLOOP" },
@@ -171,8 +158,8 @@ static void test_ownership_c10(void **state)
                 "CUSTOM_HW_CPU_X86_AVX", "COMPUTE_STATUS_DISABLED", "COMPUTE_MANAGED_PCI_DEVICE",
                 "HW_NIC_SRIOV",          "HW_CPU_X86_STIBP",        "OWNER_NOVA"
         };
-        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(
-                X86("\"cpu_features\": [\"avx\"], \"cells\": [{\"id\": 0}], " EMULATOR("")));
+        _cleanup_(snapshot_unrefp) Snapshot *host =
+                host_new(X86("'cpu_features': ['avx'], 'cells': [{'id': 0}], " EMULATOR("")));
         _cleanup_(string_set_done) StringSet owned = STRING_SET_INIT;
         Provider *root, *again;
         _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root),
@@ -201,11 +188,11 @@ static void test_remote_managed_ports(void **state)
                 const char *spec, *serial;
                 bool is_physical, on;
         } functions[] = {
-                { "{\"remote_managed\": \"true\"}", "true", false, true },
-                { "{\"remote_managed\": \"true\"}", "false", false, false },
-                { "{\"remote_managed\": \"true\"}", "true", true, false },
-                { "{\"remote_managed\": \"false\"}", "true", false, false },
-                { "{\"vendor_id\": \"10de\", \"remote_managed\": \"true\"}", "true", false, false },
+                { "{'remote_managed': 'true'}", "true", false, true },
+                { "{'remote_managed': 'true'}", "false", false, false },
+                { "{'remote_managed': 'true'}", "true", true, false },
+                { "{'remote_managed': 'false'}", "true", false, false },
+                { "{'vendor_id': '10de', 'remote_managed': 'true'}", "true", false, false },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
@@ -217,16 +204,15 @@ static void test_remote_managed_ports(void **state)
                 HostConfig config = config_make(NULL, 0);
 
                 assert_true(
-                        asprintf(
-                                &text,
-                                X86(EMULATOR(
-                                        "")) ", \"devices\": [{\"name\": \"pci_0000_81_00_2\","
-                                             " \"address\": \"0000:81:00.2\", "
-                                             "\"has_card_serial\": %s, \"is_physical_function\": %s}]",
-                                functions[i].serial,
-                                functions[i].is_physical ? "true" : "false") > 0);
+                        asprintf(&text,
+                                 X86(EMULATOR(
+                                         "")) ", 'devices': [{'name': 'pci_0000_81_00_2',"
+                                              " 'address': '0000:81:00.2', "
+                                              "'has_card_serial': %s, 'is_physical_function': %s}]",
+                                 functions[i].serial,
+                                 functions[i].is_physical ? "true" : "false") > 0);
                 host = host_new(text);
-                assert_int_equal(pci_specs_add(&specs, functions[i].spec, NULL), 0);
+                assert_int_equal(specs_add(&specs, functions[i].spec, NULL), 0);
                 config.pci_specs = specs;
                 assert_int_equal(host_traits_update(&config, host, root), 0);
                 expect(root, functions[i].spec,
@@ -238,9 +224,9 @@ static void test_remote_managed_ports(void **state)
 /* Some of it was read: what is said is so, and what is not said may be. */
 static void test_incomplete_takes_nothing(void **state)
 {
-        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(
-                X86("\"cpu_features\": [\"avx\"], \"features_incomplete\": true, "
-                    "\"emulators_incomplete\": true, ") EMULATOR(", \"disk_buses\": [\"ide\"]"));
+        _cleanup_(snapshot_unrefp) Snapshot *host =
+                host_new(X86("'cpu_features': ['avx'], 'features_incomplete': true, "
+                             "'emulators_incomplete': true, ") EMULATOR(", 'disk_buses': ['ide']"));
         Provider *root;
         _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
         HostConfig config = config_make(NULL, 0);
@@ -256,7 +242,7 @@ static void test_incomplete_takes_nothing(void **state)
 /* What a host does not tell is neither claimed nor denied. */
 static void test_unknown_is_left_alone(void **state)
 {
-        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(X86("\"online_cpus\": \"0\""));
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(X86("'online_cpus': '0'"));
         _cleanup_(string_set_done) StringSet owned = STRING_SET_INIT;
         Provider *root;
         _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);

@@ -89,8 +89,8 @@ static void test_class_names(void **state)
         }
 }
 
-#define PAGES(size) "\"cells\": [{\"id\": 0, \"pages\": [" size "]}]"
-#define PAGE(size)  "{\"size_kib\": " size ", \"count\": 1}"
+#define PAGES(size) "'cells': [{'id': 0, 'pages': [" size "]}]"
+#define PAGE(size)  "{'size_kib': " size ", 'count': 1}"
 
 static void test_ordinary_size(void **state)
 {

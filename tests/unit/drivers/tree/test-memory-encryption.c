@@ -5,12 +5,12 @@
 
 #define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
 
-#define HOST(members)                                                                        \
-        "\"arch\": \"x86_64\", \"emulators\": [{\"arch\": \"x86_64\", \"machine\": \"pc\"}," \
-        " {\"arch\": \"x86_64\", \"machine\": \"q35\"" members "}]"
-#define SEV     ", \"sev\": true, \"sev_max_guests\": 15"
-#define SEV_ES  SEV ", \"sev_es\": true, \"sev_es_max_guests\": 500"
-#define SEV_SNP SEV_ES ", \"sev_snp\": true"
+#define HOST(members)                                                          \
+        "'arch': 'x86_64', 'emulators': [{'arch': 'x86_64', 'machine': 'pc'}," \
+        " {'arch': 'x86_64', 'machine': 'q35'" members "}]"
+#define SEV     ", 'sev': true, 'sev_max_guests': 15"
+#define SEV_ES  SEV ", 'sev_es': true, 'sev_es_max_guests': 500"
+#define SEV_SNP SEV_ES ", 'sev_snp': true"
 
 static void update(const char *members, ProviderTree *tree, Allocations *allocations, int expected)
 {
@@ -48,13 +48,13 @@ static void test_models_c6(void **state)
                 { HOST(SEV_ES), 15, 500, 0 },
                 { HOST(SEV_SNP), 15, 0, 500 },
                 { HOST(SEV_ES), 15, 500, 0 },
-                { HOST(", \"sev\": true, \"sev_max_guests\": 0"), 0, 0, 0 },
+                { HOST(", 'sev': true, 'sev_max_guests': 0"), 0, 0, 0 },
                 /* not told how many: as many as Placement can count */
-                { HOST(", \"sev\": true, \"sev_max_guests\": 9223372036854775807"),
+                { HOST(", 'sev': true, 'sev_max_guests': 9223372036854775807"),
                   INVENTORY_MAX_AMOUNT, 0, 0 },
                 /* nothing is told of the emulators: nothing changes */
-                { "\"arch\": \"x86_64\"", INVENTORY_MAX_AMOUNT, 0, 0 },
-                { "\"arch\": \"aarch64\", \"emulators\": [{\"arch\": \"x86_64\", \"machine\": \"q35\"" SEV_ES
+                { "'arch': 'x86_64'", INVENTORY_MAX_AMOUNT, 0, 0 },
+                { "'arch': 'aarch64', 'emulators': [{'arch': 'x86_64', 'machine': 'q35'" SEV_ES
                   "}]",
                   0, 0, 0 },
         };

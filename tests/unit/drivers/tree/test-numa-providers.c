@@ -8,25 +8,25 @@
 #define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
 #define UUID_OTHER "aaaaaaaa-0000-4000-8000-000000000009"
 
-#define CPU(n)              "{\"id\": " n "}"
+#define CPU(n)              "{'id': " n "}"
 #define CELL(id, kib, cpus) CELL_PAGES(id, kib, cpus, "")
 #define CELL_PAGES(id, kib, cpus, pages) \
-        "{\"id\": " id ", \"memory_kib\": " kib ", \"cpus\": [" cpus "], \"pages\": [" pages "]}"
-#define PAGES(size, count) "{\"size_kib\": " size ", \"count\": " count "}"
-#define HOST(online, kib, cells)                                                           \
-        "\"online_cpus\": \"" online "\", \"memory_kib\": " kib ", \"disk_total_bytes\": " \
-        "107374182400, \"cells\": [" cells "]"
+        "{'id': " id ", 'memory_kib': " kib ", 'cpus': [" cpus "], 'pages': [" pages "]}"
+#define PAGES(size, count) "{'size_kib': " size ", 'count': " count "}"
+#define HOST(online, kib, cells)                                                   \
+        "'online_cpus': '" online "', 'memory_kib': " kib ", 'disk_total_bytes': " \
+        "107374182400, 'cells': [" cells "]"
 
 #define TWO_CELLS                                                                            \
         HOST("0-5", "12582912",                                                              \
              CELL("0", "8388608", CPU("0") "," CPU("1") "," CPU("2") "," CPU("3")) "," CELL( \
                      "1", "4194304", CPU("4") "," CPU("5")))
-#define GPU(slot, node)                                                                 \
-        "{\"name\": \"pci_0000_41_0" slot "_0\", \"address\": \"0000:41:0" slot ".0\"," \
-        " \"numa_node\": " node ", \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 4}]}"
-#define CARD(node)                                                                              \
-        "{\"name\": \"pci_0000_8a_00_0\", \"address\": \"0000:8a:00.0\", \"vendor_id\": 32902," \
-        " \"product_id\": 5489, \"numa_node\": " node "}"
+#define GPU(slot, node)                                                         \
+        "{'name': 'pci_0000_41_0" slot "_0', 'address': '0000:41:0" slot ".0'," \
+        " 'numa_node': " node ", 'mdev_types': [{'id': 'A', 'available_instances': 4}]}"
+#define CARD(node)                                                                    \
+        "{'name': 'pci_0000_8a_00_0', 'address': '0000:8a:00.0', 'vendor_id': 32902," \
+        " 'product_id': 5489, 'numa_node': " node "}"
 
 static HostMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
@@ -224,7 +224,7 @@ static void test_refused_in_words(void **state)
         static const struct {
                 const char *host, *words, *advice;
         } cases[] = {
-                { "\"online_cpus\": \"0\"", "reports no NUMA cells", "set it to false" },
+                { "'online_cpus': '0'", "reports no NUMA cells", "set it to false" },
                 { HOST("0-1", "1024",
                        CELL("0", "512", CPU("0") "," CPU("1")) "," CELL("2", "512", CPU("1"))),
                   "CPU 1 is in cell 0 and in cell 2", "set it to false" },
@@ -298,7 +298,7 @@ static void test_devices(void **state)
         config.n_mdev_types = 1;
         host_update(&config,
                     TWO_CELLS
-                    ", \"devices\": [" GPU("0", "1") "," GPU("1", "-1") "," GPU("2", "0") "]",
+                    ", 'devices': [" GPU("0", "1") "," GPU("1", "-1") "," GPU("2", "0") "]",
                     tree, NULL, DRIVER_UPDATED, NULL);
         assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->parent,
                                &find(tree, "cn1_NUMA1")->uuid));
@@ -383,7 +383,7 @@ static Allocations *allocations_with(const Provider *provider, const char *resou
 /* From flat to cells and back: needs a reshape, which is easy while nobody holds anything */
 static void test_switch(void **state)
 {
-        static const char host[] = TWO_CELLS ", \"devices\": [" GPU("0", "1") "]";
+        static const char host[] = TWO_CELLS ", 'devices': [" GPU("0", "1") "]";
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *before = NULL;
         _cleanup_(allocations_freep) Allocations *none = NULL, *disk = NULL;
@@ -424,15 +424,15 @@ static void test_switch(void **state)
 /* What comes to another cell moves along, whoever holds something of it: no allocation changes */
 static void test_devices_change_cell(void **state)
 {
-        static const char before[] = TWO_CELLS ", \"devices\": [" GPU("0", "1") "," CARD("0") "]";
-        static const char after[] = TWO_CELLS ", \"devices\": [" GPU("0", "0") "," CARD("1") "]";
+        static const char before[] = TWO_CELLS ", 'devices': [" GPU("0", "1") "," CARD("0") "]";
+        static const char after[] = TWO_CELLS ", 'devices': [" GPU("0", "0") "," CARD("1") "]";
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
         HostConfig config = numa_config();
 
         config.mdev_types = type_a;
         config.n_mdev_types = 1;
         config.report_in_placement = true;
-        assert_int_equal(pci_specs_add(&config.pci_specs, "{\"vendor_id\": \"8086\"}", NULL), 0);
+        assert_int_equal(specs_add(&config.pci_specs, "{'vendor_id': '8086'}", NULL), 0);
         host_update(&config, before, tree, NULL, DRIVER_UPDATED, NULL);
         assert_string_equal(parent_name(tree, "cn1_pci_0000_41_00_0"), "cn1_NUMA1");
         assert_string_equal(parent_name(tree, "cn1_0000:8A:00.0"), "cn1_NUMA0");
@@ -456,10 +456,10 @@ static void test_sums(void **state)
 
                         config.reserved_host_memory_mb = reserved;
                         snprintf(host, sizeof(host),
-                                 "\"online_cpus\": \"0-2\", \"memory_kib\": %llu, \"cells\": ["
-                                 "{\"id\": 0, \"memory_kib\": %llu, \"cpus\": [{\"id\": 0}]},"
-                                 "{\"id\": 1, \"memory_kib\": 4000000, \"cpus\": [{\"id\": 1}]},"
-                                 "{\"id\": 2, \"memory_kib\": 1500, \"cpus\": [{\"id\": 2}]}]",
+                                 "'online_cpus': '0-2', 'memory_kib': %llu, 'cells': ["
+                                 "{'id': 0, 'memory_kib': %llu, 'cpus': [{'id': 0}]},"
+                                 "{'id': 1, 'memory_kib': 4000000, 'cpus': [{'id': 1}]},"
+                                 "{'id': 2, 'memory_kib': 1500, 'cpus': [{'id': 2}]}]",
                                  (unsigned long long)all_kib, (unsigned long long)kibs[i]);
                         host_update(&config, host, tree, NULL, DRIVER_UPDATED, NULL);
                         for (size_t j = 0; j < tree->n_providers; j++) {

@@ -5,27 +5,26 @@
 
 #define UUID_GUEST "5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02"
 
-#define PCI(address, more) "{\"name\": \"" address "\", \"address\": \"" address "\", " more "}"
-#define GPU(address)       PCI(address, "\"vendor_id\": 4318, \"product_id\": 7864")
-#define PF(address)                                                                \
-        PCI(address, "\"vendor_id\": 32902, \"product_id\": 5490, "                \
-                     "\"is_physical_function\": true, \"has_card_serial\": true, " \
-                     "\"max_virtual_functions\": 64")
-#define VF(address, pf)                                             \
-        PCI(address, "\"vendor_id\": 32902, \"product_id\": 5452, " \
-                     "\"physical_function\": \"" pf "\"")
-#define HOST(devices) "\"devices\": [" devices "]"
-#define GUEST(address)                                                            \
-        ", \"domains\": [{\"uuid\": \"" UUID_GUEST "\", \"state\": \"running\", " \
-        "\"pci_addresses\": [\"" address "\"]}]"
+#define PCI(address, more) "{'name': '" address "', 'address': '" address "', " more "}"
+#define GPU(address)       PCI(address, "'vendor_id': 4318, 'product_id': 7864")
+#define PF(address)                                                            \
+        PCI(address, "'vendor_id': 32902, 'product_id': 5490, "                \
+                     "'is_physical_function': true, 'has_card_serial': true, " \
+                     "'max_virtual_functions': 64")
+#define VF(address, pf) \
+        PCI(address, "'vendor_id': 32902, 'product_id': 5452, 'physical_function': '" pf "'")
+#define HOST(devices) "'devices': [" devices "]"
+#define GUEST(address)                                                  \
+        ", 'domains': [{'uuid': '" UUID_GUEST "', 'state': 'running', " \
+        "'pci_addresses': ['" address "']}]"
 
 #define CARD               \
         PF("0000:81:00.0") \
         "," VF("0000:81:01.0", "0000:81:00.0") "," VF("0000:81:01.1", "0000:81:00.0")
 
-#define SPEC_GPU "{\"vendor_id\": \"10de\"}"
-#define SPEC_PF  "{\"product_id\": \"1572\"}"
-#define SPEC_VF  "{\"product_id\": \"154c\", \"resource_class\": \"vf\"}"
+#define SPEC_GPU "{'vendor_id': '10de'}"
+#define SPEC_PF  "{'product_id': '1572'}"
+#define SPEC_VF  "{'product_id': '154c', 'resource_class': 'vf'}"
 
 /* "NAME CLASS=total/reserved TRAIT …; …" of all but the root, without the owner's trait and the one
  * that all have. */
@@ -63,7 +62,7 @@ static int update(ProviderTree *tree, const char *members, const char *specs, bo
         Error error = ERROR_NULL;
         int r;
 
-        if (specs[0] && pci_specs_add(&config.pci_specs, specs, &error) < 0)
+        if (specs[0] && specs_add(&config.pci_specs, specs, &error) < 0)
                 fail_msg("%s: %s", specs, error.text);
         config.report_in_placement = report;
         r = pci_providers_update(&config, host, tree, tree->providers[0], reterr);
@@ -84,14 +83,14 @@ static void test_new_host(void **state)
                 { "C7: a vDPA device is a VF",
                   HOST(PF("0000:81:00.0") "," PCI(
                           "0000:81:01.0",
-                          "\"vendor_id\": 32902, \"product_id\": 5452, "
-                          "\"physical_function\": \"0000:81:00.0\", \"is_vdpa_parent\": true")),
+                          "'vendor_id': 32902, 'product_id': 5452, "
+                          "'physical_function': '0000:81:00.0', 'is_vdpa_parent': true")),
                   SPEC_VF, "cn1_0000:81:00.0 CUSTOM_VF=1/0" },
                 { "F5: traits", HOST(GPU("0000:8a:00.0")),
-                  "{\"vendor_id\": \"10de\", \"traits\": \"blue,CUSTOM_RED\"}",
+                  "{'vendor_id': '10de', 'traits': 'blue,CUSTOM_RED'}",
                   "cn1_0000:8A:00.0 CUSTOM_PCI_10DE_1EB8=1/0 CUSTOM_BLUE CUSTOM_RED" },
                 { "F5: physical networks are Neutron's", HOST(CARD),
-                  "{\"product_id\": \"154c\", \"physical_network\": \"net\"}", "" },
+                  "{'product_id': '154c', 'physical_network': 'net'}", "" },
                 { "F5: VFs of two PFs",
                   HOST(CARD "," PF("0000:82:00.0") "," VF("0000:82:01.0", "0000:82:00.0")), SPEC_VF,
                   "cn1_0000:81:00.0 CUSTOM_VF=2/0; cn1_0000:82:00.0 CUSTOM_VF=1/0" },
@@ -119,20 +118,20 @@ static void test_refused(void **state)
         static const struct {
                 const char *about, *specs, *words;
         } cases[] = {
-                { "C7: PF and VFs", "{\"vendor_id\": \"8086\"}", "virtual functions of it both" },
-                { "H5: the PF's address matches its VFs, too", "{\"address\": \"0000:81:00.0\"}",
+                { "C7: PF and VFs", "{'vendor_id': '8086'}", "virtual functions of it both" },
+                { "H5: the PF's address matches its VFs, too", "{'address': '0000:81:00.0'}",
                   "virtual functions of it both" },
                 { "C7: mixed classes",
-                  "[{\"address\": \"0000:81:01.0\", \"resource_class\": \"A\"},"
-                  " {\"address\": \"0000:81:01.1\", \"resource_class\": \"B\"}]",
+                  "[{'address': '0000:81:01.0', 'resource_class': 'A'},"
+                  " {'address': '0000:81:01.1', 'resource_class': 'B'}]",
                   "has the resource class CUSTOM_B" },
                 { "C7: mixed traits",
-                  "[{\"address\": \"0000:81:01.0\", \"traits\": \"A\"}, {\"address\": \"0000:81:01.1\", \"traits\": \"B\"}]",
+                  "[{'address': '0000:81:01.0', 'traits': 'A'}, {'address': '0000:81:01.1', 'traits': 'B'}]",
                   "the traits of 0000:81:01.1" },
-                { "C7: one-time use of a VF",
-                  "{\"product_id\": \"154c\", \"one_time_use\": \"yes\"}", "one_time_use" },
-                { "H5: a remote-managed PF",
-                  "{\"product_id\": \"1572\", \"remote_managed\": \"yes\"}", "remote_managed" },
+                { "C7: one-time use of a VF", "{'product_id': '154c', 'one_time_use': 'yes'}",
+                  "one_time_use" },
+                { "H5: a remote-managed PF", "{'product_id': '1572', 'remote_managed': 'yes'}",
+                  "remote_managed" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -186,22 +185,22 @@ static void test_changes(void **state)
                   HOST(CARD) GUEST("0000:81:01.0"), "", "cn1_0000:81:00.0 CUSTOM_VF=1/0" },
                 { "F5: spec of a VF in use removed, another stays", HOST(CARD), SPEC_VF,
                   HOST(CARD) GUEST("0000:81:01.0"),
-                  "{\"address\": \"0000:81:01.1\", \"resource_class\": \"vf\"}",
+                  "{'address': '0000:81:01.1', 'resource_class': 'vf'}",
                   "cn1_0000:81:00.0 CUSTOM_VF=2/0" },
                 { "C7: a refused configuration leaves what is there", HOST(CARD), SPEC_VF,
-                  HOST(CARD), "{\"vendor_id\": \"8086\"}", "cn1_0000:81:00.0 CUSTOM_VF=2/0" },
+                  HOST(CARD), "{'vendor_id': '8086'}", "cn1_0000:81:00.0 CUSTOM_VF=2/0" },
                 { "F5: a free device with one-time use", HOST(GPU("0000:8a:00.0")),
-                  "{\"one_time_use\": true}", HOST(GPU("0000:8a:00.0")), "{\"one_time_use\": true}",
+                  "{'one_time_use': true}", HOST(GPU("0000:8a:00.0")), "{'one_time_use': true}",
                   "cn1_0000:8A:00.0 CUSTOM_PCI_10DE_1EB8=1/0 HW_PCI_ONE_TIME_USE" },
-                { "F5: one-time use, in use", HOST(GPU("0000:8a:00.0")), "{\"one_time_use\": true}",
-                  HOST(GPU("0000:8a:00.0")) GUEST("0000:8a:00.0"), "{\"one_time_use\": true}",
+                { "F5: one-time use, in use", HOST(GPU("0000:8a:00.0")), "{'one_time_use': true}",
+                  HOST(GPU("0000:8a:00.0")) GUEST("0000:8a:00.0"), "{'one_time_use': true}",
                   "cn1_0000:8A:00.0 CUSTOM_PCI_10DE_1EB8=1/1 HW_PCI_ONE_TIME_USE" },
                 { "F5: one-time use configured late", HOST(GPU("0000:8a:00.0")), "{}",
-                  HOST(GPU("0000:8a:00.0")) GUEST("0000:8a:00.0"), "{\"one_time_use\": true}",
+                  HOST(GPU("0000:8a:00.0")) GUEST("0000:8a:00.0"), "{'one_time_use': true}",
                   "cn1_0000:8A:00.0 CUSTOM_PCI_10DE_1EB8=1/1 HW_PCI_ONE_TIME_USE" },
                 { "F5: one-time use, freed: reserved stays",
-                  HOST(GPU("0000:8a:00.0")) GUEST("0000:8a:00.0"), "{\"one_time_use\": true}",
-                  HOST(GPU("0000:8a:00.0")), "{\"one_time_use\": true}",
+                  HOST(GPU("0000:8a:00.0")) GUEST("0000:8a:00.0"), "{'one_time_use': true}",
+                  HOST(GPU("0000:8a:00.0")), "{'one_time_use': true}",
                   "cn1_0000:8A:00.0 CUSTOM_PCI_10DE_1EB8=1/1 HW_PCI_ONE_TIME_USE" },
         };
 
