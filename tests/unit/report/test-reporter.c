@@ -17,6 +17,7 @@ typedef struct Fixture {
         int result;
         Error error;
         char list[2000]; /* of providers */
+        FakeAnswer script[8];
 } Fixture;
 
 static const ReporterConfig good_config = {
@@ -51,6 +52,14 @@ static int tear_down(void **state)
         free(fixture);
         fake_http_begin(NULL, 0, "");
         return 0;
+}
+
+/* Another one in its place, for the next row of a table. */
+static Fixture *renew(void **state)
+{
+        tear_down(state);
+        assert_int_equal(set_up(state), 0);
+        return *state;
 }
 
 static void on_done(Reporter *reporter, int result, const Error *error, void *userdata)
@@ -112,16 +121,26 @@ static void set_list(Fixture *fixture, int host_generation, int a_generation)
 #define HOST_PARTS PARTS("3", "\"VCPU\":{\"total\":8}", "\"HW_A\"")
 #define A_PARTS    PARTS("5", "\"VGPU\":{\"total\":4}", "")
 
-/* Two providers that Placement has already. */
-static const FakeAnswer *existing_script(Fixture *fixture)
+/* Two providers that Placement has already, and answers that come before what it says of them. */
+static void begin_existing(Fixture *fixture, const FakeAnswer *before, size_t n)
 {
-        static FakeAnswer script[3];
+        FakeAnswer *script = fixture->script;
 
+        assert_true(n + 3 <= ARRAY_SIZE(fixture->script));
         set_list(fixture, 3, 5);
-        script[0] = (FakeAnswer)ANSWER("in_tree", 200, fixture->list);
-        script[1] = (FakeAnswer)ANSWER("GET /resource_providers/host/", 200, HOST_PARTS);
-        script[2] = (FakeAnswer)ANSWER("GET /resource_providers/a/", 200, A_PARTS);
-        return script;
+        for (size_t i = 0; i < n; i++)
+                *script++ = before[i];
+        *script++ = (FakeAnswer)ANSWER("in_tree", 200, fixture->list);
+        *script++ = (FakeAnswer)ANSWER("GET /resource_providers/host/", 200, HOST_PARTS);
+        *script++ = (FakeAnswer)ANSWER("GET /resource_providers/a/", 200, A_PARTS);
+        fake_http_begin(fixture->script, n + 3, NAMES);
+}
+
+/* These two have been read. */
+static void begin_read(Fixture *fixture)
+{
+        begin_existing(fixture, NULL, 0);
+        assert_int_equal(refresh(fixture), 0);
 }
 
 #define EXISTING_TREE "host VCPU=8 +HW_A @x | a<host VGPU=4 @x"
@@ -216,13 +235,12 @@ static void test_gather_and_lay_the_ground(void **state)
 {
         Allocations *consumers, *others;
         Fixture *fixture = *state;
-        FakeAnswer script[6] = {
+        const FakeAnswer script[] = {
                 ANSWER("/allocations", 200, EMPTY),
                 ANSWER("GET /traits", 200, "{\"traits\":[\"HW_A\",\"HW_B\"]}"),
         };
 
-        memcpy(script + 2, existing_script(fixture), 3 * sizeof(FakeAnswer));
-        fake_http_begin(script, 5, NAMES);
+        begin_existing(fixture, script, ARRAY_SIZE(script));
         assert_int_equal(refresh(fixture), 0);
         fake_http_clear_log();
         assert_int_equal(gather(fixture, EXISTING_TREE " | b<a VGPU=1 +HW_B"), 0);
@@ -256,22 +274,17 @@ static void test_gather_while_the_ground_cannot_be_laid(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                FakeAnswer script[6] = { cases[i].answer, ANSWER("/allocations", 200, EMPTY) };
+                const FakeAnswer script[] = { cases[i].answer, ANSWER("/allocations", 200, EMPTY) };
                 Allocations *consumers, *others;
-                Fixture *fixture;
-                void *inner;
+                Fixture *fixture = renew(state);
 
-                assert_int_equal(set_up(&inner), 0);
-                fixture = inner;
-                memcpy(script + 2, existing_script(fixture), 3 * sizeof(FakeAnswer));
-                fake_http_begin(script, 5, NAMES);
+                begin_existing(fixture, script, ARRAY_SIZE(script));
                 assert_int_equal(refresh(fixture), 0);
                 if (gather(fixture, EXISTING_TREE " | b<a VGPU=1 +HW_B") != cases[i].result)
                         fail_msg("case %zu: %d, %s", i, fixture->result, fixture->error.text);
                 reporter_take_gathered(fixture->reporter, &consumers, &others);
                 allocations_free(consumers);
                 allocations_free(others);
-                tear_down(&inner);
         }
 }
 
@@ -285,15 +298,11 @@ static void test_what_was_read_is_kept(void **state)
         } cases[] = { { 3, 5, 3, 0 }, { 3, 6, 3, 3 }, { 4, 5, 3, 0 } };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                FakeAnswer script[4] = { ANSWER_ONCE("GET /resource_providers/host/", 502, NULL) };
+                const FakeAnswer failure = ANSWER_ONCE("GET /resource_providers/host/", 502, NULL);
+                Fixture *fixture = renew(state);
                 size_t n_host, n_a;
-                Fixture *fixture;
-                void *inner;
 
-                assert_int_equal(set_up(&inner), 0);
-                fixture = inner;
-                memcpy(script + 1, existing_script(fixture), 3 * sizeof(FakeAnswer));
-                fake_http_begin(script, 4, NAMES);
+                begin_existing(fixture, &failure, 1);
                 assert_int_equal(refresh(fixture), REPORT_E_UNAVAILABLE);
                 assert_null(reporter_tree(fixture->reporter));
                 n_host = fake_http_count("GET /resource_providers/host/");
@@ -306,7 +315,6 @@ static void test_what_was_read_is_kept(void **state)
                                  cases[i].n_of_a);
                 if (i == 0)
                         assert_tree(fixture, EXISTING_TREE);
-                tear_down(&inner);
         }
 }
 
@@ -314,8 +322,7 @@ static void test_existing_host_and_quiet_cycles(void **state)
 {
         Fixture *fixture = *state;
 
-        fake_http_begin(existing_script(fixture), 3, NAMES);
-        assert_int_equal(refresh(fixture), 0);
+        begin_read(fixture);
         assert_int_equal(fake_http_get_n_requests(), 7);
         assert_int_equal(fake_http_get_max_parallel(), 4);
         assert_tree(fixture, EXISTING_TREE);
@@ -336,8 +343,7 @@ static void test_only_what_moved_is_read(void **state)
 {
         Fixture *fixture = *state;
 
-        fake_http_begin(existing_script(fixture), 3, NAMES);
-        assert_int_equal(refresh(fixture), 0);
+        begin_read(fixture);
         fake_http_clear_log();
         set_list(fixture, 3, 6);
         assert_int_equal(refresh(fixture), 0);
@@ -410,22 +416,17 @@ static void test_failed_refreshes(void **state)
         };
         Fixture *fixture = *state;
 
-        fake_http_begin(existing_script(fixture), 3, NAMES);
-        assert_int_equal(refresh(fixture), 0);
+        begin_read(fixture);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                FakeAnswer script[4] = { cases[i].answer };
-
-                memcpy(script + 1, existing_script(fixture), 3 * sizeof(FakeAnswer));
+                begin_existing(fixture, &cases[i].answer, 1);
                 set_list(fixture, 4, 6);
-                fake_http_begin(script, ARRAY_SIZE(script), NAMES);
                 if (refresh(fixture) != cases[i].outcome ||
                     !strstr(fixture->error.text, cases[i].words))
                         fail_msg("case %zu: %d, %s", i, fixture->result, fixture->error.text);
                 /* What was known stays known. */
                 assert_tree(fixture, EXISTING_TREE);
         }
-        fake_http_begin(existing_script(fixture), 3, NAMES);
-        assert_int_equal(refresh(fixture), 0);
+        begin_read(fixture);
         assert_int_equal(fake_http_get_n_requests(), 1);
 }
 
@@ -434,7 +435,7 @@ static void test_renamed_host(void **state)
         Fixture *fixture = *state;
         char *name;
 
-        fake_http_begin(existing_script(fixture), 3, NAMES);
+        begin_existing(fixture, NULL, 0);
         name = strstr(fixture->list, "\"name\":\"host\"");
         memcpy(name + 8, "tosh", 4);
         assert_int_equal(refresh(fixture), REPORT_E_REFUSED);
@@ -465,10 +466,8 @@ static void test_conflict_wants_a_refresh(void **state)
         Fixture *fixture = *state;
         _cleanup_(provider_tree_freep) ProviderTree *tree =
                 fixture_tree("host VCPU=9 +HW_A @x | a<host VGPU=4 @x");
-        FakeAnswer script[4] = { conflict };
 
-        memcpy(script + 1, existing_script(fixture), 3 * sizeof(FakeAnswer));
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        begin_existing(fixture, &conflict, 1);
         assert_int_equal(refresh(fixture), 0);
         assert_int_equal(publish(fixture, "host VCPU=9 +HW_A @x | a<host VGPU=4 @x"),
                          REPORT_E_CONFLICT);
@@ -476,7 +475,7 @@ static void test_conflict_wants_a_refresh(void **state)
         assert_int_equal(reporter_publish(fixture->reporter, tree, NULL, on_done, fixture),
                          -ENODATA);
 
-        fake_http_begin(script + 1, 3, NAMES);
+        begin_existing(fixture, NULL, 0);
         assert_int_equal(refresh(fixture), 0);
         assert_int_equal(fake_http_count("host/"), 3);
         assert_int_equal(fake_http_count("/a/"), 0);
@@ -522,8 +521,7 @@ static void test_impossible_tree(void **state)
 {
         Fixture *fixture = *state;
 
-        fake_http_begin(existing_script(fixture), 3, NAMES);
-        assert_int_equal(refresh(fixture), 0);
+        begin_read(fixture);
         assert_int_equal(publish(fixture, "host | a"), -EINVAL);
         assert_non_null(strstr(fixture->error.text, "become the root"));
         assert_int_equal(publish(fixture, EXISTING_TREE), 0);
@@ -644,20 +642,17 @@ static void test_may_reshape(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                void *inner;
-                Fixture *fixture;
+                Fixture *fixture = renew(state);
 
-                assert_int_equal(set_up(&inner), 0);
-                fixture = inner;
                 fake_http_begin(&cases[i].answer, 1, NAMES);
                 assert_int_equal(refresh(fixture), 0);
                 assert_int_equal(publish(fixture, "host"), 0);
                 if (reporter_get_reshaper_access(fixture->reporter) != cases[i].access)
                         fail_msg("case %zu", i);
                 assert_int_equal(reporter_get_statistics(fixture->reporter)->n_writes, 1);
-                tear_down(&inner);
         }
 }
+
 static const KeystoneConfig no_keystone;
 
 static void test_bad_configurations(void **state)
