@@ -41,6 +41,14 @@ static int tear_down(void **state)
         return 0;
 }
 
+/* Another one in its place, for the next row of a table. */
+static Fixture *renew(void **state)
+{
+        tear_down(state);
+        set_up(state);
+        return *state;
+}
+
 static void on_done(int result, Allocations *consumers, Allocations *others, const Error *error,
                     void *userdata)
 {
@@ -107,36 +115,17 @@ static void test_who_is_read_whole(void **state)
 {
         static const struct {
                 const char *about, *of_host, *of_gpu, *classes;
-                const char *wholes[3]; /* what a, b and c hold when they are asked for */
+                const char *a, *b, *c; /* what they hold when they are asked for */
                 const char *consumers, *others;
                 size_t n_requests;
         } cases[] = {
-                { "nobody", "", "", "VGPU", { "", "", "" }, "", "", 2 },
-                { "nobody whom it concerns",
-                  "a:VCPU b:VCPU",
-                  "",
-                  "VGPU",
-                  { "", "", "" },
-                  "",
-                  "ab",
-                  2 },
-                { "one of three",
-                  "a:VCPU b:VCPU",
-                  "c:VGPU",
-                  "VGPU",
-                  { "", "", "gpu:VGPU" },
-                  "c",
-                  "ab",
+                { "nobody", "", "", "VGPU", "", "", "", "", "", 2 },
+                { "nobody whom it concerns", "a:VCPU b:VCPU", "", "VGPU", "", "", "", "", "ab", 2 },
+                { "one of three", "a:VCPU b:VCPU", "c:VGPU", "VGPU", "", "", "gpu:VGPU", "c", "ab",
                   3 },
-                { "all", "a:VCPU", "b:VGPU", NULL, { "host:VCPU", "gpu:VGPU", "" }, "ab", "", 4 },
-                { "one that has gone since",
-                  "a:VGPU b:VGPU",
-                  "",
-                  "VGPU",
-                  { "", "host:VGPU", "" },
-                  "b",
-                  "",
-                  4 },
+                { "all", "a:VCPU", "b:VGPU", NULL, "host:VCPU", "gpu:VGPU", "", "ab", "", 4 },
+                { "one that has gone since", "a:VGPU b:VGPU", "", "VGPU", "", "host:VGPU", "", "b",
+                  "", 4 },
         };
         Fixture *fixture;
 
@@ -144,9 +133,9 @@ static void test_who_is_read_whole(void **state)
                 _cleanup_(string_set_done) StringSet classes = STRING_SET_INIT;
                 _cleanup_free_ char *host = make_answer(cases[i].of_host, false);
                 _cleanup_free_ char *gpu = make_answer(cases[i].of_gpu, false);
-                _cleanup_free_ char *a = make_answer(cases[i].wholes[0], true);
-                _cleanup_free_ char *b = make_answer(cases[i].wholes[1], true);
-                _cleanup_free_ char *c = make_answer(cases[i].wholes[2], true);
+                _cleanup_free_ char *a = make_answer(cases[i].a, true);
+                _cleanup_free_ char *b = make_answer(cases[i].b, true);
+                _cleanup_free_ char *c = make_answer(cases[i].c, true);
                 const FakeAnswer script[] = {
                         ANSWER("/resource_providers/host/allocations", 200, host),
                         ANSWER("/resource_providers/gpu/allocations", 200, gpu),
@@ -156,8 +145,7 @@ static void test_who_is_read_whole(void **state)
                 };
                 char text[16];
 
-                set_up(state);
-                fixture = *state;
+                fixture = renew(state);
                 fake_http_begin(script, ARRAY_SIZE(script), NAMES);
                 if (cases[i].classes)
                         assert_true(string_set_add(&classes, cases[i].classes) >= 0);
@@ -174,7 +162,6 @@ static void test_who_is_read_whole(void **state)
                     !strstr(fake_http_get_headers(), PLACEMENT_MICROVERSION_CONSUMER_TYPES) !=
                             (cases[i].classes != NULL))
                         fail_msg("%s: %s", cases[i].about, fake_http_get_headers());
-                tear_down(state);
         }
 }
 
@@ -215,15 +202,13 @@ static void test_what_goes_wrong(void **state)
                         ANSWER("/allocations/a", 200, a),
                 };
 
-                set_up(state);
-                fixture = *state;
+                fixture = renew(state);
                 fake_http_begin(script, ARRAY_SIZE(script), NAMES);
                 if (run(fixture, NULL) != cases[i].result)
                         fail_msg("%s: %d, %s", cases[i].about, fixture->result,
                                  fixture->error.text);
                 assert_int_equal(fixture->consumers != NULL, cases[i].result == REPORT_DONE);
                 assert_int_equal(fixture->others != NULL, cases[i].result == REPORT_DONE);
-                tear_down(state);
         }
 }
 
@@ -231,10 +216,8 @@ static void test_what_goes_wrong(void **state)
 static void test_given_up(void **state)
 {
         const Uuid provider = fixture_uuid("host");
-        Fixture *fixture;
+        Fixture *fixture = *state;
 
-        set_up(state);
-        fixture = *state;
         fake_http_begin(NULL, 0, NAMES);
         assert_int_equal(gather_new(&fixture->gather, fixture->session, &provider, 1, NULL, on_done,
                                     fixture, NULL),
@@ -243,7 +226,6 @@ static void test_given_up(void **state)
         for (int i = 0; i < 5; i++)
                 assert_true(sd_event_run(fixture->event, 0) >= 0);
         assert_int_equal(fixture->n_calls, 0);
-        tear_down(state);
 }
 
 /* Whoever sends something meanwhile need not wait for all of them. */
@@ -271,8 +253,7 @@ static void test_no_more_at_a_time_than_connections(void **state)
         assert_int_equal(fixture->result, REPORT_DONE);
         assert_int_equal(fake_http_get_max_parallel(), 4);
         assert_int_equal(fake_http_get_n_requests(), ARRAY_SIZE(providers));
-        tear_down(state);
 }
 
-TEST_MAIN(test_who_is_read_whole, test_what_goes_wrong, test_given_up,
-          test_no_more_at_a_time_than_connections)
+TEST_MAIN_WITH(set_up, tear_down, test_who_is_read_whole, test_what_goes_wrong, test_given_up,
+               test_no_more_at_a_time_than_connections)

@@ -7,36 +7,18 @@
 #define ENDPOINT(interface, region, url)                                                     \
         "{\"interface\":\"" interface "\",\"region_id\":\"" region "\",\"region\":\"" region \
         "\",\"url\":\"" url "\"}"
-#define CATALOG                                                                                                                                                      \
-        "[{\"type\":\"compute\",\"name\":\"nova\",\"endpoints\":[" ENDPOINT(                                                                                         \
-                "internal", "one",                                                                                                                                   \
-                "http://nova") "]},"                                                                                                                                 \
-                               "{\"type\":\"placement\",\"name\":\"placement\","                                                                                     \
-                               "\"endpoints\":[" ENDPOINT("public", "one", "http://one-public") "," ENDPOINT("internal", "one", "http://one-internal") "," ENDPOINT( \
-                                       "public", "two",                                                                                                              \
-                                       "http://two-public") "," ENDPOINT("admin", "bad",                                                                             \
-                                                                         "unix:///run/"                                                                              \
-                                                                         "x.sock") "]},"                                                                             \
-                                                                                   "{\"typ"                                                                          \
-                                                                                   "e\":"                                                                            \
-                                                                                   "\"plac"                                                                          \
-                                                                                   "ement"                                                                           \
-                                                                                   "\","                                                                             \
-                                                                                   "\"name"                                                                          \
-                                                                                   "\":"                                                                             \
-                                                                                   "\"othe"                                                                          \
-                                                                                   "r\","                                                                            \
-                                                                                   "\"endp"                                                                          \
-                                                                                   "oints"                                                                           \
-                                                                                   "\":"                                                                             \
-                                                                                   "[" ENDPOINT(                                                                     \
-                                                                                           "inter"                                                                   \
-                                                                                           "nal",                                                                    \
-                                                                                           "one",                                                                    \
-                                                                                           "http:"                                                                   \
-                                                                                           "//"                                                                      \
-                                                                                           "othe"                                                                    \
-                                                                                           "r") "]}]"
+#define SERVICE(type, name, endpoints) \
+        "{\"type\":\"" type "\",\"name\":\"" name "\",\"endpoints\":[" endpoints "]}"
+#define PLACEMENT_ENDPOINTS                                                        \
+        ENDPOINT("public", "one", "http://one-public")                             \
+        "," ENDPOINT("internal", "one", "http://one-internal") "," ENDPOINT(       \
+                "public", "two", "http://two-public") "," ENDPOINT("admin", "bad", \
+                                                                   "unix:///run/x.sock")
+#define CATALOG                                                                                 \
+        "[" SERVICE("compute", "nova", ENDPOINT("internal", "one", "http://nova")) "," SERVICE( \
+                "placement", "placement",                                                       \
+                PLACEMENT_ENDPOINTS) "," SERVICE("placement", "other",                          \
+                                                 ENDPOINT("internal", "one", "http://other")) "]"
 #define TIMES                                                                              \
         "\"issued_at\":\"2026-11-21T02:00:00.000000Z\",\"expires_at\":\"2026-11-21T03:00:" \
         "00.000000Z\""

@@ -21,46 +21,32 @@ static const KeystoneConfig no_keystone;
 static void test_fixed(void **state)
 {
         static const struct {
-                AuthConfig config;
+                ReporterAuth kind;
+                const char *token;
                 int r;
                 const char *header, *words;
         } cases[] = {
-                { { .kind = REPORTER_AUTH_NONE }, 0, NULL, NULL },
-                { { .kind = REPORTER_AUTH_NONE, .token = "ignored" }, 0, NULL, NULL },
-                { { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "secret" },
-                  0,
-                  "X-Auth-Token: secret",
-                  NULL },
-                { { .kind = REPORTER_AUTH_ADMIN_TOKEN }, -EINVAL, NULL, "needs token" },
-                { { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "" },
-                  -EINVAL,
-                  NULL,
-                  "needs token" },
-                { { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "sec\r\nX-Evil: 1" },
-                  -EINVAL,
-                  NULL,
-                  "line break" },
-                { { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "secret\n" },
-                  -EINVAL,
-                  NULL,
-                  "line break" },
-                { { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "sec\xc3\xa9" },
-                  -EINVAL,
-                  NULL,
-                  "character" },
-                { { .kind = REPORTER_AUTH_PASSWORD, .keystone = &no_keystone },
-                  -EINVAL,
-                  NULL,
-                  "auth_url" },
-                { { .kind = _REPORTER_AUTH_INVALID }, -EINVAL, NULL, "auth_type" },
+                { REPORTER_AUTH_NONE, NULL, 0, NULL, NULL },
+                { REPORTER_AUTH_NONE, "ignored", 0, NULL, NULL },
+                { REPORTER_AUTH_ADMIN_TOKEN, "secret", 0, "X-Auth-Token: secret", NULL },
+                { REPORTER_AUTH_ADMIN_TOKEN, NULL, -EINVAL, NULL, "needs token" },
+                { REPORTER_AUTH_ADMIN_TOKEN, "", -EINVAL, NULL, "needs token" },
+                { REPORTER_AUTH_ADMIN_TOKEN, "sec\r\nX-Evil: 1", -EINVAL, NULL, "line break" },
+                { REPORTER_AUTH_ADMIN_TOKEN, "secret\n", -EINVAL, NULL, "line break" },
+                { REPORTER_AUTH_ADMIN_TOKEN, "sec\xc3\xa9", -EINVAL, NULL, "character" },
+                { REPORTER_AUTH_PASSWORD, NULL, -EINVAL, NULL, "auth_url" },
+                { _REPORTER_AUTH_INVALID, NULL, -EINVAL, NULL, "auth_type" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const AuthConfig config = { .kind = cases[i].kind,
+                                            .token = cases[i].token,
+                                            .keystone = &no_keystone };
                 _cleanup_(auth_freep) Auth *auth = NULL;
                 Error error = ERROR_NULL;
                 AuthPass pass;
 
-                assert_int_equal(auth_new(&auth, NULL, &cases[i].config, NULL, &error), cases[i].r);
+                assert_int_equal(auth_new(&auth, NULL, &config, NULL, &error), cases[i].r);
                 if (cases[i].r < 0) {
                         assert_null(auth);
                         assert_non_null(strstr(error.text, cases[i].words));
@@ -315,10 +301,10 @@ static void test_at_once(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(scripts); i++) {
                 Fixture *fixture;
-                void *inner;
 
-                assert_int_equal(set_up(&inner), 0);
-                fixture = inner;
+                tear_down(state);
+                set_up(state);
+                fixture = *state;
                 fake_http_begin(&scripts[i], 1, "");
                 (void)get_new(fixture);
                 if (i == 0)
@@ -328,7 +314,6 @@ static void test_at_once(void **state)
                 if ((get(fixture) == -EAGAIN) != asked[i])
                         fail_msg("case %zu", i);
                 assert_int_equal(n_asked(), asked[i] ? 2 : 1);
-                tear_down(&inner);
         }
 }
 

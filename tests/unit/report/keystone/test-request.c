@@ -34,59 +34,54 @@ static void test_base_url(void **state)
         .username = (char *)"nova", .user_domain_name = (char *)"Default", \
         .password = (char *)"s\"3"
 
+/* Kind and configuration of a row. */
+#define PASSWORD(...)           \
+        REPORTER_AUTH_PASSWORD, \
+        {                       \
+                __VA_ARGS__     \
+        }
+#define CREDENTIAL(...)                        \
+        REPORTER_AUTH_V3APPLICATIONCREDENTIAL, \
+        {                                      \
+                __VA_ARGS__                    \
+        }
+
 static const struct {
         ReporterAuth kind;
         KeystoneConfig config;
         const char *auth; /* with ' for " */
 } bodies[] = {
-        { REPORTER_AUTH_PASSWORD,
-          { NAMED, .project_name = (char *)"service", .project_domain_id = (char *)"default" },
+        { PASSWORD(NAMED, .project_name = (char *)"service",
+                   .project_domain_id = (char *)"default"),
           IDENTITY(BY_NAME) ",'scope':{'project':{'name':'service','domain':{'id':'default'}}}}" },
-        { REPORTER_AUTH_PASSWORD,
-          { .user_id = (char *)"7",
-            .username = (char *)"ignored",
-            .password = (char *)"p",
-            .project_id = (char *)"8",
-            .project_name = (char *)"ignored" },
+        { PASSWORD(.user_id = (char *)"7", .username = (char *)"ignored", .password = (char *)"p",
+                   .project_id = (char *)"8", .project_name = (char *)"ignored"),
           IDENTITY("{'id':'7','password':'p'}") ",'scope':{'project':{'id':'8'}}}" },
-        { REPORTER_AUTH_PASSWORD,
-          { .username = (char *)"u",
-            .password = (char *)"p",
-            .project_name = (char *)"x",
-            .default_domain_id = (char *)"d" },
+        { PASSWORD(.username = (char *)"u", .password = (char *)"p", .project_name = (char *)"x",
+                   .default_domain_id = (char *)"d"),
           IDENTITY(
                   "{'name':'u','domain':{'id':'d'},'password':'p'}") ",'scope':{'project':{'name':'"
                                                                      "x','domain':{'id':'d'}}}}" },
-        { REPORTER_AUTH_PASSWORD,
-          { NAMED, .domain_name = (char *)"Default" },
+        { PASSWORD(NAMED, .domain_name = (char *)"Default"),
           IDENTITY(BY_NAME) ",'scope':{'domain':{'name':'Default'}}}" },
-        { REPORTER_AUTH_PASSWORD,
-          { NAMED, .domain_id = (char *)"default" },
+        { PASSWORD(NAMED, .domain_id = (char *)"default"),
           IDENTITY(BY_NAME) ",'scope':{'domain':{'id':'default'}}}" },
-        { REPORTER_AUTH_PASSWORD,
-          { NAMED, .system_scope = (char *)"all" },
+        { PASSWORD(NAMED, .system_scope = (char *)"all"),
           IDENTITY(BY_NAME) ",'scope':{'system':{'all':true}}}" },
-        { REPORTER_AUTH_PASSWORD,
-          { NAMED, .trust_id = (char *)"t" },
+        { PASSWORD(NAMED, .trust_id = (char *)"t"),
           IDENTITY(BY_NAME) ",'scope':{'OS-TRUST:trust':{'id':'t'}}}" },
-        { REPORTER_AUTH_V3APPLICATIONCREDENTIAL,
-          { .application_credential_id = (char *)"4711",
-            .application_credential_secret = (char *)"p",
-            .username = (char *)"ignored" },
+        { CREDENTIAL(.application_credential_id = (char *)"4711",
+                     .application_credential_secret = (char *)"p", .username = (char *)"ignored"),
           "{'identity':{'methods':['application_credential'],'application_credential':"
           "{'id':'4711','secret':'p'}}}" },
-        { REPORTER_AUTH_V3APPLICATIONCREDENTIAL,
-          { .application_credential_name = (char *)"agent",
-            .application_credential_secret = (char *)"p",
-            .username = (char *)"u",
-            .user_domain_id = (char *)"d" },
+        { CREDENTIAL(.application_credential_name = (char *)"agent",
+                     .application_credential_secret = (char *)"p", .username = (char *)"u",
+                     .user_domain_id = (char *)"d"),
           "{'identity':{'methods':['application_credential'],'application_credential':"
           "{'name':'agent','user':{'name':'u','domain':{'id':'d'}},'secret':'p'}}}" },
-        { REPORTER_AUTH_PASSWORD,
-          { .username = (char *)"\"password\":\"\"",
-            .user_domain_id = (char *)"\"secret\":\"\"",
-            .password = (char *)"\"\\\n\x01\xc3\xa4\x7f",
-            .project_id = (char *)"8" },
+        { PASSWORD(.username = (char *)"\"password\":\"\"",
+                   .user_domain_id = (char *)"\"secret\":\"\"",
+                   .password = (char *)"\"\\\n\x01\xc3\xa4\x7f", .project_id = (char *)"8"),
           "{'identity':{'methods':['password'],'password':{'user':{'name':"
           "'\\'password\\':\\'\\'','domain':{'id':'\\'secret\\':\\'\\''},"
           "'password':'\\'\\\\\\n\\u0001\xc3\xa4\x7f'}}},'scope':{'project':{'id':'8'}}}" },

@@ -46,37 +46,19 @@ static void test_words(void **state)
                 bool root, wants_root, counted;
                 size_t n_consumers;
                 uint64_t modified_sec;
-                const char *words[3];
+                const char *words, *more, *last;
         } cases[] = {
-                { true,
-                  true,
-                  true,
-                  1,
-                  1736164800,
-                  { HOLDER " in Placement",
-                    "(1 consumer holds something of it, last changed 2025-01-06 12:00 UTC)",
-                    "identity adopt --force" } },
-                { true,
-                  true,
-                  true,
-                  12,
-                  0,
-                  { "(12 consumers hold something of it).", "another host, which lives",
-                    "give one of the two another name" } },
-                { true,
-                  true,
-                  true,
-                  0,
-                  0,
-                  { "(nothing of it is allocated)", "identity adopt --force", "delete it there" } },
-                { true,
-                  true,
-                  false,
-                  0,
-                  0,
-                  { "(it is not known who holds", "another host, which lives", "" } },
-                { true, false, true, 0, 0, { "of another tree", "delete that one", "check" } },
-                { false, true, true, 0, 0, { "of another tree", "delete that one", "check" } },
+                { true, true, true, 1, 1736164800, HOLDER " in Placement",
+                  "(1 consumer holds something of it, last changed 2025-01-06 12:00 UTC)",
+                  "identity adopt --force" },
+                { true, true, true, 12, 0, "(12 consumers hold something of it).",
+                  "another host, which lives", "give one of the two another name" },
+                { true, true, true, 0, 0, "(nothing of it is allocated)", "identity adopt --force",
+                  "delete it there" },
+                { true, true, false, 0, 0, "(it is not known who holds",
+                  "another host, which lives", "" },
+                { true, false, true, 0, 0, "of another tree", "delete that one", "check" },
+                { false, true, true, 0, 0, "of another tree", "delete that one", "check" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -87,9 +69,9 @@ static void test_words(void **state)
                 holder.n_consumers = cases[i].n_consumers;
                 assert_int_equal(name_holder_explain(&holder, cases[i].wants_root, &error),
                                  -EEXIST);
-                for (size_t j = 0; j < ARRAY_SIZE(cases[i].words); j++)
-                        if (!strstr(error.text, cases[i].words[j]))
-                                fail_msg("case %zu: %s", i, error.text);
+                if (!strstr(error.text, cases[i].words) || !strstr(error.text, cases[i].more) ||
+                    !strstr(error.text, cases[i].last))
+                        fail_msg("case %zu: %s", i, error.text);
         }
 }
 
