@@ -47,35 +47,33 @@ static void test_mdev_types(void **state)
         static char *bad_path[] = { TEXT("/sys/devices/pci0000:00/0000:00:01.0"), NULL };
         static char *bare_path[] = { TEXT("/sys/devices/virtual/"), NULL };
         static const struct {
-                HostMdevType types[2];
+                HostMdevType first, second;
                 const char *words;
         } cases[] = {
-                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", no_addresses, "CUSTOM_B", 3) },
+                { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", no_addresses, "CUSTOM_B", 3),
                   NULL },
-                { { MDEV_TYPE("a", pci, "VGPU", 0), MDEV_TYPE("b", virtual, "CUSTOM_B", 0) },
-                  NULL },
-                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("a", pci, "VGPU", 0) },
+                { MDEV_TYPE("a", pci, "VGPU", 0), MDEV_TYPE("b", virtual, "CUSTOM_B", 0), NULL },
+                { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("a", pci, "VGPU", 0),
                   "a is there twice" },
-                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("", NULL, "VGPU", 0) },
+                { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("", NULL, "VGPU", 0),
                   "without a name" },
-                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", NULL, "PGPU", 0) },
+                { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", NULL, "PGPU", 0),
                   "[mdev_b] mdev_class" },
-                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", NULL, "CUSTOM_b", 0) },
+                { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", NULL, "CUSTOM_b", 0),
                   "mdev_class" },
-                { { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", NULL, NULL, 0) },
-                  "mdev_class" },
-                { { MDEV_TYPE("a", pci, "VGPU", 0), MDEV_TYPE("b", same_pci, "VGPU", 0) },
+                { MDEV_TYPE("a", NULL, "VGPU", 0), MDEV_TYPE("b", NULL, NULL, 0), "mdev_class" },
+                { MDEV_TYPE("a", pci, "VGPU", 0), MDEV_TYPE("b", same_pci, "VGPU", 0),
                   "abcd:41:00.1 stands under [mdev_a], too" },
-                { { MDEV_TYPE("a", bad, "VGPU", 0), MDEV_TYPE("b", NULL, "VGPU", 0) },
+                { MDEV_TYPE("a", bad, "VGPU", 0), MDEV_TYPE("b", NULL, "VGPU", 0),
                   "\"41:00.0\" is neither" },
-                { { MDEV_TYPE("a", bad_path, "VGPU", 0), MDEV_TYPE("b", NULL, "VGPU", 0) },
+                { MDEV_TYPE("a", bad_path, "VGPU", 0), MDEV_TYPE("b", NULL, "VGPU", 0),
                   "is neither" },
-                { { MDEV_TYPE("a", bare_path, "VGPU", 0), MDEV_TYPE("b", NULL, "VGPU", 0) },
+                { MDEV_TYPE("a", bare_path, "VGPU", 0), MDEV_TYPE("b", NULL, "VGPU", 0),
                   "is neither" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                HostMdevType types[2] = { cases[i].types[0], cases[i].types[1] };
+                HostMdevType types[] = { cases[i].first, cases[i].second };
                 HostConfig config = config_make(types, 2);
                 Error error = ERROR_NULL;
                 int r = driver_config_check(&config, &error);
