@@ -220,10 +220,9 @@ static void test_update(void **state)
                 _cleanup_(allocations_freep) Allocations *allocations = NULL;
                 DriverReshape reshape = { 0 };
                 Consumer *consumer;
-                Uuid uuid;
+                Uuid uuid = { UUID_GUEST };
                 int r;
 
-                assert_int_equal(uuid_from_text(UUID_GUEST, &uuid), 0);
                 assert_int_equal(provider_set_inventory(root, "VGPU", &record), 0);
                 assert_int_equal(allocations_new(&allocations), 0);
                 assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);

@@ -15,6 +15,18 @@ static void parse(const char *text, NodeDevice *ret)
                 fail_msg("%s", error.text);
 }
 
+/* A PCI function with these members. */
+static void parse_function(const char *members, NodeDevice *ret)
+{
+        char text[1024];
+
+        snprintf(text, sizeof(text),
+                 "<device><name>pci_0000_41_00_1</name><capability type='pci'>" ADDRESS
+                 "%s</capability></device>",
+                 members);
+        parse(text, ret);
+}
+
 static void test_gpu(void **state)
 {
         _cleanup_(node_device_done) NodeDevice node = { 0 };
@@ -60,10 +72,9 @@ static void test_virtual_function(void **state)
 {
         _cleanup_(node_device_done) NodeDevice node = { 0 };
 
-        parse("<device><name>pci_0000_41_00_1</name><capability type='pci'>" ADDRESS
-              "<capability type='phys_function'><address domain='0x0000' bus='0x41' slot='0x00'"
-              " function='0x0'/></capability></capability></device>",
-              &node);
+        parse_function("<capability type='phys_function'><address domain='0x0000' bus='0x41'"
+                       " slot='0x00' function='0x0'/></capability>",
+                       &node);
         assert_int_equal(node.kind, NODE_DEVICE_DEVICE);
         assert_string_equal(node.device.physical_function, "0000:41:00.0");
         assert_false(node.device.is_physical_function);
@@ -98,13 +109,8 @@ static void test_card_serial(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(node_device_done) NodeDevice node = { 0 };
-                char text[1024];
 
-                snprintf(text, sizeof(text),
-                         "<device><name>pci_0000_41_00_1</name><capability type='pci'>" ADDRESS
-                         "%s</capability></device>",
-                         cases[i].vpd);
-                parse(text, &node);
+                parse_function(cases[i].vpd, &node);
                 assert_int_equal(node.device.has_card_serial, cases[i].has);
         }
 }
@@ -270,13 +276,8 @@ static void test_changes_silently(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(node_device_done) NodeDevice node = { 0 };
-                char text[1024];
 
-                snprintf(text, sizeof(text),
-                         "<device><name>pci_0000_41_00_1</name><capability type='pci'>" ADDRESS
-                         "%s</capability></device>",
-                         cases[i].members);
-                parse(text, &node);
+                parse_function(cases[i].members, &node);
                 if (node_device_changes_silently(&node) != cases[i].expected)
                         fail_msg("%s", cases[i].members);
         }

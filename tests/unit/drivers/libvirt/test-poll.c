@@ -187,10 +187,9 @@ static void test_changed_domain_is_read_again(void **state)
         virDomainPtr guest =
                 virDomainLookupByName(libvirt_connection_get(host->connection), "guest7");
         const SnapshotDomain *domain;
-        Uuid uuid;
+        Uuid uuid = { "5d0b6c3e-8a53-4c0f-9d62-000000000007" };
 
         assert_non_null(guest);
-        assert_int_equal(uuid_from_text("5d0b6c3e-8a53-4c0f-9d62-000000000007", &uuid), 0);
         assert_int_equal(snapshot_find_domain(first, &uuid)->state, DOMAIN_RUNNING);
         assert_int_equal(virDomainDestroy(guest), 0);
         virDomainFree(guest);

@@ -83,11 +83,10 @@ static void test_reshape_c5_3(void **state)
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
         const Inventory record = INVENTORY_DEFAULT(15);
         Consumer *consumer;
-        Uuid uuid;
+        Uuid uuid = { UUID_GUEST };
 
         assert_int_equal(provider_set_inventory(root, "MEM_ENCRYPTION_CONTEXT", &record), 0);
         assert_int_equal(string_set_add(&root->traits, "HW_CPU_X86_AMD_SEV"), 1);
-        assert_int_equal(uuid_from_text(UUID_GUEST, &uuid), 0);
         assert_int_equal(allocations_new(&allocations), 0);
         assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
         assert_int_equal(consumer_set(consumer, &root->uuid, "MEM_ENCRYPTION_CONTEXT", 1), 0);

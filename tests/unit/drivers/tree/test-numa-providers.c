@@ -262,9 +262,8 @@ static void test_name_taken_or_too_long(void **state)
         Provider *root, *other;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         HostConfig config = numa_config();
-        Uuid uuid;
+        Uuid uuid = { UUID_OTHER };
 
-        assert_int_equal(uuid_from_text(UUID_OTHER, &uuid), 0);
         assert_int_equal(provider_tree_add(tree, &uuid, "cn1_NUMA1", NULL, &other, NULL), 0);
         host_update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED_IN_PART, "is not below cn1");
 }
@@ -307,7 +306,7 @@ static void test_gone_cells(void **state)
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         _cleanup_(allocations_freep) Allocations *none = NULL;
         HostConfig config = numa_config();
-        Uuid uuid;
+        Uuid uuid = { UUID_OTHER };
 
         assert_int_equal(allocations_new(&none), 0);
         host_update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
@@ -317,7 +316,6 @@ static void test_gone_cells(void **state)
         assert_null(provider_tree_find_name(tree, "cn1_NUMA0"));
 
         cell = find(tree, "cn1_NUMA1");
-        assert_int_equal(uuid_from_text(UUID_OTHER, &uuid), 0);
         assert_int_equal(provider_tree_add(tree, &uuid, "stranger", &cell->uuid, NULL, NULL), 0);
         host_update(&config, HOST("0", "1048576", CELL("0", "1048576", CPU("0"))), tree, none,
                     DRIVER_UPDATED, NULL);
@@ -357,9 +355,8 @@ static Allocations *allocations_with(const Provider *provider, const char *resou
 {
         Allocations *allocations = NULL;
         Consumer *consumer;
-        Uuid uuid;
+        Uuid uuid = { UUID_GUEST };
 
-        assert_int_equal(uuid_from_text(UUID_GUEST, &uuid), 0);
         assert_int_equal(allocations_new(&allocations), 0);
         assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
         assert_int_equal(consumer_set(consumer, &provider->uuid, resource_class, 1), 0);

@@ -19,14 +19,6 @@ static json_t *parse(const char *text)
         return json;
 }
 
-static Uuid uuid_of(const char *text)
-{
-        Uuid uuid;
-
-        assert_int_equal(uuid_from_text(text, &uuid), 0);
-        return uuid;
-}
-
 static const char whole[] = "{\"allocations\":{\"" A "\":{\"resources\":{\"VCPU\":2}},\"" B
                             "\":{\"resources\":{\"DISK_GB\":3,\"VGPU\":1}}},"
                             "\"project_id\":\"p\",\"user_id\":\"u\",\"consumer_generation\":7,"
@@ -36,7 +28,7 @@ static void test_there_and_back(void **state)
 {
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
         _cleanup_json_ json_t *body = parse(whole), *again = NULL, *all = NULL, *expected = NULL;
-        Uuid uuid = uuid_of(C);
+        Uuid uuid = { C };
         const Consumer *consumer;
 
         assert_int_equal(allocations_new(&allocations), 0);
@@ -58,7 +50,7 @@ static void test_without_type_and_generation(void **state)
 {
         _cleanup_(consumer_freep) Consumer *consumer = NULL;
         _cleanup_json_ json_t *body = parse(whole), *sent = NULL;
-        Uuid uuid = uuid_of(C);
+        Uuid uuid = { C };
 
         assert_int_equal(placement_read_whole(body, &uuid, &consumer, NULL), 0);
         consumer->generation = -1;
@@ -72,7 +64,7 @@ static void test_who_holds_nothing(void **state)
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
         _cleanup_(consumer_freep) Consumer *consumer = NULL;
         _cleanup_json_ json_t *body = parse("{\"allocations\":{}}");
-        Uuid uuid = uuid_of(C);
+        Uuid uuid = { C };
 
         assert_int_equal(allocations_new(&allocations), 0);
         assert_int_equal(placement_read_consumer(body, &uuid, allocations, NULL), 0);
@@ -85,23 +77,26 @@ static void test_who_holds_nothing(void **state)
 static void test_allocations_of_providers_add_up(void **state)
 {
         static const struct {
-                const char *provider, *body;
+                Uuid provider;
+                const char *body;
         } answers[] = {
-                { A, "{\"allocations\":{\"" C "\":{\"resources\":{\"VCPU\":2},"
-                     "\"consumer_generation\":1}},\"resource_provider_generation\":5}" },
-                { B, "{\"allocations\":{\"" C "\":{\"resources\":{\"VCPU\":1}},\"" A
-                     "\":{\"resources\":{\"VGPU\":4}}}}" },
+                { { A },
+                  "{\"allocations\":{\"" C "\":{\"resources\":{\"VCPU\":2},"
+                  "\"consumer_generation\":1}},\"resource_provider_generation\":5}" },
+                { { B },
+                  "{\"allocations\":{\"" C "\":{\"resources\":{\"VCPU\":1}},\"" A
+                  "\":{\"resources\":{\"VGPU\":4}}}}" },
         };
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
-        Uuid both = uuid_of(C), one = uuid_of(A);
+        Uuid both = { C }, one = { A };
 
         assert_int_equal(allocations_new(&allocations), 0);
         for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
                 _cleanup_json_ json_t *body = parse(answers[i].body);
-                Uuid provider = uuid_of(answers[i].provider);
 
-                assert_int_equal(
-                        placement_read_provider_allocations(body, &provider, allocations, NULL), 0);
+                assert_int_equal(placement_read_provider_allocations(body, &answers[i].provider,
+                                                                     allocations, NULL),
+                                 0);
         }
         assert_int_equal(allocations->n_consumers, 2);
         assert_int_equal(consumer_sum(allocations_find(allocations, &both), "VCPU"), 3);
@@ -126,7 +121,7 @@ static void test_foreign_text_is_refused(void **state)
                 _cleanup_(allocations_freep) Allocations *allocations = NULL;
                 _cleanup_json_ json_t *body = parse(bodies[i]);
                 Error error = ERROR_NULL;
-                Uuid uuid = uuid_of(C);
+                Uuid uuid = { C };
 
                 assert_int_equal(allocations_new(&allocations), 0);
                 if (placement_read_provider_allocations(body, &uuid, allocations, &error) !=
@@ -147,7 +142,7 @@ static void test_an_owner_is_asked_for(void **state)
                 _cleanup_(consumer_freep) Consumer *consumer = NULL;
                 _cleanup_json_ json_t *body = parse(whole);
                 Error error = ERROR_NULL;
-                Uuid uuid = uuid_of(C);
+                Uuid uuid = { C };
 
                 json_object_del(body, keys[i]);
                 assert_int_equal(placement_read_whole(body, &uuid, &consumer, &error), -EBADMSG);

@@ -159,9 +159,8 @@ static Allocations *make_allocations(const char *type, int64_t generation)
 {
         Allocations *allocations;
         Consumer *consumer;
-        Uuid uuid;
+        Uuid uuid = { CONSUMER };
 
-        assert_int_equal(uuid_from_text(CONSUMER, &uuid), 0);
         assert_int_equal(allocations_new(&allocations), 0);
         assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
         consumer->project_id = strdup("p");

@@ -72,21 +72,22 @@ static SessionCall *send_put(Fixture *fixture)
         return call;
 }
 
-static void wait_done(Fixture *fixture)
+static void wait_calls(Fixture *fixture, unsigned n)
 {
-        for (unsigned i = 0; i < 100 && fixture->n_calls == 0; i++)
+        for (unsigned i = 0; i < 100 && fixture->n_calls < n; i++)
                 assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
-        assert_int_equal(fixture->n_calls, 1);
+        assert_int_equal(fixture->n_calls, n);
         fixture->n_calls = 0;
 }
 
+static const PlacementRequest get = {
+        .method = "GET",
+        .path = (char *)"/x",
+        .microversion = "1.38",
+};
+
 static void test_headers(void **state)
 {
-        static const PlacementRequest get = {
-                .method = "GET",
-                .path = (char *)"/x",
-                .microversion = "1.38",
-        };
         Fixture *fixture = *state;
         char first[200];
         const char *id;
@@ -137,7 +138,7 @@ static void test_answers(void **state)
                 fake_http_begin(&cases[i].answer, 1, "");
                 send_put(fixture);
                 assert_int_equal(fixture->n_calls, 0);
-                wait_done(fixture);
+                wait_calls(fixture, 1);
                 if (fixture->result != cases[i].result || !strstr(fixture->text, cases[i].words))
                         fail_msg("case %zu: %d, %s", i, fixture->result, fixture->text);
                 assert_int_equal(fixture->status, cases[i].status);
@@ -161,11 +162,11 @@ static void test_statistics(void **state)
 
         fake_http_begin(script, ARRAY_SIZE(script), "");
         send_put(fixture);
-        wait_done(fixture);
+        wait_calls(fixture, 1);
         assert_int_equal(fixture->code, PLACEMENT_CODE_CONCURRENT_UPDATE);
         assert_int_equal(statistics->n_conflicts, 1);
         send_put(fixture);
-        wait_done(fixture);
+        wait_calls(fixture, 1);
         assert_int_equal(statistics->retry_after_usec, 9 * USEC_PER_SEC);
         session_begin_attempt(fixture->session);
         assert_int_equal(statistics->retry_after_usec, 0);
@@ -180,7 +181,7 @@ static void test_cancel(void **state)
         send_put(fixture);
         assert_null(session_call_cancel(call));
         assert_null(session_call_cancel(NULL));
-        wait_done(fixture);
+        wait_calls(fixture, 1);
         send_put(fixture);
         /* The rest is cancelled when the session is freed. */
 }
@@ -196,18 +197,12 @@ static void on_done_free(int result, const SessionAnswer *answer, const Error *e
 
 static void test_free_inside_callback(void **state)
 {
-        static const PlacementRequest request = {
-                .method = "GET",
-                .path = (char *)"/x",
-                .microversion = "1.30",
-        };
         Fixture *fixture = *state;
 
         for (unsigned i = 0; i < 3; i++)
                 assert_int_equal(
-                        session_send(fixture->session, &request, on_done_free, fixture, NULL, NULL),
-                        0);
-        wait_done(fixture);
+                        session_send(fixture->session, &get, on_done_free, fixture, NULL, NULL), 0);
+        wait_calls(fixture, 1);
         assert_null(fixture->session);
 }
 
@@ -245,14 +240,6 @@ static void begin_keystone(Fixture *fixture, const FakeAnswer *script, size_t n)
         fake_http_begin(script, n, "");
         assert_int_equal(auth_new(&auth, fixture->event, &auth_config, &config, NULL), 0);
         assert_int_equal(session_new(&fixture->session, fixture->event, &config, auth, NULL), 0);
-}
-
-static void wait_calls(Fixture *fixture, unsigned n)
-{
-        for (unsigned i = 0; i < 100 && fixture->n_calls < n; i++)
-                assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
-        assert_int_equal(fixture->n_calls, n);
-        fixture->n_calls = 0;
 }
 
 static void test_requests_wait_for_the_token(void **state)
