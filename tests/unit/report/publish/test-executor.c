@@ -46,148 +46,138 @@ static const char *format_generations(const Run *run, char *ret, size_t size)
         }
 
 /* Whole plans: what was sent in which order, how it ended, and what the mirror believes then. */
+static const struct {
+        const char *about;
+        FakeAnswer script[5];
+        const char *mirror, *desired, *holder;
+        uint64_t max_connections;
+        size_t max_parallel;
+        int outcome;
+        const char *words, *log, *generations;
+} plans[] = {
+        /* a move's answer would tell the generation that the reshape left, before that is
+         * known */
+        { "moves and a reshape take turns", SCRIPT(ANSWER("PUT", 200, "{\"generation\":10}")),
+          "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1 | d<host",
+          "host VCPU=1 | d<host | a<d VGPU=2 | b<d VGPU=2 | c<d VGPU=2", "a", 8, 1, REPORT_DONE, "",
+          "PUT /resource_providers/a; PUT /resource_providers/b; "
+          "PUT /resource_providers/c; POST /reshaper",
+          "host=10 d=10 a=13 b=12 c=12" },
+        /* Placement over MySQL does not make one of two classes that are made at the same
+         * time */
+        { "classes are made one after another", SCRIPT({ 0 }), "host VCPU=1",
+          "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4, 1, REPORT_DONE, "",
+          "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_B; "
+          "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories",
+          "host=11" },
+        /* it says of such a class that it was there, which may be another agent's doing */
+        { "a class that was there is asked for once more",
+          SCRIPT(ANSWER_ONCE("resource_classes/CUSTOM_A", 204, NULL),
+                 ANSWER("resource_classes/CUSTOM_A", 201, NULL),
+                 ANSWER("resource_classes/CUSTOM_B", 204, NULL),
+                 ANSWER("resource_classes/CUSTOM_C", 201, NULL)),
+          "host VCPU=1", "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4, 1, REPORT_DONE,
+          "",
+          "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_A; "
+          "PUT /resource_classes/CUSTOM_B; PUT /resource_classes/CUSTOM_B; "
+          "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories",
+          "host=11" },
+        { "one provider never overlaps", SCRIPT({ 0 }), "host VCPU=1", "host VCPU=2 +HW_A @x", NULL,
+          4, 1, REPORT_DONE, "",
+          "PUT /resource_providers/host/inventories; "
+          "PUT /resource_providers/host/aggregates; PUT /resource_providers/host/traits",
+          "host=13" },
+        { "a conflict spares the others", SCRIPT(FAULT("a/inventories", 409, "concurrent_update")),
+          "host VCPU=1 | a VCPU=1 | b VCPU=1", "host VCPU=2 | a VCPU=2 +HW_A | b VCPU=2 +HW_A",
+          NULL, 2, 2, REPORT_E_CONFLICT, "a: ",
+          "PUT /resource_providers/host/inventories; "
+          "PUT /resource_providers/a/inventories; "
+          "PUT /resource_providers/b/inventories; PUT /resource_providers/b/traits",
+          "host=11 a=-1 b=12" },
+        { "404 for a provider that was there a moment ago",
+          SCRIPT(FAULT("a/inventories", 404, "undefined_code")), "host VCPU=1 | a VCPU=1",
+          "host VCPU=1 | a VCPU=2", NULL, 2, 1, REPORT_E_CONFLICT, "",
+          "PUT /resource_providers/a/inventories", "host=10 a=-1" },
+        { "deleted already", SCRIPT(FAULT("DELETE", 404, "undefined_code")), "host | old<host",
+          "host", NULL, 2, 1, REPORT_DONE, "", "DELETE /resource_providers/old", "host=10" },
+        { "what fails stops what waits for it",
+          SCRIPT(FAULT("resource_classes/CUSTOM_C", 400, "undefined_code")), "host VCPU=1 | a",
+          "host VCPU=2 | a CUSTOM_C=1 +HW_A", NULL, 2, 2, REPORT_E_REFUSED, "the detail",
+          "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories; "
+          "PUT /resource_providers/a/traits",
+          "host=11 a=11" },
+        { "children of a failed parent", SCRIPT(FAULT_ONCE("POST", 400, "undefined_code")), "",
+          "host VCPU=1 | a<host VCPU=1", NULL, 2, 1, REPORT_E_REFUSED, "",
+          "POST /resource_providers", "" },
+        { "200 without a generation", SCRIPT(ANSWER("PUT", 200, "{}")), "host VCPU=1",
+          "host VCPU=2", NULL, 2, 1, REPORT_E_UNAVAILABLE, "",
+          "PUT /resource_providers/host/inventories", "host=-1" },
+        { "nothing but a used class would change: no second write",
+          SCRIPT(FAULT("a/inventories", 409, "inventory.inuse"),
+                 ANSWER("a/allocations", 200, HELD)),
+          "a VGPU=4", "a", NULL, 1, 1, REPORT_E_IN_USE, "",
+          "PUT /resource_providers/a/inventories; GET /resource_providers/a/allocations", "a=10" },
+        { "an inventory is freed in between",
+          SCRIPT(FAULT_ONCE("a/inventories", 409, "inventory.inuse"),
+                 ANSWER("a/allocations", 200, "{\"allocations\":{}}")),
+          "a VGPU=4", "a", NULL, 1, 1, REPORT_DONE, "",
+          "PUT /resource_providers/a/inventories; "
+          "GET /resource_providers/a/allocations; PUT /resource_providers/a/inventories",
+          "a=11" },
+        { "what is held cannot be read",
+          SCRIPT(FAULT("a/inventories", 409, "inventory.inuse"),
+                 ANSWER("a/allocations", 200, "{\"allocations\":[]}")),
+          "a VGPU=4", "a", NULL, 1, 1, REPORT_E_UNAVAILABLE, "",
+          "PUT /resource_providers/a/inventories; GET /resource_providers/a/allocations", "a=10" },
+        { "a provider in use stays, and its parent with it",
+          SCRIPT(FAULT("DELETE /resource_providers/older", 409, "resource_provider.inuse"),
+                 ANSWER("DELETE", 204, NULL)),
+          "host VCPU=1 | old<host | older<old | a<host", "host VCPU=2", NULL, 2, 2, REPORT_E_IN_USE,
+          "older: ",
+          "PUT /resource_providers/host/inventories; DELETE /resource_providers/a; "
+          "DELETE /resource_providers/older",
+          "host=11 old=10 older=10" },
+        { "a race lost inside PUT traits: 500, then a conflict (facts E7)",
+          SCRIPT(ANSWER_ONCE("traits", 500, ""), FAULT("traits", 409, "concurrent_update")), "host",
+          "host +HW_A", NULL, 2, 1, REPORT_E_CONFLICT, "",
+          "PUT /resource_providers/host/traits; PUT /resource_providers/host/traits", "host=-1" },
+        { "somebody wrote to a provider right after the reshape",
+          SCRIPT(ANSWER("/reshaper", 204, NULL), FAULT("a/traits", 409, "concurrent_update")),
+          "host VCPU=8 VGPU=4", "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1, 1,
+          REPORT_E_CONFLICT, "",
+          "POST /resource_providers; POST /reshaper; "
+          "PUT /resource_providers/host/traits; PUT /resource_providers/a/traits",
+          "host=13 a=-1" },
+        { "the worst outcome is told",
+          SCRIPT(FAULT("a/inventories", 400, "undefined_code"),
+                 FAULT("b/inventories", 409, "concurrent_update"),
+                 FAULT("c/inventories", 400, "undefined_code")),
+          "a VCPU=1 | b VCPU=1 | c VCPU=1", "a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 1, 1,
+          REPORT_E_CONFLICT, "3 steps failed, first: b: ",
+          "PUT /resource_providers/a/inventories; "
+          "PUT /resource_providers/b/inventories; PUT /resource_providers/c/inventories",
+          "a=10 b=-1 c=10" },
+};
+
 static void test_table(void **state)
 {
-        static const struct {
-                const char *about;
-                FakeAnswer script[5];
-                const char *mirror, *desired, *holder;
-                uint64_t max_connections;
-                size_t max_parallel;
-                int outcome;
-                const char *words, *log, *generations;
-        } cases[] = {
-                /* a move's answer would tell the generation that the reshape left, before that is
-                 * known */
-                { "moves and a reshape take turns",
-                  SCRIPT(ANSWER("PUT", 200, "{\"generation\":10}")),
-                  "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1 | d<host",
-                  "host VCPU=1 | d<host | a<d VGPU=2 | b<d VGPU=2 | c<d VGPU=2", "a", 8, 1,
-                  REPORT_DONE, "",
-                  "PUT /resource_providers/a; PUT /resource_providers/b; "
-                  "PUT /resource_providers/c; POST /reshaper",
-                  "host=10 d=10 a=13 b=12 c=12" },
-                /* Placement over MySQL does not make one of two classes that are made at the same
-                 * time */
-                { "classes are made one after another", SCRIPT({ 0 }), "host VCPU=1",
-                  "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4, 1, REPORT_DONE, "",
-                  "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_B; "
-                  "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories",
-                  "host=11" },
-                /* it says of such a class that it was there, which may be another agent's doing */
-                { "a class that was there is asked for once more",
-                  SCRIPT(ANSWER_ONCE("resource_classes/CUSTOM_A", 204, NULL),
-                         ANSWER("resource_classes/CUSTOM_A", 201, NULL),
-                         ANSWER("resource_classes/CUSTOM_B", 204, NULL),
-                         ANSWER("resource_classes/CUSTOM_C", 201, NULL)),
-                  "host VCPU=1", "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4, 1,
-                  REPORT_DONE, "",
-                  "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_A; "
-                  "PUT /resource_classes/CUSTOM_B; PUT /resource_classes/CUSTOM_B; "
-                  "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories",
-                  "host=11" },
-                { "one provider never overlaps", SCRIPT({ 0 }), "host VCPU=1",
-                  "host VCPU=2 +HW_A @x", NULL, 4, 1, REPORT_DONE, "",
-                  "PUT /resource_providers/host/inventories; "
-                  "PUT /resource_providers/host/aggregates; PUT /resource_providers/host/traits",
-                  "host=13" },
-                { "a conflict spares the others",
-                  SCRIPT(FAULT("a/inventories", 409, "concurrent_update")),
-                  "host VCPU=1 | a VCPU=1 | b VCPU=1",
-                  "host VCPU=2 | a VCPU=2 +HW_A | b VCPU=2 +HW_A", NULL, 2, 2, REPORT_E_CONFLICT,
-                  "a: ",
-                  "PUT /resource_providers/host/inventories; "
-                  "PUT /resource_providers/a/inventories; "
-                  "PUT /resource_providers/b/inventories; PUT /resource_providers/b/traits",
-                  "host=11 a=-1 b=12" },
-                { "404 for a provider that was there a moment ago",
-                  SCRIPT(FAULT("a/inventories", 404, "undefined_code")), "host VCPU=1 | a VCPU=1",
-                  "host VCPU=1 | a VCPU=2", NULL, 2, 1, REPORT_E_CONFLICT, "",
-                  "PUT /resource_providers/a/inventories", "host=10 a=-1" },
-                { "deleted already", SCRIPT(FAULT("DELETE", 404, "undefined_code")),
-                  "host | old<host", "host", NULL, 2, 1, REPORT_DONE, "",
-                  "DELETE /resource_providers/old", "host=10" },
-                { "what fails stops what waits for it",
-                  SCRIPT(FAULT("resource_classes/CUSTOM_C", 400, "undefined_code")),
-                  "host VCPU=1 | a", "host VCPU=2 | a CUSTOM_C=1 +HW_A", NULL, 2, 2,
-                  REPORT_E_REFUSED, "the detail",
-                  "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories; "
-                  "PUT /resource_providers/a/traits",
-                  "host=11 a=11" },
-                { "children of a failed parent", SCRIPT(FAULT_ONCE("POST", 400, "undefined_code")),
-                  "", "host VCPU=1 | a<host VCPU=1", NULL, 2, 1, REPORT_E_REFUSED, "",
-                  "POST /resource_providers", "" },
-                { "200 without a generation", SCRIPT(ANSWER("PUT", 200, "{}")), "host VCPU=1",
-                  "host VCPU=2", NULL, 2, 1, REPORT_E_UNAVAILABLE, "",
-                  "PUT /resource_providers/host/inventories", "host=-1" },
-                { "nothing but a used class would change: no second write",
-                  SCRIPT(FAULT("a/inventories", 409, "inventory.inuse"),
-                         ANSWER("a/allocations", 200, HELD)),
-                  "a VGPU=4", "a", NULL, 1, 1, REPORT_E_IN_USE, "",
-                  "PUT /resource_providers/a/inventories; GET /resource_providers/a/allocations",
-                  "a=10" },
-                { "an inventory is freed in between",
-                  SCRIPT(FAULT_ONCE("a/inventories", 409, "inventory.inuse"),
-                         ANSWER("a/allocations", 200, "{\"allocations\":{}}")),
-                  "a VGPU=4", "a", NULL, 1, 1, REPORT_DONE, "",
-                  "PUT /resource_providers/a/inventories; "
-                  "GET /resource_providers/a/allocations; PUT /resource_providers/a/inventories",
-                  "a=11" },
-                { "what is held cannot be read",
-                  SCRIPT(FAULT("a/inventories", 409, "inventory.inuse"),
-                         ANSWER("a/allocations", 200, "{\"allocations\":[]}")),
-                  "a VGPU=4", "a", NULL, 1, 1, REPORT_E_UNAVAILABLE, "",
-                  "PUT /resource_providers/a/inventories; GET /resource_providers/a/allocations",
-                  "a=10" },
-                { "a provider in use stays, and its parent with it",
-                  SCRIPT(FAULT("DELETE /resource_providers/older", 409, "resource_provider.inuse"),
-                         ANSWER("DELETE", 204, NULL)),
-                  "host VCPU=1 | old<host | older<old | a<host", "host VCPU=2", NULL, 2, 2,
-                  REPORT_E_IN_USE, "older: ",
-                  "PUT /resource_providers/host/inventories; DELETE /resource_providers/a; "
-                  "DELETE /resource_providers/older",
-                  "host=11 old=10 older=10" },
-                { "a race lost inside PUT traits: 500, then a conflict (facts E7)",
-                  SCRIPT(ANSWER_ONCE("traits", 500, ""), FAULT("traits", 409, "concurrent_update")),
-                  "host", "host +HW_A", NULL, 2, 1, REPORT_E_CONFLICT, "",
-                  "PUT /resource_providers/host/traits; PUT /resource_providers/host/traits",
-                  "host=-1" },
-                { "somebody wrote to a provider right after the reshape",
-                  SCRIPT(ANSWER("/reshaper", 204, NULL),
-                         FAULT("a/traits", 409, "concurrent_update")),
-                  "host VCPU=8 VGPU=4", "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1, 1,
-                  REPORT_E_CONFLICT, "",
-                  "POST /resource_providers; POST /reshaper; "
-                  "PUT /resource_providers/host/traits; PUT /resource_providers/a/traits",
-                  "host=13 a=-1" },
-                { "the worst outcome is told",
-                  SCRIPT(FAULT("a/inventories", 400, "undefined_code"),
-                         FAULT("b/inventories", 409, "concurrent_update"),
-                         FAULT("c/inventories", 400, "undefined_code")),
-                  "a VCPU=1 | b VCPU=1 | c VCPU=1", "a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 1, 1,
-                  REPORT_E_CONFLICT, "3 steps failed, first: b: ",
-                  "PUT /resource_providers/a/inventories; "
-                  "PUT /resource_providers/b/inventories; PUT /resource_providers/c/inventories",
-                  "a=10 b=-1 c=10" },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(plans); i++) {
                 _cleanup_(run_done) Run run = { 0 };
                 char generations[100];
                 size_t n = 0;
 
-                while (cases[i].script[n].match)
+                while (plans[i].script[n].match)
                         n++;
-                fake_http_begin(cases[i].script, n, NAMES);
-                run_begin(&run, cases[i].mirror, cases[i].desired, cases[i].holder,
-                          cases[i].max_connections);
+                fake_http_begin(plans[i].script, n, NAMES);
+                run_begin(&run, plans[i].mirror, plans[i].desired, plans[i].holder,
+                          plans[i].max_connections);
                 run_end(&run);
                 format_generations(&run, generations, sizeof(generations));
-                if (run.result != cases[i].outcome || !strstr(run.error.text, cases[i].words) ||
-                    strcmp(fake_http_log(), cases[i].log) != 0 ||
-                    strcmp(generations, cases[i].generations) != 0 ||
-                    fake_http_get_max_parallel() != cases[i].max_parallel)
-                        fail_msg("%s: %d, %s; %s; %s; %zu at a time", cases[i].about, run.result,
+                if (run.result != plans[i].outcome || !strstr(run.error.text, plans[i].words) ||
+                    strcmp(fake_http_log(), plans[i].log) != 0 ||
+                    strcmp(generations, plans[i].generations) != 0 ||
+                    fake_http_get_max_parallel() != plans[i].max_parallel)
+                        fail_msg("%s: %d, %s; %s; %s; %zu at a time", plans[i].about, run.result,
                                  run.error.text, fake_http_log(), generations,
                                  fake_http_get_max_parallel());
                 assert_int_equal(mirror_has_stale(run.mirror), strstr(generations, "-1") != NULL);
