@@ -29,7 +29,7 @@ struct HttpClient {
 };
 
 static struct {
-        const FakeAnswer *script;
+        FakeAnswer script[64];
         unsigned used[64];
         size_t n_script;
         char *names;
@@ -53,12 +53,19 @@ void fake_http_clear_log(void)
         fake.log = NULL;
 }
 
-void fake_http_begin(const FakeAnswer *script, size_t n, const char *names)
+void fake_http_more(const FakeAnswer *script)
+{
+        for (; script && script->match; script++) {
+                assert_true(fake.n_script < ARRAY_SIZE(fake.script));
+                fake.script[fake.n_script++] = *script;
+        }
+}
+
+void fake_http_begin(const FakeAnswer *script, const char *names)
 {
         fake_http_clear_log();
-        assert_true(n <= ARRAY_SIZE(fake.used));
-        fake.script = script;
-        fake.n_script = n;
+        fake.n_script = 0;
+        fake_http_more(script);
         memset(fake.used, 0, sizeof(fake.used));
         free(fake.names);
         fake.names = strdup(names);

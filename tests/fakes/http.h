@@ -45,8 +45,14 @@ typedef struct FakeAnswer {
 #define FAULT(match, status, code)      ANSWER(match, status, FAULT_BODY(code))
 #define FAULT_ONCE(match, status, code) ANSWER_ONCE(match, status, FAULT_BODY(code))
 
-/* Forgets everything; the script is borrowed. names are separated by blanks. */
-void fake_http_begin(const FakeAnswer *script, size_t n, const char *names);
+/* So many answers, in this order; NULL is a script of none. */
+#define SCRIPT(...) ((const FakeAnswer[]){ __VA_ARGS__, { .match = NULL } })
+
+/* Forgets everything. The texts of the script are borrowed; names are separated by blanks. */
+void fake_http_begin(const FakeAnswer *script, const char *names);
+
+/* Puts answers behind those of the script. */
+void fake_http_more(const FakeAnswer *script);
 
 /* So many requests of a client are under way at a time; the others can be taken back, and are not
  * written down then, though their answers are used up. 0 (as after a beginning): all are. */

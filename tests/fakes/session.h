@@ -29,5 +29,5 @@ static inline void fake_session_end(sd_event *event, Session *session)
 {
         session_free(session);
         sd_event_unref(event);
-        fake_http_begin(NULL, 0, "");
+        fake_http_begin(NULL, "");
 }

@@ -77,12 +77,10 @@ static int read_consumer(Fixture *fixture)
         "{\"VCPU\":2}}},\"project_id\":\"p\",\"user_id\":\"u\",\"consumer_generation\":3"
 
 /* The script of one answer, after that of a service which is too old for types. */
-static void begin_script(FakeAnswer script[2], bool older, const FakeAnswer *answer,
-                         const char *names)
+static void begin_script(bool older, const FakeAnswer *answer, const char *names)
 {
-        script[0] = (FakeAnswer)ANSWER_ONCE("", 406, TOO_OLD);
-        script[1] = *answer;
-        fake_http_begin(older ? script : script + 1, older ? 2 : 1, names);
+        fake_http_begin(older ? SCRIPT(ANSWER_ONCE("", 406, TOO_OLD)) : NULL, names);
+        fake_http_more(SCRIPT(*answer));
 }
 
 static void test_read(void **state)
@@ -109,9 +107,8 @@ static void test_read(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Fixture *fixture = *state;
-                FakeAnswer script[2];
 
-                begin_script(script, cases[i].older, &cases[i].answer, "guest");
+                begin_script(cases[i].older, &cases[i].answer, "guest");
                 if (read_consumer(fixture) != cases[i].result)
                         fail_msg("case %zu: %d: %s", i, fixture->result, fixture->error.text);
                 assert_string_equal(fake_http_log(),
@@ -156,9 +153,8 @@ static void test_write(void **state)
                 Uuid uuid = fixture_uuid("guest");
                 Fixture *fixture = *state;
                 ConsumersCall *call;
-                FakeAnswer script[2];
 
-                begin_script(script, cases[i].older, &cases[i].answer, "host guest");
+                begin_script(cases[i].older, &cases[i].answer, "host guest");
                 assert_int_equal(consumer_new(&consumer, &uuid), 0);
                 fill_consumer(consumer);
                 assert_int_equal(consumers_write(&call, fixture->session, consumer, NULL, on_done,
@@ -178,14 +174,13 @@ static void test_write(void **state)
 
 static void test_move(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER("", 204, NULL) };
         _cleanup_(allocations_freep) Allocations *consumers = NULL;
         Uuid from = fixture_uuid("from"), to = fixture_uuid("to");
         Fixture *fixture = *state;
         Consumer *consumer;
         ConsumersCall *call;
 
-        fake_http_begin(script, 1, "host from to");
+        fake_http_begin(SCRIPT(ANSWER("", 204, NULL)), "host from to");
         assert_int_equal(allocations_new(&consumers), 0);
         assert_int_equal(allocations_ensure(consumers, &from, &consumer), 0);
         fill_consumer(consumer);
@@ -209,28 +204,25 @@ static int read_room(Fixture *fixture)
 
 static void test_room(void **state)
 {
-        static const FakeAnswer none[] = { ANSWER("", 200, "{\"provider_summaries\":{}}") };
-        static const FakeAnswer bad[] = { ANSWER("", 200, "{}") };
         Fixture *fixture = *state;
 
-        fake_http_begin(none, 1, "host");
+        fake_http_begin(SCRIPT(ANSWER("", 200, "{\"provider_summaries\":{}}")), "host");
         assert_int_equal(read_room(fixture), REPORT_DONE);
         assert_int_equal(fixture->consumer->n_allocations, 0);
         assert_string_equal(fake_http_log(),
                             "GET /allocation_candidates?limit=1&resources=VCPU:2&in_tree=host");
-        fake_http_begin(bad, 1, "host");
+        fake_http_begin(SCRIPT(ANSWER("", 200, "{}")), "host");
         assert_int_equal(read_room(fixture), REPORT_E_UNAVAILABLE);
         assert_non_null(strstr(fixture->error.text, "provider_summaries"));
 }
 
 static void test_cancel(void **state)
 {
-        static const FakeAnswer script[] = { { .match = "", .never = true } };
         Uuid uuid = fixture_uuid("guest");
         Fixture *fixture = *state;
         ConsumersCall *call;
 
-        fake_http_begin(script, 1, "guest");
+        fake_http_begin(SCRIPT({ .match = "", .never = true }), "guest");
         assert_int_equal(consumers_read(&call, fixture->session, &uuid, on_done, fixture, NULL), 0);
         assert_true(sd_event_run(fixture->event, 0) >= 0);
         assert_null(consumers_cancel(call));

@@ -136,17 +136,15 @@ static void test_who_is_read_whole(void **state)
                 _cleanup_free_ char *a = make_answer(cases[i].a, true);
                 _cleanup_free_ char *b = make_answer(cases[i].b, true);
                 _cleanup_free_ char *c = make_answer(cases[i].c, true);
-                const FakeAnswer script[] = {
-                        ANSWER("/resource_providers/host/allocations", 200, host),
-                        ANSWER("/resource_providers/gpu/allocations", 200, gpu),
-                        ANSWER("/allocations/a", 200, a),
-                        ANSWER("/allocations/b", 200, b),
-                        ANSWER("/allocations/c", 200, c),
-                };
                 char text[16];
 
                 fixture = renew(state);
-                fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+                fake_http_begin(SCRIPT(ANSWER("/resource_providers/host/allocations", 200, host),
+                                       ANSWER("/resource_providers/gpu/allocations", 200, gpu),
+                                       ANSWER("/allocations/a", 200, a),
+                                       ANSWER("/allocations/b", 200, b),
+                                       ANSWER("/allocations/c", 200, c)),
+                                NAMES);
                 if (cases[i].classes)
                         assert_true(string_set_add(&classes, cases[i].classes) >= 0);
                 assert_int_equal(run(fixture, cases[i].classes ? &classes : NULL), REPORT_DONE);
@@ -195,15 +193,13 @@ static void test_what_goes_wrong(void **state)
                 _cleanup_free_ char *host = make_answer("a:VCPU", false);
                 _cleanup_free_ char *gpu = make_answer("", false);
                 _cleanup_free_ char *a = make_answer("host:VCPU", true);
-                const FakeAnswer script[] = {
-                        cases[i].answer,
-                        ANSWER("/resource_providers/host/allocations", 200, host),
-                        ANSWER("/resource_providers/gpu/allocations", 200, gpu),
-                        ANSWER("/allocations/a", 200, a),
-                };
 
                 fixture = renew(state);
-                fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+                fake_http_begin(SCRIPT(cases[i].answer,
+                                       ANSWER("/resource_providers/host/allocations", 200, host),
+                                       ANSWER("/resource_providers/gpu/allocations", 200, gpu),
+                                       ANSWER("/allocations/a", 200, a)),
+                                NAMES);
                 if (run(fixture, NULL) != cases[i].result)
                         fail_msg("%s: %d, %s", cases[i].about, fixture->result,
                                  fixture->error.text);
@@ -218,7 +214,7 @@ static void test_given_up(void **state)
         const Uuid provider = fixture_uuid("host");
         Fixture *fixture = *state;
 
-        fake_http_begin(NULL, 0, NAMES);
+        fake_http_begin(NULL, NAMES);
         assert_int_equal(gather_new(&fixture->gather, fixture->session, &provider, 1, NULL, on_done,
                                     fixture, NULL),
                          0);
@@ -231,7 +227,6 @@ static void test_given_up(void **state)
 /* Whoever sends something meanwhile need not wait for all of them. */
 static void test_no_more_at_a_time_than_connections(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER("/allocations", 200, "{\"allocations\":{}}") };
         Uuid providers[9];
         Fixture *fixture;
         Progress progress;
@@ -240,7 +235,7 @@ static void test_no_more_at_a_time_than_connections(void **state)
                 providers[i] = uuid_make_random();
         set_up(state);
         fixture = *state;
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(SCRIPT(ANSWER("/allocations", 200, "{\"allocations\":{}}")), "");
         assert_int_equal(gather_new(&fixture->gather, fixture->session, providers,
                                     ARRAY_SIZE(providers), NULL, on_done, fixture, NULL),
                          0);

@@ -17,7 +17,6 @@ typedef struct Fixture {
         int result;
         Error error;
         char list[2000]; /* of providers */
-        FakeAnswer script[8];
 } Fixture;
 
 static const ReporterConfig good_config = {
@@ -38,7 +37,7 @@ static int set_up(void **state)
         assert_int_equal(
                 reporter_new(&fixture->reporter, fixture->event, &good_config, &root, "host", NULL),
                 0);
-        fake_http_begin(NULL, 0, NAMES);
+        fake_http_begin(NULL, NAMES);
         *state = fixture;
         return 0;
 }
@@ -50,7 +49,7 @@ static int tear_down(void **state)
         reporter_free(fixture->reporter);
         sd_event_unref(fixture->event);
         free(fixture);
-        fake_http_begin(NULL, 0, "");
+        fake_http_begin(NULL, "");
         return 0;
 }
 
@@ -122,24 +121,19 @@ static void set_list(Fixture *fixture, int host_generation, int a_generation)
 #define A_PARTS    PARTS("5", "\"VGPU\":{\"total\":4}", "")
 
 /* Two providers that Placement has already, and answers that come before what it says of them. */
-static void begin_existing(Fixture *fixture, const FakeAnswer *before, size_t n)
+static void begin_existing(Fixture *fixture, const FakeAnswer *before)
 {
-        FakeAnswer *script = fixture->script;
-
-        assert_true(n + 3 <= ARRAY_SIZE(fixture->script));
         set_list(fixture, 3, 5);
-        for (size_t i = 0; i < n; i++)
-                *script++ = before[i];
-        *script++ = (FakeAnswer)ANSWER("in_tree", 200, fixture->list);
-        *script++ = (FakeAnswer)ANSWER("GET /resource_providers/host/", 200, HOST_PARTS);
-        *script++ = (FakeAnswer)ANSWER("GET /resource_providers/a/", 200, A_PARTS);
-        fake_http_begin(fixture->script, n + 3, NAMES);
+        fake_http_begin(before, NAMES);
+        fake_http_more(SCRIPT(ANSWER("in_tree", 200, fixture->list),
+                              ANSWER("GET /resource_providers/host/", 200, HOST_PARTS),
+                              ANSWER("GET /resource_providers/a/", 200, A_PARTS)));
 }
 
 /* These two have been read. */
 static void begin_read(Fixture *fixture)
 {
-        begin_existing(fixture, NULL, 0);
+        begin_existing(fixture, NULL);
         assert_int_equal(refresh(fixture), 0);
 }
 
@@ -154,12 +148,10 @@ static void assert_tree(Fixture *fixture, const char *text)
 
 static void test_new_host(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER("GET /traits", 200,
-                                                    "{\"traits\":[\"HW_A\"]}") };
         Fixture *fixture = *state;
         const ReporterStatistics *statistics;
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        fake_http_begin(SCRIPT(ANSWER("GET /traits", 200, "{\"traits\":[\"HW_A\"]}")), NAMES);
         assert_null(reporter_tree(fixture->reporter));
         assert_int_equal(refresh(fixture), 0);
         assert_int_equal(reporter_tree(fixture->reporter)->n_providers, 0);
@@ -198,11 +190,9 @@ static int prepare(Fixture *fixture, const char *text)
 /* What a plan needs to know is read, and nothing is written. */
 static void test_prepare(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER("GET /traits", 200,
-                                                    "{\"traits\":[\"HW_A\"]}") };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        fake_http_begin(SCRIPT(ANSWER("GET /traits", 200, "{\"traits\":[\"HW_A\"]}")), NAMES);
         assert_int_equal(refresh(fixture), 0);
         fake_http_clear_log();
         assert_int_equal(prepare(fixture, "host VCPU=8 +HW_A +HW_NEW"), 0);
@@ -235,12 +225,10 @@ static void test_gather_and_lay_the_ground(void **state)
 {
         Allocations *consumers, *others;
         Fixture *fixture = *state;
-        const FakeAnswer script[] = {
-                ANSWER("/allocations", 200, EMPTY),
-                ANSWER("GET /traits", 200, "{\"traits\":[\"HW_A\",\"HW_B\"]}"),
-        };
 
-        begin_existing(fixture, script, ARRAY_SIZE(script));
+        begin_existing(fixture,
+                       SCRIPT(ANSWER("/allocations", 200, EMPTY),
+                              ANSWER("GET /traits", 200, "{\"traits\":[\"HW_A\",\"HW_B\"]}")));
         assert_int_equal(refresh(fixture), 0);
         fake_http_clear_log();
         assert_int_equal(gather(fixture, EXISTING_TREE " | b<a VGPU=1 +HW_B"), 0);
@@ -274,11 +262,11 @@ static void test_gather_while_the_ground_cannot_be_laid(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                const FakeAnswer script[] = { cases[i].answer, ANSWER("/allocations", 200, EMPTY) };
                 Allocations *consumers, *others;
                 Fixture *fixture = renew(state);
 
-                begin_existing(fixture, script, ARRAY_SIZE(script));
+                begin_existing(fixture,
+                               SCRIPT(cases[i].answer, ANSWER("/allocations", 200, EMPTY)));
                 assert_int_equal(refresh(fixture), 0);
                 if (gather(fixture, EXISTING_TREE " | b<a VGPU=1 +HW_B") != cases[i].result)
                         fail_msg("case %zu: %d, %s", i, fixture->result, fixture->error.text);
@@ -302,7 +290,7 @@ static void test_what_was_read_is_kept(void **state)
                 Fixture *fixture = renew(state);
                 size_t n_host, n_a;
 
-                begin_existing(fixture, &failure, 1);
+                begin_existing(fixture, SCRIPT(failure));
                 assert_int_equal(refresh(fixture), REPORT_E_UNAVAILABLE);
                 assert_null(reporter_tree(fixture->reporter));
                 n_host = fake_http_count("GET /resource_providers/host/");
@@ -363,14 +351,13 @@ static void test_only_what_moved_is_read(void **state)
 static void test_torn_reads(void **state)
 {
         Fixture *fixture = *state;
-        FakeAnswer script[] = {
-                ANSWER("in_tree", 200, fixture->list),
-                ANSWER_ONCE("GET /resource_providers/host/traits", 200, PARTS("2", "", "")),
-                ANSWER("GET /resource_providers/host/", 200, HOST_PARTS),
-        };
 
         set_list(fixture, 3, -1);
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        fake_http_begin(
+                SCRIPT(ANSWER("in_tree", 200, fixture->list),
+                       ANSWER_ONCE("GET /resource_providers/host/traits", 200, PARTS("2", "", "")),
+                       ANSWER("GET /resource_providers/host/", 200, HOST_PARTS)),
+                NAMES);
         assert_int_equal(refresh(fixture), 0);
         assert_int_equal(fake_http_count("host/"), 6);
         assert_tree(fixture, "host VCPU=8 +HW_A @x");
@@ -379,14 +366,12 @@ static void test_torn_reads(void **state)
 static void test_torn_reads_for_ever(void **state)
 {
         Fixture *fixture = *state;
-        FakeAnswer script[] = {
-                ANSWER("in_tree", 200, fixture->list),
-                ANSWER("host/traits", 200, PARTS("2", "", "")),
-                ANSWER("GET /resource_providers/host/", 200, HOST_PARTS),
-        };
 
         set_list(fixture, 3, -1);
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        fake_http_begin(SCRIPT(ANSWER("in_tree", 200, fixture->list),
+                               ANSWER("host/traits", 200, PARTS("2", "", "")),
+                               ANSWER("GET /resource_providers/host/", 200, HOST_PARTS)),
+                        NAMES);
         assert_int_equal(refresh(fixture), REPORT_E_CONFLICT);
         assert_true(fake_http_get_n_requests() < 20);
         assert_null(reporter_tree(fixture->reporter));
@@ -418,7 +403,7 @@ static void test_failed_refreshes(void **state)
 
         begin_read(fixture);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                begin_existing(fixture, &cases[i].answer, 1);
+                begin_existing(fixture, SCRIPT(cases[i].answer));
                 set_list(fixture, 4, 6);
                 if (refresh(fixture) != cases[i].outcome ||
                     !strstr(fixture->error.text, cases[i].words))
@@ -435,7 +420,7 @@ static void test_renamed_host(void **state)
         Fixture *fixture = *state;
         char *name;
 
-        begin_existing(fixture, NULL, 0);
+        begin_existing(fixture, NULL);
         name = strstr(fixture->list, "\"name\":\"host\"");
         memcpy(name + 8, "tosh", 4);
         assert_int_equal(refresh(fixture), REPORT_E_REFUSED);
@@ -467,7 +452,7 @@ static void test_conflict_wants_a_refresh(void **state)
         _cleanup_(provider_tree_freep) ProviderTree *tree =
                 fixture_tree("host VCPU=9 +HW_A @x | a<host VGPU=4 @x");
 
-        begin_existing(fixture, &conflict, 1);
+        begin_existing(fixture, SCRIPT(conflict));
         assert_int_equal(refresh(fixture), 0);
         assert_int_equal(publish(fixture, "host VCPU=9 +HW_A @x | a<host VGPU=4 @x"),
                          REPORT_E_CONFLICT);
@@ -475,7 +460,7 @@ static void test_conflict_wants_a_refresh(void **state)
         assert_int_equal(reporter_publish(fixture->reporter, tree, NULL, on_done, fixture),
                          -ENODATA);
 
-        begin_existing(fixture, NULL, 0);
+        begin_existing(fixture, NULL);
         assert_int_equal(refresh(fixture), 0);
         assert_int_equal(fake_http_count("host/"), 3);
         assert_int_equal(fake_http_count("/a/"), 0);
@@ -496,7 +481,7 @@ static void test_lookup_fails(void **state)
 
         assert_int_equal(refresh(fixture), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                fake_http_begin(&cases[i].answer, 1, NAMES);
+                fake_http_begin(SCRIPT(cases[i].answer), NAMES);
                 assert_int_equal(publish(fixture, "host +HW_A"), cases[i].outcome);
                 assert_int_equal(fake_http_get_n_requests(), 1);
         }
@@ -545,10 +530,9 @@ static void test_plan(void **state)
 
 static void test_free_under_way(void **state)
 {
-        static const FakeAnswer script[] = { { .match = "", .never = true } };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        fake_http_begin(SCRIPT({ .match = "", .never = true }), NAMES);
         assert_int_equal(reporter_refresh(fixture->reporter, on_done, fixture), 0);
         for (unsigned i = 0; i < 3; i++)
                 assert_true(sd_event_run(fixture->event, 1000) >= 0);
@@ -590,16 +574,14 @@ static void test_start_inside_callback(void **state)
 
 static void test_retry_after(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "", .status = 503, .body = "", .retry_after_sec = 30 }
-        };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        fake_http_begin(SCRIPT({ .match = "", .status = 503, .body = "", .retry_after_sec = 30 }),
+                        NAMES);
         assert_int_equal(refresh(fixture), REPORT_E_UNAVAILABLE);
         assert_int_equal(reporter_get_statistics(fixture->reporter)->retry_after_usec,
                          30 * USEC_PER_SEC);
-        fake_http_begin(NULL, 0, NAMES);
+        fake_http_begin(NULL, NAMES);
         assert_int_equal(refresh(fixture), 0);
         assert_int_equal(reporter_get_statistics(fixture->reporter)->retry_after_usec, 0);
 }
@@ -607,13 +589,11 @@ static void test_retry_after(void **state)
 /* The first publish asks whether it may; a refused batch is replaced at once. */
 static void test_batch_refused(void **state)
 {
-        static const FakeAnswer script[] = {
-                FAULT("MAY RESHAPE", 400, "undefined_code"),
-                FAULT_ONCE("POST /reshaper", 409, "undefined_code"),
-        };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "host a b c");
+        fake_http_begin(SCRIPT(FAULT("MAY RESHAPE", 400, "undefined_code"),
+                               FAULT_ONCE("POST /reshaper", 409, "undefined_code")),
+                        "host a b c");
         assert_int_equal(reporter_get_reshaper_access(fixture->reporter), RESHAPER_UNKNOWN);
         assert_int_equal(refresh(fixture), 0);
         fake_http_clear_log();
@@ -644,7 +624,7 @@ static void test_may_reshape(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Fixture *fixture = renew(state);
 
-                fake_http_begin(&cases[i].answer, 1, NAMES);
+                fake_http_begin(SCRIPT(cases[i].answer), NAMES);
                 assert_int_equal(refresh(fixture), 0);
                 assert_int_equal(publish(fixture, "host"), 0);
                 if (reporter_get_reshaper_access(fixture->reporter) != cases[i].access)

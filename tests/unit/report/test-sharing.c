@@ -76,12 +76,6 @@ static const char *known(const Fixture *fixture, char *text, size_t size)
 
 static void test_when_it_asks(void **state)
 {
-        static const FakeAnswer script[] = {
-                ANSWER_ONCE(AGG_B, 502, "<html>"),
-                ANSWER_ONCE(AGG_B, 200, LIST("5")),
-                ANSWER(AGG_B, 200, LIST("")),
-                ANSWER("required=MISC_SHARES_VIA_AGGREGATE&member_of=in:" AGG_A, 200, LIST(POOL)),
-        };
         static const struct {
                 const char *tree;
                 uint64_t now_usec;
@@ -109,7 +103,11 @@ static void test_when_it_asks(void **state)
         Fixture *fixture = *state;
         char text[200];
 
-        fake_http_begin(script, ARRAY_SIZE(script), "host gpu");
+        fake_http_begin(SCRIPT(ANSWER_ONCE(AGG_B, 502, "<html>"),
+                               ANSWER_ONCE(AGG_B, 200, LIST("5")), ANSWER(AGG_B, 200, LIST("")),
+                               ANSWER("required=MISC_SHARES_VIA_AGGREGATE&member_of=in:" AGG_A, 200,
+                                      LIST(POOL))),
+                        "host gpu");
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
                 size_t n = refresh(fixture, steps[i].tree, steps[i].now_usec);
 
@@ -124,7 +122,6 @@ static void test_when_it_asks(void **state)
 static void test_g4_17_many_aggregates(void **state)
 {
         _cleanup_free_ char *tree = NULL, *own = NULL;
-        static FakeAnswer script[1];
         Fixture *fixture = *state;
         Uuid host = fixture_uuid("host");
         char text[200];
@@ -140,8 +137,7 @@ static void test_g4_17_many_aggregates(void **state)
                              LIST(POOL ",{\"uuid\":\"%s\",\"name\":\"host\",\"generation\":1,"
                                        "\"parent_provider_uuid\":null}"),
                              host.text) > 0);
-        script[0] = (FakeAnswer)ANSWER("member_of", 200, own);
-        fake_http_begin(script, 1, "");
+        fake_http_begin(SCRIPT(ANSWER("member_of", 200, own)), "");
         assert_int_equal(refresh(fixture, tree, MINUTE), 3);
         assert_string_equal(known(fixture, text, sizeof(text)), "pool");
         assert_int_equal(fake_http_get_max_parallel(), 1);
@@ -149,11 +145,10 @@ static void test_g4_17_many_aggregates(void **state)
 
 static void test_cancel(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER("member_of", 200, LIST(POOL)) };
         _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree("host @" AGG_A);
         Fixture *fixture = *state;
 
-        fake_http_begin(script, 1, "");
+        fake_http_begin(SCRIPT(ANSWER("member_of", 200, LIST(POOL))), "");
         assert_int_equal(sharing_refresh(fixture->sharing, tree, MINUTE, on_done, fixture), 1);
         sharing_cancel(fixture->sharing);
         sharing_cancel(NULL);

@@ -111,7 +111,7 @@ static int set_up(void **state)
         assert_non_null(fixture);
         assert_true(sd_event_new(&fixture->event) >= 0);
         fake_now_usec = 1000 * USEC_PER_SEC;
-        fake_http_begin(NULL, 0, "");
+        fake_http_begin(NULL, "");
         assert_int_equal(auth_new(&fixture->auth, fixture->event, &config,
                                   &(HttpConfig){ .max_connections = 4 }, NULL),
                          0);
@@ -127,7 +127,7 @@ static int tear_down(void **state)
         auth_free(fixture->auth);
         sd_event_unref(fixture->event);
         free(fixture);
-        fake_http_begin(NULL, 0, "");
+        fake_http_begin(NULL, "");
         return 0;
 }
 
@@ -168,10 +168,9 @@ static void pass_time(unsigned seconds)
 
 static void test_one_request_for_all(void **state)
 {
-        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement") };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(SCRIPT(GIVES(1, "one", "http://placement")), "");
         for (unsigned i = 0; i < 20; i++)
                 assert_int_equal(get(fixture), -EAGAIN);
         wait_told(fixture);
@@ -187,11 +186,11 @@ static void test_one_request_for_all(void **state)
 /* From five minutes before its end on in the background, and not a second of it is waited for. */
 static void test_renewal(void **state)
 {
-        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement"), FAILS(1, 503),
-                                             GIVES(1, "two", "http://placement") };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(SCRIPT(GIVES(1, "one", "http://placement"), FAILS(1, 503),
+                               GIVES(1, "two", "http://placement")),
+                        "");
         assert_int_equal(get_new(fixture), 0);
         pass_time(3299);
         assert_int_equal(get(fixture), 0);
@@ -216,10 +215,9 @@ static void test_renewal(void **state)
 
 static void test_end_of_life(void **state)
 {
-        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement"), FAILS(0, 503) };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(SCRIPT(GIVES(1, "one", "http://placement"), FAILS(0, 503)), "");
         assert_int_equal(get_new(fixture), 0);
         pass_time(3570);
         assert_int_equal(get(fixture), -EAGAIN);
@@ -232,11 +230,10 @@ static void test_end_of_life(void **state)
 /* A wrong password: a minute, two, four, … half an hour. */
 static void test_slow_retry(void **state)
 {
-        static const FakeAnswer script[] = { FAILS(0, 401) };
         static const unsigned pauses[] = { 60, 120, 240, 480, 960, 1800, 1800 };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(SCRIPT(FAILS(0, 401)), "");
         assert_int_equal(get_new(fixture), REPORT_E_UNAUTHORIZED);
         for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
                 pass_time(pauses[i] - 1);
@@ -253,12 +250,12 @@ static void test_slow_retry(void **state)
 /* Parallel requests are all refused with the same token: one new one is asked for. */
 static void test_refused_token(void **state)
 {
-        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement"),
-                                             GIVES(1, "two", "http://placement") };
         Fixture *fixture = *state;
         uint64_t old;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(
+                SCRIPT(GIVES(1, "one", "http://placement"), GIVES(1, "two", "http://placement")),
+                "");
         assert_int_equal(get_new(fixture), 0);
         old = fixture->pass.serial;
         auth_note_accepted(fixture->auth, old);
@@ -275,10 +272,9 @@ static void test_refused_token(void **state)
 static void test_useless_tokens(void **state)
 {
         static const unsigned pauses[] = { 5, 10, 20, 40, 60, 60, 60 };
-        static const FakeAnswer script[] = { GIVES(0, "one", "http://placement") };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(SCRIPT(GIVES(0, "one", "http://placement")), "");
         for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
                 assert_int_equal(get_new(fixture), 0);
                 assert_int_equal(n_asked(), i + 1);
@@ -305,7 +301,7 @@ static void test_at_once(void **state)
                 tear_down(state);
                 set_up(state);
                 fixture = *state;
-                fake_http_begin(&scripts[i], 1, "");
+                fake_http_begin(SCRIPT(scripts[i]), "");
                 (void)get_new(fixture);
                 if (i == 0)
                         assert_false(auth_note_refused(fixture->auth, fixture->pass.serial, NULL));
@@ -320,11 +316,11 @@ static void test_at_once(void **state)
 /* It ended on its way to a slow Placement. */
 static void test_old_token_refused(void **state)
 {
-        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement"),
-                                             GIVES(1, "two", "http://placement") };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(
+                SCRIPT(GIVES(1, "one", "http://placement"), GIVES(1, "two", "http://placement")),
+                "");
         assert_int_equal(get_new(fixture), 0);
         pass_time(3590);
         assert_true(auth_note_refused(fixture->auth, fixture->pass.serial, NULL));
@@ -335,11 +331,10 @@ static void test_old_token_refused(void **state)
 /* What doctor shows. */
 static void test_describe(void **state)
 {
-        static const FakeAnswer script[] = { GIVES(1, "one", "http://placement") };
         Fixture *fixture = *state;
         AuthDescription description;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(SCRIPT(GIVES(1, "one", "http://placement")), "");
         assert_false(auth_describe(fixture->auth, &description));
         assert_int_equal(get_new(fixture), 0);
         assert_true(auth_describe(fixture->auth, &description));
@@ -351,11 +346,11 @@ static void test_describe(void **state)
 /* Placement moved: looked up at once, then once a minute; what is there is used if that fails. */
 static void test_doubts(void **state)
 {
-        static const FakeAnswer script[] = { GIVES(1, "one", "http://old"),
-                                             GIVES(1, "two", "http://new"), FAILS(0, 503) };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(
+                SCRIPT(GIVES(1, "one", "http://old"), GIVES(1, "two", "http://new"), FAILS(0, 503)),
+                "");
         assert_int_equal(get_new(fixture), 0);
         auth_doubt_endpoint(fixture->auth, fixture->pass.serial);
         assert_int_equal(get(fixture), -EAGAIN);
@@ -375,14 +370,16 @@ static void test_doubts(void **state)
 
 static void test_keystone_away(void **state)
 {
-        static const FakeAnswer script[] = {
-                { .match = "POST", .times = 1, .result = HTTP_E_UNREACHABLE },
-                { .match = "POST", .times = 1, .status = 503, .body = "", .retry_after_sec = 20 },
-                GIVES(1, "one", "http://placement"),
-        };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(SCRIPT({ .match = "POST", .times = 1, .result = HTTP_E_UNREACHABLE },
+                               { .match = "POST",
+                                 .times = 1,
+                                 .status = 503,
+                                 .body = "",
+                                 .retry_after_sec = 20 },
+                               GIVES(1, "one", "http://placement")),
+                        "");
         assert_int_equal(get_new(fixture), REPORT_E_UNREACHABLE);
         assert_non_null(strstr(fixture->error.text, "Keystone"));
         pass_time(1);
@@ -396,10 +393,9 @@ static void test_keystone_away(void **state)
 
 static void test_free_under_way(void **state)
 {
-        static const FakeAnswer script[] = { { .match = "POST", .never = true } };
         Fixture *fixture = *state;
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(SCRIPT({ .match = "POST", .never = true }), "");
         assert_int_equal(get(fixture), -EAGAIN);
         fixture->auth = auth_free(fixture->auth);
         assert_int_equal(fixture->n_told, 0);

@@ -17,10 +17,9 @@ static const PlanKnowledge may_batch = {
 /* Many inventories in one request; what each generation is after it, is known. */
 static void test_batch(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER("/reshaper", 204, NULL) };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        fake_http_begin(SCRIPT(ANSWER("/reshaper", 204, NULL)), NAMES);
         run_begin_knowing(&run, BATCH_MIRROR, BATCH_DESIRED, NULL, 1, &may_batch);
         run_end(&run);
         assert_int_equal(run.result, REPORT_DONE);
@@ -56,7 +55,7 @@ static void test_batch_meets_trouble(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(run_done) Run run = { .manners.reshaper = RESHAPER_ALLOWED };
 
-                fake_http_begin(&cases[i].answer, 1, NAMES);
+                fake_http_begin(SCRIPT(cases[i].answer), NAMES);
                 run_begin_knowing(&run, BATCH_MIRROR, BATCH_DESIRED, NULL, 2, &may_batch);
                 run_end(&run);
                 if (run.result != cases[i].outcome || run.manners.reshaper != cases[i].access ||
@@ -71,10 +70,9 @@ static void test_batch_meets_trouble(void **state)
 /* A provider that cannot be made holds the batch back, and that is said. */
 static void test_batch_behind_a_failed_creation(void **state)
 {
-        static const FakeAnswer script[] = { FAULT("POST /resource_providers", 400, "bad") };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        fake_http_begin(SCRIPT(FAULT("POST /resource_providers", 400, "bad")), NAMES);
         run_begin_knowing(&run, "host VCPU=1 | a | b",
                           "host VCPU=2 | a VGPU=1 | b VGPU=1 | c VGPU=1", NULL, 2, &may_batch);
         run_end(&run);

@@ -9,8 +9,8 @@ static void test_everything_goes_well(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
 
-        run_all(&run, NULL, 0, "host VCPU=8 | old<host",
-                "host VCPU=9 +CUSTOM_T | a<host CUSTOM_C=1", NULL, 1, REPORT_DONE);
+        run_all(&run, NULL, "host VCPU=8 | old<host", "host VCPU=9 +CUSTOM_T | a<host CUSTOM_C=1",
+                NULL, 1, REPORT_DONE);
         assert_string_equal(
                 fake_http_log(),
                 "PUT /resource_classes/CUSTOM_C; PUT /traits/CUSTOM_T; POST /resource_providers; "
@@ -40,15 +40,10 @@ static const char *format_generations(const Run *run, char *ret, size_t size)
         return ret;
 }
 
-#define SCRIPT(...)         \
-        {                   \
-                __VA_ARGS__ \
-        }
-
 /* Whole plans: what was sent in which order, how it ended, and what the mirror believes then. */
 static const struct {
         const char *about;
-        FakeAnswer script[5];
+        const FakeAnswer *script;
         const char *mirror, *desired, *holder;
         uint64_t max_connections;
         size_t max_parallel;
@@ -65,7 +60,7 @@ static const struct {
           "host=10 d=10 a=13 b=12 c=12" },
         /* Placement over MySQL does not make one of two classes that are made at the same
          * time */
-        { "classes are made one after another", SCRIPT({ 0 }), "host VCPU=1",
+        { "classes are made one after another", NULL, "host VCPU=1",
           "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4, 1, REPORT_DONE, "",
           "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_B; "
           "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories",
@@ -82,8 +77,8 @@ static const struct {
           "PUT /resource_classes/CUSTOM_B; PUT /resource_classes/CUSTOM_B; "
           "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories",
           "host=11" },
-        { "one provider never overlaps", SCRIPT({ 0 }), "host VCPU=1", "host VCPU=2 +HW_A @x", NULL,
-          4, 1, REPORT_DONE, "",
+        { "one provider never overlaps", NULL, "host VCPU=1", "host VCPU=2 +HW_A @x", NULL, 4, 1,
+          REPORT_DONE, "",
           "PUT /resource_providers/host/inventories; "
           "PUT /resource_providers/host/aggregates; PUT /resource_providers/host/traits",
           "host=13" },
@@ -164,11 +159,8 @@ static void test_table(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(plans); i++) {
                 _cleanup_(run_done) Run run = { 0 };
                 char generations[100];
-                size_t n = 0;
 
-                while (plans[i].script[n].match)
-                        n++;
-                fake_http_begin(plans[i].script, n, NAMES);
+                fake_http_begin(plans[i].script, NAMES);
                 run_begin(&run, plans[i].mirror, plans[i].desired, plans[i].holder,
                           plans[i].max_connections);
                 run_end(&run);
@@ -191,7 +183,7 @@ static void test_parallel_but_one_at_a_time_for_a_provider(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(NULL, 0, NAMES);
+        fake_http_begin(NULL, NAMES);
         run_begin(
                 &run, "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1 | d VCPU=1",
                 "host VCPU=2 +HW_A @x | a VCPU=2 +HW_A @x | b VCPU=2 +HW_A @x | c VCPU=2 +HW_A @x | d VCPU=2 +HW_A @x",
@@ -229,11 +221,9 @@ static void test_fatal_outcomes_stop_everything(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(run_done) Run run = { 0 };
 
-                fake_http_begin(&cases[i].answer, 1, NAMES);
-                run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
-                          "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 2);
-                run_end(&run);
-                assert_int_equal(run.result, cases[i].outcome);
+                run_all(&run, SCRIPT(cases[i].answer),
+                        "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
+                        "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 2, cases[i].outcome);
                 /* Those under way end, no others begin. */
                 assert_int_equal(fake_http_get_n_requests(), 2);
                 /* Nobody knows whether it was done. */
@@ -245,12 +235,13 @@ static void test_fatal_outcomes_stop_everything(void **state)
 /* Placement before 1.37: the provider stays, and everything else is told. */
 static void test_too_old_to_move(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER("PUT /resource_providers/old", 406,
-                                                    "{\"errors\":[{\"max_version\":\"1.36\","
-                                                    "\"min_version\":\"1.0\"}]}") };
         _cleanup_(run_done) Run run = { 0 };
 
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a<host | b<host VCPU=1 | old<a",
+        run_all(&run,
+                SCRIPT(ANSWER("PUT /resource_providers/old", 406,
+                              "{\"errors\":[{\"max_version\":\"1.36\","
+                              "\"min_version\":\"1.0\"}]}")),
+                "host VCPU=1 | a<host | b<host VCPU=1 | old<a",
                 "host VCPU=2 | b<host VCPU=2 | old<b", NULL, 2, REPORT_E_REFUSED);
         assert_non_null(strstr(run.error.text, "1.0 to 1.36"));
         assert_non_null(strstr(run.error.text, "1.37"));
@@ -262,14 +253,13 @@ static void test_too_old_to_move(void **state)
 
 static void test_used_inventory_is_kept(void **state)
 {
-        static const FakeAnswer script[] = {
-                FAULT_ONCE("PUT /resource_providers/a/inventories", 409, "inventory.inuse"),
-                ANSWER("a/allocations", 200, HELD),
-        };
         _cleanup_(run_done) Run run = { 0 };
 
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VGPU=4 CUSTOM_OTHER=1",
-                "host VCPU=2 | a MEMORY_MB=5 +HW_A", NULL, 1, REPORT_E_IN_USE);
+        run_all(&run,
+                SCRIPT(FAULT_ONCE("PUT /resource_providers/a/inventories", 409, "inventory.inuse"),
+                       ANSWER("a/allocations", 200, HELD)),
+                "host VCPU=1 | a VGPU=4 CUSTOM_OTHER=1", "host VCPU=2 | a MEMORY_MB=5 +HW_A", NULL,
+                1, REPORT_E_IN_USE);
         assert_non_null(strstr(run.error.text, "a: VGPU (3 in use by " GUEST ")"));
         assert_int_equal(fake_http_count("PUT /resource_providers/a/inventories"), 2);
         assert_non_null(strstr(fake_http_find_body("a/inventories"), "VGPU"));
@@ -285,13 +275,12 @@ static void test_used_inventory_is_kept(void **state)
 
 static void test_inventory_that_flickers_ends(void **state)
 {
-        static const FakeAnswer script[] = {
-                FAULT("a/inventories", 409, "inventory.inuse"),
-                ANSWER("a/allocations", 200, "{\"allocations\":{}}"),
-        };
         _cleanup_(run_done) Run run = { 0 };
 
-        run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a", NULL, 1, REPORT_E_IN_USE);
+        run_all(&run,
+                SCRIPT(FAULT("a/inventories", 409, "inventory.inuse"),
+                       ANSWER("a/allocations", 200, "{\"allocations\":{}}")),
+                "a VGPU=4", "a", NULL, 1, REPORT_E_IN_USE);
         assert_int_equal(fake_http_count("a/inventories"), EXECUTOR_TRIES_MAX);
 }
 
@@ -308,15 +297,12 @@ static void test_kept_inventory_meets_trouble(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                FakeAnswer script[] = {
-                        FAULT_ONCE("PUT", 409, "inventory.inuse"),
-                        ANSWER("/allocations", 200, HELD),
-                        cases[i].second,
-                };
                 _cleanup_(run_done) Run run = { 0 };
 
-                run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a MEMORY_MB=5", NULL, 1,
-                        cases[i].outcome);
+                run_all(&run,
+                        SCRIPT(FAULT_ONCE("PUT", 409, "inventory.inuse"),
+                               ANSWER("/allocations", 200, HELD), cases[i].second),
+                        "a VGPU=4", "a MEMORY_MB=5", NULL, 1, cases[i].outcome);
                 assert_int_equal(generation_of(run.mirror, "a") == -1,
                                  cases[i].outcome != REPORT_E_IN_USE);
         }
@@ -325,18 +311,14 @@ static void test_kept_inventory_meets_trouble(void **state)
 /* A 500 anywhere on the way begins the step anew. */
 static void test_kept_inventory_and_a_locked_database(void **state)
 {
-        static const FakeAnswer script[] = {
-                FAULT_ONCE("PUT", 409, "inventory.inuse"),
-                ANSWER_ONCE("/allocations", 500, LOCKED),
-                FAULT_ONCE("PUT", 409, "inventory.inuse"),
-                ANSWER("/allocations", 200, HELD),
-                ANSWER_ONCE("PUT", 500, LOCKED),
-                FAULT_ONCE("PUT", 409, "inventory.inuse"),
-        };
         _cleanup_(run_done) Run run = { 0 };
 
-        run_all(&run, script, ARRAY_SIZE(script), "a VGPU=4", "a MEMORY_MB=5", NULL, 1,
-                REPORT_E_IN_USE);
+        run_all(&run,
+                SCRIPT(FAULT_ONCE("PUT", 409, "inventory.inuse"),
+                       ANSWER_ONCE("/allocations", 500, LOCKED),
+                       FAULT_ONCE("PUT", 409, "inventory.inuse"), ANSWER("/allocations", 200, HELD),
+                       ANSWER_ONCE("PUT", 500, LOCKED), FAULT_ONCE("PUT", 409, "inventory.inuse")),
+                "a VGPU=4", "a MEMORY_MB=5", NULL, 1, REPORT_E_IN_USE);
         assert_null(strstr(run.error.text, "steps failed"));
         assert_int_equal(fake_http_count("/allocations"), 3);
         assert_int_equal(fake_http_count("PUT"), 5);
@@ -364,15 +346,13 @@ static void test_name_is_taken(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                FakeAnswer script[] = {
-                        FAULT("POST", 409, "duplicate_name"),
-                        ANSWER("name=host", 200, cases[i].holders),
-                        ANSWER("/allocations", 200, cases[i].allocations),
-                };
                 _cleanup_(run_done) Run run = { 0 };
 
-                run_all(&run, script, ARRAY_SIZE(script), "", "host VCPU=1", NULL, 2,
-                        cases[i].outcome);
+                run_all(&run,
+                        SCRIPT(FAULT("POST", 409, "duplicate_name"),
+                               ANSWER("name=host", 200, cases[i].holders),
+                               ANSWER("/allocations", 200, cases[i].allocations)),
+                        "", "host VCPU=1", NULL, 2, cases[i].outcome);
                 if (!strstr(run.error.text, cases[i].words))
                         fail_msg("case %zu: %s", i, run.error.text);
                 assert_int_equal(fake_http_count("POST"), 1);
@@ -386,26 +366,22 @@ static void test_name_is_our_own(void **state)
         Uuid host = fixture_uuid("host");
         _cleanup_free_ char *holders = NULL;
         _cleanup_(run_done) Run run = { 0 };
-        FakeAnswer script[] = {
-                FAULT("POST", 409, "duplicate_name"),
-                ANSWER("GET", 200, NULL),
-        };
 
         assert_true(asprintf(&holders,
                              "{\"resource_providers\":[{\"uuid\":\"%s\",\"name\":\"host\","
                              "\"generation\":1,\"parent_provider_uuid\":null}]}",
                              host.text) > 0);
-        script[1].body = holders;
-        run_all(&run, script, ARRAY_SIZE(script), "", "host VCPU=1", NULL, 2, REPORT_E_CONFLICT);
+        run_all(&run, SCRIPT(FAULT("POST", 409, "duplicate_name"), ANSWER("GET", 200, holders)), "",
+                "host VCPU=1", NULL, 2, REPORT_E_CONFLICT);
         assert_true(mirror_has_stale(run.mirror));
 }
 
 static void test_locked_database(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER_ONCE("PUT", 500, LOCKED) };
         _cleanup_(run_done) Run run = { 0 };
 
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
+        run_all(&run, SCRIPT(ANSWER_ONCE("PUT", 500, LOCKED)),
+                "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
                 "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 4, REPORT_DONE);
         assert_int_equal(fake_http_get_n_requests(), 5);
         /* Learned for the plans to come. */
@@ -416,10 +392,9 @@ static void test_locked_database(void **state)
 /* Who met the plan's own writes takes its turn after them, and waits for nothing else. */
 static void test_a_database_locked_by_ourselves(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER_ONCE("PUT", 500, LOCKED) };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        fake_http_begin(SCRIPT(ANSWER_ONCE("PUT", 500, LOCKED)), NAMES);
         run_begin(&run, "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
                   "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 4);
         for (unsigned i = 0; i < 100 && run.n_calls == 0; i++)
@@ -433,7 +408,7 @@ static void test_serial_manners(void **state)
 {
         _cleanup_(run_done) Run run = { .manners.serial_writes = true };
 
-        run_all(&run, NULL, 0, "host VCPU=1 | a VCPU=1 | b VCPU=1",
+        run_all(&run, NULL, "host VCPU=1 | a VCPU=1 | b VCPU=1",
                 "host VCPU=2 | a VCPU=2 | b VCPU=2", NULL, 4, REPORT_DONE);
         assert_int_equal(fake_http_get_max_parallel(), 1);
 }
@@ -441,20 +416,18 @@ static void test_serial_manners(void **state)
 /* One 500 of another kind slows this plan down and no other. */
 static void test_other_500(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER_ONCE("PUT", 500, "<html>oops</html>") };
         _cleanup_(run_done) Run run = { 0 };
 
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1",
-                "host VCPU=2 | a VCPU=2", NULL, 2, REPORT_DONE);
+        run_all(&run, SCRIPT(ANSWER_ONCE("PUT", 500, "<html>oops</html>")),
+                "host VCPU=1 | a VCPU=1", "host VCPU=2 | a VCPU=2", NULL, 2, REPORT_DONE);
         assert_false(run.manners.serial_writes);
 }
 
 static void test_500_for_ever_ends(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER("PUT", 500, LOCKED) };
         _cleanup_(run_done) Run run = { 0 };
 
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=1 | a VCPU=1 | b VCPU=1",
+        run_all(&run, SCRIPT(ANSWER("PUT", 500, LOCKED)), "host VCPU=1 | a VCPU=1 | b VCPU=1",
                 "host VCPU=2 | a VCPU=2 | b VCPU=2", NULL, 3, REPORT_E_UNAVAILABLE);
         assert_non_null(strstr(run.error.text, "database is locked"));
         assert_true(fake_http_get_n_requests() <= 3 * EXECUTOR_TRIES_MAX);
@@ -465,10 +438,9 @@ static void test_500_for_ever_ends(void **state)
 
 static void test_reshape(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER("/reshaper", 204, NULL) };
         _cleanup_(run_done) Run run = { 0 };
 
-        run_all(&run, script, ARRAY_SIZE(script), "host VCPU=8 VGPU=4",
+        run_all(&run, SCRIPT(ANSWER("/reshaper", 204, NULL)), "host VCPU=8 VGPU=4",
                 "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1, REPORT_DONE);
         assert_string_equal(
                 fake_http_log(),
@@ -497,7 +469,7 @@ static void test_reshape_meets_trouble(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(run_done) Run run = { 0 };
 
-                fake_http_begin(&cases[i].answer, 1, NAMES);
+                fake_http_begin(SCRIPT(cases[i].answer), NAMES);
                 run_begin(&run, "host VCPU=8 VGPU=4 | old<host",
                           "host VCPU=8 +HW_A | a<host VGPU=4", "a", 1);
                 run_end(&run);
@@ -515,10 +487,9 @@ static void test_reshape_meets_trouble(void **state)
 /* A refusal may come from a name that we wrongly believe to be there. */
 static void test_refusal_forgets_names(void **state)
 {
-        static const FakeAnswer script[] = { FAULT("traits", 400, "undefined_code") };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        fake_http_begin(SCRIPT(FAULT("traits", 400, "undefined_code")), NAMES);
         run_begin(&run, "host +CUSTOM_OLD", "host +HW_A", NULL, 1);
         assert_true(string_set_contains(&mirror_get_names(run.mirror)->known_traits, "CUSTOM_OLD"));
         run_end(&run);
@@ -528,10 +499,9 @@ static void test_refusal_forgets_names(void **state)
 
 static void test_free_under_way(void **state)
 {
-        static const FakeAnswer script[] = { { .match = "host/inventories", .never = true } };
         _cleanup_(run_done) Run run = { 0 };
 
-        fake_http_begin(script, ARRAY_SIZE(script), NAMES);
+        fake_http_begin(SCRIPT({ .match = "host/inventories", .never = true }), NAMES);
         run_begin(&run, "host VCPU=1 | a VCPU=1", "host VCPU=2 | a VCPU=2", NULL, 2);
         for (unsigned i = 0; i < 5; i++)
                 assert_true(sd_event_run(run.event, 10000) >= 0);
@@ -549,10 +519,7 @@ static void test_many_steps(void **state)
         for (unsigned i = 0; i < 200; i++)
                 snprintf(text + strlen(text), sizeof(text) - strlen(text),
                          "p%u<host VGPU=1 +HW_A | ", i);
-        fake_http_begin(NULL, 0, "");
-        run_begin(&run, "", text, NULL, 4);
-        run_end(&run);
-        assert_int_equal(run.result, REPORT_DONE);
+        run_all(&run, NULL, "", text, NULL, 4, REPORT_DONE);
         assert_int_equal(fake_http_get_n_requests(), 2 + 3 * 200);
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
 }

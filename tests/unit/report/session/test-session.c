@@ -29,7 +29,7 @@ static int set_up(void **state)
                          &config, NULL),
                 0);
         assert_int_equal(session_new(&fixture->session, fixture->event, &config, auth, NULL), 0);
-        fake_http_begin(NULL, 0, "");
+        fake_http_begin(NULL, "");
         *state = fixture;
         return 0;
 }
@@ -41,7 +41,7 @@ static int tear_down(void **state)
         session_free(fixture->session);
         sd_event_unref(fixture->event);
         free(fixture);
-        fake_http_begin(NULL, 0, "");
+        fake_http_begin(NULL, "");
         return 0;
 }
 
@@ -135,7 +135,7 @@ static void test_answers(void **state)
         Fixture *fixture = *state;
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                fake_http_begin(&cases[i].answer, 1, "");
+                fake_http_begin(SCRIPT(cases[i].answer), "");
                 send_put(fixture);
                 assert_int_equal(fixture->n_calls, 0);
                 wait_calls(fixture, 1);
@@ -153,14 +153,18 @@ static void test_answers(void **state)
 
 static void test_statistics(void **state)
 {
-        static const FakeAnswer script[] = {
-                ANSWER_ONCE("", 409, "{\"errors\":[{\"code\":\"placement.concurrent_update\"}]}"),
-                { .match = "", .times = 1, .status = 429, .body = "", .retry_after_sec = 9 },
-        };
         Fixture *fixture = *state;
         const SessionStatistics *statistics = session_get_statistics(fixture->session);
 
-        fake_http_begin(script, ARRAY_SIZE(script), "");
+        fake_http_begin(
+                SCRIPT(ANSWER_ONCE("", 409,
+                                   "{\"errors\":[{\"code\":\"placement.concurrent_update\"}]}"),
+                       { .match = "",
+                         .times = 1,
+                         .status = 429,
+                         .body = "",
+                         .retry_after_sec = 9 }),
+                "");
         send_put(fixture);
         wait_calls(fixture, 1);
         assert_int_equal(fixture->code, PLACEMENT_CODE_CONCURRENT_UPDATE);
@@ -226,7 +230,7 @@ static const KeystoneConfig keystone = {
 };
 
 /* A session that knows neither token nor endpoint yet. */
-static void begin_keystone(Fixture *fixture, const FakeAnswer *script, size_t n)
+static void begin_keystone(Fixture *fixture, const FakeAnswer *script)
 {
         static const HttpConfig config = { .max_connections = 3 };
         static const AuthConfig auth_config = {
@@ -237,17 +241,16 @@ static void begin_keystone(Fixture *fixture, const FakeAnswer *script, size_t n)
         Auth *auth;
 
         session_free(fixture->session);
-        fake_http_begin(script, n, "");
+        fake_http_begin(script, "");
         assert_int_equal(auth_new(&auth, fixture->event, &auth_config, &config, NULL), 0);
         assert_int_equal(session_new(&fixture->session, fixture->event, &config, auth, NULL), 0);
 }
 
 static void test_requests_wait_for_the_token(void **state)
 {
-        static const FakeAnswer script[] = { GIVES("one", "http://placement") };
         Fixture *fixture = *state;
 
-        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        begin_keystone(fixture, SCRIPT(GIVES("one", "http://placement")));
         for (unsigned i = 0; i < 5; i++)
                 send_put(fixture);
         assert_string_equal(fake_http_log(), "POST /auth/tokens");
@@ -264,10 +267,9 @@ static void test_requests_wait_for_the_token(void **state)
 
 static void test_requests_fail_without_token(void **state)
 {
-        static const FakeAnswer script[] = { ANSWER("POST", 401, "{}") };
         Fixture *fixture = *state;
 
-        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        begin_keystone(fixture, SCRIPT(ANSWER("POST", 401, "{}")));
         send_put(fixture);
         send_put(fixture);
         wait_calls(fixture, 2);
@@ -284,15 +286,12 @@ static void test_requests_fail_without_token(void **state)
 /* Sent once more, with its body, to where the new token says. */
 static void test_401_is_asked_again(void **state)
 {
-        static const FakeAnswer script[] = {
-                GIVES("one", "http://old"),
-                GIVES("two", "http://new"),
-                ANSWER_ONCE("PUT", 200, NULL),
-                { .match = "PUT", .times = 3, .status = 401, .body = "no" },
-        };
         Fixture *fixture = *state;
 
-        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        begin_keystone(fixture,
+                       SCRIPT(GIVES("one", "http://old"), GIVES("two", "http://new"),
+                              ANSWER_ONCE("PUT", 200, NULL),
+                              { .match = "PUT", .times = 3, .status = 401, .body = "no" }));
         send_put(fixture);
         wait_calls(fixture, 1);
         for (unsigned i = 0; i < 3; i++)
@@ -309,15 +308,12 @@ static void test_401_is_asked_again(void **state)
 /* What has not been begun waits for the new token, and goes to where that says. */
 static void test_401_holds_what_queues(void **state)
 {
-        static const FakeAnswer script[] = {
-                GIVES("one", "http://old"),
-                GIVES("two", "http://new"),
-                ANSWER_ONCE("PUT", 200, NULL),
-                { .match = "PUT", .times = 10, .status = 401, .body = "no" },
-        };
         Fixture *fixture = *state;
 
-        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        begin_keystone(fixture,
+                       SCRIPT(GIVES("one", "http://old"), GIVES("two", "http://new"),
+                              ANSWER_ONCE("PUT", 200, NULL),
+                              { .match = "PUT", .times = 10, .status = 401, .body = "no" }));
         fake_http_set_lanes(3);
         send_put(fixture);
         wait_calls(fixture, 1);
@@ -334,15 +330,11 @@ static void test_401_holds_what_queues(void **state)
 
 static void test_401_for_ever(void **state)
 {
-        static const FakeAnswer script[] = {
-                GIVES("one", "http://placement"),
-                GIVES("two", "http://placement"),
-                ANSWER_ONCE("PUT", 200, NULL),
-                ANSWER("PUT", 401, "no"),
-        };
         Fixture *fixture = *state;
 
-        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        begin_keystone(fixture,
+                       SCRIPT(GIVES("one", "http://placement"), GIVES("two", "http://placement"),
+                              ANSWER_ONCE("PUT", 200, NULL), ANSWER("PUT", 401, "no")));
         send_put(fixture);
         wait_calls(fixture, 1);
         send_put(fixture);
@@ -371,10 +363,8 @@ static void test_moved(void **state)
         Fixture *fixture = *state;
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                const FakeAnswer script[] = { GIVES("one", "http://old"),
-                                              GIVES("two", "http://new"), cases[i].answer };
-
-                begin_keystone(fixture, script, ARRAY_SIZE(script));
+                begin_keystone(fixture, SCRIPT(GIVES("one", "http://old"),
+                                               GIVES("two", "http://new"), cases[i].answer));
                 send_put(fixture);
                 wait_calls(fixture, 1);
                 assert_int_not_equal(fixture->result, REPORT_DONE);
@@ -388,11 +378,10 @@ static void test_moved(void **state)
 
 static void test_cancel_while_held(void **state)
 {
-        static const FakeAnswer script[] = { GIVES("one", "http://placement") };
         Fixture *fixture = *state;
         SessionCall *call;
 
-        begin_keystone(fixture, script, ARRAY_SIZE(script));
+        begin_keystone(fixture, SCRIPT(GIVES("one", "http://placement")));
         call = send_put(fixture);
         send_put(fixture);
         session_call_cancel(call);
