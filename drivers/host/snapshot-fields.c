@@ -297,6 +297,7 @@ static int fields_copy(const FieldList *list, void *ret, const void *base)
                 if (copy_field(&list->fields[i], ret, base) < 0) {
                         while (i-- > 0)
                                 free_field(&list->fields[i], ret);
+                        memset(ret, 0, list->size);
                         return -ENOMEM;
                 }
         return 0;
@@ -329,40 +330,20 @@ void snapshot_domain_done(SnapshotDomain *domain)
 
 int snapshot_device_copy(SnapshotDevice *ret, const SnapshotDevice *device)
 {
-        SnapshotDevice copy;
-        int r = fields_copy(&device_list, &copy, device);
-
-        if (r == 0)
-                *ret = copy;
-        return r;
+        return fields_copy(&device_list, ret, device);
 }
 
 int snapshot_mdev_copy(SnapshotMdev *ret, const SnapshotMdev *mdev)
 {
-        SnapshotMdev copy;
-        int r = fields_copy(&mdev_list, &copy, mdev);
-
-        if (r == 0)
-                *ret = copy;
-        return r;
+        return fields_copy(&mdev_list, ret, mdev);
 }
 
 int snapshot_domain_copy(SnapshotDomain *ret, const SnapshotDomain *domain)
 {
-        SnapshotDomain copy;
-        int r = fields_copy(&domain_list, &copy, domain);
-
-        if (r == 0)
-                *ret = copy;
-        return r;
+        return fields_copy(&domain_list, ret, domain);
 }
 
 int snapshot_emulator_copy(SnapshotEmulator *ret, const SnapshotEmulator *emulator)
 {
-        SnapshotEmulator copy;
-        int r = fields_copy(&emulator_list, &copy, emulator);
-
-        if (r == 0)
-                *ret = copy;
-        return r;
+        return fields_copy(&emulator_list, ret, emulator);
 }

@@ -233,7 +233,7 @@ void snapshot_domain_done(SnapshotDomain *domain);
  * virtual function that has its driver. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device);
 
-/* Deep copies. -ENOMEM, ret untouched. */
+/* Deep copies. What ret had is not freed. -ENOMEM, ret zeroed. */
 int snapshot_device_copy(SnapshotDevice *ret, const SnapshotDevice *device);
 int snapshot_mdev_copy(SnapshotMdev *ret, const SnapshotMdev *mdev);
 int snapshot_domain_copy(SnapshotDomain *ret, const SnapshotDomain *domain);
