@@ -39,18 +39,9 @@ static int check_url(const KeystoneConfig *config, ReporterAuth kind, const char
         return 0;
 }
 
-static bool has_user_domain(const KeystoneConfig *config)
+static bool has_domain(const KeystoneConfig *config, const char *id, const char *name)
 {
-        return keystone_is_set(config->user_domain_id) ||
-               keystone_is_set(config->user_domain_name) ||
-               keystone_is_set(config->default_domain_id) ||
-               keystone_is_set(config->default_domain_name);
-}
-
-static bool has_project_domain(const KeystoneConfig *config)
-{
-        return keystone_is_set(config->project_domain_id) ||
-               keystone_is_set(config->project_domain_name) ||
+        return keystone_is_set(id) || keystone_is_set(name) ||
                keystone_is_set(config->default_domain_id) ||
                keystone_is_set(config->default_domain_name);
 }
@@ -62,7 +53,7 @@ static int check_user(const KeystoneConfig *config, ReporterAuth kind, const cha
                 return 0;
         if (!keystone_is_set(config->username))
                 return miss(ret_option, kind, reterr, "username or user_id");
-        if (!has_user_domain(config))
+        if (!has_domain(config, config->user_domain_id, config->user_domain_name))
                 return miss(ret_option, kind, reterr,
                             "user_domain_name or user_domain_id beside username");
         return 0;
@@ -112,7 +103,8 @@ static int check_scope(const KeystoneConfig *config, ReporterAuth kind, const ch
         if (!found)
                 return miss(ret_option, kind, reterr,
                             "a scope: project_name, domain_name or system_scope");
-        if (strcmp(found, "project_name") == 0 && !has_project_domain(config))
+        if (strcmp(found, "project_name") == 0 &&
+            !has_domain(config, config->project_domain_id, config->project_domain_name))
                 return miss(ret_option, kind, reterr,
                             "project_domain_name or project_domain_id beside project_name");
         if (strcmp(found, "system_scope") == 0 && strcmp(config->system_scope, "all") != 0)
