@@ -64,14 +64,15 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         end_call(call, result, &mine, &words);
 }
 
-/* Takes both requests over. */
-static int start(ConsumersCall **ret, Session *session, const ConsumersCall *like,
+/* Takes both requests over. r: how making them went. */
+static int start(ConsumersCall **ret, Session *session, const ConsumersCall *like, int r,
                  PlacementRequest *request, PlacementRequest *fallback, Error *reterr)
 {
         _cleanup_(placement_request_done) PlacementRequest first = *request, second = *fallback;
         _cleanup_(consumers_cancelp) ConsumersCall *call = calloc(1, sizeof(ConsumersCall));
-        int r;
 
+        if (r < 0)
+                return r;
         if (!call)
                 return error_oom(reterr);
         *call = *like;
@@ -100,13 +101,12 @@ int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, Cons
                 .done = done, .userdata = userdata, .uuid = *uuid, .read = take_consumer
         };
         PlacementRequest request = PLACEMENT_REQUEST_INIT, old = PLACEMENT_REQUEST_INIT;
+        int r = 0;
 
         if (placement_get_consumer(uuid, true, &request) < 0 ||
-            placement_get_consumer(uuid, false, &old) < 0) {
-                placement_request_done(&request);
-                return error_oom(reterr);
-        }
-        return start(ret, session, &call, &request, &old, reterr);
+            placement_get_consumer(uuid, false, &old) < 0)
+                r = error_oom(reterr);
+        return start(ret, session, &call, r, &request, &old, reterr);
 }
 
 int consumers_write(ConsumersCall **ret, Session *session, const Consumer *consumer,
@@ -119,11 +119,7 @@ int consumers_write(ConsumersCall **ret, Session *session, const Consumer *consu
 
         if (r >= 0)
                 r = placement_put_consumer(consumer, NULL, true, &old, reterr);
-        if (r < 0) {
-                placement_request_done(&request);
-                return r;
-        }
-        return start(ret, session, &call, &request, &old, reterr);
+        return start(ret, session, &call, r, &request, &old, reterr);
 }
 
 int consumers_move(ConsumersCall **ret, Session *session, const Allocations *consumers,
@@ -135,11 +131,7 @@ int consumers_move(ConsumersCall **ret, Session *session, const Allocations *con
 
         if (r >= 0)
                 r = placement_post_consumers(consumers, true, &old, reterr);
-        if (r < 0) {
-                placement_request_done(&request);
-                return r;
-        }
-        return start(ret, session, &call, &request, &old, reterr);
+        return start(ret, session, &call, r, &request, &old, reterr);
 }
 
 static int take_room(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
@@ -156,5 +148,5 @@ int room_read(ConsumersCall **ret, Session *session, const Uuid *root, const cha
 
         if (placement_get_room(root, resource_class, amount, &request) < 0)
                 return error_oom(reterr);
-        return start(ret, session, &call, &request, &none, reterr);
+        return start(ret, session, &call, 0, &request, &none, reterr);
 }
