@@ -19,7 +19,7 @@ struct Refresh {
         Uuid *stale;
         unsigned *rounds; /* how often each of these was read */
         size_t n_stale;
-        Reads *reads; /* _MIRROR_PART_MAX for each of these, in a row */
+        Reads *reads; /* _PLACEMENT_PART_MAX for each of these, in a row */
         RefreshDone done;
         void *userdata;
 };
@@ -35,16 +35,9 @@ static void finish(int result, const Error *error, void *userdata)
 static int make_request(size_t i, PlacementRequest *ret, void *userdata)
 {
         const Refresh *refresh = userdata;
-        const Uuid *provider = &refresh->stale[i / _MIRROR_PART_MAX];
 
-        switch (i % _MIRROR_PART_MAX) {
-        case MIRROR_INVENTORIES:
-                return placement_get_inventories(provider, ret);
-        case MIRROR_TRAITS:
-                return placement_get_traits(provider, ret);
-        default:
-                return placement_get_aggregates(provider, ret);
-        }
+        return placement_get_part(&refresh->stale[i / _PLACEMENT_PART_MAX],
+                                  (PlacementPart)(i % _PLACEMENT_PART_MAX), ret);
 }
 
 /* Somebody wrote between the reads of a provider. */
@@ -55,16 +48,16 @@ static int read_again(Refresh *refresh, size_t n, Error *reterr)
                            refresh->stale[n].text);
                 return REPORT_E_CONFLICT;
         }
-        for (size_t i = 0; i < _MIRROR_PART_MAX; i++)
-                reads_repeat(refresh->reads, n * _MIRROR_PART_MAX + i);
+        for (size_t i = 0; i < _PLACEMENT_PART_MAX; i++)
+                reads_repeat(refresh->reads, n * _PLACEMENT_PART_MAX + i);
         return REPORT_DONE;
 }
 
 static int take_read(Refresh *refresh, size_t i, const json_t *body, Error *reterr)
 {
-        size_t n = i / _MIRROR_PART_MAX;
-        int r = mirror_read(refresh->next, &refresh->stale[n], (MirrorPart)(i % _MIRROR_PART_MAX),
-                            body, reterr);
+        size_t n = i / _PLACEMENT_PART_MAX;
+        int r = mirror_read(refresh->next, &refresh->stale[n],
+                            (PlacementPart)(i % _PLACEMENT_PART_MAX), body, reterr);
 
         if (r == MIRROR_TORN)
                 return read_again(refresh, n, reterr);
@@ -97,7 +90,7 @@ static int start_reads(Refresh *refresh, Error *reterr)
         refresh->rounds = calloc(refresh->n_stale, sizeof(unsigned));
         if (!refresh->rounds)
                 return error_oom(reterr);
-        return reads_new(&refresh->reads, refresh->session, refresh->n_stale * _MIRROR_PART_MAX,
+        return reads_new(&refresh->reads, refresh->session, refresh->n_stale * _PLACEMENT_PART_MAX,
                          &ops, refresh, reterr);
 }
 

@@ -246,6 +246,14 @@ int placement_read_generation(const json_t *body, int64_t *ret, Error *reterr)
         return read_generation_member(body, "resource_provider_generation", ret, reterr);
 }
 
+const char *placement_part_to_text(PlacementPart part)
+{
+        static const char *const texts[_PLACEMENT_PART_MAX] = { "inventories", "traits",
+                                                                "aggregates" };
+
+        return texts[part];
+}
+
 static int check_size(size_t n, const char *key, Error *reterr)
 {
         if (n <= NAMES_MAX)
@@ -253,7 +261,7 @@ static int check_size(size_t n, const char *key, Error *reterr)
         return error_setf(reterr, EBADMSG, "\"%s\" has %zu items, more than %d", key, n, NAMES_MAX);
 }
 
-int placement_read_inventories(const json_t *body, Provider *provider, Error *reterr)
+static int read_inventories(const json_t *body, Provider *provider, Error *reterr)
 {
         Provider copy = { 0 };
         const char *resource_class;
@@ -298,7 +306,11 @@ int placement_read_traits(const json_t *body, StringSet *ret, Error *reterr)
         return read_names(body, "traits", ret, reterr);
 }
 
-int placement_read_aggregates(const json_t *body, StringSet *ret, Error *reterr)
+int placement_read_part(const json_t *body, PlacementPart part, Provider *provider, Error *reterr)
 {
-        return read_names(body, "aggregates", ret, reterr);
+        if (part == PLACEMENT_INVENTORIES)
+                return read_inventories(body, provider, reterr);
+        return read_names(body, placement_part_to_text(part),
+                          part == PLACEMENT_TRAITS ? &provider->traits : &provider->aggregates,
+                          reterr);
 }

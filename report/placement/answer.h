@@ -26,6 +26,17 @@ typedef struct PlacementProviders {
 
 #define PLACEMENT_PROVIDERS_INIT ((PlacementProviders){ 0 })
 
+/* What a provider has, each read and written by a request of its own. */
+typedef enum PlacementPart {
+        PLACEMENT_INVENTORIES,
+        PLACEMENT_TRAITS,
+        PLACEMENT_AGGREGATES,
+        _PLACEMENT_PART_MAX,
+} PlacementPart;
+
+/* "inventories" and so on, as in paths and bodies. */
+const char *placement_part_to_text(PlacementPart part);
+
 void placement_providers_done(PlacementProviders *providers);
 
 /* {"resource_providers": [...]} in the order of the answer. ret must be initialised. */
@@ -41,9 +52,8 @@ int placement_read_provider_generation(const json_t *body, int64_t *ret, Error *
 /* {"resource_provider_generation": 3, …}: the answers of and to inventories, traits, aggregates. */
 int placement_read_generation(const json_t *body, int64_t *ret, Error *reterr);
 
-/* {"inventories": {…}}: replaces the inventories of provider. */
-int placement_read_inventories(const json_t *body, Provider *provider, Error *reterr);
+/* {"inventories": {…}}, {"traits": [...]} or {"aggregates": [...]}: replaces that of provider. */
+int placement_read_part(const json_t *body, PlacementPart part, Provider *provider, Error *reterr);
 
-/* {"traits": [...]} and {"aggregates": [...]}. ret must be initialised. */
+/* {"traits": [...]}. ret must be initialised. */
 int placement_read_traits(const json_t *body, StringSet *ret, Error *reterr);
-int placement_read_aggregates(const json_t *body, StringSet *ret, Error *reterr);

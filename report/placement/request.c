@@ -112,19 +112,15 @@ int placement_get_provider(const Uuid *provider, PlacementRequest *ret)
         return placement_request_fill(ret, "GET", provider_path(provider, ""), NULL);
 }
 
-int placement_get_inventories(const Uuid *provider, PlacementRequest *ret)
+static char *part_path(const Uuid *provider, PlacementPart part)
 {
-        return placement_request_fill(ret, "GET", provider_path(provider, "/inventories"), NULL);
+        return format_path("/resource_providers/%s/%s", provider->text,
+                           placement_part_to_text(part));
 }
 
-int placement_get_traits(const Uuid *provider, PlacementRequest *ret)
+int placement_get_part(const Uuid *provider, PlacementPart part, PlacementRequest *ret)
 {
-        return placement_request_fill(ret, "GET", provider_path(provider, "/traits"), NULL);
-}
-
-int placement_get_aggregates(const Uuid *provider, PlacementRequest *ret)
-{
-        return placement_request_fill(ret, "GET", provider_path(provider, "/aggregates"), NULL);
+        return placement_request_fill(ret, "GET", part_path(provider, part), NULL);
 }
 
 int placement_get_provider_allocations(const Uuid *provider, PlacementRequest *ret)
@@ -248,31 +244,26 @@ static json_t *pack_with_generation(const char *key, json_t *value, int64_t gene
                          (json_int_t)generation);
 }
 
-int placement_put_inventories(const Provider *provider, int64_t generation, PlacementRequest *ret)
+static json_t *part_to_json(const Provider *provider, PlacementPart part)
 {
-        return fill_with_body(
-                ret, "PUT", provider_path(&provider->uuid, "/inventories"),
-                pack_with_generation("inventories", inventories_to_json(provider), generation));
+        if (part == PLACEMENT_INVENTORIES)
+                return inventories_to_json(provider);
+        return string_set_to_json(part == PLACEMENT_TRAITS ? &provider->traits
+                                                           : &provider->aggregates);
 }
 
-int placement_put_traits(const Provider *provider, int64_t generation, PlacementRequest *ret)
+int placement_put_part(const Provider *provider, PlacementPart part, int64_t generation,
+                       PlacementRequest *ret)
 {
-        return fill_with_body(
-                ret, "PUT", provider_path(&provider->uuid, "/traits"),
-                pack_with_generation("traits", string_set_to_json(&provider->traits), generation));
-}
-
-int placement_put_aggregates(const Provider *provider, int64_t generation, PlacementRequest *ret)
-{
-        return fill_with_body(ret, "PUT", provider_path(&provider->uuid, "/aggregates"),
-                              pack_with_generation("aggregates",
-                                                   string_set_to_json(&provider->aggregates),
-                                                   generation));
+        return fill_with_body(ret, "PUT", part_path(&provider->uuid, part),
+                              pack_with_generation(placement_part_to_text(part),
+                                                   part_to_json(provider, part), generation));
 }
 
 int placement_delete_inventories(const Uuid *provider, PlacementRequest *ret)
 {
-        return placement_request_fill(ret, "DELETE", provider_path(provider, "/inventories"), NULL);
+        return placement_request_fill(ret, "DELETE", part_path(provider, PLACEMENT_INVENTORIES),
+                                      NULL);
 }
 
 int placement_delete_provider(const Uuid *provider, PlacementRequest *ret)

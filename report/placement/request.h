@@ -11,6 +11,7 @@
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
+#include "report/placement/answer.h"
 
 #define PLACEMENT_MICROVERSION                "1.30"
 #define PLACEMENT_MICROVERSION_MOVE           "1.37"
@@ -50,9 +51,7 @@ int placement_get_provider_by_name(const char *name, PlacementRequest *ret);
 /* That provider alone; the answer tells when it was changed last. */
 int placement_get_provider(const Uuid *provider, PlacementRequest *ret);
 
-int placement_get_inventories(const Uuid *provider, PlacementRequest *ret);
-int placement_get_traits(const Uuid *provider, PlacementRequest *ret);
-int placement_get_aggregates(const Uuid *provider, PlacementRequest *ret);
+int placement_get_part(const Uuid *provider, PlacementPart part, PlacementRequest *ret);
 int placement_get_provider_allocations(const Uuid *provider, PlacementRequest *ret);
 
 /* What a consumer holds everywhere; with its type, which needs 1.38. */
@@ -78,10 +77,9 @@ int placement_put_provider(const Provider *provider, PlacementRequest *ret);
 /* Gives it another name, and leaves it where it is. Its generation stays (facts E3). */
 int placement_rename_provider(const Uuid *provider, const char *name, PlacementRequest *ret);
 
-/* The complete set: a class that is not in it goes. */
-int placement_put_inventories(const Provider *provider, int64_t generation, PlacementRequest *ret);
-int placement_put_traits(const Provider *provider, int64_t generation, PlacementRequest *ret);
-int placement_put_aggregates(const Provider *provider, int64_t generation, PlacementRequest *ret);
+/* The complete set: what is not in it goes. */
+int placement_put_part(const Provider *provider, PlacementPart part, int64_t generation,
+                       PlacementRequest *ret);
 
 int placement_delete_inventories(const Uuid *provider, PlacementRequest *ret);
 int placement_delete_provider(const Uuid *provider, PlacementRequest *ret);

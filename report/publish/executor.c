@@ -247,7 +247,7 @@ static void on_kept(int result, const SessionAnswer *answer, const Error *error,
         step->call = NULL;
         if (result == REPORT_DONE &&
             (placement_read_generation(answer->body, &generation, &words) < 0 ||
-             mirror_write(executor->mirror, &step->kept, MIRROR_INVENTORIES, generation) < 0))
+             mirror_write(executor->mirror, &step->kept, PLACEMENT_INVENTORIES, generation) < 0))
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE) {
                 step_succeed(step);
@@ -282,7 +282,7 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                 step_succeed(step);
                 return;
         }
-        r = placement_put_inventories(&step->kept, generation, &request);
+        r = placement_put_part(&step->kept, PLACEMENT_INVENTORIES, generation, &request);
         step_detour(step, r, &request, on_kept);
 }
 

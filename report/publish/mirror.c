@@ -7,13 +7,13 @@
 
 #include "base/array.h"
 
-#define PARTS_ALL ((1U << _MIRROR_PART_MAX) - 1)
+#define PARTS_ALL ((1U << _PLACEMENT_PART_MAX) - 1)
 
 typedef struct MirrorEntry {
         Uuid uuid;
         int64_t generation; /* -1: stale */
         unsigned parts_read;
-        int64_t part_generations[_MIRROR_PART_MAX];
+        int64_t part_generations[_PLACEMENT_PART_MAX];
 } MirrorEntry;
 
 struct Mirror {
@@ -184,11 +184,11 @@ static int learn_traits(Mirror *mirror, const StringSet *names)
 }
 
 /* A name that a provider carries is one that Placement has. */
-static int learn_from(Mirror *mirror, const Provider *provider, MirrorPart part)
+static int learn_from(Mirror *mirror, const Provider *provider, PlacementPart part)
 {
-        if (part == MIRROR_TRAITS)
+        if (part == PLACEMENT_TRAITS)
                 return learn_traits(mirror, &provider->traits);
-        if (part == MIRROR_INVENTORIES)
+        if (part == PLACEMENT_INVENTORIES)
                 for (size_t i = 0; i < provider->n_inventories; i++)
                         if (mirror_learn_class(mirror, provider->inventories[i].resource_class) < 0)
                                 return -ENOMEM;
@@ -217,8 +217,8 @@ static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *s
         if (r < 0 || !source)
                 return r;
         if (copy_content(provider, provider_tree_find(source->tree, &item->uuid)) < 0 ||
-            (learns && (learn_from(next, provider, MIRROR_INVENTORIES) < 0 ||
-                        learn_from(next, provider, MIRROR_TRAITS) < 0)))
+            (learns && (learn_from(next, provider, PLACEMENT_INVENTORIES) < 0 ||
+                        learn_from(next, provider, PLACEMENT_TRAITS) < 0)))
                 return error_oom(reterr);
         return 0;
 }
@@ -242,27 +242,15 @@ int mirror_make_next(const Mirror *mirror, const Mirror *partial,
         return 0;
 }
 
-static int read_part(Provider *provider, MirrorPart part, const json_t *body, Error *reterr)
-{
-        switch (part) {
-        case MIRROR_INVENTORIES:
-                return placement_read_inventories(body, provider, reterr);
-        case MIRROR_TRAITS:
-                return placement_read_traits(body, &provider->traits, reterr);
-        default:
-                return placement_read_aggregates(body, &provider->aggregates, reterr);
-        }
-}
-
 static bool parts_agree(const MirrorEntry *entry)
 {
-        for (size_t i = 1; i < _MIRROR_PART_MAX; i++)
+        for (size_t i = 1; i < _PLACEMENT_PART_MAX; i++)
                 if (entry->part_generations[i] != entry->part_generations[0])
                         return false;
         return true;
 }
 
-int mirror_read(Mirror *mirror, const Uuid *provider, MirrorPart part, const json_t *body,
+int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const json_t *body,
                 Error *reterr)
 {
         MirrorEntry *entry = find_entry(mirror, provider);
@@ -273,7 +261,7 @@ int mirror_read(Mirror *mirror, const Uuid *provider, MirrorPart part, const jso
         assert(entry && target);
         r = placement_read_generation(body, &generation, reterr);
         if (r >= 0)
-                r = read_part(target, part, body, reterr);
+                r = placement_read_part(body, part, target, reterr);
         if (r < 0)
                 return r;
         if (learn_from(mirror, target, part) < 0)
@@ -295,19 +283,19 @@ int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation)
                          NULL, NULL);
 }
 
-static int write_part(Provider *provider, MirrorPart part, const Provider *written)
+static int write_part(Provider *provider, PlacementPart part, const Provider *written)
 {
         switch (part) {
-        case MIRROR_INVENTORIES:
+        case PLACEMENT_INVENTORIES:
                 return provider_copy_inventories(provider, written);
-        case MIRROR_TRAITS:
+        case PLACEMENT_TRAITS:
                 return string_set_copy(&provider->traits, &written->traits);
         default:
                 return string_set_copy(&provider->aggregates, &written->aggregates);
         }
 }
 
-int mirror_write(Mirror *mirror, const Provider *written, MirrorPart part, int64_t generation)
+int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, int64_t generation)
 {
         MirrorEntry *entry = find_entry(mirror, &written->uuid);
         Provider *provider = provider_tree_find(mirror->tree, &written->uuid);

@@ -21,14 +21,6 @@
 #include "base/provider-tree.h"
 #include "report/placement/answer.h"
 
-/* What has to be read of each provider, one request each. */
-typedef enum MirrorPart {
-        MIRROR_INVENTORIES,
-        MIRROR_TRAITS,
-        MIRROR_AGGREGATES,
-        _MIRROR_PART_MAX,
-} MirrorPart;
-
 /* What mirror_read() found. */
 typedef enum MirrorRead {
         MIRROR_MORE = 0, /* other parts are still to be read */
@@ -70,14 +62,14 @@ int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n);
 bool mirror_has_stale(const Mirror *mirror);
 
 /* Takes the answer to a read of a stale provider. MirrorRead, -EBADMSG, -ENOMEM. */
-int mirror_read(Mirror *mirror, const Uuid *provider, MirrorPart part, const json_t *body,
+int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const json_t *body,
                 Error *reterr);
 
 /* Takes a provider that was created: it has nothing yet. -ENOMEM. */
 int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation);
 
 /* Takes one part of what was written. -ENOENT, -ENOMEM; the provider is stale then. */
-int mirror_write(Mirror *mirror, const Provider *written, MirrorPart part, int64_t generation);
+int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, int64_t generation);
 
 /* Takes the parent of what was moved, whose generation is told with it. What somebody else wrote
  * meanwhile is stale, and so is what cannot be moved here: -ENOENT, -ELOOP, -ENOMEM. */

@@ -33,17 +33,11 @@ static int make_reshape_request(const Plan *plan, const Mirror *mirror, Placemen
         return placement_post_reshaper(items, plan->n_reshaped, plan->allocations, ret, reterr);
 }
 
-static int make_put_request(PlanOp op, const Provider *provider, int64_t generation,
-                            PlacementRequest *ret)
+static PlacementPart part_of(PlanOp op)
 {
-        switch (op) {
-        case PLAN_PUT_INVENTORIES:
-                return placement_put_inventories(provider, generation, ret);
-        case PLAN_PUT_AGGREGATES:
-                return placement_put_aggregates(provider, generation, ret);
-        default:
-                return placement_put_traits(provider, generation, ret);
-        }
+        return op == PLAN_PUT_INVENTORIES  ? PLACEMENT_INVENTORIES
+               : op == PLAN_PUT_AGGREGATES ? PLACEMENT_AGGREGATES
+                                           : PLACEMENT_TRAITS;
 }
 
 int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirror,
@@ -78,32 +72,24 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
                 if (generation < 0)
                         return error_setf(reterr, ESTALE,
                                           "The generation of provider %s is not known", step->name);
-                r = make_put_request(step->op, step_get_provider(plan, step), generation, ret);
+                r = placement_put_part(step_get_provider(plan, step), part_of(step->op), generation,
+                                       ret);
         }
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-static MirrorPart part_of(PlanOp op)
+/* A provider that was created, or moved. */
+static int apply_place(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
+                       Error *reterr)
 {
-        return op == PLAN_PUT_INVENTORIES  ? MIRROR_INVENTORIES
-               : op == PLAN_PUT_AGGREGATES ? MIRROR_AGGREGATES
-                                           : MIRROR_TRAITS;
-}
-
-static int apply_create(const Provider *provider, Mirror *mirror, const json_t *body, Error *reterr)
-{
+        const Provider *provider = step_get_provider(plan, step);
         int64_t generation;
         int r = placement_read_provider_generation(body, &generation, reterr);
 
-        return r < 0 ? r : mirror_add(mirror, provider, generation);
-}
-
-static int apply_move(const Provider *provider, Mirror *mirror, const json_t *body, Error *reterr)
-{
-        int64_t generation;
-        int r = placement_read_provider_generation(body, &generation, reterr);
-
-        return r < 0 ? r : mirror_move(mirror, provider, generation);
+        if (r < 0)
+                return r;
+        return step->op == PLAN_CREATE_PROVIDER ? mirror_add(mirror, provider, generation)
+                                                : mirror_move(mirror, provider, generation);
 }
 
 static int apply_put(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
@@ -147,7 +133,7 @@ static int settle(const Plan *plan, Mirror *mirror, const Provider *current)
                 return 0;
         if (plan_is_reshaped(plan, &current->uuid))
                 current = desired ? desired : &emptied;
-        return mirror_write(mirror, current, MIRROR_INVENTORIES, before + rise);
+        return mirror_write(mirror, current, PLACEMENT_INVENTORIES, before + rise);
 }
 
 /* A reshape tells no generations, but it was done only because those that were sent were right, and
@@ -175,10 +161,8 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
                 r = mirror_learn_trait(mirror, step->name);
                 break;
         case PLAN_CREATE_PROVIDER:
-                r = apply_create(step_get_provider(plan, step), mirror, body, reterr);
-                break;
         case PLAN_MOVE_PROVIDER:
-                r = apply_move(step_get_provider(plan, step), mirror, body, reterr);
+                r = apply_place(plan, step, mirror, body, reterr);
                 break;
         case PLAN_EMPTY_PROVIDER: /* the answer tells no generation; it goes next, anyway */
                 mirror_forget(mirror, &step->provider);

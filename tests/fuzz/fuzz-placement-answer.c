@@ -34,20 +34,17 @@ static void read_providers(const json_t *body)
 
 static void read_provider(const json_t *body)
 {
-        StringSet traits = STRING_SET_INIT, aggregates = STRING_SET_INIT;
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         const Uuid uuid = make_uuid(), null = { 0 };
         Provider *provider;
 
         assert(provider_tree_new(&tree) == 0);
         assert(provider_tree_add(tree, &uuid, "host", &null, &provider, NULL) == 0);
-        if (placement_read_inventories(body, provider, NULL) == 0)
+        if (placement_read_part(body, PLACEMENT_INVENTORIES, provider, NULL) == 0)
                 for (size_t i = 0; i < provider->n_inventories; i++)
                         assert(resource_class_valid(provider->inventories[i].resource_class));
-        (void)placement_read_traits(body, &traits, NULL);
-        (void)placement_read_aggregates(body, &aggregates, NULL);
-        string_set_done(&traits);
-        string_set_done(&aggregates);
+        (void)placement_read_part(body, PLACEMENT_TRAITS, provider, NULL);
+        (void)placement_read_part(body, PLACEMENT_AGGREGATES, provider, NULL);
 }
 
 static void read_consumers(const json_t *body)

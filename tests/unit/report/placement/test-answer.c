@@ -200,7 +200,8 @@ static void test_inventories(void **state)
                 Provider provider = { 0 };
                 const Inventory *inventory;
 
-                assert_int_equal(placement_read_inventories(body, &provider, NULL), cases[i].r);
+                assert_int_equal(placement_read_part(body, PLACEMENT_INVENTORIES, &provider, NULL),
+                                 cases[i].r);
                 inventory = provider_find_inventory(&provider, "VCPU");
                 assert_int_equal(inventory ? inventory->total : 0, cases[i].vcpus);
                 provider_clear_inventories(&provider);
@@ -234,12 +235,13 @@ static void test_names(void **state)
 
 static void test_too_many_names(void **state)
 {
-        _cleanup_(string_set_done) StringSet set = STRING_SET_INIT;
         _cleanup_json_ json_t *body = parse("{\"aggregates\":[]}");
+        Provider provider = { 0 };
 
         for (unsigned i = 0; i < 10000; i++)
                 json_array_append_new(json_object_get(body, "aggregates"), json_string("x"));
-        assert_int_equal(placement_read_aggregates(body, &set, NULL), -EBADMSG);
+        assert_int_equal(placement_read_part(body, PLACEMENT_AGGREGATES, &provider, NULL),
+                         -EBADMSG);
 }
 
 static void test_generations(void **state)

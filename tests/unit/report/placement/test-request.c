@@ -31,11 +31,11 @@ static void test_plain_requests(void **state)
         /* One after the other into the same value: each frees what the last one left. */
         assert_int_equal(placement_get_tree(&root, &request), 0);
         assert_request(&request, "GET", "/resource_providers?in_tree=" ROOT, NULL);
-        assert_int_equal(placement_get_inventories(&root, &request), 0);
+        assert_int_equal(placement_get_part(&root, PLACEMENT_INVENTORIES, &request), 0);
         assert_request(&request, "GET", "/resource_providers/" ROOT "/inventories", NULL);
-        assert_int_equal(placement_get_traits(&root, &request), 0);
+        assert_int_equal(placement_get_part(&root, PLACEMENT_TRAITS, &request), 0);
         assert_request(&request, "GET", "/resource_providers/" ROOT "/traits", NULL);
-        assert_int_equal(placement_get_aggregates(&root, &request), 0);
+        assert_int_equal(placement_get_part(&root, PLACEMENT_AGGREGATES, &request), 0);
         assert_request(&request, "GET", "/resource_providers/" ROOT "/aggregates", NULL);
         assert_int_equal(placement_put_trait("CUSTOM_X", &request), 0);
         assert_request(&request, "PUT", "/traits/CUSTOM_X", NULL);
@@ -83,17 +83,17 @@ static void test_provider_bodies(void **state)
         assert_int_equal(provider_set_inventory(provider, "VCPU", &inventory), 0);
         assert_int_equal(string_set_add(&provider->traits, "CUSTOM_B"), 1);
         assert_int_equal(string_set_add(&provider->traits, "CUSTOM_A"), 1);
-        assert_int_equal(placement_put_inventories(provider, 7, &request), 0);
+        assert_int_equal(placement_put_part(provider, PLACEMENT_INVENTORIES, 7, &request), 0);
         assert_request(&request, "PUT", "/resource_providers/" ROOT "/inventories",
                        "{\"inventories\":{\"VCPU\":{\"total\":8,\"reserved\":1,\"min_unit\":1,"
                        "\"max_unit\":8,\"step_size\":1,\"allocation_ratio\":4.0}},"
                        "\"resource_provider_generation\":7}");
-        assert_int_equal(placement_put_traits(provider, 8, &request), 0);
+        assert_int_equal(placement_put_part(provider, PLACEMENT_TRAITS, 8, &request), 0);
         assert_request(&request, "PUT", "/resource_providers/" ROOT "/traits",
                        "{\"traits\":[\"CUSTOM_A\",\"CUSTOM_B\"],"
                        "\"resource_provider_generation\":8}");
         /* Emptied, not left out: DELETE would tell no generation. */
-        assert_int_equal(placement_put_aggregates(provider, 9, &request), 0);
+        assert_int_equal(placement_put_part(provider, PLACEMENT_AGGREGATES, 9, &request), 0);
         assert_request(&request, "PUT", "/resource_providers/" ROOT "/aggregates",
                        "{\"aggregates\":[],\"resource_provider_generation\":9}");
 

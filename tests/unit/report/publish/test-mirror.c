@@ -30,7 +30,7 @@ static PlacementProviders list_of(int64_t host, int64_t gpu)
         return list;
 }
 
-static int read_text(Mirror *mirror, const char *name, MirrorPart part, const char *text)
+static int read_text(Mirror *mirror, const char *name, PlacementPart part, const char *text)
 {
         _cleanup_json_ json_t *body = NULL;
         Uuid uuid = fixture_uuid(name);
@@ -47,9 +47,9 @@ static void read_all(Mirror *mirror, const char *name, int64_t generation)
                  "{\"resource_provider_generation\":%lld,\"inventories\":{\"CUSTOM_C\":{\"total\":"
                  "4}},\"traits\":[\"CUSTOM_T\",\"HW_A\"],\"aggregates\":[\"x\"]}",
                  (long long)generation);
-        assert_int_equal(read_text(mirror, name, MIRROR_TRAITS, text), MIRROR_MORE);
-        assert_int_equal(read_text(mirror, name, MIRROR_INVENTORIES, text), MIRROR_MORE);
-        assert_int_equal(read_text(mirror, name, MIRROR_AGGREGATES, text), MIRROR_FRESH);
+        assert_int_equal(read_text(mirror, name, PLACEMENT_TRAITS, text), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, name, PLACEMENT_INVENTORIES, text), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, name, PLACEMENT_AGGREGATES, text), MIRROR_FRESH);
 }
 
 /* The next mirror takes the place of the old one. */
@@ -168,13 +168,13 @@ static void test_torn_read(void **state)
 
         advance(&mirror, 3, 8);
         *state = mirror;
-        assert_int_equal(read_text(mirror, "gpu", MIRROR_TRAITS, before), MIRROR_MORE);
-        assert_int_equal(read_text(mirror, "gpu", MIRROR_AGGREGATES, after), MIRROR_MORE);
-        assert_int_equal(read_text(mirror, "gpu", MIRROR_INVENTORIES, after), MIRROR_TORN);
+        assert_int_equal(read_text(mirror, "gpu", PLACEMENT_TRAITS, before), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, "gpu", PLACEMENT_AGGREGATES, after), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, "gpu", PLACEMENT_INVENTORIES, after), MIRROR_TORN);
         assert_int_equal(generation_of(mirror, "gpu"), -1);
-        assert_int_equal(read_text(mirror, "gpu", MIRROR_TRAITS, after), MIRROR_MORE);
-        assert_int_equal(read_text(mirror, "gpu", MIRROR_AGGREGATES, after), MIRROR_MORE);
-        assert_int_equal(read_text(mirror, "gpu", MIRROR_INVENTORIES, after), MIRROR_FRESH);
+        assert_int_equal(read_text(mirror, "gpu", PLACEMENT_TRAITS, after), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, "gpu", PLACEMENT_AGGREGATES, after), MIRROR_MORE);
+        assert_int_equal(read_text(mirror, "gpu", PLACEMENT_INVENTORIES, after), MIRROR_FRESH);
         assert_int_equal(generation_of(mirror, "gpu"), 9);
 }
 
@@ -191,7 +191,7 @@ static void test_bad_answers(void **state)
         advance(&mirror, 3, 8);
         *state = mirror;
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-                assert_int_equal(read_text(mirror, "gpu", MIRROR_TRAITS, texts[i]), -EBADMSG);
+                assert_int_equal(read_text(mirror, "gpu", PLACEMENT_TRAITS, texts[i]), -EBADMSG);
         assert_int_equal(generation_of(mirror, "gpu"), -1);
 }
 
@@ -204,14 +204,14 @@ static void test_writes(void **state)
 
         assert_int_equal(mirror_add(mirror, desired->providers[1], 0), 0);
         assert_int_equal(generation_of(mirror, "new"), 0);
-        assert_int_equal(mirror_write(mirror, desired->providers[0], MIRROR_INVENTORIES, 4), 0);
+        assert_int_equal(mirror_write(mirror, desired->providers[0], PLACEMENT_INVENTORIES, 4), 0);
         assert_int_equal(generation_of(mirror, "host"), 4);
         assert_non_null(provider_find_inventory(provider_of(mirror, "host"), "VCPU"));
         assert_null(provider_find_inventory(provider_of(mirror, "host"), "CUSTOM_C"));
         assert_true(string_set_contains(&provider_of(mirror, "host")->traits, "HW_A"));
-        assert_int_equal(mirror_write(mirror, desired->providers[0], MIRROR_TRAITS, 5), 0);
+        assert_int_equal(mirror_write(mirror, desired->providers[0], PLACEMENT_TRAITS, 5), 0);
         assert_false(string_set_contains(&provider_of(mirror, "host")->traits, "HW_A"));
-        assert_int_equal(mirror_write(mirror, desired->providers[0], MIRROR_AGGREGATES, 6), 0);
+        assert_int_equal(mirror_write(mirror, desired->providers[0], PLACEMENT_AGGREGATES, 6), 0);
         assert_true(string_set_contains(&provider_of(mirror, "host")->aggregates, "y"));
         assert_int_equal(generation_of(mirror, "host"), 6);
         mirror_remove(mirror, &gpu);
@@ -225,7 +225,7 @@ static void test_write_to_nobody(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("nobody VCPU=8");
 
-        assert_int_equal(mirror_write(*state, desired->providers[0], MIRROR_TRAITS, 4), -ENOENT);
+        assert_int_equal(mirror_write(*state, desired->providers[0], PLACEMENT_TRAITS, 4), -ENOENT);
 }
 
 static void test_forgetting(void **state)
@@ -324,7 +324,7 @@ static void test_write_out_of_memory(void **state)
         Mirror *mirror = *state;
 
         fail_alloc_at(1);
-        assert_int_equal(mirror_write(mirror, desired->providers[0], MIRROR_INVENTORIES, 4),
+        assert_int_equal(mirror_write(mirror, desired->providers[0], PLACEMENT_INVENTORIES, 4),
                          -ENOMEM);
         assert_true(fail_alloc_done());
         assert_int_equal(generation_of(mirror, "host"), -1);
