@@ -84,10 +84,10 @@ static int read_sev(const XmlNode *features, SnapshotEmulator *emulator, Error *
         emulator->sev = is_supported(sev);
         if (!emulator->sev)
                 return 0;
-        if ((r = xml_optional_number(xml_text(xml_child(sev, "maxGuests")), INT64_MAX, "maxGuests",
+        if ((r = xml_optional_number(xml_child_text(sev, "maxGuests"), INT64_MAX, "maxGuests",
                                      &emulator->sev_max_guests, reterr)) < 0 ||
-            (r = xml_optional_number(xml_text(xml_child(sev, "maxESGuests")), INT64_MAX,
-                                     "maxESGuests", &emulator->sev_es_max_guests, reterr)) < 0)
+            (r = xml_optional_number(xml_child_text(sev, "maxESGuests"), INT64_MAX, "maxESGuests",
+                                     &emulator->sev_es_max_guests, reterr)) < 0)
                 return r;
         emulator->sev_es = emulator->sev_es_max_guests > 0;
         return enum_has(xml_child(features, "launchSecurity"), "sectype", "sev-snp",

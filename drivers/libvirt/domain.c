@@ -37,7 +37,7 @@ static int add_pci(const XmlNode *node, Reader *reader, Error *reterr)
 {
         SnapshotDomain *domain = &reader->domain;
         char address[PCI_ADDRESS_SIZE];
-        int r = xml_pci_address(node, address, reterr);
+        int r = xml_pci_address(node, xml_attribute, address, reterr);
 
         if (r < 0 || !address[0])
                 return r;
@@ -90,7 +90,7 @@ static int read_domain(const XmlNode *root, Reader *reader, Error *reterr)
         if (uuid_from_text(uuid, &domain->uuid) < 0)
                 return error_setf(reterr, EBADMSG, "%.60s: not a uuid: \"%.40s\"", domain->name,
                                   uuid);
-        if ((r = xml_optional_number(xml_text(xml_child(root, "vcpu")), INT32_MAX, "vcpu",
+        if ((r = xml_optional_number(xml_child_text(root, "vcpu"), INT32_MAX, "vcpu",
                                      &domain->vcpus, reterr)) < 0 ||
             (r = xml_memory_kib(xml_child(root, "memory"), &domain->memory_kib, reterr)) < 0 ||
             (r = domain_read_placement(root, domain, reterr)) < 0 ||

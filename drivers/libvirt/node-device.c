@@ -22,23 +22,6 @@ bool node_device_changes_silently(const NodeDevice *device)
                snapshot_device_changes_silently(&device->device);
 }
 
-static int read_own_address(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
-{
-        static const char *const names[] = { "domain", "bus", "slot", "function" };
-        uint64_t numbers[ARRAY_SIZE(names)];
-
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                int r = xml_number(xml_text(xml_child(pci, names[i])), UINT32_MAX, names[i],
-                                   &numbers[i], reterr);
-
-                if (r < 0)
-                        return r;
-        }
-        device->is_pci = pci_address_format(numbers[0], numbers[1], numbers[2], numbers[3],
-                                            device->address) == 0;
-        return 0;
-}
-
 /* <vendor id='0x10de'>NVIDIA Corporation</vendor> */
 static int read_id(const XmlNode *node, const char *what, uint32_t *ret_id, char **ret_name,
                    Error *reterr)
@@ -59,7 +42,7 @@ static bool has_serial(const XmlNode *pci)
 {
         XML_FOREACH(fields, xml_child_of_type(pci, "capability", "vpd"), "fields")
                 if (strcmp(xml_attribute(fields, "access"), "readonly") == 0 &&
-                    xml_text(xml_child(fields, "serial_number"))[0])
+                    xml_child_text(fields, "serial_number")[0])
                         return true;
         return false;
 }
@@ -79,7 +62,7 @@ static int read_functions(const XmlNode *pci, SnapshotDevice *device, Error *ret
                         return r;
         }
         if (xml_child(physical, "address")) {
-                r = xml_pci_address(xml_child(physical, "address"), address, reterr);
+                r = xml_pci_address(xml_child(physical, "address"), xml_attribute, address, reterr);
                 if (r < 0)
                         return r;
         }
@@ -91,13 +74,13 @@ static int read_pci(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
         uint64_t class_code = 0;
         int r;
 
-        r = xml_optional_number(xml_text(xml_child(pci, "class")), UINT32_MAX, "class", &class_code,
+        r = xml_optional_number(xml_child_text(pci, "class"), UINT32_MAX, "class", &class_code,
                                 reterr);
         if (r < 0)
                 return r;
         device->class_code = (uint32_t)class_code;
         device->has_card_serial = has_serial(pci);
-        if ((r = read_own_address(pci, device, reterr)) < 0 ||
+        if ((r = xml_pci_address(pci, xml_child_text, device->address, reterr)) < 0 ||
             (r = read_id(xml_child(pci, "vendor"), "vendor", &device->vendor_id, &device->vendor,
                          reterr)) < 0 ||
             (r = read_id(xml_child(pci, "product"), "product", &device->product_id,
@@ -105,6 +88,7 @@ static int read_pci(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
             (r = xml_optional_int(xml_attribute(xml_child(pci, "numa"), "node"), "numa node",
                                   &device->numa_node, reterr)) < 0)
                 return r;
+        device->is_pci = device->address[0] != '\0';
         return read_functions(pci, device, reterr);
 }
 
@@ -117,7 +101,7 @@ static int read_mdev_type(const XmlNode *node, MdevType *type, Error *reterr)
                 return r;
         if (!type->id[0])
                 return error_setf(reterr, EBADMSG, "An mdev type has no id");
-        return xml_number(xml_text(xml_child(node, "availableInstances")), INT64_MAX,
+        return xml_number(xml_child_text(node, "availableInstances"), INT64_MAX,
                           "availableInstances", &type->available_instances, reterr);
 }
 
@@ -157,8 +141,8 @@ static int read_device(const XmlNode *root, NodeDevice *node_device, Error *rete
         if (!is_pci && !types)
                 return 0;
         device->numa_node = NUMA_NODE_NONE;
-        r = xml_copy(xml_text(xml_child(xml_child(root, "driver"), "name")), "driver",
-                     &device->driver, reterr);
+        r = xml_copy(xml_child_text(xml_child(root, "driver"), "name"), "driver", &device->driver,
+                     reterr);
         if (r < 0)
                 return r;
         if (is_pci) {

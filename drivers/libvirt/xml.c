@@ -196,6 +196,11 @@ const char *xml_text(const XmlNode *node)
                        : "";
 }
 
+const char *xml_child_text(const XmlNode *parent, const char *name)
+{
+        return xml_text(xml_child(parent, name));
+}
+
 const char *xml_attribute(const XmlNode *node, const char *name)
 {
         if (!node)
@@ -241,7 +246,7 @@ int xml_copy(const char *text, const char *what, char **ret, Error *reterr)
 
 int xml_copy_child(const XmlNode *parent, const char *name, char **ret, Error *reterr)
 {
-        return xml_copy(xml_text(xml_child(parent, name)), name, ret, reterr);
+        return xml_copy(xml_child_text(parent, name), name, ret, reterr);
 }
 
 static int digit_of(char c)
@@ -295,14 +300,14 @@ int xml_optional_int(const char *text, const char *what, int *value, Error *rete
         return r;
 }
 
-int xml_pci_address(const XmlNode *node, char ret[static PCI_ADDRESS_SIZE], Error *reterr)
+int xml_pci_address(const XmlNode *node, const char *(*how)(const XmlNode *, const char *),
+                    char ret[static PCI_ADDRESS_SIZE], Error *reterr)
 {
         static const char *const names[] = { "domain", "bus", "slot", "function" };
         uint64_t numbers[ARRAY_SIZE(names)];
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                int r = xml_number(xml_attribute(node, names[i]), UINT32_MAX, names[i], &numbers[i],
-                                   reterr);
+                int r = xml_number(how(node, names[i]), UINT32_MAX, names[i], &numbers[i], reterr);
 
                 if (r < 0)
                         return r;

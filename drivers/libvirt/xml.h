@@ -40,6 +40,7 @@ const XmlNode *xml_child_of_type(const XmlNode *parent, const char *name, const 
 /* The text of the element up to its first child element, the value of an attribute; "" when there
  * is none. */
 const char *xml_text(const XmlNode *node);
+const char *xml_child_text(const XmlNode *parent, const char *name);
 const char *xml_attribute(const XmlNode *node, const char *name);
 
 /* A copy without the spaces around it. -EBADMSG above SNAPSHOT_TEXT_MAX bytes, -ENOMEM; what names
@@ -59,9 +60,10 @@ int xml_optional_number(const char *text, uint64_t max, const char *what, uint64
 /* The same for a number that fits an int. */
 int xml_optional_int(const char *text, const char *what, int *value, Error *reterr);
 
-/* The attributes domain, bus, slot and function of an <address>; "" for an address that does not
- * fit. */
-int xml_pci_address(const XmlNode *node, char ret[static PCI_ADDRESS_SIZE], Error *reterr);
+/* What a node tells as domain, bus, slot and function: how is xml_attribute() or xml_child_text().
+ * "" for an address that does not fit. */
+int xml_pci_address(const XmlNode *node, const char *(*how)(const XmlNode *, const char *),
+                    char ret[static PCI_ADDRESS_SIZE], Error *reterr);
 
 /* Makes *ret an array of zeroed items, one for each child of that name; NULL where there is none.
  * -EBADMSG for more than max of them, -ENOMEM. */
