@@ -210,7 +210,6 @@ static void test_readers(void **state)
 static void test_update(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(host_members);
-        const Inventory record = INVENTORY_DEFAULT(4);
         HostConfig config = config_make(types, ARRAY_SIZE(types));
         unsigned n = 0;
 
@@ -219,14 +218,10 @@ static void test_update(void **state)
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
                 _cleanup_(allocations_freep) Allocations *allocations = NULL;
                 DriverReshape reshape = { 0 };
-                Consumer *consumer;
-                Uuid uuid = { UUID_GUEST };
                 int r;
 
-                assert_int_equal(provider_set_inventory(root, "VGPU", &record), 0);
-                assert_int_equal(allocations_new(&allocations), 0);
-                assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
-                assert_int_equal(consumer_set(consumer, &root->uuid, "VGPU", 1), 0);
+                fixture_give(root, "VGPU=4");
+                fixture_hold(&allocations, (Uuid){ UUID_GUEST }, root->uuid, "VGPU", 1);
                 fail_alloc_at(n);
                 reshape.consumers = allocations;
                 r = provider_update(&config, host, tree, "cn1", &reshape, NULL);

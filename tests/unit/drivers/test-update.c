@@ -18,14 +18,6 @@
 
 static HostMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
-static Uuid uuid_of(const char *text)
-{
-        Uuid uuid = UUID_NULL;
-
-        assert_int_equal(uuid_from_text(text, &uuid), 0);
-        return uuid;
-}
-
 static void expect_inventory(const Provider *provider, const char *resource_class, uint64_t total,
                              uint64_t reserved, double ratio)
 {
@@ -194,11 +186,8 @@ static void test_root_ownership_c10(void **state)
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         HostConfig config = config_make(NULL, 0);
-        const Inventory record = INVENTORY_DEFAULT(5);
 
-        assert_int_equal(provider_set_inventory(root, "CUSTOM_BY_HAND", &record), 0);
-        assert_int_equal(string_set_add(&root->traits, "CUSTOM_GOLD"), 1);
-        assert_int_equal(string_set_add(&root->aggregates, UUID_FOREIGN), 1);
+        fixture_give(root, "CUSTOM_BY_HAND=5 +CUSTOM_GOLD @" UUID_FOREIGN);
         host_update(&config, "'online_cpus': '0'", tree, NULL, DRIVER_UPDATED, NULL);
         assert_null(provider_find_inventory(root, "CUSTOM_BY_HAND"));
         assert_int_equal(root->traits.n_items, 3);
@@ -251,14 +240,11 @@ static void test_adopt(void **state)
         Provider *root, *old;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         HostConfig config = config_make(type_a, 1);
-        const Inventory record = INVENTORY_DEFAULT(3);
-        Uuid uuid = uuid_of(UUID_FOREIGN);
+        Uuid uuid;
 
-        assert_int_equal(
-                provider_tree_add(tree, &uuid, "cn1_pci_0000_41_01_0", &root->uuid, &old, NULL), 0);
-        assert_int_equal(provider_set_inventory(old, "CUSTOM_OLD_CLASS", &record), 0);
-        assert_int_equal(string_set_add(&old->traits, "CUSTOM_NVIDIA_35"), 1);
-        assert_int_equal(string_set_add(&old->aggregates, UUID_GUEST), 1);
+        old = fixture_put(tree, root, "cn1_pci_0000_41_01_0",
+                          "CUSTOM_OLD_CLASS=3 +CUSTOM_NVIDIA_35 @" UUID_GUEST);
+        uuid = old->uuid;
         host_update(&config, TWO_GPUS, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
         assert_int_equal(allocations_new(&none), 0);
         host_update(&config, TWO_GPUS, tree, none, DRIVER_UPDATED, NULL);
@@ -286,50 +272,43 @@ static void test_class_by_type_g2_6(void **state)
 static void test_gone_g2_5(void **state)
 {
         static const struct {
-                const char *name, *resource_class, *trait;
+                const char *name, *words;
                 bool gone;
         } cases[] = {
-                { "cn1_pci_0000_41_00_0", "VGPU", "OWNER_COMPUTE_AGENT", true },
-                { "cn1_pci_0000_41_00_0", "CUSTOM_OLD", "OWNER_COMPUTE_AGENT", true },
-                { "cn1_pci_0000_41_00_0", NULL, "OWNER_COMPUTE_AGENT", true },
-                { "cn1_pci_0000_41_00_0", "VGPU", NULL, true },
-                { "cn1_pci_0000_41_00_0", "CUSTOM_A", NULL, true }, /* configured for others */
-                { "cn1_mtty_mtty", "VGPU", "OWNER_COMPUTE_AGENT", true },
-                { "cn1_pci_0000_41_00_0", "CUSTOM_OLD", NULL, false },
-                { "cn1_pci_0000_41_00_0", NULL, NULL, false },
-                { "cn1_pci_0000_41_00_0", "VGPU", "OWNER_CYBORG", false },
-                { "cn1_mtty_mtty", NULL, "OWNER_COMPUTE_AGENT", false },
-                { "cn1_NUMA0", "VCPU", "OWNER_COMPUTE_AGENT", false },
-                { "cn1_amd_sev", "MEM_ENCRYPTION_CONTEXT", "OWNER_COMPUTE_AGENT", false },
-                { "cn1_0000:81:00.0", "CUSTOM_PCI_8086_1572", "OWNER_COMPUTE_AGENT", false },
-                { "cn1:Open vSwitch agent", NULL, "OWNER_COMPUTE_AGENT", false },
-                { "cn2_pci_0000_41_00_0", "VGPU", "OWNER_COMPUTE_AGENT", false },
-                { "cn10_pci_0000_41_00_0", "VGPU", "OWNER_COMPUTE_AGENT", false },
+                { "cn1_pci_0000_41_00_0", "VGPU=4 +OWNER_COMPUTE_AGENT", true },
+                { "cn1_pci_0000_41_00_0", "CUSTOM_OLD=4 +OWNER_COMPUTE_AGENT", true },
+                { "cn1_pci_0000_41_00_0", "+OWNER_COMPUTE_AGENT", true },
+                { "cn1_pci_0000_41_00_0", "VGPU=4", true },
+                { "cn1_pci_0000_41_00_0", "CUSTOM_A=4", true }, /* configured for others */
+                { "cn1_mtty_mtty", "VGPU=4 +OWNER_COMPUTE_AGENT", true },
+                { "cn1_pci_0000_41_00_0", "CUSTOM_OLD=4", false },
+                { "cn1_pci_0000_41_00_0", "", false },
+                { "cn1_pci_0000_41_00_0", "VGPU=4 +OWNER_CYBORG", false },
+                { "cn1_mtty_mtty", "+OWNER_COMPUTE_AGENT", false },
+                { "cn1_NUMA0", "VCPU=4 +OWNER_COMPUTE_AGENT", false },
+                { "cn1_amd_sev", "MEM_ENCRYPTION_CONTEXT=4 +OWNER_COMPUTE_AGENT", false },
+                { "cn1_0000:81:00.0", "CUSTOM_PCI_8086_1572=4 +OWNER_COMPUTE_AGENT", false },
+                { "cn1:Open vSwitch agent", "+OWNER_COMPUTE_AGENT", false },
+                { "cn2_pci_0000_41_00_0", "VGPU=4 +OWNER_COMPUTE_AGENT", false },
+                { "cn10_pci_0000_41_00_0", "VGPU=4 +OWNER_COMPUTE_AGENT", false },
         };
         HostMdevType types[] = { MDEV_TYPE("B", NULL, "CUSTOM_A", 0) };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                Provider *root, *child;
-                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+                Provider *root;
+                const Provider *child;
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *before = NULL;
                 HostConfig config = config_make(types, 1);
-                const Inventory record = INVENTORY_DEFAULT(4);
-                Uuid uuid = uuid_of(UUID_FOREIGN);
+                Uuid uuid = fixture_put(tree, root, cases[i].name, cases[i].words)->uuid;
 
-                assert_int_equal(
-                        provider_tree_add(tree, &uuid, cases[i].name, &root->uuid, &child, NULL),
-                        0);
-                if (cases[i].resource_class)
-                        assert_int_equal(
-                                provider_set_inventory(child, cases[i].resource_class, &record), 0);
-                if (cases[i].trait)
-                        assert_int_equal(string_set_add(&child->traits, cases[i].trait), 1);
+                assert_int_equal(provider_tree_copy(&before, tree), 0);
                 host_update(&config, "", tree, NULL, DRIVER_UPDATED, NULL);
                 child = provider_tree_find(tree, &uuid);
                 if (!child != cases[i].gone)
                         fail_msg("case %zu: %s", i, cases[i].name);
-                if (child && cases[i].resource_class)
-                        assert_true(inventory_equal(
-                                provider_find_inventory(child, cases[i].resource_class), &record));
+                if (child)
+                        assert_true(provider_inventories_equal(child,
+                                                               provider_tree_find(before, &uuid)));
         }
 }
 
@@ -340,15 +319,14 @@ static void test_empty_gpu_with_foreign_child(void **state)
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         HostConfig config = config_make(type_a, 1);
         Provider *gpu;
-        Uuid uuid = uuid_of(UUID_FOREIGN);
 
         host_update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
         gpu = provider_tree_find_name(tree, "cn1_pci_0000_41_00_0");
-        assert_int_equal(provider_tree_add(tree, &uuid, "somebody's", &gpu->uuid, NULL, NULL), 0);
+        fixture_put(tree, gpu, "somebody's", "");
         host_update(&config, "'devices': [" GPU("0", "0") ", " GPU("1", "0") "]", tree, NULL,
                     DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 3);
-        assert_non_null(provider_tree_find(tree, &uuid));
+        assert_non_null(provider_tree_find_name(tree, "somebody's"));
         assert_int_equal(gpu->n_inventories, 0);
         assert_null(provider_tree_find_name(tree, "cn1_pci_0000_41_01_0"));
 }
@@ -358,16 +336,11 @@ static void test_foreign_roots(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL), *before = NULL;
         HostConfig config = config_make(type_a, 1);
-        const Inventory record = INVENTORY_DEFAULT(4);
-        Provider *shared;
-        Uuid uuid = uuid_of(UUID_FOREIGN);
 
-        assert_int_equal(
-                provider_tree_add(tree, &uuid, "cn1_pci_0000_99_00_0", NULL, &shared, NULL), 0);
-        assert_int_equal(provider_set_inventory(shared, "VGPU", &record), 0);
+        fixture_put(tree, NULL, "cn1_pci_0000_99_00_0", "VGPU=4");
         assert_int_equal(provider_tree_copy(&before, tree), 0);
         host_update(&config, "", tree, NULL, DRIVER_UPDATED, NULL);
-        assert_non_null(provider_tree_find(tree, &uuid));
+        assert_non_null(provider_tree_find_name(tree, "cn1_pci_0000_99_00_0"));
 
         /* but a device of ours cannot have that name then */
         host_update(&config,
@@ -383,11 +356,10 @@ static void test_root_missing(void **state)
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         HostConfig config = config_make(NULL, 0);
         Error error = ERROR_NULL;
-        Uuid uuid = uuid_of(UUID_FOREIGN);
 
         assert_int_equal(provider_update(&config, host, tree, "cn2", NULL, &error), -ENOENT);
         assert_true(error.text[0] != '\0');
-        assert_int_equal(provider_tree_add(tree, &uuid, "cn2", &root->uuid, NULL, NULL), 0);
+        fixture_put(tree, root, "cn2", "");
         assert_int_equal(provider_update(&config, host, tree, "cn2", NULL, NULL), -ENOENT);
 }
 
@@ -408,8 +380,10 @@ static void test_name_too_long(void **state)
 
 /* Reshape (C5.1) */
 
+static const Uuid guest = { UUID_GUEST }, guest_2 = { UUID_GUEST_2 };
+
 typedef struct Held {
-        const char *consumer;
+        Uuid consumer;
         uint64_t amount; /* of VGPU on the root */
 } Held;
 
@@ -417,30 +391,24 @@ typedef struct Held {
 static void make_old_shape(const Held *held, size_t n_held, ProviderTree **ret_tree,
                            Allocations **ret_allocations)
 {
-        const Inventory record = INVENTORY_DEFAULT(30);
         Provider *root;
         ProviderTree *tree = tree_new(&root);
         Allocations *allocations = NULL;
 
-        assert_int_equal(provider_set_inventory(root, "VGPU", &record), 0);
+        fixture_give(root, "VGPU=30");
         assert_int_equal(allocations_new(&allocations), 0);
         for (size_t i = 0; i < n_held; i++) {
-                Uuid uuid = uuid_of(held[i].consumer), other = uuid_of(UUID_FOREIGN);
-                Consumer *consumer;
-
-                assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
-                assert_int_equal(consumer_set(consumer, &root->uuid, "VGPU", held[i].amount), 0);
-                assert_int_equal(consumer_set(consumer, &root->uuid, "VCPU", 2), 0);
-                assert_int_equal(consumer_set(consumer, &other, "VGPU", 7), 0);
+                fixture_hold(&allocations, held[i].consumer, root->uuid, "VGPU", held[i].amount);
+                fixture_hold(&allocations, held[i].consumer, root->uuid, "VCPU", 2);
+                fixture_hold(&allocations, held[i].consumer, (Uuid){ UUID_FOREIGN }, "VGPU", 7);
         }
         *ret_tree = tree;
         *ret_allocations = allocations;
 }
 
-static uint64_t held_on(const Allocations *allocations, const char *consumer_uuid,
-                        const ProviderTree *tree, const char *name, const char *resource_class)
+static uint64_t held_on(const Allocations *allocations, Uuid uuid, const ProviderTree *tree,
+                        const char *name, const char *resource_class)
 {
-        Uuid uuid = uuid_of(consumer_uuid);
         const Consumer *consumer = allocations_find(allocations, &uuid);
         const Provider *provider = provider_tree_find_name(tree, name);
         const Resources *resources = provider ? consumer_find(consumer, &provider->uuid) : NULL;
@@ -484,11 +452,11 @@ static void test_no_gpus_no_reshape(void **state)
 
 static void test_reshape(void **state)
 {
-        static const Held held[] = { { UUID_GUEST, 1 }, { UUID_GUEST_2, 2 } };
+        static const Held held[] = { { { UUID_GUEST }, 1 }, { { UUID_GUEST_2 }, 2 } };
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
         HostConfig config = config_make(type_a, 1);
-        Uuid guest = uuid_of(UUID_GUEST), other = uuid_of(UUID_FOREIGN);
+        const Uuid other = { UUID_FOREIGN };
 
         make_old_shape(held, ARRAY_SIZE(held), &tree, &allocations);
         host_update(&config,
@@ -496,13 +464,11 @@ static void test_reshape(void **state)
                             UUID_GUEST_2, "'" UUID_MDEV_1 "', '" UUID_MDEV_3 "'") "]",
                     tree, allocations, DRIVER_UPDATED, NULL);
 
-        assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1", "VGPU"), 0);
-        assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1", "VCPU"), 2);
-        assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1_pci_0000_41_01_0", "VGPU"), 1);
-        assert_int_equal(held_on(allocations, UUID_GUEST_2, tree, "cn1_pci_0000_41_00_0", "VGPU"),
-                         1);
-        assert_int_equal(held_on(allocations, UUID_GUEST_2, tree, "cn1_pci_0000_41_01_0", "VGPU"),
-                         1);
+        assert_int_equal(held_on(allocations, guest, tree, "cn1", "VGPU"), 0);
+        assert_int_equal(held_on(allocations, guest, tree, "cn1", "VCPU"), 2);
+        assert_int_equal(held_on(allocations, guest, tree, "cn1_pci_0000_41_01_0", "VGPU"), 1);
+        assert_int_equal(held_on(allocations, guest_2, tree, "cn1_pci_0000_41_00_0", "VGPU"), 1);
+        assert_int_equal(held_on(allocations, guest_2, tree, "cn1_pci_0000_41_01_0", "VGPU"), 1);
         /* G2.14: what is held on another host's provider stays there */
         assert_int_equal(
                 resources_get(consumer_find(allocations_find(allocations, &guest), &other), "VGPU"),
@@ -541,7 +507,7 @@ static void test_reshape_table(void **state)
                   ", 'domains': [" DOMAIN(UUID_GUEST, "'" UUID_MDEV_1 "', '" UUID_MDEV_2 "'") "]",
                   custom, DRIVER_UPDATED, NULL },
         };
-        static const Held held[] = { { UUID_GUEST, 1 } };
+        static const Held held[] = { { { UUID_GUEST }, 1 } };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -551,15 +517,15 @@ static void test_reshape_table(void **state)
                 make_old_shape(held, ARRAY_SIZE(held), &tree, &allocations);
                 host_update(&config, cases[i].host, tree, allocations, cases[i].r, cases[i].words);
                 if (cases[i].r != DRIVER_UPDATED) {
-                        assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1", "VGPU"), 1);
+                        assert_int_equal(held_on(allocations, guest, tree, "cn1", "VGPU"), 1);
                         assert_non_null(provider_find_inventory(tree->providers[0], "VGPU"));
                         assert_int_equal(tree->n_providers, 1);
                         continue;
                 }
-                assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1_pci_0000_41_00_0",
+                assert_int_equal(held_on(allocations, guest, tree, "cn1_pci_0000_41_00_0",
                                          cases[i].types[0].mdev_class),
                                  1);
-                assert_int_equal(held_on(allocations, UUID_GUEST, tree, "cn1_pci_0000_41_01_0",
+                assert_int_equal(held_on(allocations, guest, tree, "cn1_pci_0000_41_01_0",
                                          cases[i].types[0].mdev_class),
                                  1);
         }

@@ -71,14 +71,11 @@ static Allocations *allocations_of(const char *text, const ProviderTree *tree)
                       &n) == 4;
              text += n) {
                 const Provider *provider = provider_tree_find_name(tree, name);
-                Uuid uuid = uuid_of_letter(letter);
-                Consumer *consumer;
 
                 if (!provider)
                         fail_msg("no provider %s", name);
-                assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
-                assert_int_equal(consumer_set(consumer, &provider->uuid, resource_class, amount),
-                                 0);
+                fixture_hold(&allocations, uuid_of_letter(letter), provider->uuid, resource_class,
+                             amount);
         }
         assert_string_equal(text, "");
         return allocations;
@@ -158,16 +155,8 @@ static void run(const Case *test, const ReshapeAlias *aliases, size_t n_aliases)
         int r;
 
         assert_int_equal(provider_update(&from, host, tree, "cn1", NULL, &error), DRIVER_UPDATED);
-        if (to.renamed_classes) {
-                const Inventory record = INVENTORY_DEFAULT(4);
-                Uuid uuid = uuid_of_letter('f');
-                Provider *child;
-
-                assert_int_equal(provider_tree_add(tree, &uuid, "cn1_x", &tree->providers[0]->uuid,
-                                                   &child, NULL),
-                                 0);
-                assert_int_equal(provider_set_inventory(child, "CUSTOM_OLD", &record), 0);
-        }
+        if (to.renamed_classes)
+                fixture_put(tree, tree->providers[0], "cn1_x", "CUSTOM_OLD=4");
         moved = allocations_of(test->before, tree);
         assert_int_equal(provider_update(&to, host, tree, "cn1", &reshape, &error),
                          DRIVER_RESHAPE_NEEDED);

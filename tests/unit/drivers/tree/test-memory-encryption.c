@@ -81,17 +81,12 @@ static void test_reshape_c5_3(void **state)
         const Provider *sev;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root), *before = NULL;
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
-        const Inventory record = INVENTORY_DEFAULT(15);
-        Consumer *consumer;
-        Uuid uuid = { UUID_GUEST };
+        const Uuid guest = { UUID_GUEST };
+        const Consumer *consumer;
 
-        assert_int_equal(provider_set_inventory(root, "MEM_ENCRYPTION_CONTEXT", &record), 0);
-        assert_int_equal(string_set_add(&root->traits, "HW_CPU_X86_AMD_SEV"), 1);
-        assert_int_equal(allocations_new(&allocations), 0);
-        assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
-        assert_int_equal(consumer_set(consumer, &root->uuid, "MEM_ENCRYPTION_CONTEXT", 1), 0);
-        assert_int_equal(consumer_set(consumer, &root->uuid, "VCPU", 2), 0);
-
+        fixture_give(root, "MEM_ENCRYPTION_CONTEXT=15 +HW_CPU_X86_AMD_SEV");
+        fixture_hold(&allocations, guest, root->uuid, "MEM_ENCRYPTION_CONTEXT", 1);
+        consumer = fixture_hold(&allocations, guest, root->uuid, "VCPU", 2);
         assert_int_equal(provider_tree_copy(&before, tree), 0);
         update(HOST(SEV), tree, NULL, DRIVER_RESHAPE_NEEDED);
         assert_true(provider_tree_equal(tree, before));
@@ -111,17 +106,15 @@ static void test_reshape_c5_3(void **state)
 /* C10: an admin's traits on the provider stay; one of that name that is not ours is not touched */
 static void test_ownership_c10(void **state)
 {
-        Provider *root, *sev, *stranger;
+        Provider *root, *sev;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        Uuid uuid = uuid_make_child(&(Uuid){ UUID_ROOT }, "x");
 
         update(HOST(SEV), tree, NULL, DRIVER_UPDATED);
         sev = provider_tree_find_name(tree, "cn1_amd_sev");
         assert_int_equal(string_set_add(&sev->traits, "CUSTOM_BY_HAND"), 1);
         update(HOST(SEV), tree, NULL, DRIVER_UPDATED);
         assert_true(string_set_contains(&sev->traits, "CUSTOM_BY_HAND"));
-        assert_int_equal(
-                provider_tree_add(tree, &uuid, "cn1_amd_sev_es", &root->uuid, &stranger, NULL), 0);
+        fixture_put(tree, root, "cn1_amd_sev_es", "");
         update(HOST(SEV), tree, NULL, DRIVER_UPDATED);
         assert_int_equal(tree->n_providers, 3);
 }

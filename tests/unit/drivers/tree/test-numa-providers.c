@@ -6,7 +6,6 @@
 #include "tests/fixtures/host.h"
 
 #define UUID_GUEST "bbbbbbbb-0000-4000-8000-000000000001"
-#define UUID_OTHER "aaaaaaaa-0000-4000-8000-000000000009"
 
 #define CPU(n)              "{'id': " n "}"
 #define CELL(id, kib, cpus) CELL_PAGES(id, kib, cpus, "")
@@ -259,12 +258,10 @@ static void test_a_bad_part_costs_itself(void **state)
 
 static void test_name_taken_or_too_long(void **state)
 {
-        Provider *root, *other;
-        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
         HostConfig config = numa_config();
-        Uuid uuid = { UUID_OTHER };
 
-        assert_int_equal(provider_tree_add(tree, &uuid, "cn1_NUMA1", NULL, &other, NULL), 0);
+        fixture_put(tree, NULL, "cn1_NUMA1", "");
         host_update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED_IN_PART, "is not below cn1");
 }
 
@@ -302,11 +299,10 @@ static void test_devices(void **state)
  */
 static void test_gone_cells(void **state)
 {
-        Provider *root, *cell;
-        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        Provider *cell;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
         _cleanup_(allocations_freep) Allocations *none = NULL;
         HostConfig config = numa_config();
-        Uuid uuid = { UUID_OTHER };
 
         assert_int_equal(allocations_new(&none), 0);
         host_update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
@@ -316,7 +312,7 @@ static void test_gone_cells(void **state)
         assert_null(provider_tree_find_name(tree, "cn1_NUMA0"));
 
         cell = find(tree, "cn1_NUMA1");
-        assert_int_equal(provider_tree_add(tree, &uuid, "stranger", &cell->uuid, NULL, NULL), 0);
+        fixture_put(tree, cell, "stranger", "");
         host_update(&config, HOST("0", "1048576", CELL("0", "1048576", CPU("0"))), tree, none,
                     DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 4);
@@ -331,36 +327,16 @@ static void test_foreign_providers_c10(void **state)
                                              "cn10_NUMA0", "cn1_NUMA99999999999", "cn1_NUMA7" };
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        const Inventory record = INVENTORY_DEFAULT(5);
         HostConfig config = config_make(NULL, 0);
 
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                Uuid uuid = uuid_make_child(&root->uuid, names[i]);
-                Provider *provider;
-
-                assert_int_equal(
-                        provider_tree_add(tree, &uuid, names[i], &root->uuid, &provider, NULL), 0);
-                assert_int_equal(provider_set_inventory(provider, "CUSTOM_X", &record), 0);
-                /* the last has the right name and not the trait */
-                if (i + 1 < ARRAY_SIZE(names))
-                        assert_int_equal(string_set_add(&provider->traits, "HW_NUMA_ROOT"), 1);
-        }
+        /* the last has the right name and not the trait */
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                fixture_put(tree, root, names[i],
+                            i + 1 < ARRAY_SIZE(names) ? "CUSTOM_X=5 +HW_NUMA_ROOT" : "CUSTOM_X=5");
         host_update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED, NULL);
         assert_int_equal(tree->n_providers, 1 + ARRAY_SIZE(names));
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 expect(tree, names[i], "CUSTOM_X=5/0");
-}
-
-static Allocations *allocations_with(const Provider *provider, const char *resource_class)
-{
-        Allocations *allocations = NULL;
-        Consumer *consumer;
-        Uuid uuid = { UUID_GUEST };
-
-        assert_int_equal(allocations_new(&allocations), 0);
-        assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
-        assert_int_equal(consumer_set(consumer, &provider->uuid, resource_class, 1), 0);
-        return allocations;
 }
 
 /* From flat to cells and back: needs a reshape, which is easy while nobody holds anything */
@@ -384,7 +360,7 @@ static void test_switch(void **state)
         host_update(&cells, host, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
         assert_true(provider_tree_equal(tree, before));
         root = find(tree, "cn1");
-        disk = allocations_with(root, "DISK_GB");
+        fixture_hold(&disk, (Uuid){ UUID_GUEST }, root->uuid, "DISK_GB", 1);
         host_update(&cells, host, tree, disk, DRIVER_UPDATED, NULL);
         expect(tree, "cn1", "DISK_GB=100/0");
         expect(tree, "cn1_NUMA0", "MEMORY_MB=8192/0 VCPU=4/0");

@@ -263,13 +263,8 @@ static void test_c10_leaves_others_alone(void **state)
 {
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        Uuid uuid = uuid_make_random();
-        Provider *foreign;
 
-        assert_int_equal(
-                provider_tree_add(tree, &uuid, "cn1_0000:8A:00.0x", &root->uuid, &foreign, NULL),
-                0);
-        assert_int_equal(provider_set_inventory(foreign, "FPGA", &INVENTORY_DEFAULT(1)), 0);
+        fixture_put(tree, root, "cn1_0000:8A:00.0x", "FPGA=1");
         assert_int_equal(update(tree, HOST(GPU("0000:8a:00.0")), "", true, NULL), 0);
         assert_int_equal(tree->n_providers, 2);
 }

@@ -252,16 +252,6 @@ static void test_rename_is_refused(void **state)
         assert_non_null(strstr(planning.error.text, "cannot become other"));
 }
 
-static void add_consumer(Allocations *allocations, const char *name, const char *provider,
-                         const char *resource_class)
-{
-        Uuid uuid = fixture_uuid(name), where = fixture_uuid(provider);
-        Consumer *consumer;
-
-        assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
-        assert_int_equal(consumer_set(consumer, &where, resource_class, 1), 0);
-}
-
 static void test_reshape_table(void **state)
 {
         static const struct {
@@ -301,7 +291,8 @@ static void test_reshape_table(void **state)
 
                 assert_int_equal(allocations_new(&allocations), 0);
                 if (cases[i].holder)
-                        add_consumer(allocations, "guest", cases[i].holder, "VCPU");
+                        fixture_hold(&allocations, fixture_uuid("guest"),
+                                     fixture_uuid(cases[i].holder), "VCPU", 1);
                 expect_steps(&planning, make(&planning, allocations), cases[i].steps, i);
                 for (size_t j = 0; j < planning.plan->n_reshaped; j++) {
                         const Provider *provider =
@@ -362,8 +353,7 @@ static void test_reshape_with_a_name_that_is_taken(void **state)
                 planning_of("host VCPU=8 | gpu<host VGPU=1", "host VCPU=8 | gpu#2<host VGPU=1");
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
 
-        assert_int_equal(allocations_new(&allocations), 0);
-        add_consumer(allocations, "guest", "gpu#2", "VGPU");
+        fixture_hold(&allocations, fixture_uuid("guest"), fixture_uuid("gpu#2"), "VGPU", 1);
         assert_int_equal(make(&planning, allocations), -EINVAL);
         assert_non_null(strstr(planning.error.text, "after the reshape"));
 }
@@ -485,21 +475,13 @@ static void test_words(void **state)
 static void test_many_providers(void **state)
 {
         _cleanup_(planning_done) Planning planning = planning_of("", "host VCPU=8");
-        Uuid root = fixture_uuid("host");
 
         for (unsigned i = 0; i < 500; i++) {
-                Inventory inventory = INVENTORY_DEFAULT(4);
                 char name[40];
-                Provider *provider;
-                Uuid uuid;
 
                 snprintf(name, sizeof(name), "gpu%u", i);
-                uuid = fixture_uuid(name);
-                assert_int_equal(
-                        provider_tree_add(planning.desired, &uuid, name, &root, &provider, NULL),
-                        0);
-                assert_int_equal(provider_set_inventory(provider, "VGPU", &inventory), 0);
-                assert_int_equal(string_set_add(&provider->traits, "CUSTOM_T"), 1);
+                fixture_put(planning.desired, planning.desired->providers[0], name,
+                            "VGPU=4 +CUSTOM_T");
         }
         assert_int_equal(make(&planning, NULL), 0);
         /* One trait, 501 creations, 501 inventories, 500 sets of traits. */
@@ -516,8 +498,7 @@ static void test_out_of_memory(void **state)
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
 
         assert_true(string_set_add(&planning.missing, "HW_MISSING") >= 0);
-        assert_int_equal(allocations_new(&allocations), 0);
-        add_consumer(allocations, "guest", "b", "VGPU");
+        fixture_hold(&allocations, fixture_uuid("guest"), fixture_uuid("b"), "VGPU", 1);
         for (unsigned with = 0; with < 2; with++)
                 for (unsigned at = 0;; at++) {
                         int r;

@@ -182,26 +182,19 @@ static void test_apply_reshape_beside_a_stale_provider(void **state)
 /* What each of two consumers holds of p; one of them, or both, may hold nothing. */
 static Allocations *make_holdings(const char *one, const char *two)
 {
-        const char *const uuids[] = { ONE, TWO }, *const texts[] = { one, two };
+        static const Uuid uuids[] = { { ONE }, { TWO } };
+        const char *const texts[] = { one, two };
         Allocations *holdings;
-        Uuid p = fixture_uuid("p");
 
         assert_int_equal(allocations_new(&holdings), 0);
         for (size_t i = 0; i < 2; i++) {
                 _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
-                Consumer *consumer;
-                Uuid uuid;
 
-                if (!texts[i])
-                        continue;
-                assert_int_equal(uuid_from_text(uuids[i], &uuid), 0);
-                assert_int_equal(resources_parse(texts[i], &resources, NULL), 0);
-                assert_int_equal(allocations_ensure(holdings, &uuid, &consumer), 0);
+                if (texts[i])
+                        assert_int_equal(resources_parse(texts[i], &resources, NULL), 0);
                 for (size_t j = 0; j < resources.n_items; j++)
-                        assert_int_equal(consumer_set(consumer, &p,
-                                                      resources.items[j].resource_class,
-                                                      resources.items[j].amount),
-                                         0);
+                        fixture_hold(&holdings, uuids[i], fixture_uuid("p"),
+                                     resources.items[j].resource_class, resources.items[j].amount);
         }
         return holdings;
 }
