@@ -2,29 +2,18 @@
 
 #include "report/placement/answer.h"
 
-#include "base/json.h"
 #include "base/text.h"
-#include "tests/unit/test.h"
+#include "tests/fixtures/json.h"
 
 #define A "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 #define B "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"
 #define C "cccccccc-cccc-cccc-cccc-cccccccccccc"
 
-#define PROVIDER(uuid, name, parent)              \
-        "{\"uuid\":\"" uuid "\",\"name\":\"" name \
-        "\",\"generation\":3,\"parent_provider_uuid\":" parent ",\"links\":[]}"
-#define LIST(text) "{\"resource_providers\":[" text "]}"
-#define Q(text)    "\"" text "\""
-
-static json_t *parse(const char *text)
-{
-        json_t *json = NULL;
-        Error error = ERROR_NULL;
-
-        if (json_parse(text, strlen(text), &json, &error) < 0)
-                fail_msg("%s: %s", text, error.text);
-        return json;
-}
+#define PROVIDER(uuid, name, parent)                                                         \
+        "{'uuid':'" uuid "','name':'" name "','generation':3,'parent_provider_uuid':" parent \
+        ",'links':[]}"
+#define LIST(text) "{'resource_providers':[" text "]}"
+#define Q(text)    "'" text "'"
 
 static void test_tree_is_sorted(void **state)
 {
@@ -38,7 +27,7 @@ static void test_tree_is_sorted(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
                 _cleanup_(placement_providers_done) PlacementProviders providers =
                         PLACEMENT_PROVIDERS_INIT;
-                _cleanup_json_ json_t *body = parse(texts[i]);
+                _cleanup_json_ json_t *body = fixture_json(texts[i]);
 
                 assert_int_equal(placement_read_tree(body, &providers, NULL), 0);
                 assert_int_equal(providers.n_items, 3);
@@ -54,7 +43,7 @@ static void test_tree_is_sorted(void **state)
 static void test_empty_tree(void **state)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
-        _cleanup_json_ json_t *body = parse(LIST(""));
+        _cleanup_json_ json_t *body = fixture_json(LIST(""));
 
         assert_int_equal(placement_read_tree(body, &providers, NULL), 0);
         assert_int_equal(providers.n_items, 0);
@@ -66,18 +55,16 @@ static void test_bad_trees(void **state)
                 const char *text, *words;
         } cases[] = {
                 { "{}", "resource_providers" },
-                { "{\"resource_providers\":{}}", "not an array" },
+                { "{'resource_providers':{}}", "not an array" },
                 { LIST("1"), "not an object" },
                 { LIST("{}"), "uuid" },
-                { LIST("{\"uuid\":\"nonsense\"}"), "not a uuid" },
-                { LIST("{\"uuid\":\"" A "\",\"name\":5,\"generation\":1,"
-                       "\"parent_provider_uuid\":null}"),
+                { LIST("{'uuid':'nonsense'}"), "not a uuid" },
+                { LIST("{'uuid':'" A "','name':5,'generation':1,'parent_provider_uuid':null}"),
                   "\"name\" is not a string" },
-                { LIST("{\"uuid\":\"" A "\",\"name\":\"a\"}"), "generation" },
-                { LIST("{\"uuid\":\"" A "\",\"name\":\"a\",\"generation\":\"1\"}"), "generation" },
-                { LIST("{\"uuid\":\"" A "\",\"name\":\"a\",\"generation\":-1}"), "negative" },
-                { LIST("{\"uuid\":\"" A "\",\"name\":\"a\",\"generation\":1}"),
-                  "parent_provider_uuid" },
+                { LIST("{'uuid':'" A "','name':'a'}"), "generation" },
+                { LIST("{'uuid':'" A "','name':'a','generation':'1'}"), "generation" },
+                { LIST("{'uuid':'" A "','name':'a','generation':-1}"), "negative" },
+                { LIST("{'uuid':'" A "','name':'a','generation':1}"), "parent_provider_uuid" },
                 { LIST(PROVIDER(A, "a", Q("x"))), "parent_provider_uuid" },
                 { LIST(PROVIDER(A, "a", "null") "," PROVIDER(A, "b", "null")), "comes twice" },
                 { LIST(PROVIDER(A, "a", "null") "," PROVIDER(B, "a", "null")), "comes twice" },
@@ -89,7 +76,7 @@ static void test_bad_trees(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(placement_providers_done) PlacementProviders providers =
                         PLACEMENT_PROVIDERS_INIT;
-                _cleanup_json_ json_t *body = parse(cases[i].text);
+                _cleanup_json_ json_t *body = fixture_json(cases[i].text);
                 Error error = ERROR_NULL;
 
                 if (placement_read_tree(body, &providers, &error) != -EBADMSG)
@@ -105,7 +92,7 @@ static void test_bad_trees(void **state)
 static void test_too_many_providers(void **state)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
-        _cleanup_json_ json_t *body = parse(LIST(""));
+        _cleanup_json_ json_t *body = fixture_json(LIST(""));
         json_t *array = json_object_get(body, "resource_providers");
 
         for (size_t i = 0; i <= PLACEMENT_PROVIDERS_MAX; i++)
@@ -140,7 +127,8 @@ static void test_odd_names(void **state)
                 for (unsigned n = 0; n < cases[i].times; n++)
                         strcat(name, cases[i].text);
                 snprintf(text, sizeof(text), LIST(PROVIDER(A, "%s", "null")), name);
-                assert_int_equal(json_parse_with_nul(text, strlen(text), &body, NULL), 0);
+                assert_int_equal(json_parse_with_nul(with_quotes(text), strlen(text), &body, NULL),
+                                 0);
                 assert_int_equal(placement_read_tree(body, &providers, NULL), 0);
                 taken = providers.items[0].name;
                 if (wanted ? strcmp(taken + strlen(taken) - strlen(wanted), wanted) != 0
@@ -153,7 +141,7 @@ static void test_odd_names(void **state)
 static void test_deep(void **state)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
-        _cleanup_json_ json_t *body = parse(LIST(""));
+        _cleanup_json_ json_t *body = fixture_json(LIST(""));
         json_t *array = json_object_get(body, "resource_providers");
         Error error = ERROR_NULL;
 
@@ -180,23 +168,23 @@ static void test_inventories(void **state)
                 int r;
                 uint64_t vcpus;
         } cases[] = {
-                { "{\"inventories\":{}}", 0, 0 },
-                { "{\"inventories\":{\"VCPU\":{\"total\":8,\"reserved\":0,\"min_unit\":1,"
-                  "\"max_unit\":8,\"step_size\":1,\"allocation_ratio\":4.0}}}",
+                { "{'inventories':{}}", 0, 0 },
+                { "{'inventories':{'VCPU':{'total':8,'reserved':0,'min_unit':1,'max_unit':8,"
+                  "'step_size':1,'allocation_ratio':4.0}}}",
                   0, 8 },
-                { "{\"inventories\":{\"VCPU\":{\"total\":8,\"allocation_ratio\":1}}}", 0, 8 },
+                { "{'inventories':{'VCPU':{'total':8,'allocation_ratio':1}}}", 0, 8 },
                 { "{}", -EBADMSG, 0 },
-                { "{\"inventories\":[]}", -EBADMSG, 0 },
-                { "{\"inventories\":{\"VCPU\":8}}", -EBADMSG, 0 },
-                { "{\"inventories\":{\"VCPU\":{}}}", -EBADMSG, 0 },
-                { "{\"inventories\":{\"VCPU\":{\"total\":0}}}", -EBADMSG, 0 },
-                { "{\"inventories\":{\"VCPU\":{\"total\":1e9}}}", -EBADMSG, 0 },
-                { "{\"inventories\":{\"VCPU\":{\"total\":99999999999}}}", -EBADMSG, 0 },
-                { "{\"inventories\":{\"not a class\":{\"total\":1}}}", -EBADMSG, 0 },
+                { "{'inventories':[]}", -EBADMSG, 0 },
+                { "{'inventories':{'VCPU':8}}", -EBADMSG, 0 },
+                { "{'inventories':{'VCPU':{}}}", -EBADMSG, 0 },
+                { "{'inventories':{'VCPU':{'total':0}}}", -EBADMSG, 0 },
+                { "{'inventories':{'VCPU':{'total':1e9}}}", -EBADMSG, 0 },
+                { "{'inventories':{'VCPU':{'total':99999999999}}}", -EBADMSG, 0 },
+                { "{'inventories':{'not a class':{'total':1}}}", -EBADMSG, 0 },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_json_ json_t *body = parse(cases[i].text);
+                _cleanup_json_ json_t *body = fixture_json(cases[i].text);
                 Provider provider = { 0 };
                 const Inventory *inventory;
 
@@ -216,17 +204,17 @@ static void test_names(void **state)
                 int r;
                 size_t n;
         } cases[] = {
-                { "{\"traits\":[\"B\",\"A\",\"B\"]}", 0, 2 },
-                { "{\"traits\":[]}", 0, 0 },
+                { "{'traits':['B','A','B']}", 0, 2 },
+                { "{'traits':[]}", 0, 0 },
                 { "{}", -EBADMSG, 0 },
-                { "{\"traits\":\"A\"}", -EBADMSG, 0 },
-                { "{\"traits\":[1]}", -EBADMSG, 0 },
-                { "{\"traits\":[\"A\",null]}", -EBADMSG, 0 },
+                { "{'traits':'A'}", -EBADMSG, 0 },
+                { "{'traits':[1]}", -EBADMSG, 0 },
+                { "{'traits':['A',null]}", -EBADMSG, 0 },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(string_set_done) StringSet set = STRING_SET_INIT;
-                _cleanup_json_ json_t *body = parse(cases[i].text);
+                _cleanup_json_ json_t *body = fixture_json(cases[i].text);
 
                 assert_int_equal(placement_read_traits(body, &set, NULL), cases[i].r);
                 assert_int_equal(set.n_items, cases[i].n);
@@ -235,7 +223,7 @@ static void test_names(void **state)
 
 static void test_too_many_names(void **state)
 {
-        _cleanup_json_ json_t *body = parse("{\"aggregates\":[]}");
+        _cleanup_json_ json_t *body = fixture_json("{'aggregates':[]}");
         Provider provider = { 0 };
 
         for (unsigned i = 0; i < 10000; i++)
@@ -247,9 +235,9 @@ static void test_too_many_names(void **state)
 static void test_generations(void **state)
 {
         _cleanup_json_ json_t *body =
-                parse("{\"resource_provider_generation\":5,\"generation\":6}");
-        _cleanup_json_ json_t *bad = parse("{\"resource_provider_generation\":-5,"
-                                           "\"generation\":1.5}");
+                fixture_json("{'resource_provider_generation':5,'generation':6}");
+        _cleanup_json_ json_t *bad =
+                fixture_json("{'resource_provider_generation':-5,'generation':1.5}");
         int64_t generation = 0;
 
         assert_int_equal(placement_read_generation(body, &generation, NULL), 0);

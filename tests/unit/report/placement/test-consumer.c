@@ -2,32 +2,21 @@
 
 #include "report/placement/consumer.h"
 
-#include "base/json.h"
-#include "tests/unit/test.h"
+#include "tests/fixtures/json.h"
 
 #define A "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 #define B "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"
 #define C "cccccccc-cccc-cccc-cccc-cccccccccccc"
 
-static json_t *parse(const char *text)
-{
-        json_t *json = NULL;
-        Error error = ERROR_NULL;
-
-        if (json_parse(text, strlen(text), &json, &error) < 0)
-                fail_msg("%s: %s", text, error.text);
-        return json;
-}
-
-static const char whole[] = "{\"allocations\":{\"" A "\":{\"resources\":{\"VCPU\":2}},\"" B
-                            "\":{\"resources\":{\"DISK_GB\":3,\"VGPU\":1}}},"
-                            "\"project_id\":\"p\",\"user_id\":\"u\",\"consumer_generation\":7,"
-                            "\"consumer_type\":\"MIGRATION\"}";
+static const char whole[] = "{'allocations':{'" A "':{'resources':{'VCPU':2}},'" B
+                            "':{'resources':{'DISK_GB':3,'VGPU':1}}},'project_id':'p',"
+                            "'user_id':'u','consumer_generation':7,'consumer_type':'MIGRATION'}";
 
 static void test_there_and_back(void **state)
 {
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
-        _cleanup_json_ json_t *body = parse(whole), *again = NULL, *all = NULL, *expected = NULL;
+        _cleanup_json_ json_t *body = fixture_json(whole), *again = NULL, *all = NULL,
+                              *expected = NULL;
         Uuid uuid = { C };
         const Consumer *consumer;
 
@@ -49,7 +38,7 @@ static void test_there_and_back(void **state)
 static void test_without_type_and_generation(void **state)
 {
         _cleanup_(consumer_freep) Consumer *consumer = NULL;
-        _cleanup_json_ json_t *body = parse(whole), *sent = NULL;
+        _cleanup_json_ json_t *body = fixture_json(whole), *sent = NULL;
         Uuid uuid = { C };
 
         assert_int_equal(placement_read_whole(body, &uuid, &consumer, NULL), 0);
@@ -63,7 +52,7 @@ static void test_who_holds_nothing(void **state)
 {
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
         _cleanup_(consumer_freep) Consumer *consumer = NULL;
-        _cleanup_json_ json_t *body = parse("{\"allocations\":{}}");
+        _cleanup_json_ json_t *body = fixture_json("{'allocations':{}}");
         Uuid uuid = { C };
 
         assert_int_equal(allocations_new(&allocations), 0);
@@ -81,18 +70,18 @@ static void test_allocations_of_providers_add_up(void **state)
                 const char *body;
         } answers[] = {
                 { { A },
-                  "{\"allocations\":{\"" C "\":{\"resources\":{\"VCPU\":2},"
-                  "\"consumer_generation\":1}},\"resource_provider_generation\":5}" },
+                  "{'allocations':{'" C "':{'resources':{'VCPU':2},'consumer_generation':1}},"
+                  "'resource_provider_generation':5}" },
                 { { B },
-                  "{\"allocations\":{\"" C "\":{\"resources\":{\"VCPU\":1}},\"" A
-                  "\":{\"resources\":{\"VGPU\":4}}}}" },
+                  "{'allocations':{'" C "':{'resources':{'VCPU':1}},'" A
+                  "':{'resources':{'VGPU':4}}}}" },
         };
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
         Uuid both = { C }, one = { A };
 
         assert_int_equal(allocations_new(&allocations), 0);
         for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
-                _cleanup_json_ json_t *body = parse(answers[i].body);
+                _cleanup_json_ json_t *body = fixture_json(answers[i].body);
 
                 assert_int_equal(placement_read_provider_allocations(body, &answers[i].provider,
                                                                      allocations, NULL),
@@ -108,18 +97,18 @@ static void test_foreign_text_is_refused(void **state)
         static const char *const bodies[] = {
                 "{}",
                 "[]",
-                "{\"allocations\":5}",
-                "{\"allocations\":{\"nonsense\":{\"resources\":{\"VCPU\":1}}}}",
-                "{\"allocations\":{\"" A "\":5}}",
-                "{\"allocations\":{\"" A "\":{\"resources\":[]}}}",
-                "{\"allocations\":{\"" A "\":{\"resources\":{\"VCPU\":-1}}}}",
-                "{\"allocations\":{\"" A "\":{\"resources\":{\"VCPU\":\"1\"}}}}",
-                "{\"allocations\":{\"" A "\":{\"resources\":{\"vcpu\":1}}}}",
+                "{'allocations':5}",
+                "{'allocations':{'nonsense':{'resources':{'VCPU':1}}}}",
+                "{'allocations':{'" A "':5}}",
+                "{'allocations':{'" A "':{'resources':[]}}}",
+                "{'allocations':{'" A "':{'resources':{'VCPU':-1}}}}",
+                "{'allocations':{'" A "':{'resources':{'VCPU':'1'}}}}",
+                "{'allocations':{'" A "':{'resources':{'vcpu':1}}}}",
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
                 _cleanup_(allocations_freep) Allocations *allocations = NULL;
-                _cleanup_json_ json_t *body = parse(bodies[i]);
+                _cleanup_json_ json_t *body = fixture_json(bodies[i]);
                 Error error = ERROR_NULL;
                 Uuid uuid = { C };
 
@@ -140,7 +129,7 @@ static void test_an_owner_is_asked_for(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
                 _cleanup_(consumer_freep) Consumer *consumer = NULL;
-                _cleanup_json_ json_t *body = parse(whole);
+                _cleanup_json_ json_t *body = fixture_json(whole);
                 Error error = ERROR_NULL;
                 Uuid uuid = { C };
 

@@ -2,7 +2,7 @@
 
 #include "report/publish/mirror.h"
 
-#include "base/json.h"
+#include "tests/fixtures/json.h"
 #include "tests/fixtures/mirror.h"
 #include "tests/shims/fail-alloc.h"
 
@@ -32,10 +32,9 @@ static PlacementProviders list_of(int64_t host, int64_t gpu)
 
 static int read_text(Mirror *mirror, const char *name, PlacementPart part, const char *text)
 {
-        _cleanup_json_ json_t *body = NULL;
+        _cleanup_json_ json_t *body = fixture_json(text);
         Uuid uuid = fixture_uuid(name);
 
-        assert_int_equal(json_parse(text, strlen(text), &body, NULL), 0);
         return mirror_read(mirror, &uuid, part, body, NULL);
 }
 
@@ -44,8 +43,8 @@ static void read_all(Mirror *mirror, const char *name, int64_t generation)
         char text[200];
 
         snprintf(text, sizeof(text),
-                 "{\"resource_provider_generation\":%lld,\"inventories\":{\"CUSTOM_C\":{\"total\":"
-                 "4}},\"traits\":[\"CUSTOM_T\",\"HW_A\"],\"aggregates\":[\"x\"]}",
+                 "{'resource_provider_generation':%lld,'inventories':{'CUSTOM_C':{'total':4}},"
+                 "'traits':['CUSTOM_T','HW_A'],'aggregates':['x']}",
                  (long long)generation);
         assert_int_equal(read_text(mirror, name, PLACEMENT_TRAITS, text), MIRROR_MORE);
         assert_int_equal(read_text(mirror, name, PLACEMENT_INVENTORIES, text), MIRROR_MORE);
@@ -160,10 +159,10 @@ static void test_a_rename_is_seen(void **state)
 /* Somebody writes between the reads of one provider. */
 static void test_torn_read(void **state)
 {
-        static const char before[] = "{\"resource_provider_generation\":8,\"inventories\":{},"
-                                     "\"traits\":[],\"aggregates\":[]}";
-        static const char after[] = "{\"resource_provider_generation\":9,\"inventories\":{},"
-                                    "\"traits\":[],\"aggregates\":[]}";
+        static const char before[] = "{'resource_provider_generation':8,'inventories':{},"
+                                     "'traits':[],'aggregates':[]}";
+        static const char after[] = "{'resource_provider_generation':9,'inventories':{},"
+                                    "'traits':[],'aggregates':[]}";
         Mirror *mirror = *state;
 
         advance(&mirror, 3, 8);
@@ -182,9 +181,9 @@ static void test_bad_answers(void **state)
 {
         static const char *const texts[] = {
                 "{}",
-                "{\"traits\":[]}",
-                "{\"resource_provider_generation\":8}",
-                "{\"resource_provider_generation\":8,\"traits\":{}}",
+                "{'traits':[]}",
+                "{'resource_provider_generation':8}",
+                "{'resource_provider_generation':8,'traits':{}}",
         };
         Mirror *mirror = *state;
 

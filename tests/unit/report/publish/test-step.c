@@ -2,7 +2,7 @@
 
 #include "report/publish/step.h"
 
-#include "base/json.h"
+#include "tests/fixtures/json.h"
 #include "tests/fixtures/mirror.h"
 
 static Plan *plan_of(const char *desired_text, const Mirror *mirror, const char *holder)
@@ -20,11 +20,9 @@ static Plan *plan_of(const char *desired_text, const Mirror *mirror, const char 
 
 static int apply(const Plan *plan, size_t i, Mirror *mirror, const char *text)
 {
-        _cleanup_json_ json_t *body = NULL;
+        _cleanup_json_ json_t *body = text ? fixture_json(text) : NULL;
         Error error;
 
-        if (text)
-                assert_int_equal(json_parse(text, strlen(text), &body, NULL), 0);
         return step_apply(plan, &plan->steps[i], mirror, body, &error);
 }
 
@@ -72,13 +70,13 @@ static void test_apply(void **state)
         assert_true(string_set_contains(&names->known_classes, "CUSTOM_C"));
         assert_int_equal(apply(plan, 1, mirror, NULL), 0);
         assert_true(string_set_contains(&names->known_traits, "CUSTOM_T"));
-        assert_int_equal(apply(plan, 2, mirror, "{\"generation\":0}"), 0);
+        assert_int_equal(apply(plan, 2, mirror, "{'generation':0}"), 0);
         assert_int_equal(generation_of(mirror, "new"), 0);
-        assert_int_equal(apply(plan, 3, mirror, "{\"resource_provider_generation\":11}"), 0);
+        assert_int_equal(apply(plan, 3, mirror, "{'resource_provider_generation':11}"), 0);
         assert_int_equal(generation_of(mirror, "host"), 11);
         assert_int_equal(provider_find_inventory(provider_of(mirror, "host"), "VCPU")->total, 9);
-        assert_int_equal(apply(plan, 4, mirror, "{\"resource_provider_generation\":12}"), 0);
-        assert_int_equal(apply(plan, 5, mirror, "{\"resource_provider_generation\":13}"), 0);
+        assert_int_equal(apply(plan, 4, mirror, "{'resource_provider_generation':12}"), 0);
+        assert_int_equal(apply(plan, 5, mirror, "{'resource_provider_generation':13}"), 0);
         assert_int_equal(generation_of(mirror, "host"), 13);
         assert_int_equal(apply(plan, 6, mirror, NULL), 0);
         assert_null(provider_of(mirror, "old"));
@@ -94,8 +92,8 @@ static void test_move(void **state)
                 int64_t generation;
                 int r;
         } cases[] = {
-                { "{\"generation\":10}", 10, 0 },
-                { "{\"generation\":12}", -1, 0 }, /* somebody else wrote it */
+                { "{'generation':10}", 10, 0 },
+                { "{'generation':12}", -1, 0 }, /* somebody else wrote it */
                 { "{}", -1, -EBADMSG },
         };
 
@@ -126,8 +124,8 @@ static void test_apply_bad_answers(void **state)
         static const char *const texts[] = {
                 NULL,
                 "{}",
-                "{\"resource_provider_generation\":\"11\"}",
-                "{\"resource_provider_generation\":-1}",
+                "{'resource_provider_generation':'11'}",
+                "{'resource_provider_generation':-1}",
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
