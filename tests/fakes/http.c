@@ -4,6 +4,7 @@
 
 #include <sys/queue.h>
 
+#include "tests/fixtures/json.h"
 #include "tests/fixtures/report.h"
 
 #define LINES_MAX 4096
@@ -172,8 +173,8 @@ static int on_deferred(sd_event_source *source, void *userdata)
 {
         HttpClient *client = userdata;
         HttpTransfer *transfer = TAILQ_FIRST(&client->waiting);
+        _cleanup_free_ char *body = NULL;
         FakeAnswer answer;
-        char body[400];
         HttpResponse response = {
                 .content_type = "", .request_id = "", .location = "", .subject_token = ""
         };
@@ -188,10 +189,15 @@ static int on_deferred(sd_event_source *source, void *userdata)
         answer = transfer->answer;
         done = transfer->done;
         done_userdata = transfer->userdata;
-        snprintf(body, sizeof(body),
-                 "{\"generation\":0,\"resource_provider_generation\":%lld,\"inventories\":{},"
-                 "\"traits\":[],\"aggregates\":[],\"usages\":{},\"resource_providers\":[]}",
-                 (long long)transfer->generation + 1);
+        response.status = answer.status ? answer.status : 200;
+        if (answer.body || response.status == 204)
+                body = strdup(answer.body ? answer.body : "");
+        else
+                assert_true(asprintf(&body,
+                                     "{'generation':0,'resource_provider_generation':%lld,"
+                                     "'inventories':{},'traits':[],'aggregates':[],'usages':{},"
+                                     "'resource_providers':[]}",
+                                     (long long)transfer->generation + 1) > 0);
         http_transfer_cancel(transfer);
         if (client->n_waiting > 0)
                 sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -202,8 +208,7 @@ static int on_deferred(sd_event_source *source, void *userdata)
                 fake.n_delivered = 0;
                 return 0;
         }
-        response.status = answer.status ? answer.status : 200;
-        response.body = answer.body ? answer.body : response.status == 204 ? "" : body;
+        response.body = with_quotes(body);
         response.body_size = strlen(response.body);
         response.retry_after_sec = answer.retry_after_sec;
         if (answer.subject_token)

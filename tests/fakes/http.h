@@ -25,7 +25,8 @@ typedef struct FakeAnswer {
         bool never;                /* it hangs */
 } FakeAnswer;
 
-/* Answers of a script: as often as they are asked for, or once. body NULL: none in the script. */
+/* Answers of a script: as often as they are asked for, or once. body: with ' for ", as in
+ * tests/fixtures/json.h; NULL: none in the script. */
 #define ANSWER(match_, status_, body_)                                  \
         {                                                               \
                 .match = (match_), .status = (status_), .body = (body_) \
@@ -40,8 +41,8 @@ typedef struct FakeAnswer {
         }
 
 /* What Placement says with this status and code. */
-#define FAULT_BODY(code) \
-        "{\"errors\":[{\"detail\":\"the detail\",\"code\":\"placement." code "\"}]}"
+#define FAULT_BODY(code) "{'errors':[{'detail':'the detail','code':'placement." code "'}]}"
+
 #define FAULT(match, status, code)      ANSWER(match, status, FAULT_BODY(code))
 #define FAULT_ONCE(match, status, code) ANSWER_ONCE(match, status, FAULT_BODY(code))
 

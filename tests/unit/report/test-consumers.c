@@ -7,9 +7,9 @@
 #include "tests/fakes/session.h"
 #include "tests/fixtures/report.h"
 
-#define TOO_OLD                                                                  \
-        "{\"errors\":[{\"status\":406,\"detail\":\"\",\"max_version\":\"1.30\"," \
-        "\"min_version\":\"1.0\"}]}"
+#define TOO_OLD                                                      \
+        "{'errors':[{'status':406,'detail':'','max_version':'1.30'," \
+        "'min_version':'1.0'}]}"
 
 typedef struct Fixture {
         sd_event *event;
@@ -72,9 +72,9 @@ static int read_consumer(Fixture *fixture)
         return wait_done(fixture);
 }
 
-#define HELD                                                                         \
-        "{\"allocations\":{\"11111111-1111-1111-1111-111111111111\":{\"resources\":" \
-        "{\"VCPU\":2}}},\"project_id\":\"p\",\"user_id\":\"u\",\"consumer_generation\":3"
+#define HELD                                                                   \
+        "{'allocations':{'11111111-1111-1111-1111-111111111111':{'resources':" \
+        "{'VCPU':2}}},'project_id':'p','user_id':'u','consumer_generation':3"
 
 /* The script of one answer, after that of a service which is too old for types. */
 static void begin_script(bool older, const FakeAnswer *answer, const char *names)
@@ -93,16 +93,16 @@ static void test_read(void **state)
                 int64_t generation;
                 const char *type;
         } cases[] = {
-                { false, ANSWER("", 200, HELD ",\"consumer_type\":\"INSTANCE\"}"), REPORT_DONE, 1,
-                  3, "INSTANCE" },
-                { false, ANSWER("", 200, "{\"allocations\":{}}"), REPORT_DONE, 1, -1, NULL },
+                { false, ANSWER("", 200, HELD ",'consumer_type':'INSTANCE'}"), REPORT_DONE, 1, 3,
+                  "INSTANCE" },
+                { false, ANSWER("", 200, "{'allocations':{}}"), REPORT_DONE, 1, -1, NULL },
                 { true, ANSWER("", 200, HELD "}"), REPORT_DONE, 2, 3, NULL },
                 { false, ANSWER("", 406, TOO_OLD), REPORT_E_TOO_OLD, 2, 0, NULL },
                 { false, ANSWER("", 502, ""), REPORT_E_UNAVAILABLE, 1, 0, NULL },
                 { false, NO_ANSWER("", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE, 1, 0, NULL },
-                { false, ANSWER("", 200, "{\"allocations\":5}"), REPORT_E_UNAVAILABLE, 1, 0, NULL },
-                { false, ANSWER("", 200, HELD ",\"consumer_generation\":\"x\"}"),
-                  REPORT_E_UNAVAILABLE, 1, 0, NULL },
+                { false, ANSWER("", 200, "{'allocations':5}"), REPORT_E_UNAVAILABLE, 1, 0, NULL },
+                { false, ANSWER("", 200, HELD ",'consumer_generation':'x'}"), REPORT_E_UNAVAILABLE,
+                  1, 0, NULL },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -206,7 +206,7 @@ static void test_room(void **state)
 {
         Fixture *fixture = *state;
 
-        fake_http_begin(SCRIPT(ANSWER("", 200, "{\"provider_summaries\":{}}")), "host");
+        fake_http_begin(SCRIPT(ANSWER("", 200, "{'provider_summaries':{}}")), "host");
         assert_int_equal(read_room(fixture), REPORT_DONE);
         assert_int_equal(fixture->consumer->n_allocations, 0);
         assert_string_equal(fake_http_log(),

@@ -73,12 +73,12 @@ static char *make_answer(const char *held, bool owner)
 
                 *equals = '\0';
                 snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                         "%s\"%s\":{\"resources\":{\"%s\":1}}", text[0] ? "," : "",
+                         "%s'%s':{'resources':{'%s':1}}", text[0] ? "," : "",
                          fixture_uuid(item).text, equals + 1);
         }
-        assert_true(asprintf(&ret, "{\"allocations\":{%s}%s}", text,
-                             owner && held[0] ? ",\"project_id\":\"p\",\"user_id\":\"u\","
-                                                "\"consumer_generation\":1"
+        assert_true(asprintf(&ret, "{'allocations':{%s}%s}", text,
+                             owner && held[0] ? ",'project_id':'p','user_id':'u',"
+                                                "'consumer_generation':1"
                                               : "") > 0);
         return ret;
 }
@@ -166,10 +166,9 @@ static void test_who_is_read_whole(void **state)
 static void test_what_goes_wrong(void **state)
 {
         static const char too_old[] =
-                "{\"errors\":[{\"status\":406,\"detail\":\"\",\"max_version\":\"1.30\","
-                "\"min_version\":\"1.0\"}]}";
-        static const char gone[] = "{\"errors\":[{\"status\":404,\"detail\":\"No such provider\","
-                                   "\"code\":\"placement.undefined_code\"}]}";
+                "{'errors':[{'status':406,'detail':'','max_version':'1.30','min_version':'1.0'}]}";
+        static const char gone[] = "{'errors':[{'status':404,'detail':'No such provider',"
+                                   "'code':'placement.undefined_code'}]}";
         static const struct {
                 const char *about;
                 FakeAnswer answer;
@@ -180,7 +179,7 @@ static void test_what_goes_wrong(void **state)
                 { "the network ends", NO_ANSWER("/allocations/a", HTTP_E_UNREACHABLE),
                   REPORT_E_UNREACHABLE },
                 { "no JSON that is known",
-                  ANSWER("/resource_providers/gpu/", 200, "{\"allocations\":5}"),
+                  ANSWER("/resource_providers/gpu/", 200, "{'allocations':5}"),
                   REPORT_E_UNAVAILABLE },
                 { "a service without types", ANSWER_ONCE("/allocations/a", 406, too_old),
                   REPORT_DONE },
@@ -235,7 +234,7 @@ static void test_no_more_at_a_time_than_connections(void **state)
                 providers[i] = uuid_make_random();
         set_up(state);
         fixture = *state;
-        fake_http_begin(SCRIPT(ANSWER("/allocations", 200, "{\"allocations\":{}}")), "");
+        fake_http_begin(SCRIPT(ANSWER("/allocations", 200, "{'allocations':{}}")), "");
         assert_int_equal(gather_new(&fixture->gather, fixture->session, providers,
                                     ARRAY_SIZE(providers), NULL, on_done, fixture, NULL),
                          0);

@@ -101,24 +101,23 @@ static int publish(Fixture *fixture, const char *desired)
 static void set_list(Fixture *fixture, int host_generation, int a_generation)
 {
         Uuid host = fixture_uuid("host"), a = fixture_uuid("a");
-        int n = snprintf(fixture->list, sizeof(fixture->list), "{\"resource_providers\":[");
+        int n = snprintf(fixture->list, sizeof(fixture->list), "{'resource_providers':[");
 
         if (a_generation >= 0)
                 n += snprintf(fixture->list + n, sizeof(fixture->list) - (size_t)n,
-                              "{\"uuid\":\"%s\",\"name\":\"a\",\"generation\":%d,"
-                              "\"parent_provider_uuid\":\"%s\"},",
+                              "{'uuid':'%s','name':'a','generation':%d,"
+                              "'parent_provider_uuid':'%s'},",
                               a.text, a_generation, host.text);
         snprintf(fixture->list + n, sizeof(fixture->list) - (size_t)n,
-                 "{\"uuid\":\"%s\",\"name\":\"host\",\"generation\":%d,"
-                 "\"parent_provider_uuid\":null}]}",
+                 "{'uuid':'%s','name':'host','generation':%d,'parent_provider_uuid':null}]}",
                  host.text, host_generation);
 }
 
-#define PARTS(generation, inventories, traits)                                           \
-        "{\"resource_provider_generation\":" generation ",\"inventories\":{" inventories \
-        "},\"traits\":[" traits "],\"aggregates\":[\"x\"]}"
-#define HOST_PARTS PARTS("3", "\"VCPU\":{\"total\":8}", "\"HW_A\"")
-#define A_PARTS    PARTS("5", "\"VGPU\":{\"total\":4}", "")
+#define PARTS(generation, inventories, traits)                                       \
+        "{'resource_provider_generation':" generation ",'inventories':{" inventories \
+        "},'traits':[" traits "],'aggregates':['x']}"
+#define HOST_PARTS PARTS("3", "'VCPU':{'total':8}", "'HW_A'")
+#define A_PARTS    PARTS("5", "'VGPU':{'total':4}", "")
 
 /* Two providers that Placement has already, and answers that come before what it says of them. */
 static void begin_existing(Fixture *fixture, const FakeAnswer *before)
@@ -151,7 +150,7 @@ static void test_new_host(void **state)
         Fixture *fixture = *state;
         const ReporterStatistics *statistics;
 
-        fake_http_begin(SCRIPT(ANSWER("GET /traits", 200, "{\"traits\":[\"HW_A\"]}")), NAMES);
+        fake_http_begin(SCRIPT(ANSWER("GET /traits", 200, "{'traits':['HW_A']}")), NAMES);
         assert_null(reporter_tree(fixture->reporter));
         assert_int_equal(refresh(fixture), 0);
         assert_int_equal(reporter_tree(fixture->reporter)->n_providers, 0);
@@ -192,7 +191,7 @@ static void test_prepare(void **state)
 {
         Fixture *fixture = *state;
 
-        fake_http_begin(SCRIPT(ANSWER("GET /traits", 200, "{\"traits\":[\"HW_A\"]}")), NAMES);
+        fake_http_begin(SCRIPT(ANSWER("GET /traits", 200, "{'traits':['HW_A']}")), NAMES);
         assert_int_equal(refresh(fixture), 0);
         fake_http_clear_log();
         assert_int_equal(prepare(fixture, "host VCPU=8 +HW_A +HW_NEW"), 0);
@@ -209,7 +208,7 @@ static void test_prepare(void **state)
         assert_int_equal(fake_http_get_n_requests(), 0);
 }
 
-#define EMPTY "{\"allocations\":{}}"
+#define EMPTY "{'allocations':{}}"
 
 static int gather(Fixture *fixture, const char *ahead)
 {
@@ -226,9 +225,8 @@ static void test_gather_and_lay_the_ground(void **state)
         Allocations *consumers, *others;
         Fixture *fixture = *state;
 
-        begin_existing(fixture,
-                       SCRIPT(ANSWER("/allocations", 200, EMPTY),
-                              ANSWER("GET /traits", 200, "{\"traits\":[\"HW_A\",\"HW_B\"]}")));
+        begin_existing(fixture, SCRIPT(ANSWER("/allocations", 200, EMPTY),
+                                       ANSWER("GET /traits", 200, "{'traits':['HW_A','HW_B']}")));
         assert_int_equal(refresh(fixture), 0);
         fake_http_clear_log();
         assert_int_equal(gather(fixture, EXISTING_TREE " | b<a VGPU=1 +HW_B"), 0);
@@ -385,16 +383,15 @@ static void test_failed_refreshes(void **state)
                 const char *words;
         } cases[] = {
                 { NO_ANSWER("in_tree", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE, "" },
-                { ANSWER("in_tree", 200, "{\"resource_providers\":[{}]}"), REPORT_E_UNAVAILABLE,
+                { ANSWER("in_tree", 200, "{'resource_providers':[{}]}"), REPORT_E_UNAVAILABLE,
                   "list of providers" },
                 { ANSWER("in_tree", 200,
-                         "{\"resource_providers\":[{\"uuid\":\"99999999-9999-9999-9999-"
-                         "999999999999\",\"name\":\"x\",\"generation\":1,"
-                         "\"parent_provider_uuid\":null}]}"),
+                         "{'resource_providers':[{'uuid':'99999999-9999-9999-9999-"
+                         "999999999999','name':'x','generation':1,'parent_provider_uuid':null}]}"),
                   REPORT_E_UNAVAILABLE, "comes without it" },
                 { ANSWER("in_tree", 401, ""), REPORT_E_UNAUTHORIZED, "" },
                 { ANSWER("a/traits", 500, ""), REPORT_E_UNAVAILABLE, "" },
-                { ANSWER("a/inventories", 200, "{\"inventories\":{}}"), REPORT_E_UNAVAILABLE,
+                { ANSWER("a/inventories", 200, "{'inventories':{}}"), REPORT_E_UNAVAILABLE,
                   "answer about provider" },
                 { FAULT("a/aggregates", 404, "undefined_code"), REPORT_E_CONFLICT, "" },
                 { ANSWER("a/aggregates", 404, "<html>"), REPORT_E_UNAVAILABLE, "JSON" },
@@ -421,7 +418,7 @@ static void test_renamed_host(void **state)
         char *name;
 
         begin_existing(fixture, NULL);
-        name = strstr(fixture->list, "\"name\":\"host\"");
+        name = strstr(fixture->list, "'name':'host'");
         memcpy(name + 8, "tosh", 4);
         assert_int_equal(refresh(fixture), REPORT_E_REFUSED);
         assert_non_null(strstr(fixture->error.text, "tosh"));
@@ -475,7 +472,7 @@ static void test_lookup_fails(void **state)
                 int outcome;
         } cases[] = {
                 { NO_ANSWER("/traits", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE },
-                { ANSWER("/traits", 200, "{\"traits\":5}"), REPORT_E_UNAVAILABLE },
+                { ANSWER("/traits", 200, "{'traits':5}"), REPORT_E_UNAVAILABLE },
         };
         Fixture *fixture = *state;
 

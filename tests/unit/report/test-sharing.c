@@ -7,10 +7,10 @@
 
 #define AGG_A "aaaaaaaa-0000-4000-8000-000000000001"
 #define AGG_B "aaaaaaaa-0000-4000-8000-000000000002"
-#define POOL                                                                                     \
-        "{\"uuid\":\"bbbbbbbb-0000-4000-8000-000000000001\",\"name\":\"pool\",\"generation\":1," \
-        "\"parent_provider_uuid\":null}"
-#define LIST(items) "{\"resource_providers\":[" items "]}"
+#define POOL                                                                           \
+        "{'uuid':'bbbbbbbb-0000-4000-8000-000000000001','name':'pool','generation':1," \
+        "'parent_provider_uuid':null}"
+#define LIST(items) "{'resource_providers':[" items "]}"
 #define MINUTE      (60 * USEC_PER_SEC)
 
 typedef struct Fixture {
@@ -134,8 +134,8 @@ static void test_g4_17_many_aggregates(void **state)
                 fprintf(stream, " @aaaaaaaa-0000-4000-8000-%012u", i);
         assert_int_equal(fclose(stream), 0);
         assert_true(asprintf(&own,
-                             LIST(POOL ",{\"uuid\":\"%s\",\"name\":\"host\",\"generation\":1,"
-                                       "\"parent_provider_uuid\":null}"),
+                             LIST(POOL ",{'uuid':'%s','name':'host','generation':1,"
+                                       "'parent_provider_uuid':null}"),
                              host.text) > 0);
         fake_http_begin(SCRIPT(ANSWER("member_of", 200, own)), "");
         assert_int_equal(refresh(fixture, tree, MINUTE), 3);

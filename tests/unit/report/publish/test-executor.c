@@ -3,7 +3,7 @@
 #include "tests/fixtures/executor.h"
 
 #define GUEST "cccccccc-0000-4000-8000-000000000001"
-#define HELD  "{\"allocations\":{\"" GUEST "\":{\"resources\":{\"VGPU\":3}}}}"
+#define HELD  "{'allocations':{'" GUEST "':{'resources':{'VGPU':3}}}}"
 
 static void test_everything_goes_well(void **state)
 {
@@ -52,7 +52,7 @@ static const struct {
 } plans[] = {
         /* a move's answer would tell the generation that the reshape left, before that is
          * known */
-        { "moves and a reshape take turns", SCRIPT(ANSWER("PUT", 200, "{\"generation\":10}")),
+        { "moves and a reshape take turns", SCRIPT(ANSWER("PUT", 200, "{'generation':10}")),
           "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1 | d<host",
           "host VCPU=1 | d<host | a<d VGPU=2 | b<d VGPU=2 | c<d VGPU=2", "a", 8, 1, REPORT_DONE, "",
           "PUT /resource_providers/a; PUT /resource_providers/b; "
@@ -114,14 +114,14 @@ static const struct {
           "PUT /resource_providers/a/inventories; GET /resource_providers/a/allocations", "a=10" },
         { "an inventory is freed in between",
           SCRIPT(FAULT_ONCE("a/inventories", 409, "inventory.inuse"),
-                 ANSWER("a/allocations", 200, "{\"allocations\":{}}")),
+                 ANSWER("a/allocations", 200, "{'allocations':{}}")),
           "a VGPU=4", "a", NULL, 1, 1, REPORT_DONE, "",
           "PUT /resource_providers/a/inventories; "
           "GET /resource_providers/a/allocations; PUT /resource_providers/a/inventories",
           "a=11" },
         { "what is held cannot be read",
           SCRIPT(FAULT("a/inventories", 409, "inventory.inuse"),
-                 ANSWER("a/allocations", 200, "{\"allocations\":[]}")),
+                 ANSWER("a/allocations", 200, "{'allocations':[]}")),
           "a VGPU=4", "a", NULL, 1, 1, REPORT_E_UNAVAILABLE, "",
           "PUT /resource_providers/a/inventories; GET /resource_providers/a/allocations", "a=10" },
         { "a provider in use stays, and its parent with it",
@@ -215,7 +215,7 @@ static void test_fatal_outcomes_stop_everything(void **state)
                   REPORT_E_UNAVAILABLE },
                 { ANSWER("", 401, ""), REPORT_E_UNAUTHORIZED },
                 { ANSWER("", 403, ""), REPORT_E_FORBIDDEN },
-                { ANSWER("", 406, "{\"errors\":[{}]}"), REPORT_E_TOO_OLD },
+                { ANSWER("", 406, "{'errors':[{}]}"), REPORT_E_TOO_OLD },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -239,8 +239,7 @@ static void test_too_old_to_move(void **state)
 
         run_all(&run,
                 SCRIPT(ANSWER("PUT /resource_providers/old", 406,
-                              "{\"errors\":[{\"max_version\":\"1.36\","
-                              "\"min_version\":\"1.0\"}]}")),
+                              "{'errors':[{'max_version':'1.36','min_version':'1.0'}]}")),
                 "host VCPU=1 | a<host | b<host VCPU=1 | old<a",
                 "host VCPU=2 | b<host VCPU=2 | old<b", NULL, 2, REPORT_E_REFUSED);
         assert_non_null(strstr(run.error.text, "1.0 to 1.36"));
@@ -279,7 +278,7 @@ static void test_inventory_that_flickers_ends(void **state)
 
         run_all(&run,
                 SCRIPT(FAULT("a/inventories", 409, "inventory.inuse"),
-                       ANSWER("a/allocations", 200, "{\"allocations\":{}}")),
+                       ANSWER("a/allocations", 200, "{'allocations':{}}")),
                 "a VGPU=4", "a", NULL, 1, REPORT_E_IN_USE);
         assert_int_equal(fake_http_count("a/inventories"), EXECUTOR_TRIES_MAX);
 }
@@ -326,9 +325,9 @@ static void test_kept_inventory_and_a_locked_database(void **state)
         assert_non_null(provider_find_inventory(provider_of(run.mirror, "a"), "MEMORY_MB"));
 }
 
-#define HOLDER                                                                                  \
-        "{\"resource_providers\":[{\"uuid\":\"99999999-9999-9999-9999-999999999999\",\"name\":" \
-        "\"host\",\"generation\":1,\"parent_provider_uuid\":null}]}"
+#define HOLDER                                                                   \
+        "{'resource_providers':[{'uuid':'99999999-9999-9999-9999-999999999999'," \
+        "'name':'host','generation':1,'parent_provider_uuid':null}]}"
 
 static void test_name_is_taken(void **state)
 {
@@ -337,12 +336,12 @@ static void test_name_is_taken(void **state)
                 int outcome;
                 const char *words;
         } cases[] = {
-                { HOLDER, "{\"allocations\":{\"a\":{},\"b\":{}}}", REPORT_E_DUPLICATE_NAME,
+                { HOLDER, "{'allocations':{'a':{},'b':{}}}", REPORT_E_DUPLICATE_NAME,
                   "99999999-9999-9999-9999-999999999999 in Placement (2 consumers hold something" },
-                { HOLDER, "{\"allocations\":{}}", REPORT_E_DUPLICATE_NAME, "nothing of it is" },
-                { HOLDER, "{\"allocations\":5}", REPORT_E_DUPLICATE_NAME, "it is not known who" },
-                { "{\"resource_providers\":[]}", NULL, REPORT_E_DUPLICATE_NAME, "another name" },
-                { "{\"resource_providers\":5}", NULL, REPORT_E_UNAVAILABLE, "resource_providers" },
+                { HOLDER, "{'allocations':{}}", REPORT_E_DUPLICATE_NAME, "nothing of it is" },
+                { HOLDER, "{'allocations':5}", REPORT_E_DUPLICATE_NAME, "it is not known who" },
+                { "{'resource_providers':[]}", NULL, REPORT_E_DUPLICATE_NAME, "another name" },
+                { "{'resource_providers':5}", NULL, REPORT_E_UNAVAILABLE, "resource_providers" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -368,8 +367,8 @@ static void test_name_is_our_own(void **state)
         _cleanup_(run_done) Run run = { 0 };
 
         assert_true(asprintf(&holders,
-                             "{\"resource_providers\":[{\"uuid\":\"%s\",\"name\":\"host\","
-                             "\"generation\":1,\"parent_provider_uuid\":null}]}",
+                             "{'resource_providers':[{'uuid':'%s','name':'host',"
+                             "'generation':1,'parent_provider_uuid':null}]}",
                              host.text) > 0);
         run_all(&run, SCRIPT(FAULT("POST", 409, "duplicate_name"), ANSWER("GET", 200, holders)), "",
                 "host VCPU=1", NULL, 2, REPORT_E_CONFLICT);

@@ -119,11 +119,11 @@ static void test_answers(void **state)
                 bool has_body;
                 const char *words;
         } cases[] = {
-                { ANSWER("", 200, "{\"a\":1}"), REPORT_DONE, 200, true, "" },
+                { ANSWER("", 200, "{'a':1}"), REPORT_DONE, 200, true, "" },
                 { ANSWER("", 204, NULL), REPORT_DONE, 204, false, "" },
                 { ANSWER("", 201, ""), REPORT_DONE, 201, false, "" },
                 { ANSWER("", 200, "<html>"), REPORT_E_UNAVAILABLE, 200, false, "JSON" },
-                { ANSWER("", 200, "{\"a\":"), REPORT_E_UNAVAILABLE, 200, false, "JSON" },
+                { ANSWER("", 200, "{'a':"), REPORT_E_UNAVAILABLE, 200, false, "JSON" },
                 { ANSWER("", 200, "5"), REPORT_E_UNAVAILABLE, 200, false, "JSON" },
                 { ANSWER("", 200, "null"), REPORT_E_UNAVAILABLE, 200, false, "JSON" },
                 { ANSWER("", 401, ""), REPORT_E_UNAUTHORIZED, 401, false, "401" },
@@ -157,8 +157,7 @@ static void test_statistics(void **state)
         const SessionStatistics *statistics = session_get_statistics(fixture->session);
 
         fake_http_begin(
-                SCRIPT(ANSWER_ONCE("", 409,
-                                   "{\"errors\":[{\"code\":\"placement.concurrent_update\"}]}"),
+                SCRIPT(ANSWER_ONCE("", 409, "{'errors':[{'code':'placement.concurrent_update'}]}"),
                        { .match = "",
                          .times = 1,
                          .status = 429,
@@ -212,10 +211,10 @@ static void test_free_inside_callback(void **state)
 
 /* With Keystone */
 
-#define TOKEN(url)                                                                           \
-        "{\"token\":{\"issued_at\":\"2026-11-21T02:00:00Z\",\"expires_at\":\"2026-11-21T03:" \
-        "00:00Z\",\"catalog\":[{\"type\":\"placement\",\"endpoints\":[{\"interface\":"       \
-        "\"internal\",\"url\":\"" url "\"}]}]}}"
+#define TOKEN(url)                                                                          \
+        "{'token':{'issued_at':'2026-11-21T02:00:00Z','expires_at':'2026-11-21T03:00:00Z'," \
+        "'catalog':[{'type':'placement','endpoints':[{'interface':'internal','url':'" url   \
+        "'}]}]}}"
 #define GIVES(token, url)                                                                    \
         {                                                                                    \
                 .match = "POST /auth/tokens", .times = 1, .status = 201, .body = TOKEN(url), \
@@ -357,8 +356,8 @@ static void test_moved(void **state)
                 { ANSWER_ONCE("PUT", 404, "<html>"), true },
                 { ANSWER_ONCE("PUT", 301, ""), true },
                 { ANSWER_ONCE("PUT", 200, "<html>"), true },
-                { ANSWER_ONCE("PUT", 404, "{\"errors\":[{}]}"), false },
-                { ANSWER_ONCE("PUT", 500, "{\"errors\":[{}]}"), false },
+                { ANSWER_ONCE("PUT", 404, "{'errors':[{}]}"), false },
+                { ANSWER_ONCE("PUT", 500, "{'errors':[{}]}"), false },
         };
         Fixture *fixture = *state;
 
