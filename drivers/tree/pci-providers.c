@@ -98,12 +98,19 @@ static bool is_child(const SnapshotDevice *device)
         return device->physical_function[0] != '\0';
 }
 
-/* 0 when the device may stand in the view, -EINVAL with the reason when Nova refuses it. */
-static int check_device(const PciView *view, const SnapshotDevice *device, const PciSpec *spec,
-                        const char *resource_class, const StringSet *traits, Error *reterr)
+/* 0 when the device may stand in the view, -EINVAL with the reason when Nova refuses it, or
+ * mediated devices have it. */
+static int check_device(const HostConfig *config, const PciView *view, const SnapshotDevice *device,
+                        const PciSpec *spec, const char *resource_class, const StringSet *traits,
+                        Error *reterr)
 {
         bool first = view->n_devices == 0;
 
+        if (mdev_type_takes_function(config, device))
+                return error_setf(
+                        reterr, EINVAL,
+                        "[pci] device_spec: %s is a vGPU by [devices] enabled_mdev_types; take it out of one of the two",
+                        device->address);
         if (!first && (!is_child(device) || view->has_parent))
                 return error_setf(
                         reterr, EINVAL,
@@ -140,20 +147,11 @@ static int add_matched(PciUpdate *update, PciView *view, const SnapshotDevice *d
         const char *owner = update->config->owner_trait;
         Error error;
 
-        if (mdev_type_takes_function(update->config, device)) {
-                error_setf(
-                        &error, EINVAL,
-                        "[pci] device_spec: %s is a vGPU by [devices] enabled_mdev_types; take it out of one of the two",
-                        device->address);
-                view->refused = true;
-                note_problem(update, &error);
-                return 0;
-        }
         pci_spec_resource_class(spec, device, resource_class);
         if (pci_spec_add_traits(spec, &traits) < 0 ||
             (owner && owner[0] && string_set_add(&traits, owner) < 0))
                 return -ENOMEM;
-        if (check_device(view, device, spec, resource_class, &traits, &error) < 0) {
+        if (check_device(update->config, view, device, spec, resource_class, &traits, &error) < 0) {
                 view->refused = true;
                 note_problem(update, &error);
                 return 0;
