@@ -282,49 +282,41 @@ static void test_requests_fail_without_token(void **state)
         assert_int_equal(fake_http_get_n_requests(), 1);
 }
 
-/* Sent once more, with its body, to where the new token says. */
+/* Sent once more, with its body, to where the new token says; what has not been begun waits for
+ * that token. */
 static void test_401_is_asked_again(void **state)
 {
+        static const struct {
+                size_t lanes; /* so many are begun, 0: all */
+                unsigned n_calls;
+        } cases[] = { { 0, 3 }, { 3, 10 } };
         Fixture *fixture = *state;
 
-        begin_keystone(fixture,
-                       SCRIPT(GIVES("one", "http://old"), GIVES("two", "http://new"),
-                              ANSWER_ONCE("PUT", 200, NULL),
-                              { .match = "PUT", .times = 3, .status = 401, .body = "no" }));
-        send_put(fixture);
-        wait_calls(fixture, 1);
-        for (unsigned i = 0; i < 3; i++)
-                send_put(fixture);
-        wait_calls(fixture, 3);
-        assert_int_equal(fixture->result, REPORT_DONE);
-        assert_int_equal(fake_http_count("POST /auth/tokens"), 2);
-        assert_int_equal(fake_http_count("PUT"), 7);
-        assert_string_equal(fake_http_get_endpoint(), "http://new");
-        assert_non_null(strstr(fake_http_get_headers(), "X-Auth-Token: two\n"));
-        assert_string_equal(fake_http_find_body("PUT"), "{}");
-}
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                unsigned n_calls = cases[i].n_calls, n_sent = 1 + 3 + n_calls;
+                const SessionStatistics *statistics;
 
-/* What has not been begun waits for the new token, and goes to where that says. */
-static void test_401_holds_what_queues(void **state)
-{
-        Fixture *fixture = *state;
-
-        begin_keystone(fixture,
-                       SCRIPT(GIVES("one", "http://old"), GIVES("two", "http://new"),
-                              ANSWER_ONCE("PUT", 200, NULL),
-                              { .match = "PUT", .times = 10, .status = 401, .body = "no" }));
-        fake_http_set_lanes(3);
-        send_put(fixture);
-        wait_calls(fixture, 1);
-        for (unsigned i = 0; i < 10; i++)
+                begin_keystone(
+                        fixture,
+                        SCRIPT(GIVES("one", "http://old"), GIVES("two", "http://new"),
+                               ANSWER_ONCE("PUT", 200, NULL),
+                               { .match = "PUT", .times = n_calls, .status = 401, .body = "no" }));
+                fake_http_set_lanes(cases[i].lanes);
                 send_put(fixture);
-        wait_calls(fixture, 10);
-        assert_int_equal(fixture->result, REPORT_DONE);
-        assert_int_equal(fake_http_count("POST /auth/tokens"), 2);
-        assert_int_equal(fake_http_count("PUT"), 1 + 3 + 10);
-        assert_int_equal(session_get_statistics(fixture->session)->n_requests, 1 + 3 + 10);
-        assert_int_equal(session_get_statistics(fixture->session)->n_writes, 1 + 3 + 10);
-        assert_string_equal(fake_http_get_endpoint(), "http://new");
+                wait_calls(fixture, 1);
+                for (unsigned n = 0; n < n_calls; n++)
+                        send_put(fixture);
+                wait_calls(fixture, n_calls);
+                assert_int_equal(fixture->result, REPORT_DONE);
+                assert_int_equal(fake_http_count("POST /auth/tokens"), 2);
+                assert_int_equal(fake_http_count("PUT"), n_sent);
+                statistics = session_get_statistics(fixture->session);
+                assert_int_equal(statistics->n_requests, n_sent);
+                assert_int_equal(statistics->n_writes, n_sent);
+                assert_string_equal(fake_http_get_endpoint(), "http://new");
+                assert_non_null(strstr(fake_http_get_headers(), "X-Auth-Token: two\n"));
+                assert_string_equal(fake_http_find_body("PUT"), "{}");
+        }
 }
 
 static void test_401_for_ever(void **state)
@@ -393,5 +385,5 @@ static void test_cancel_while_held(void **state)
 
 TEST_MAIN_WITH(set_up, tear_down, test_headers, test_answers, test_statistics, test_cancel,
                test_free_inside_callback, test_requests_wait_for_the_token,
-               test_requests_fail_without_token, test_401_is_asked_again,
-               test_401_holds_what_queues, test_401_for_ever, test_moved, test_cancel_while_held)
+               test_requests_fail_without_token, test_401_is_asked_again, test_401_for_ever,
+               test_moved, test_cancel_while_held)
