@@ -2,7 +2,7 @@
 
 #include "drivers/tree/child-provider.h"
 
-#include "tests/unit/test.h"
+#include "tests/fixtures/report.h"
 
 /* What was cn1_old when we made it. */
 static void add_renamed(ProviderTree *tree)
@@ -19,24 +19,9 @@ static void add_renamed(ProviderTree *tree)
 /* cn1 with a cell and a GPU below the cell; and a foreign root with a child. */
 static ProviderTree *tree_make(void)
 {
-        static const struct {
-                const char *name, *parent;
-        } rows[] = {
-                { "cn1", NULL },     { "cn1_NUMA0", "cn1" },    { "cn1_gpu", "cn1_NUMA0" },
-                { "storage", NULL }, { "cn1_lost", "storage" },
-        };
-        ProviderTree *tree;
+        ProviderTree *tree = fixture_tree(
+                "cn1 | cn1_NUMA0<cn1 | cn1_gpu<cn1_NUMA0 | storage | cn1_lost<storage");
 
-        assert_int_equal(provider_tree_new(&tree), 0);
-        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                const Provider *parent =
-                        rows[i].parent ? provider_tree_find_name(tree, rows[i].parent) : NULL;
-                Uuid uuid = uuid_make_child(&UUID_NULL, rows[i].name);
-
-                assert_int_equal(provider_tree_add(tree, &uuid, rows[i].name,
-                                                   parent ? &parent->uuid : NULL, NULL, NULL),
-                                 0);
-        }
         add_renamed(tree);
         return tree;
 }
