@@ -8,6 +8,9 @@
 #include "tests/fakes/http.h"
 #include "tests/unit/test.h"
 
+/* The answer of a Placement that is too old for the microversion. */
+#define TOO_OLD "{'errors':[{'status':406,'detail':'','max_version':'1.30','min_version':'1.0'}]}"
+
 static inline void fake_session_begin(sd_event **ret_event, Session **ret)
 {
         static const HttpConfig http = {

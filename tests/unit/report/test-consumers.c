@@ -7,10 +7,6 @@
 #include "tests/fakes/session.h"
 #include "tests/fixtures/report.h"
 
-#define TOO_OLD                                                      \
-        "{'errors':[{'status':406,'detail':'','max_version':'1.30'," \
-        "'min_version':'1.0'}]}"
-
 typedef struct Fixture {
         sd_event *event;
         Session *session;

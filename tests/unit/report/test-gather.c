@@ -165,26 +165,22 @@ static void test_who_is_read_whole(void **state)
 
 static void test_what_goes_wrong(void **state)
 {
-        static const char too_old[] =
-                "{'errors':[{'status':406,'detail':'','max_version':'1.30','min_version':'1.0'}]}";
-        static const char gone[] = "{'errors':[{'status':404,'detail':'No such provider',"
-                                   "'code':'placement.undefined_code'}]}";
         static const struct {
                 const char *about;
                 FakeAnswer answer;
                 int result;
         } cases[] = {
                 { "a provider was deleted since it was listed",
-                  ANSWER("/resource_providers/gpu/", 404, gone), REPORT_E_CONFLICT },
+                  FAULT("/resource_providers/gpu/", 404, "undefined_code"), REPORT_E_CONFLICT },
                 { "the network ends", NO_ANSWER("/allocations/a", HTTP_E_UNREACHABLE),
                   REPORT_E_UNREACHABLE },
                 { "no JSON that is known",
                   ANSWER("/resource_providers/gpu/", 200, "{'allocations':5}"),
                   REPORT_E_UNAVAILABLE },
-                { "a service without types", ANSWER_ONCE("/allocations/a", 406, too_old),
+                { "a service without types", ANSWER_ONCE("/allocations/a", 406, TOO_OLD),
                   REPORT_DONE },
                 { "too old for allocations at all",
-                  ANSWER("/resource_providers/host/", 406, too_old), REPORT_E_TOO_OLD },
+                  ANSWER("/resource_providers/host/", 406, TOO_OLD), REPORT_E_TOO_OLD },
         };
         Fixture *fixture;
 
