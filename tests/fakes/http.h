@@ -46,6 +46,17 @@ typedef struct FakeAnswer {
 #define FAULT(match, status, code)      ANSWER(match, status, FAULT_BODY(code))
 #define FAULT_ONCE(match, status, code) ANSWER_ONCE(match, status, FAULT_BODY(code))
 
+/* Keystone gives that token, so many times, and says that Placement is there. */
+#define TOKEN(url)                                                                          \
+        "{'token':{'issued_at':'2026-11-21T02:00:00Z','expires_at':'2026-11-21T03:00:00Z'," \
+        "'catalog':[{'type':'placement','endpoints':[{'interface':'internal','url':'" url   \
+        "'}]}]}}"
+#define GIVES(n, token, url)                                                                 \
+        {                                                                                    \
+                .match = "POST /auth/tokens", .times = n, .status = 201, .body = TOKEN(url), \
+                .subject_token = token                                                       \
+        }
+
 /* So many answers, in this order; NULL is a script of none. */
 #define SCRIPT(...) ((const FakeAnswer[]){ __VA_ARGS__, { .match = NULL } })
 

@@ -65,15 +65,6 @@ static void test_fixed(void **state)
 
 /* Keystone */
 
-#define TOKEN(url)                                                                          \
-        "{'token':{'issued_at':'2026-11-21T02:00:00Z','expires_at':'2026-11-21T03:00:00Z'," \
-        "'catalog':[{'type':'placement','endpoints':[{'interface':'internal','url':'" url   \
-        "'}]}]}}"
-#define GIVES(n, token, url)                                                                 \
-        {                                                                                    \
-                .match = "POST /auth/tokens", .times = n, .status = 201, .body = TOKEN(url), \
-                .subject_token = token                                                       \
-        }
 #define FAILS(n, code)                                                    \
         {                                                                 \
                 .match = "POST", .times = n, .status = code, .body = "{}" \

@@ -211,16 +211,6 @@ static void test_free_inside_callback(void **state)
 
 /* With Keystone */
 
-#define TOKEN(url)                                                                          \
-        "{'token':{'issued_at':'2026-11-21T02:00:00Z','expires_at':'2026-11-21T03:00:00Z'," \
-        "'catalog':[{'type':'placement','endpoints':[{'interface':'internal','url':'" url   \
-        "'}]}]}}"
-#define GIVES(token, url)                                                                    \
-        {                                                                                    \
-                .match = "POST /auth/tokens", .times = 1, .status = 201, .body = TOKEN(url), \
-                .subject_token = token                                                       \
-        }
-
 static const KeystoneConfig keystone = {
         .auth_url = (char *)"http://keystone",
         .user_id = (char *)"7",
@@ -249,7 +239,7 @@ static void test_requests_wait_for_the_token(void **state)
 {
         Fixture *fixture = *state;
 
-        begin_keystone(fixture, SCRIPT(GIVES("one", "http://placement")));
+        begin_keystone(fixture, SCRIPT(GIVES(1, "one", "http://placement")));
         for (unsigned i = 0; i < 5; i++)
                 send_put(fixture);
         assert_string_equal(fake_http_log(), "POST /auth/tokens");
@@ -298,7 +288,7 @@ static void test_401_is_asked_again(void **state)
 
                 begin_keystone(
                         fixture,
-                        SCRIPT(GIVES("one", "http://old"), GIVES("two", "http://new"),
+                        SCRIPT(GIVES(1, "one", "http://old"), GIVES(1, "two", "http://new"),
                                ANSWER_ONCE("PUT", 200, NULL),
                                { .match = "PUT", .times = n_calls, .status = 401, .body = "no" }));
                 fake_http_set_lanes(cases[i].lanes);
@@ -323,9 +313,9 @@ static void test_401_for_ever(void **state)
 {
         Fixture *fixture = *state;
 
-        begin_keystone(fixture,
-                       SCRIPT(GIVES("one", "http://placement"), GIVES("two", "http://placement"),
-                              ANSWER_ONCE("PUT", 200, NULL), ANSWER("PUT", 401, "no")));
+        begin_keystone(fixture, SCRIPT(GIVES(1, "one", "http://placement"),
+                                       GIVES(1, "two", "http://placement"),
+                                       ANSWER_ONCE("PUT", 200, NULL), ANSWER("PUT", 401, "no")));
         send_put(fixture);
         wait_calls(fixture, 1);
         send_put(fixture);
@@ -354,8 +344,8 @@ static void test_moved(void **state)
         Fixture *fixture = *state;
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                begin_keystone(fixture, SCRIPT(GIVES("one", "http://old"),
-                                               GIVES("two", "http://new"), cases[i].answer));
+                begin_keystone(fixture, SCRIPT(GIVES(1, "one", "http://old"),
+                                               GIVES(1, "two", "http://new"), cases[i].answer));
                 send_put(fixture);
                 wait_calls(fixture, 1);
                 assert_int_not_equal(fixture->result, REPORT_DONE);
@@ -372,7 +362,7 @@ static void test_cancel_while_held(void **state)
         Fixture *fixture = *state;
         SessionCall *call;
 
-        begin_keystone(fixture, SCRIPT(GIVES("one", "http://placement")));
+        begin_keystone(fixture, SCRIPT(GIVES(1, "one", "http://placement")));
         call = send_put(fixture);
         send_put(fixture);
         session_call_cancel(call);
