@@ -35,14 +35,13 @@ enum {
         COLUMN_LIFE,
 };
 
-static int damaged(const SqliteStore *store, int64_t id, const char *what, Error *reterr)
+static int damaged(const Store *store, int64_t id, const char *what, Error *reterr)
 {
         return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s of claim %lld)",
                           store->sqlite->path, what, (long long)id);
 }
 
-static int column_text(SqliteStore *store, sqlite3_stmt *statement, int column, char **ret,
-                       Error *reterr)
+static int column_text(Store *store, sqlite3_stmt *statement, int column, char **ret, Error *reterr)
 {
         const char *text;
         char *copy;
@@ -58,7 +57,7 @@ static int column_text(SqliteStore *store, sqlite3_stmt *statement, int column, 
         return 0;
 }
 
-static int read_texts(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_texts(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         const struct {
                 int column;
@@ -84,7 +83,7 @@ static int read_texts(SqliteStore *store, sqlite3_stmt *statement, Claim *claim,
         return 0;
 }
 
-static int read_standing(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_standing(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         const char *text;
         int r = sqlite_column(store->sqlite, statement, COLUMN_STANDING, &text, reterr);
@@ -99,7 +98,7 @@ static int read_standing(SqliteStore *store, sqlite3_stmt *statement, Claim *cla
         return 0;
 }
 
-static int read_guest(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_guest(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         const char *text;
         int r = sqlite_column(store->sqlite, statement, COLUMN_GUEST, &text, reterr);
@@ -111,7 +110,7 @@ static int read_guest(SqliteStore *store, sqlite3_stmt *statement, Claim *claim,
         return 0;
 }
 
-static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
+static int read_claim(Store *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         const char *consumer, *state;
@@ -148,7 +147,7 @@ static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, 
         return 0;
 }
 
-static int read_allocation(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_allocation(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         int64_t used = sqlite3_column_int64(statement, COLUMN_USED);
         const char *uuid, *name, *suffix, *resource_class;
@@ -178,7 +177,7 @@ static int read_allocation(SqliteStore *store, sqlite3_stmt *statement, Claim *c
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_device(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_device(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         const char *texts[6]; /* provider, group, device, address, type, mdev */
         ClaimDevice device;
@@ -203,7 +202,7 @@ static int read_device(SqliteStore *store, Claim *claim, sqlite3_stmt *statement
 /* How many claims that nobody asked for a query passes before it is asked anew. */
 #define CLAIMS_PASSED_MAX 16
 
-static int next_row(SqliteStore *store, struct SqlitePart *part, Error *reterr)
+static int next_row(Store *store, struct SqlitePart *part, Error *reterr)
 {
         int r = sqlite_step(store->sqlite, part->statement, reterr);
 
@@ -214,8 +213,8 @@ static int next_row(SqliteStore *store, struct SqlitePart *part, Error *reterr)
         return MIN(r, 0);
 }
 
-int sqlite_store_read_part(SqliteStore *store, struct SqlitePart *part, StatementId id,
-                           Claim *claim, SqliteReadRow read_row, Error *reterr)
+int sqlite_store_read_part(Store *store, struct SqlitePart *part, StatementId id, Claim *claim,
+                           SqliteReadRow read_row, Error *reterr)
 {
         bool goes_on = part->statement && claim->state != CLAIM_STATE_RELEASED &&
                        claim->id > part->asked &&
@@ -246,7 +245,7 @@ static void parts_done(SqliteParts *parts)
         statement_resetp(&parts->pins.statement);
 }
 
-static int read_parts(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr)
+static int read_parts(Store *store, SqliteParts *parts, Claim *claim, Error *reterr)
 {
         int r = sqlite_store_read_part(store, &parts->devices,
                                        claim->state == CLAIM_STATE_RELEASED
@@ -258,7 +257,7 @@ static int read_parts(SqliteStore *store, SqliteParts *parts, Claim *claim, Erro
 }
 
 /* Reads all claims of a query. */
-static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
+static int read_claims(Store *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
 {
         _cleanup_(parts_done) SqliteParts parts = { 0 };
         Claim *claim = NULL; /* of the list */
@@ -285,7 +284,7 @@ static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *l
 }
 
 /* The only claim of a query. */
-static int read_one(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
+static int read_one(Store *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         int r = read_claims(store, statement, &list, reterr);
@@ -298,10 +297,8 @@ static int read_one(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Er
         return 0;
 }
 
-int sqlite_store_find(Store *base, const Uuid *consumer, bool resize_target, Claim **ret,
-                      Error *reterr)
+int store_find(Store *store, const Uuid *consumer, bool resize_target, Claim **ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_query(store, STATEMENT_FIND, &statement, reterr, "si", consumer->text,
                                    (int64_t)resize_target);
@@ -311,7 +308,7 @@ int sqlite_store_find(Store *base, const Uuid *consumer, bool resize_target, Cla
         return read_one(store, statement, ret, reterr);
 }
 
-static int get_from(SqliteStore *store, StatementId from, int64_t id, Claim **ret, Error *reterr)
+static int get_from(Store *store, StatementId from, int64_t id, Claim **ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_query(store, from, &statement, reterr, "i", id);
@@ -321,9 +318,8 @@ static int get_from(SqliteStore *store, StatementId from, int64_t id, Claim **re
         return read_one(store, statement, ret, reterr);
 }
 
-int sqlite_store_get(Store *base, int64_t id, Claim **ret, Error *reterr)
+int store_get(Store *store, int64_t id, Claim **ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int r;
 
         /* An ended claim never lives again: looking here first cannot miss one that ends between.
@@ -335,8 +331,7 @@ int sqlite_store_get(Store *base, int64_t id, Claim **ret, Error *reterr)
 }
 
 /* of NULL: the query has no parameter. */
-static int add_from(SqliteStore *store, StatementId from, const char *of, ClaimList *list,
-                    Error *reterr)
+static int add_from(Store *store, StatementId from, const char *of, ClaimList *list, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_query(store, from, &statement, reterr, of ? "s" : "", of);
@@ -345,7 +340,7 @@ static int add_from(SqliteStore *store, StatementId from, const char *of, ClaimL
 }
 
 /* One state, so that a claim that ends meanwhile is not listed twice. */
-static int add_all(SqliteStore *store, ClaimList *list, Error *reterr)
+static int add_all(Store *store, ClaimList *list, Error *reterr)
 {
         int r = sqlite_begin_read(store->sqlite, reterr);
 
@@ -358,7 +353,7 @@ static int add_all(SqliteStore *store, ClaimList *list, Error *reterr)
         return r;
 }
 
-int sqlite_store_list(Store *base, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
+int store_list(Store *store, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
         static const StatementId statements[_CLAIMS_WHICH_MAX] = {
                 [CLAIMS_LIVING] = STATEMENT_LIST,
@@ -367,7 +362,6 @@ int sqlite_store_list(Store *base, ClaimsWhich which, const char *of, ClaimList 
                 [CLAIMS_OF_DEVICE] = STATEMENT_LIST_DEVICE,
                 [CLAIMS_OF_GUEST] = STATEMENT_LIST_GUEST,
         };
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         int r = which == CLAIMS_ALL ? add_all(store, &list, reterr)
                                     : add_from(store, statements[which], of, &list, reterr);
@@ -385,7 +379,7 @@ enum {
         COLUMN_DEVICE_CONSUMER,
 };
 
-static int add_owner(SqliteStore *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
+static int add_owner(Store *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         const char *consumer;
@@ -404,9 +398,8 @@ static int add_owner(SqliteStore *store, sqlite3_stmt *statement, ClaimList *lis
         return 0;
 }
 
-int sqlite_store_list_with_devices(Store *base, ClaimList *ret, Error *reterr)
+int store_list_with_devices(Store *store, ClaimList *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         int r = sqlite_store_query(store, STATEMENT_LIST_WITH_DEVICES, &statement, reterr, "");
@@ -430,14 +423,13 @@ int sqlite_store_list_with_devices(Store *base, ClaimList *ret, Error *reterr)
         return 0;
 }
 
-int sqlite_store_next_write(Store *base, int64_t after, Claim **ret, Error *reterr)
+int store_next_write(Store *store, int64_t after, Claim **ret, Error *reterr)
 {
-        return get_from((SqliteStore *)base, STATEMENT_NEXT_WRITE, after, ret, reterr);
+        return get_from(store, STATEMENT_NEXT_WRITE, after, ret, reterr);
 }
 
-int sqlite_store_list_some(Store *base, int64_t after, ClaimList *ret, Error *reterr)
+int store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         int r = sqlite_store_query(store, STATEMENT_LIST_SOME, &statement, reterr, "ii", after,
@@ -452,7 +444,7 @@ int sqlite_store_list_some(Store *base, int64_t after, ClaimList *ret, Error *re
         return 0;
 }
 
-static int add_taken(SqliteStore *store, sqlite3_stmt *statement, Taken *taken, Error *reterr)
+static int add_taken(Store *store, sqlite3_stmt *statement, Taken *taken, Error *reterr)
 {
         const char *texts[3]; /* mdev, device, address */
         Uuid mdev = UUID_NULL;
@@ -468,9 +460,8 @@ static int add_taken(SqliteStore *store, sqlite3_stmt *statement, Taken *taken, 
         return taken_add(taken, &mdev, texts[1], texts[2]) < 0 ? error_oom(reterr) : 0;
 }
 
-int sqlite_store_taken(Store *base, Taken *ret, Error *reterr)
+int store_taken(Store *store, Taken *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_query(store, STATEMENT_TAKEN, &statement, reterr, "");
 
@@ -484,9 +475,8 @@ int sqlite_store_taken(Store *base, Taken *ret, Error *reterr)
         return r;
 }
 
-int sqlite_store_count(Store *base, uint64_t *ret, Error *reterr)
+int store_count(Store *store, uint64_t *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, STATEMENT_COUNT, &statement, reterr, "");
 
@@ -499,8 +489,7 @@ int sqlite_store_count(Store *base, uint64_t *ret, Error *reterr)
         return 0;
 }
 
-static int add_usage(SqliteStore *store, sqlite3_stmt *statement, Allocations *allocations,
-                     Error *reterr)
+static int add_usage(Store *store, sqlite3_stmt *statement, Allocations *allocations, Error *reterr)
 {
         int64_t used = sqlite3_column_int64(statement, 5);
         const char *texts[5]; /* consumer, project, user, provider, class */
@@ -530,9 +519,8 @@ static int add_usage(SqliteStore *store, sqlite3_stmt *statement, Allocations *a
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-int sqlite_store_usage(Store *base, Allocations **ret, Error *reterr)
+int store_usage(Store *store, Allocations **ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
         int r;
@@ -560,9 +548,8 @@ static uint64_t column_amount(sqlite3_stmt *statement, int column)
         return (uint64_t)MAX(amount, 0);
 }
 
-int sqlite_store_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, Error *reterr)
+int store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         const char *consumer;
         StoreUnplaced claim = { 0 };

@@ -22,7 +22,7 @@ static const char *author_of(const EventNote *note)
 
 /* Now and then: what is one too many costs less than to look for it each time. The clock may be set
  * back: then what is newer by its number stays, too. */
-static int trim(SqliteStore *store, uint64_t now_usec, Error *reterr)
+static int trim(Store *store, uint64_t now_usec, Error *reterr)
 {
         if (sqlite3_last_insert_rowid(store->sqlite->db) % EVENTS_LOT != 0)
                 return 0;
@@ -31,7 +31,7 @@ static int trim(SqliteStore *store, uint64_t now_usec, Error *reterr)
                                 (int64_t)(now_usec - MIN(now_usec, EVENTS_AGE_USEC)));
 }
 
-int sqlite_store_note_claim(SqliteStore *store, int64_t id, const EventNote *note, uint64_t usec,
+int sqlite_store_note_claim(Store *store, int64_t id, const EventNote *note, uint64_t usec,
                             Error *reterr)
 {
         int r = sqlite_store_run(store, STATEMENT_NOTE_CLAIM, NULL, reterr, "iisiss", id,
@@ -41,14 +41,13 @@ int sqlite_store_note_claim(SqliteStore *store, int64_t id, const EventNote *not
         return r < 0 ? r : trim(store, usec, reterr);
 }
 
-int sqlite_store_forget_events(SqliteStore *store, int64_t claim, Error *reterr)
+int sqlite_store_forget_events(Store *store, int64_t claim, Error *reterr)
 {
         return sqlite_store_run(store, STATEMENT_FORGET_EVENTS, NULL, reterr, "i", claim);
 }
 
-int sqlite_store_note(Store *base, const EventNote *note, Error *reterr)
+int store_note(Store *store, const EventNote *note, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         uint64_t now = clock_usec(CLOCK_REALTIME);
         int r = sqlite_store_begin(store, reterr);
 
@@ -63,9 +62,8 @@ int sqlite_store_note(Store *base, const EventNote *note, Error *reterr)
         return sqlite_store_end(store, r, reterr);
 }
 
-int sqlite_store_last_event(Store *base, int64_t *ret, Error *reterr)
+int store_last_event(Store *store, int64_t *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, STATEMENT_LAST_EVENT, &statement, reterr, "");
 
@@ -75,7 +73,7 @@ int sqlite_store_last_event(Store *base, int64_t *ret, Error *reterr)
         return 0;
 }
 
-static int read_event(SqliteStore *store, sqlite3_stmt *statement, Event *event, Error *reterr)
+static int read_event(Store *store, sqlite3_stmt *statement, Event *event, Error *reterr)
 {
         char **const texts[] = { &event->kind,  &event->author,      &event->consumer,
                                  &event->guest, &event->allocations, &event->devices,
@@ -99,9 +97,8 @@ static int read_event(SqliteStore *store, sqlite3_stmt *statement, Event *event,
         return 0;
 }
 
-int sqlite_store_list_events(Store *base, int64_t before, EventList *ret, Error *reterr)
+int store_list_events(Store *store, int64_t before, EventList *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(event_list_done) EventList list = { 0 };
         Event *event;

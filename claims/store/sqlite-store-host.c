@@ -8,14 +8,13 @@
 
 #include "claims/store/sqlite-store-internal.h"
 
-static int damaged(const SqliteStore *store, const char *what, Error *reterr)
+static int damaged(const Store *store, const char *what, Error *reterr)
 {
         return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s)",
                           store->sqlite->path, what);
 }
 
-static int column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column, Uuid *ret,
-                       Error *reterr)
+static int column_uuid(Store *store, sqlite3_stmt *statement, int column, Uuid *ret, Error *reterr)
 {
         const char *text;
         int r = sqlite_column(store->sqlite, statement, column, &text, reterr);
@@ -27,7 +26,7 @@ static int column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column, 
         return 0;
 }
 
-static int read_integer(SqliteStore *store, StatementId id, int64_t *ret, Error *reterr)
+static int read_integer(Store *store, StatementId id, int64_t *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, id, &statement, reterr, "");
@@ -51,7 +50,7 @@ static void provider_rows_done(ProviderRows *rows)
         free(rows->rows);
 }
 
-static int add_provider(SqliteStore *store, ProviderTree *tree, sqlite3_stmt *statement,
+static int add_provider(Store *store, ProviderTree *tree, sqlite3_stmt *statement,
                         ProviderRows *rows, Error *reterr)
 {
         Uuid uuid, parent = UUID_NULL;
@@ -82,7 +81,7 @@ static int add_provider(SqliteStore *store, ProviderTree *tree, sqlite3_stmt *st
         return 0;
 }
 
-static int read_providers(SqliteStore *store, HostView **ret, Error *reterr)
+static int read_providers(Store *store, HostView **ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -136,11 +135,11 @@ static int index_ids(const HostView *view, IdIndex **ret)
         return 0;
 }
 
-typedef int (*ReadRow)(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+typedef int (*ReadRow)(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                        Error *reterr);
 
 /* Hands each row of a query to read_row, with the provider whose id is its first column. */
-static int read_rows(SqliteStore *store, HostView *view, const IdIndex *ids, StatementId id,
+static int read_rows(Store *store, HostView *view, const IdIndex *ids, StatementId id,
                      ReadRow read_row, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
@@ -162,7 +161,7 @@ static int read_rows(SqliteStore *store, HostView *view, const IdIndex *ids, Sta
         return r;
 }
 
-static int read_inventory(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_inventory(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                           Error *reterr)
 {
         /* A negative number becomes a huge one, which no record may have. */
@@ -185,7 +184,7 @@ static int read_inventory(SqliteStore *store, HostView *view, size_t index, sqli
         return r < 0 ? damaged(store, "an inventory", reterr) : 0;
 }
 
-static int read_trait(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_trait(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                       Error *reterr)
 {
         const char *trait;
@@ -197,7 +196,7 @@ static int read_trait(SqliteStore *store, HostView *view, size_t index, sqlite3_
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_aggregate(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_aggregate(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                           Error *reterr)
 {
         const char *aggregate;
@@ -209,14 +208,14 @@ static int read_aggregate(SqliteStore *store, HostView *view, size_t index, sqli
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_generation(SqliteStore *store, HostView *view, size_t index,
-                           sqlite3_stmt *statement, Error *reterr)
+static int read_generation(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
+                           Error *reterr)
 {
         view->providers[index].generation = sqlite3_column_int64(statement, 1);
         return 0;
 }
 
-static int read_usage(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_usage(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                       Error *reterr)
 {
         int64_t used = sqlite3_column_int64(statement, 2);
@@ -231,7 +230,7 @@ static int read_usage(SqliteStore *store, HostView *view, size_t index, sqlite3_
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_view(SqliteStore *store, HostView **ret, Error *reterr)
+static int read_view(Store *store, HostView **ret, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *view = NULL;
         _cleanup_free_ IdIndex *ids = NULL;
@@ -263,7 +262,7 @@ static int read_view(SqliteStore *store, HostView **ret, Error *reterr)
 }
 
 /* The tree is the same as before: only what claims change is read. */
-static int refresh_view(SqliteStore *store, HostView *view, Error *reterr)
+static int refresh_view(Store *store, HostView *view, Error *reterr)
 {
         _cleanup_free_ IdIndex *ids = NULL;
         int r;
@@ -281,14 +280,14 @@ static int refresh_view(SqliteStore *store, HostView *view, Error *reterr)
 
 /* What was written so far, by others and by this connection. What is not committed yet counts as
  * nothing that stays. */
-static int read_stamp(SqliteStore *store, int64_t *ret_others, int64_t *ret_us, Error *reterr)
+static int read_stamp(Store *store, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
         *ret_us =
                 store->has_turn ? -1 : (int64_t)(uint32_t)sqlite3_total_changes(store->sqlite->db);
         return read_integer(store, STATEMENT_READ_VERSION, ret_others, reterr);
 }
 
-static int read_changes(SqliteStore *store, HostView **view, Error *reterr)
+static int read_changes(Store *store, HostView **view, Error *reterr)
 {
         HostView *fresh;
         int64_t epoch;
@@ -313,7 +312,7 @@ static int read_changes(SqliteStore *store, HostView **view, Error *reterr)
 }
 
 /* Nothing is read where nothing was written since. */
-static int load_view(SqliteStore *store, HostView **view, Error *reterr)
+static int load_view(Store *store, HostView **view, Error *reterr)
 {
         int64_t by_others, by_us;
         int r = read_stamp(store, &by_others, &by_us, reterr);
@@ -330,9 +329,8 @@ static int load_view(SqliteStore *store, HostView **view, Error *reterr)
         return 0;
 }
 
-int sqlite_store_load_view(Store *base, HostView **view, Error *reterr)
+int store_load_view(Store *store, HostView **view, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int r;
 
         if (store->has_turn)
@@ -345,7 +343,7 @@ int sqlite_store_load_view(Store *base, HostView **view, Error *reterr)
         return r;
 }
 
-int sqlite_store_bump(SqliteStore *store, const HostProvider *provider, Error *reterr)
+int sqlite_store_bump(Store *store, const HostProvider *provider, Error *reterr)
 {
         int changed, r;
 
@@ -356,8 +354,7 @@ int sqlite_store_bump(SqliteStore *store, const HostProvider *provider, Error *r
         return changed > 0 ? STORE_DONE : STORE_E_RACE;
 }
 
-static int write_inventories(SqliteStore *store, int64_t id, const Provider *provider,
-                             Error *reterr)
+static int write_inventories(Store *store, int64_t id, const Provider *provider, Error *reterr)
 {
         int r = sqlite_store_run(store, STATEMENT_DELETE_INVENTORIES, NULL, reterr, "i", id);
 
@@ -374,7 +371,7 @@ static int write_inventories(SqliteStore *store, int64_t id, const Provider *pro
         return r;
 }
 
-static int write_set(SqliteStore *store, int64_t id, const StringSet *set, StatementId delete,
+static int write_set(Store *store, int64_t id, const StringSet *set, StatementId delete,
                      StatementId insert, Error *reterr)
 {
         int r = sqlite_store_run(store, delete, NULL, reterr, "i", id);
@@ -384,7 +381,7 @@ static int write_set(SqliteStore *store, int64_t id, const StringSet *set, State
         return r;
 }
 
-static int write_details(SqliteStore *store, int64_t id, const Provider *provider, Error *reterr)
+static int write_details(Store *store, int64_t id, const Provider *provider, Error *reterr)
 {
         int r = write_inventories(store, id, provider, reterr);
 
@@ -399,7 +396,7 @@ static int write_details(SqliteStore *store, int64_t id, const Provider *provide
 }
 
 /* Inserts or updates one provider. STORE_E_RACE. */
-static int write_provider(SqliteStore *store, const HostView *wanted, size_t index, Error *reterr)
+static int write_provider(Store *store, const HostView *wanted, size_t index, Error *reterr)
 {
         const Provider *provider = wanted->tree->providers[index];
         const HostProvider *row = &wanted->providers[index];
@@ -427,7 +424,7 @@ static int write_provider(SqliteStore *store, const HostView *wanted, size_t ind
         return write_details(store, id, provider, reterr);
 }
 
-static int remove_provider(SqliteStore *store, const HostProvider *row, Error *reterr)
+static int remove_provider(Store *store, const HostProvider *row, Error *reterr)
 {
         int changed, r;
 
@@ -466,8 +463,7 @@ static bool same_order(const HostView *a, const HostView *b)
         return true;
 }
 
-static int write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
-                         Error *reterr)
+static int write_changes(Store *store, const HostView *seen, const HostView *wanted, Error *reterr)
 {
         size_t index;
         int r;
@@ -500,7 +496,7 @@ static int write_changes(SqliteStore *store, const HostView *seen, const HostVie
         return 0;
 }
 
-int sqlite_store_write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
+int sqlite_store_write_changes(Store *store, const HostView *seen, const HostView *wanted,
                                Error *reterr)
 {
         int changed, r;
@@ -511,10 +507,8 @@ int sqlite_store_write_changes(SqliteStore *store, const HostView *seen, const H
         return r == 0 ? write_changes(store, seen, wanted, reterr) : r;
 }
 
-int sqlite_store_write_host(Store *base, const HostView *seen, const HostView *wanted,
-                            Error *reterr)
+int store_write_host(Store *store, const HostView *seen, const HostView *wanted, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r < 0)

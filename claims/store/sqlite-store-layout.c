@@ -10,14 +10,14 @@
 
 #define MEMORY_MAX INT64_C(0x7fffffffff) /* MiB; more is damage */
 
-static int damaged(const SqliteStore *store, Error *reterr)
+static int damaged(const Store *store, Error *reterr)
 {
         return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (a layout)",
                           store->sqlite->path);
 }
 
 /* A number from 0 to max. */
-static int column_number(const SqliteStore *store, sqlite3_stmt *statement, int column, int64_t max,
+static int column_number(const Store *store, sqlite3_stmt *statement, int column, int64_t max,
                          uint64_t *ret, Error *reterr)
 {
         int64_t number = sqlite3_column_int64(statement, column);
@@ -28,7 +28,7 @@ static int column_number(const SqliteStore *store, sqlite3_stmt *statement, int 
         return 0;
 }
 
-static int column_set(const SqliteStore *store, sqlite3_stmt *statement, int column, CpuSet *ret,
+static int column_set(const Store *store, sqlite3_stmt *statement, int column, CpuSet *ret,
                       Error *reterr)
 {
         const char *text;
@@ -39,7 +39,7 @@ static int column_set(const SqliteStore *store, sqlite3_stmt *statement, int col
         return r == -EINVAL ? damaged(store, reterr) : r < 0 ? error_oom(reterr) : 0;
 }
 
-static int write_cell(SqliteStore *store, int64_t id, const LayoutCell *cell, Error *reterr)
+static int write_cell(Store *store, int64_t id, const LayoutCell *cell, Error *reterr)
 {
         _cleanup_free_ char *vcpus = cpu_set_format(&cell->vcpus);
 
@@ -51,7 +51,7 @@ static int write_cell(SqliteStore *store, int64_t id, const LayoutCell *cell, Er
                                 (int64_t)cell->n_shared);
 }
 
-static int write_cpu(SqliteStore *store, int64_t id, const LayoutCpu *cpu, Error *reterr)
+static int write_cpu(Store *store, int64_t id, const LayoutCpu *cpu, Error *reterr)
 {
         _cleanup_free_ char *cpus = cpu_set_format(&cpu->cpus);
 
@@ -61,7 +61,7 @@ static int write_cpu(SqliteStore *store, int64_t id, const LayoutCpu *cpu, Error
                                 (int64_t)cpu->vcpu, (int64_t)cpu->dedicated, cpus);
 }
 
-int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr)
+int sqlite_store_write_layout(Store *store, int64_t id, const Layout *layout, Error *reterr)
 {
         int r;
 
@@ -80,7 +80,7 @@ int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layo
         return 0;
 }
 
-int sqlite_store_has_layout(SqliteStore *store, int64_t id, bool *ret, Error *reterr)
+int sqlite_store_has_layout(Store *store, int64_t id, bool *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, STATEMENT_HAS_CELLS, &statement, reterr, "i", id);
@@ -91,7 +91,7 @@ int sqlite_store_has_layout(SqliteStore *store, int64_t id, bool *ret, Error *re
         return 0;
 }
 
-static int read_cell(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_cell(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         Layout *layout = &claim->layout;
         LayoutCell cell = { 0 };
@@ -114,7 +114,7 @@ static int read_cell(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, 
         return 0;
 }
 
-static int read_cpu(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_cpu(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         Layout *layout = &claim->layout;
         LayoutCpu cpu = { .dedicated = sqlite3_column_int64(statement, 1) != 0 };
@@ -132,7 +132,7 @@ static int read_cpu(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, E
         return 0;
 }
 
-static int add_cpu(SqliteStore *store, sqlite3_stmt *statement, CpuSet *set, Error *reterr)
+static int add_cpu(Store *store, sqlite3_stmt *statement, CpuSet *set, Error *reterr)
 {
         uint64_t cpu;
         int r = column_number(store, statement, 0, CPU_SET_MAX - 1, &cpu, reterr);
@@ -142,12 +142,12 @@ static int add_cpu(SqliteStore *store, sqlite3_stmt *statement, CpuSet *set, Err
         return cpu_set_add(set, (unsigned)cpu) < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_pin(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_pin(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         return add_cpu(store, statement, &claim->layout.held, reterr);
 }
 
-int sqlite_store_read_layout(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr)
+int sqlite_store_read_layout(Store *store, SqliteParts *parts, Claim *claim, Error *reterr)
 {
         bool ended = claim->state == CLAIM_STATE_RELEASED;
         int r = sqlite_store_read_part(store, &parts->cells,
@@ -165,8 +165,7 @@ int sqlite_store_read_layout(SqliteStore *store, SqliteParts *parts, Claim *clai
                                                        claim, read_pin, reterr);
 }
 
-static int read_cell_usage(SqliteStore *store, HostView *view, sqlite3_stmt *statement,
-                           Error *reterr)
+static int read_cell_usage(Store *store, HostView *view, sqlite3_stmt *statement, Error *reterr)
 {
         HostCellUsage usage = { 0 };
         uint64_t host_cell;
@@ -185,16 +184,16 @@ static int read_cell_usage(SqliteStore *store, HostView *view, sqlite3_stmt *sta
         return 0;
 }
 
-static int read_held(SqliteStore *store, HostView *view, sqlite3_stmt *statement, Error *reterr)
+static int read_held(Store *store, HostView *view, sqlite3_stmt *statement, Error *reterr)
 {
         return add_cpu(store, statement, &view->held, reterr);
 }
 
-int sqlite_store_read_cell_usages(SqliteStore *store, HostView *view, Error *reterr)
+int sqlite_store_read_cell_usages(Store *store, HostView *view, Error *reterr)
 {
         static const struct {
                 StatementId id;
-                int (*read_row)(SqliteStore *store, HostView *view, sqlite3_stmt *statement,
+                int (*read_row)(Store *store, HostView *view, sqlite3_stmt *statement,
                                 Error *reterr);
         } parts[] = { { STATEMENT_READ_CELL_USAGES, read_cell_usage },
                       { STATEMENT_READ_ALL_PINS, read_held } };

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The engine's frame: statements, transactions, opening; and the writes of claims. What is read of
+/* The frame: statements, transactions, opening; and the writes of claims. What is read of
  * claims is in sqlite-store-claims.c, the providers are in sqlite-store-host.c, the SQL is in
  * sqlite-store-sql.c. */
-
-#include "claims/store/sqlite-store.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -16,15 +14,15 @@
 #include "claims/store/sqlite-store-internal.h"
 
 /* When it is first run: a statement takes some kilobytes, and most hosts never run most of them. */
-static int prepare(SqliteStore *store, StatementId id, Error *reterr)
+static int prepare(Store *store, StatementId id, Error *reterr)
 {
         if (store->statements[id])
                 return 0;
         return sqlite_prepare(store->sqlite, sqlite_store_sql[id], &store->statements[id], reterr);
 }
 
-static int bindv(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
-                 const char *types, va_list ap)
+static int bindv(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr, const char *types,
+                 va_list ap)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = prepare(store, id, reterr);
@@ -39,7 +37,7 @@ static int bindv(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *
         return 0;
 }
 
-int sqlite_store_query(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+int sqlite_store_query(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
                        const char *types, ...)
 {
         va_list ap;
@@ -51,7 +49,7 @@ int sqlite_store_query(SqliteStore *store, StatementId id, sqlite3_stmt **ret, E
         return r;
 }
 
-int sqlite_store_get_row(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+int sqlite_store_get_row(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
                          const char *types, ...)
 {
         va_list ap;
@@ -63,7 +61,7 @@ int sqlite_store_get_row(SqliteStore *store, StatementId id, sqlite3_stmt **ret,
         return r < 0 ? r : sqlite_step(store->sqlite, *ret, reterr);
 }
 
-int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error *reterr,
+int sqlite_store_run(Store *store, StatementId id, int *ret_changed, Error *reterr,
                      const char *types, ...)
 {
         sqlite3_stmt *statement;
@@ -83,14 +81,14 @@ int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error
         return 0;
 }
 
-int sqlite_store_begin(SqliteStore *store, Error *reterr)
+int sqlite_store_begin(Store *store, Error *reterr)
 {
         if (store->has_turn)
                 return 0;
         return sqlite_begin_write(store->sqlite, reterr);
 }
 
-int sqlite_store_end(SqliteStore *store, int result, Error *reterr)
+int sqlite_store_end(Store *store, int result, Error *reterr)
 {
         store->has_turn = false;
         if (result == 0)
@@ -99,9 +97,8 @@ int sqlite_store_end(SqliteStore *store, int result, Error *reterr)
         return result;
 }
 
-static int take_turn(Store *base, Error *reterr)
+int store_take_turn(Store *store, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int r;
 
         assert(!store->has_turn);
@@ -112,10 +109,8 @@ static int take_turn(Store *base, Error *reterr)
         return 0;
 }
 
-static void drop_turn(Store *base)
+void store_drop_turn(Store *store)
 {
-        SqliteStore *store = (SqliteStore *)base;
-
         if (!store->has_turn)
                 return;
         store->has_turn = false;
@@ -135,7 +130,7 @@ static void format_time(uint64_t usec, char text[48])
 }
 
 /* Compare and update: every provider that the fit takes from must be as the view saw it. */
-static int bump_providers(SqliteStore *store, const HostView *view, const Fit *fit, Error *reterr)
+static int bump_providers(Store *store, const HostView *view, const Fit *fit, Error *reterr)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
                 bool done = false;
@@ -152,7 +147,7 @@ static int bump_providers(SqliteStore *store, const HostView *view, const Fit *f
         return 0;
 }
 
-static int insert_allocations(SqliteStore *store, int64_t id, const Uuid *consumer,
+static int insert_allocations(Store *store, int64_t id, const Uuid *consumer,
                               const ResourceRequest *request, const HostView *view, const Fit *fit,
                               Error *reterr)
 {
@@ -179,7 +174,7 @@ static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
         return sum;
 }
 
-static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_id, Error *reterr)
+static int insert_row(Store *store, const StoreClaim *claim, int64_t *ret_id, Error *reterr)
 {
         const ClaimRequest *request = claim->request;
         char created_at[48];
@@ -203,7 +198,7 @@ static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_
         return 0;
 }
 
-static int insert_devices(SqliteStore *store, int64_t id, const ClaimDevice *devices, size_t n,
+static int insert_devices(Store *store, int64_t id, const ClaimDevice *devices, size_t n,
                           Error *reterr)
 {
         for (size_t i = 0; i < n; i++) {
@@ -218,8 +213,8 @@ static int insert_devices(SqliteStore *store, int64_t id, const ClaimDevice *dev
         return 0;
 }
 
-static int insert_claim(SqliteStore *store, const StoreClaim *claim, const HostView *view,
-                        const Fit *fit, Claim **ret, Error *reterr)
+static int insert_claim(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                        Claim **ret, Error *reterr)
 {
         int64_t id;
         int r = insert_row(store, claim, &id, reterr);
@@ -251,13 +246,12 @@ static int insert_claim(SqliteStore *store, const StoreClaim *claim, const HostV
                 claim->created_usec, reterr);
         if (r < 0)
                 return r;
-        return store->store.engine->get(&store->store, id, ret, reterr);
+        return store_get(store, id, ret, reterr);
 }
 
-static int insert(Store *base, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                  Claim **ret, Error *reterr)
+int store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                 Claim **ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_freep) Claim *stored = NULL;
         int r = sqlite_store_begin(store, reterr);
 
@@ -270,7 +264,7 @@ static int insert(Store *base, const StoreClaim *claim, const HostView *view, co
         return r;
 }
 
-static int place_claim(SqliteStore *store, const StoreUnplaced *claim, const HostView *view,
+static int place_claim(Store *store, const StoreUnplaced *claim, const HostView *view,
                        const Fit *fit, Error *reterr)
 {
         int changed, r;
@@ -290,10 +284,9 @@ static int place_claim(SqliteStore *store, const StoreUnplaced *claim, const Hos
                       : insert_devices(store, claim->id, claim->devices, claim->n_devices, reterr);
 }
 
-static int place(Store *base, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
-                 Error *reterr)
+int store_place(Store *store, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
+                Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
@@ -302,8 +295,8 @@ static int place(Store *base, const StoreUnplaced *claim, const HostView *view, 
         return sqlite_store_end(store, r, reterr);
 }
 
-static int complete_claim(SqliteStore *store, int64_t id, const Uuid *consumer,
-                          const HostView *view, const Fit *fit, Error *reterr)
+static int complete_claim(Store *store, int64_t id, const Uuid *consumer, const HostView *view,
+                          const Fit *fit, Error *reterr)
 {
         int changed, r;
 
@@ -325,10 +318,9 @@ static int complete_claim(SqliteStore *store, int64_t id, const Uuid *consumer,
         return insert_allocations(store, id, consumer, NULL, view, fit, reterr);
 }
 
-static int complete(Store *base, int64_t id, const Uuid *consumer, const HostView *view,
-                    const Fit *fit, Error *reterr)
+int store_complete(Store *store, int64_t id, const Uuid *consumer, const HostView *view,
+                   const Fit *fit, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
@@ -338,14 +330,13 @@ static int complete(Store *base, int64_t id, const Uuid *consumer, const HostVie
 }
 
 /* A confirmed resize target that is left alone is the consumer's claim from now on. */
-static int promote(SqliteStore *store, const Uuid *consumer, Error *reterr)
+static int promote(Store *store, const Uuid *consumer, Error *reterr)
 {
         return sqlite_store_run(store, STATEMENT_PROMOTE, NULL, reterr, "s", consumer->text);
 }
 
-static int confirm(Store *base, int64_t id, Error *reterr)
+int store_confirm(Store *store, int64_t id, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_freep) Claim *claim = NULL;
         int changed, r = sqlite_store_begin(store, reterr);
 
@@ -355,20 +346,19 @@ static int confirm(Store *base, int64_t id, Error *reterr)
         if (r == 0 && changed == 0)
                 r = STORE_E_NOT_FOUND;
         if (r == 0)
-                r = base->engine->get(base, id, &claim, reterr);
+                r = store_get(store, id, &claim, reterr);
         if (r == 0)
                 r = promote(store, &claim->consumer, reterr);
         return sqlite_store_end(store, r, reterr);
 }
 
-static int change_one(SqliteStore *store, int r, int changed, Error *reterr)
+static int change_one(Store *store, int r, int changed, Error *reterr)
 {
         return sqlite_store_end(store, r == 0 && changed == 0 ? STORE_E_NOT_FOUND : r, reterr);
 }
 
-static int set_life(Store *base, int64_t id, const char *life, Error *reterr)
+int store_set_life(Store *store, int64_t id, const char *life, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
@@ -377,9 +367,8 @@ static int set_life(Store *base, int64_t id, const char *life, Error *reterr)
         return change_one(store, r, changed, reterr);
 }
 
-static int extend(Store *base, int64_t id, uint64_t expires_usec, Error *reterr)
+int store_extend(Store *store, int64_t id, uint64_t expires_usec, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int changed, r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
@@ -389,7 +378,7 @@ static int extend(Store *base, int64_t id, uint64_t expires_usec, Error *reterr)
         return change_one(store, r, changed, reterr);
 }
 
-static int add_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr)
+static int add_layout(Store *store, int64_t id, const Layout *layout, Error *reterr)
 {
         bool has;
         int r = sqlite_store_has_layout(store, id, &has, reterr);
@@ -397,10 +386,9 @@ static int add_layout(SqliteStore *store, int64_t id, const Layout *layout, Erro
         return r < 0 || has ? r : sqlite_store_write_layout(store, id, layout, reterr);
 }
 
-static int renew(Store *base, int64_t id, const char *boot_id, const ClaimDevice *devices,
-                 size_t n_devices, const Layout *layout, Error *reterr)
+int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
+                size_t n_devices, const Layout *layout, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int changed, r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
@@ -416,11 +404,11 @@ static int renew(Store *base, int64_t id, const char *boot_id, const ClaimDevice
 }
 
 /* Nobody was promised one that is pending: nothing happened to it. */
-static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const EventNote *note,
+static int end_claim(Store *store, int64_t id, bool only_claimed, const EventNote *note,
                      uint64_t ended_usec, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int changed, r = store->store.engine->get(&store->store, id, &claim, reterr);
+        int changed, r = store_get(store, id, &claim, reterr);
 
         if (r != 0)
                 return r;
@@ -446,11 +434,10 @@ static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const Ev
                                 (int64_t)CLAIM_HISTORY_MAX);
 }
 
-static int release(Store *base, int64_t id, bool only_claimed, const EventAuthor *by,
-                   const char *reason, uint64_t ended_usec, Error *reterr)
+int store_release(Store *store, int64_t id, bool only_claimed, const EventAuthor *by,
+                  const char *reason, uint64_t ended_usec, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RELEASED, .by = by, .reason = reason };
-        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
@@ -459,10 +446,9 @@ static int release(Store *base, int64_t id, bool only_claimed, const EventAuthor
         return sqlite_store_end(store, r, reterr);
 }
 
-static int withdraw(Store *base, int64_t id, const char *reason, uint64_t ended_usec, Error *reterr)
+int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_usec, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RELEASED, .reason = reason };
-        SqliteStore *store = (SqliteStore *)base;
         int changed, r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
@@ -480,7 +466,7 @@ static int withdraw(Store *base, int64_t id, const char *reason, uint64_t ended_
 }
 
 /* Done when none is left. */
-static int next_expired(SqliteStore *store, uint64_t now_usec, int64_t *ret_id, Error *reterr)
+static int next_expired(Store *store, uint64_t now_usec, int64_t *ret_id, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, STATEMENT_NEXT_EXPIRED, &statement, reterr, "i",
@@ -491,7 +477,7 @@ static int next_expired(SqliteStore *store, uint64_t now_usec, int64_t *ret_id, 
         return r;
 }
 
-static int expire_all(SqliteStore *store, uint64_t now_usec, const char *reason, uint64_t *n,
+static int expire_all(Store *store, uint64_t now_usec, const char *reason, uint64_t *n,
                       Error *reterr)
 {
         const EventNote note = { .kind = EVENT_EXPIRED, .reason = reason };
@@ -512,10 +498,9 @@ static int expire_all(SqliteStore *store, uint64_t now_usec, const char *reason,
         return r;
 }
 
-static int expire(Store *base, uint64_t now_usec, const char *reason, uint64_t *ret_n,
-                  Error *reterr)
+int store_expire(Store *store, uint64_t now_usec, const char *reason, uint64_t *ret_n,
+                 Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int64_t id;
         uint64_t n = 0;
         int r;
@@ -537,9 +522,8 @@ static int expire(Store *base, uint64_t now_usec, const char *reason, uint64_t *
         return 0;
 }
 
-static int probe(Store *base, Error *reterr)
+int store_probe(Store *store, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
@@ -551,7 +535,7 @@ static int probe(Store *base, Error *reterr)
         return sqlite_store_end(store, r, reterr);
 }
 
-static void finalize_statements(SqliteStore *store)
+static void finalize_statements(Store *store)
 {
         for (size_t i = 0; i < _STATEMENT_MAX; i++) {
                 sqlite3_finalize(store->statements[i]);
@@ -559,69 +543,25 @@ static void finalize_statements(SqliteStore *store)
         }
 }
 
-static Store *sqlite_store_free(Store *base)
+Store *store_free(Store *store)
 {
-        SqliteStore *store = (SqliteStore *)base;
-
         if (!store)
                 return NULL;
-        drop_turn(base);
+        store_drop_turn(store);
         finalize_statements(store);
         sqlite_close(store->sqlite);
         free(store);
         return NULL;
 }
 
-static const StoreEngine sqlite_engine = {
-        .name = "sqlite",
-        .free = sqlite_store_free,
-        .take_turn = take_turn,
-        .drop_turn = drop_turn,
-        .load_view = sqlite_store_load_view,
-        .write_host = sqlite_store_write_host,
-        .shift = sqlite_store_shift,
-        .insert = insert,
-        .place = place,
-        .complete = complete,
-        .next_unplaced = sqlite_store_next_unplaced,
-        .confirm = confirm,
-        .extend = extend,
-        .set_life = set_life,
-        .release = release,
-        .withdraw = withdraw,
-        .expire = expire,
-        .find = sqlite_store_find,
-        .get = sqlite_store_get,
-        .list = sqlite_store_list,
-        .list_with_devices = sqlite_store_list_with_devices,
-        .list_some = sqlite_store_list_some,
-        .taken = sqlite_store_taken,
-        .renew = renew,
-        .set_standing = sqlite_store_set_standing,
-        .forget_reported = sqlite_store_forget_reported,
-        .next_write = sqlite_store_next_write,
-        .count_owed = sqlite_store_count_owed,
-        .next_removal = sqlite_store_next_removal,
-        .end_removal = sqlite_store_end_removal,
-        .begin_move = sqlite_store_begin_move,
-        .next_move = sqlite_store_next_move,
-        .end_move = sqlite_store_end_move,
-        .probe = probe,
-        .count = sqlite_store_count,
-        .usage = sqlite_store_usage,
-        .note = sqlite_store_note,
-        .last_event = sqlite_store_last_event,
-        .list_events = sqlite_store_list_events,
-};
-
-static int read_events(SqliteStore *store, Error *reterr)
+static int read_events(Store *store, Error *reterr)
 {
         int64_t before = INT64_MAX;
         size_t n;
 
         do {
                 _cleanup_(event_list_done) EventList list = { 0 };
-                int r = sqlite_store_list_events(&store->store, before, &list, reterr);
+                int r = store_list_events(store, before, &list, reterr);
 
                 if (r < 0)
                         return r;
@@ -631,21 +571,21 @@ static int read_events(SqliteStore *store, Error *reterr)
         return 0;
 }
 
-static int read_everything(SqliteStore *store, Error *reterr)
+static int read_everything(Store *store, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *view = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = sqlite_store_load_view(&store->store, &view, reterr);
+        int r = store_load_view(store, &view, reterr);
 
         if (r >= 0)
-                r = sqlite_store_list(&store->store, CLAIMS_ALL, NULL, &list, reterr);
+                r = store_list(store, CLAIMS_ALL, NULL, &list, reterr);
         return r < 0 ? r : read_events(store, reterr);
 }
 
 /* Prepares each statement, which fails when a table or column is missing, and reads all rows. */
 static int verify(Sqlite *sqlite, void *context, Error *reterr)
 {
-        SqliteStore *store = context;
+        Store *store = context;
         int r = 0;
 
         store->sqlite = sqlite;
@@ -660,19 +600,18 @@ static int verify(Sqlite *sqlite, void *context, Error *reterr)
         return r;
 }
 
-int sqlite_store_open(Store **ret, const char *path, uint64_t busy_usec, Error *reterr)
+int store_open(Store **ret, const char *path, uint64_t busy_usec, Error *reterr)
 {
-        SqliteStore *store = calloc(1, sizeof(SqliteStore));
+        Store *store = calloc(1, sizeof(Store));
         int r;
 
         if (!store)
                 return error_oom(reterr);
-        store->store.engine = &sqlite_engine;
         r = claim_file_open(&store->sqlite, path, busy_usec, verify, store, reterr);
         if (r < 0) {
-                sqlite_store_free(&store->store);
+                store_free(store);
                 return r;
         }
-        *ret = &store->store;
+        *ret = store;
         return r;
 }
