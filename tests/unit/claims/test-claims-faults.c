@@ -113,30 +113,12 @@ static void use_cells(Fixture *fixture)
         claims_set_facts(fixture->claims, &facts.facts);
 }
 
-static int claim_laid_out(Fixture *fixture, const char *consumer, const char *resources,
-                          const NumaOptions *options)
-{
-        ClaimRequest request = { .consumer = make_uuid(consumer) };
-        Claim *claim = NULL;
-        int r;
-
-        use_cells(fixture);
-        make_request(&request.resources, resources);
-        assert_int_equal(numa_request_make(options, &request.resources.groups[0].resources,
-                                           &request.resources.numa, NULL),
-                         0);
-        r = claims_claim(fixture->claims, &request, &claim, &fixture->error);
-        resource_request_done(&request.resources);
-        claim_free(claim);
-        return r;
-}
-
 /* Cells, CPUs that nobody else may have, large pages and a PCI device, all in one claim. */
 static int run_claim_laid_out(Fixture *fixture)
 {
-        static const NumaOptions two = { .nodes = 2, .page_size = "2M" };
-
-        return claim_laid_out(fixture, "laid out", "PCPU=2,MEMORY_MB=128 _N:CUSTOM_NIC=1", &two);
+        use_cells(fixture);
+        return fixture_claim(fixture, "laid out",
+                             "PCPU=2,MEMORY_MB=128 _N:CUSTOM_NIC=1 & nodes=2 page_size=2M", NULL);
 }
 
 /* Claim 1 has a layout and a device. */

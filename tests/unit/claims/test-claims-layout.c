@@ -31,21 +31,6 @@ static void start(Fixture *fixture, const char *host)
         claims_set_facts(fixture->claims, &facts.facts);
 }
 
-static int claim_laid_out(Fixture *fixture, const char *consumer, const char *resources,
-                          const NumaOptions *options, Claim **ret)
-{
-        ClaimRequest request = { .consumer = make_uuid(consumer), .consumer_type = "INSTANCE" };
-        int r;
-
-        make_request(&request.resources, resources);
-        assert_int_equal(numa_request_make(options, &request.resources.groups[0].resources,
-                                           &request.resources.numa, NULL),
-                         0);
-        r = claims_claim(fixture->claims, &request, ret, &fixture->error);
-        resource_request_done(&request.resources);
-        return r;
-}
-
 static void assert_layout(const Claim *claim, const char *expected)
 {
         _cleanup_free_ char *text = numa_fixture_format(&claim->layout);
@@ -55,16 +40,18 @@ static void assert_layout(const Claim *claim, const char *expected)
 
 static void test_claim(void **state)
 {
-        static const NumaOptions two = { .nodes = 2, .page_size = "2M" };
+        ClaimRequest request = { .consumer = make_uuid("a"), .consumer_type = "INSTANCE" };
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL, *read = NULL;
         const char *layout = "0@0:0 2048 64, 1@1:1 2048 64; 0=2 1=8";
 
         start(fixture, HOST);
-        assert_int_equal(claim_laid_out(fixture, "a", "PCPU=2,MEMORY_MB=128", &two, &claim), 0);
+        make_request(&request.resources, "PCPU=2,MEMORY_MB=128 & nodes=2 page_size=2M");
+        assert_int_equal(claims_claim(fixture->claims, &request, &claim, NULL), 0);
         assert_layout(claim, layout);
         assert_string_equal(claim->consumer_type, "INSTANCE");
-        assert_int_equal(claim_laid_out(fixture, "a", "PCPU=2,MEMORY_MB=128", &two, &again), 0);
+        assert_int_equal(claims_claim(fixture->claims, &request, &again, NULL), 0);
+        resource_request_done(&request.resources);
         assert_int_equal(again->id, claim->id);
         assert_sql(fixture->path, "SELECT group_concat(cpu) FROM claim_pins", "2,8");
         assert_sql(
@@ -78,8 +65,9 @@ static void test_claim(void **state)
         assert_int_equal(claims_get(fixture->claims, claim->id, &read, NULL), 0);
         assert_layout(read, layout);
         assert_true(cpu_set_contains(&read->layout.held, 8));
-        assert_int_equal(claim_laid_out(fixture, "b", "PCPU=2,MEMORY_MB=192", &two, &again),
-                         CLAIM_E_NO_CAPACITY);
+        assert_int_equal(
+                fixture_claim(fixture, "b", "PCPU=2,MEMORY_MB=192 & nodes=2 page_size=2M", NULL),
+                CLAIM_E_NO_CAPACITY);
         assert_non_null(strstr(fixture->error.text, "2048 KiB pages, free are 64"));
         assert_int_equal(claims_release(fixture->claims, claim->id, "done", NULL), 0);
         read = claim_free(read);
@@ -97,14 +85,14 @@ static void test_claim(void **state)
  * request tells that class or only the size of the pages. */
 static void test_placed_hugepages(void **state)
 {
-        static const NumaOptions one = { .nodes = 1, .page_size = "2M" };
         static const struct {
-                const char *resources, *pages;
+                const char *request, *pages;
                 int r;
         } cases[] = {
-                { "VCPU=1,MEMORY_MB=64", "32", CLAIM_DONE },
-                { "VCPU=1,MEMORY_MB=64,CUSTOM_HUGEPAGES_2M=32", "32", CLAIM_DONE },
-                { "VCPU=1,MEMORY_MB=64", "16", CLAIM_E_NO_CAPACITY },
+                { "VCPU=1,MEMORY_MB=64 & nodes=1 page_size=2M", "32", CLAIM_DONE },
+                { "VCPU=1,MEMORY_MB=64,CUSTOM_HUGEPAGES_2M=32 & nodes=1 page_size=2M", "32",
+                  CLAIM_DONE },
+                { "VCPU=1,MEMORY_MB=64 & nodes=1 page_size=2M", "16", CLAIM_E_NO_CAPACITY },
         };
         Fixture *fixture = *state;
 
@@ -124,10 +112,7 @@ static void test_placed_hugepages(void **state)
                                               (uint64_t)atoi(cases[i].pages)),
                                  0);
                 placing.holding = holding;
-                make_request(&request.resources, cases[i].resources);
-                assert_int_equal(numa_request_make(&one, &request.resources.groups[0].resources,
-                                                   &request.resources.numa, NULL),
-                                 0);
+                make_request(&request.resources, cases[i].request);
                 r = claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL,
                                         &fixture->error);
                 if (r != cases[i].r)
@@ -145,7 +130,6 @@ static void test_placed_hugepages(void **state)
 /* Until nothing is left: each host CPU once, also those that "isolate" keeps free. */
 static void test_cpus_are_held_once(void **state)
 {
-        static const NumaOptions isolate = { .thread_policy = "isolate" }, any = { 0 };
         Fixture *fixture = *state;
         _cleanup_(cpu_set_done) CpuSet given = CPU_SET_INIT;
         unsigned n = 0;
@@ -156,7 +140,8 @@ static void test_cpus_are_held_once(void **state)
                 char name[8];
 
                 snprintf(name, sizeof(name), "g%u", n);
-                r = claim_laid_out(fixture, name, "PCPU=1", n == 0 ? &isolate : &any, &claim);
+                r = fixture_claim(fixture, name,
+                                  n == 0 ? "PCPU=1 & thread_policy=isolate" : "PCPU=1 &", &claim);
                 for (size_t i = 0; r == 0 && i < claim->layout.n_cpus; i++) {
                         unsigned cpu = cpu_set_next(&claim->layout.cpus[i].cpus, 0);
 
@@ -271,7 +256,6 @@ static void test_check_again(void **state)
  * each claim of the list has what it has by itself. */
 static void test_a_list_has_each_ones_own(void **state)
 {
-        static const NumaOptions one = { .nodes = 1, .page_size = "2M" };
         static const unsigned laid_out[] = { 1, 2, 40, 59 }, with_device[] = { 2, 41 };
         Fixture *fixture = *state;
         _cleanup_(claim_list_done) ClaimList list = { 0 }, ended = { 0 };
@@ -288,11 +272,11 @@ static void test_a_list_has_each_ones_own(void **state)
                 for (size_t j = 0; j < ARRAY_SIZE(with_device); j++)
                         device |= with_device[j] == i;
                 snprintf(name, sizeof(name), "%u", i);
-                assert_int_equal(claim_laid_out(fixture, name,
-                                                cell     ? "PCPU=1,MEMORY_MB=2"
-                                                : device ? "CUSTOM_NIC=1"
-                                                         : "MEMORY_MB=1",
-                                                cell ? &one : &(NumaOptions){ 0 }, &claim),
+                assert_int_equal(fixture_claim(fixture, name,
+                                               cell ? "PCPU=1,MEMORY_MB=2 & nodes=1 page_size=2M"
+                                               : device ? "CUSTOM_NIC=1"
+                                                        : "MEMORY_MB=1",
+                                               &claim),
                                  0);
                 if (i >= 4 && i < 35)
                         assert_int_equal(claims_release(fixture->claims, claim->id, "done", NULL),

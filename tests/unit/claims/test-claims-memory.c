@@ -204,7 +204,6 @@ static void test_layouts(void **state)
         static const NumaCellSpec specs[] = { { 2, 2, 1, 4096, 64, 0, 0 },
                                               { 2, 2, 1, 4096, 64, 0, 1 } };
         static const char addresses[1][HOST_ADDRESS_SIZE] = { "0000:05:00.1" };
-        const NumaOptions options = { .nodes = 2, .page_size = "2M", .affinity = "preferred" };
         Fixture *fixture = *state;
 
         numa_fixture_make(&cells, specs, 2);
@@ -216,10 +215,8 @@ static void test_layouts(void **state)
                         .resource_class = "CUSTOM_NIC",
                 };
         request = (ClaimRequest){ .consumer = make_uuid("vm") };
-        make_request(&request.resources, "PCPU=2,MEMORY_MB=8 _G:CUSTOM_NIC=1");
-        assert_int_equal(numa_request_make(&options, &request.resources.groups[0].resources,
-                                           &request.resources.numa, NULL),
-                         0);
+        make_request(&request.resources, "PCPU=2,MEMORY_MB=8 _G:CUSTOM_NIC=1"
+                                         " & nodes=2 page_size=2M affinity=preferred");
         guest = (HostDomain){ .uuid = make_uuid("g"), .name = "g", .vcpus = 1, .memory_mb = 4 };
         guest.pci = addresses;
         assert_int_equal(layout_reserve(&guest.layout, 1, 1), 0);
