@@ -1,79 +1,48 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/reconcile.h"
-
-#include "tests/fixtures/host-facts.h"
-#include "tests/unit/test.h"
-
-#define EXPIRY (300 * USEC_PER_SEC)
-
-static void add_claim(ClaimList *list, ClaimState state)
-{
-        Claim *claim;
-
-        assert_int_equal(claim_new(&claim), 0);
-        claim->id = 1;
-        claim->consumer = make_guest('x');
-        claim->state = state;
-        free(claim->life);
-        free(claim->boot_id);
-        claim->life = strdup("process 1");
-        claim->boot_id = strdup("boot");
-        assert_int_equal(claim_list_add(list, claim), 0);
-}
+#include "tests/fixtures/reconcile.h"
 
 /* A guest that is no domain: its claim says by what it is known, and lives as long as that. */
 static void test_lives(void **state)
 {
         static const struct {
                 const char *name;
-                ClaimState state;
+                const char *claim;
                 bool recorded, lives;
                 uint64_t missing_sec; /* for so long */
-                ReconcileType action; /* of claim 1; _RECONCILE_TYPE_MAX: none */
+                const char *actions;
         } rows[] = {
-                { "runs", CLAIM_STATE_CLAIMED, false, true, 0, RECONCILE_CONFIRM },
-                { "runs where no guests are listed", CLAIM_STATE_CLAIMED, true, true, 0,
-                  RECONCILE_CONFIRM },
-                { "runs, and is confirmed", CLAIM_STATE_CONFIRMED, false, true, 500,
-                  _RECONCILE_TYPE_MAX },
-                { "the same there", CLAIM_STATE_CONFIRMED, true, true, 500, _RECONCILE_TYPE_MAX },
-                { "ended just now", CLAIM_STATE_CONFIRMED, true, false, 0, _RECONCILE_TYPE_MAX },
-                { "ended", CLAIM_STATE_CONFIRMED, true, false, 300, RECONCILE_RELEASE },
-                { "ended, beside domains", CLAIM_STATE_CONFIRMED, false, false, 300,
-                  RECONCILE_RELEASE },
-                { "was never seen", CLAIM_STATE_CLAIMED, true, false, 300, _RECONCILE_TYPE_MAX },
+                { "runs", "x claimed life=1", false, true, 0, "confirm 1" },
+                { "runs where no guests are listed", "x claimed life=1", true, true, 0,
+                  "confirm 1" },
+                { "runs, and is confirmed", "x confirmed life=1", false, true, 500, "" },
+                { "the same there", "x confirmed life=1", true, true, 500, "" },
+                { "ended just now", "x confirmed life=1", true, false, 0, "" },
+                { "ended", "x confirmed life=1", true, false, 300, "release 1" },
+                { "ended, beside domains", "x confirmed life=1", false, false, 300, "release 1" },
+                { "was never seen", "x claimed life=1", true, false, 300, "" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                _cleanup_(claim_list_done) ClaimList claims = { 0 };
-                _cleanup_(reconcile_done) Reconcile reconcile = { 0 };
-                _cleanup_(reconcile_memory_done) ReconcileMemory memory = { 0 };
+                _cleanup_(look_done) Look look;
                 const HostDomain life = { .uuid = make_guest('x'),
                                           .name = "process 1",
                                           .running = true,
                                           .unread = true };
-                const HostFacts facts = { .taken_usec = 1000 * USEC_PER_SEC };
-                const ReconcileInput input = { .claims = &claims,
-                                               .facts = &facts,
-                                               .node = "host",
-                                               .boot_id = "boot",
-                                               .lives = &life,
-                                               .n_lives = rows[i].lives,
-                                               .recorded = rows[i].recorded,
-                                               .expiry_usec = EXPIRY };
-                add_claim(&claims, rows[i].state);
-                memory.items = calloc(1, sizeof(ReconcileMissing));
-                assert_non_null(memory.items);
-                memory.items[0] = (ReconcileMissing){
+
+                look_begin(&look);
+                look.input.lives = &life;
+                look.input.n_lives = rows[i].lives;
+                look.input.recorded = rows[i].recorded;
+                look_add_claims(&look, rows[i].claim);
+                look.memory.items = calloc(1, sizeof(ReconcileMissing));
+                assert_non_null(look.memory.items);
+                look.memory.items[0] = (ReconcileMissing){
                         .claim_id = 1, .since_usec = (1000 - rows[i].missing_sec) * USEC_PER_SEC
                 };
-                memory.n_items = memory.n_allocated = 1;
-                assert_int_equal(reconcile_make(&input, &memory, &reconcile), 0);
-                if (reconcile.n_actions != (rows[i].action < _RECONCILE_TYPE_MAX) ||
-                    (reconcile.n_actions > 0 && reconcile.actions[0].type != rows[i].action) ||
-                    reconcile.problems.n_items > 0)
-                        fail_msg("%s", rows[i].name);
+                look.memory.n_items = look.memory.n_allocated = 1;
+                look_run(&look);
+                look_expect(&look, rows[i].name, rows[i].actions, NULL);
         }
 }
 
