@@ -37,8 +37,20 @@ enum {
 
 static int damaged(const Store *store, int64_t id, const char *what, Error *reterr)
 {
-        return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s of claim %lld)",
-                          store->sqlite->path, what, (long long)id);
+        char of[80];
+
+        snprintf(of, sizeof(of), "%s of claim %lld", what, (long long)id);
+        return sqlite_store_damaged(store, of, reterr);
+}
+
+/* The first n columns. */
+static int columns(Store *store, sqlite3_stmt *statement, const char *texts[], int n, Error *reterr)
+{
+        int r = 0;
+
+        for (int i = 0; r == 0 && i < n; i++)
+                r = sqlite_column(store->sqlite, statement, i, &texts[i], reterr);
+        return r;
 }
 
 static int column_text(Store *store, sqlite3_stmt *statement, int column, char **ret, Error *reterr)
@@ -181,13 +193,10 @@ static int read_device(Store *store, Claim *claim, sqlite3_stmt *statement, Erro
 {
         const char *texts[6]; /* provider, group, device, address, type, mdev */
         ClaimDevice device;
-        int r;
+        int r = columns(store, statement, texts, 6, reterr);
 
-        for (int i = 0; i < 6; i++) {
-                r = sqlite_column(store->sqlite, statement, i, &texts[i], reterr);
-                if (r < 0)
-                        return r;
-        }
+        if (r < 0)
+                return r;
         /* Borrowed for the copy that claim_add_device() makes. */
         device = (ClaimDevice){ .suffix = (char *)texts[1],
                                 .name = (char *)texts[2],
@@ -379,7 +388,8 @@ enum {
         COLUMN_DEVICE_CONSUMER,
 };
 
-static int add_owner(Store *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
+static int add_owner(Store *store, sqlite3_stmt *statement, int64_t id, ClaimList *list,
+                     Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         const char *consumer;
@@ -389,7 +399,7 @@ static int add_owner(Store *store, sqlite3_stmt *statement, ClaimList *list, Err
                 return r;
         if (claim_new(&claim) < 0)
                 return error_oom(reterr);
-        claim->id = sqlite3_column_int64(statement, COLUMN_DEVICE_CLAIM);
+        claim->id = id;
         if (uuid_from_text(consumer, &claim->consumer) < 0)
                 return damaged(store, claim->id, "the uuid", reterr);
         if (claim_list_add(list, claim) < 0)
@@ -398,24 +408,22 @@ static int add_owner(Store *store, sqlite3_stmt *statement, ClaimList *list, Err
         return 0;
 }
 
+static int add_owned(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
+{
+        ClaimList *list = context;
+        int64_t id = sqlite3_column_int64(statement, COLUMN_DEVICE_CLAIM);
+        int r = 0;
+
+        if (list->n_claims == 0 || list->claims[list->n_claims - 1]->id != id)
+                r = add_owner(store, statement, id, list, reterr);
+        return r < 0 ? r : read_device(store, list->claims[list->n_claims - 1], statement, reterr);
+}
+
 int store_list_with_devices(Store *store, ClaimList *ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = sqlite_store_query(store, STATEMENT_LIST_WITH_DEVICES, &statement, reterr, "");
+        int r = sqlite_store_each(store, STATEMENT_LIST_WITH_DEVICES, add_owned, &list, reterr, "");
 
-        if (r < 0)
-                return r;
-        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
-                int64_t id = sqlite3_column_int64(statement, COLUMN_DEVICE_CLAIM);
-
-                if (list.n_claims == 0 || list.claims[list.n_claims - 1]->id != id)
-                        r = add_owner(store, statement, &list, reterr);
-                if (r >= 0)
-                        r = read_device(store, list.claims[list.n_claims - 1], statement, reterr);
-                if (r < 0)
-                        return r;
-        }
         if (r < 0)
                 return r;
         *ret = list;
@@ -444,17 +452,14 @@ int store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr)
         return 0;
 }
 
-static int add_taken(Store *store, sqlite3_stmt *statement, Taken *taken, Error *reterr)
+static int add_taken(Store *store, sqlite3_stmt *statement, void *taken, Error *reterr)
 {
         const char *texts[3]; /* mdev, device, address */
         Uuid mdev = UUID_NULL;
+        int r = columns(store, statement, texts, 3, reterr);
 
-        for (int i = 0; i < 3; i++) {
-                int r = sqlite_column(store->sqlite, statement, i, &texts[i], reterr);
-
-                if (r < 0)
-                        return r;
-        }
+        if (r < 0)
+                return r;
         if (texts[0][0] && uuid_from_text(texts[0], &mdev) < 0)
                 return damaged(store, 0, "a device", reterr);
         return taken_add(taken, &mdev, texts[1], texts[2]) < 0 ? error_oom(reterr) : 0;
@@ -462,17 +467,7 @@ static int add_taken(Store *store, sqlite3_stmt *statement, Taken *taken, Error 
 
 int store_taken(Store *store, Taken *ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, STATEMENT_TAKEN, &statement, reterr, "");
-
-        if (r < 0)
-                return r;
-        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
-                r = add_taken(store, statement, ret, reterr);
-                if (r < 0)
-                        return r;
-        }
-        return r;
+        return sqlite_store_each(store, STATEMENT_TAKEN, add_taken, ret, reterr, "");
 }
 
 int store_count(Store *store, uint64_t *ret, Error *reterr)
@@ -483,25 +478,21 @@ int store_count(Store *store, uint64_t *ret, Error *reterr)
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
-                return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (no count)",
-                                  store->sqlite->path);
+                return sqlite_store_damaged(store, "no count", reterr);
         *ret = (uint64_t)MAX(sqlite3_column_int64(statement, 0), INT64_C(0));
         return 0;
 }
 
-static int add_usage(Store *store, sqlite3_stmt *statement, Allocations *allocations, Error *reterr)
+static int add_usage(Store *store, sqlite3_stmt *statement, void *allocations, Error *reterr)
 {
         int64_t used = sqlite3_column_int64(statement, 5);
         const char *texts[5]; /* consumer, project, user, provider, class */
         Uuid uuid, provider;
         Consumer *consumer;
-        int r;
+        int r = columns(store, statement, texts, 5, reterr);
 
-        for (int i = 0; i < 5; i++) {
-                r = sqlite_column(store->sqlite, statement, i, &texts[i], reterr);
-                if (r < 0)
-                        return r;
-        }
+        if (r < 0)
+                return r;
         if (uuid_from_text(texts[0], &uuid) < 0 || uuid_from_text(texts[3], &provider) < 0 ||
             used <= 0)
                 return damaged(store, 0, "the usage", reterr);
@@ -521,20 +512,12 @@ static int add_usage(Store *store, sqlite3_stmt *statement, Allocations *allocat
 
 int store_usage(Store *store, Allocations **ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
         int r;
 
         if (allocations_new(&allocations) < 0)
                 return error_oom(reterr);
-        r = sqlite_store_query(store, STATEMENT_USAGE, &statement, reterr, "");
-        if (r < 0)
-                return r;
-        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
-                r = add_usage(store, statement, allocations, reterr);
-                if (r < 0)
-                        return r;
-        }
+        r = sqlite_store_each(store, STATEMENT_USAGE, add_usage, allocations, reterr, "");
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(allocations);

@@ -51,12 +51,11 @@ int store_note(Store *store, const EventNote *note, Error *reterr)
         uint64_t now = clock_usec(CLOCK_REALTIME);
         int r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_run(store, STATEMENT_NOTE, NULL, reterr, "isisisss", (int64_t)now,
-                             note->kind, uid_of(note), author_of(note), note->claim,
-                             note->consumer ? note->consumer->text : "", note->device,
-                             note->reason);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_NOTE, NULL, reterr, "isisisss", (int64_t)now,
+                                     note->kind, uid_of(note), author_of(note), note->claim,
+                                     note->consumer ? note->consumer->text : "", note->device,
+                                     note->reason);
         if (r == 0)
                 r = trim(store, now, reterr);
         return sqlite_store_end(store, r, reterr);
@@ -97,22 +96,20 @@ static int read_event(Store *store, sqlite3_stmt *statement, Event *event, Error
         return 0;
 }
 
+static int add_event(Store *store, sqlite3_stmt *statement, void *list, Error *reterr)
+{
+        Event *event;
+
+        return event_list_add(list, &event) < 0 ? error_oom(reterr)
+                                                : read_event(store, statement, event, reterr);
+}
+
 int store_list_events(Store *store, int64_t before, EventList *ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(event_list_done) EventList list = { 0 };
-        Event *event;
-        int r = sqlite_store_query(store, STATEMENT_LIST_EVENTS, &statement, reterr, "ii", before,
-                                   (int64_t)EVENTS_LOT);
+        int r = sqlite_store_each(store, STATEMENT_LIST_EVENTS, add_event, &list, reterr, "ii",
+                                  before, (int64_t)EVENTS_LOT);
 
-        if (r < 0)
-                return r;
-        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
-                r = event_list_add(&list, &event) < 0 ? error_oom(reterr)
-                                                      : read_event(store, statement, event, reterr);
-                if (r < 0)
-                        return r;
-        }
         if (r < 0)
                 return r;
         *ret = list;

@@ -8,22 +8,9 @@
 
 #include "claims/store/sqlite-store-internal.h"
 
-static int damaged(const Store *store, const char *what, Error *reterr)
-{
-        return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s)",
-                          store->sqlite->path, what);
-}
-
 static int column_uuid(Store *store, sqlite3_stmt *statement, int column, Uuid *ret, Error *reterr)
 {
-        const char *text;
-        int r = sqlite_column(store->sqlite, statement, column, &text, reterr);
-
-        if (r < 0)
-                return r;
-        if (uuid_from_text(text, ret) < 0)
-                return damaged(store, "a provider's uuid", reterr);
-        return 0;
+        return sqlite_store_column_uuid(store, statement, column, "a provider's uuid", ret, reterr);
 }
 
 static int read_integer(Store *store, StatementId id, int64_t *ret, Error *reterr)
@@ -34,25 +21,27 @@ static int read_integer(Store *store, StatementId id, int64_t *ret, Error *reter
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
-                return damaged(store, "no provider epoch", reterr);
+                return sqlite_store_damaged(store, "no provider epoch", reterr);
         *ret = sqlite3_column_int64(statement, 0);
         return 0;
 }
 
-/* What a row of READ_PROVIDERS says beside the provider itself. */
+/* The providers, and what their rows say beside. */
 typedef struct ProviderRows {
+        ProviderTree *tree;
         HostProvider *rows;
         size_t n_rows, n_allocated;
 } ProviderRows;
 
 static void provider_rows_done(ProviderRows *rows)
 {
+        provider_tree_free(rows->tree);
         free(rows->rows);
 }
 
-static int add_provider(Store *store, ProviderTree *tree, sqlite3_stmt *statement,
-                        ProviderRows *rows, Error *reterr)
+static int add_provider(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
 {
+        ProviderRows *rows = context;
         Uuid uuid, parent = UUID_NULL;
         const char *name;
         int r = column_uuid(store, statement, 1, &uuid, reterr);
@@ -69,11 +58,11 @@ static int add_provider(Store *store, ProviderTree *tree, sqlite3_stmt *statemen
                 return r;
         if (array_grow(&rows->rows, sizeof(HostProvider), rows->n_rows, &rows->n_allocated) < 0)
                 return error_oom(reterr);
-        r = provider_tree_add(tree, &uuid, name, &parent, NULL, reterr);
+        r = provider_tree_add(rows->tree, &uuid, name, &parent, NULL, reterr);
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
-                return damaged(store, "the tree of providers", reterr);
+                return sqlite_store_damaged(store, "the tree of providers", reterr);
         rows->rows[rows->n_rows++] =
                 (HostProvider){ .id = sqlite3_column_int64(statement, 0),
                                 .generation = sqlite3_column_int64(statement, 4),
@@ -83,25 +72,16 @@ static int add_provider(Store *store, ProviderTree *tree, sqlite3_stmt *statemen
 
 static int read_providers(Store *store, HostView **ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         _cleanup_(provider_rows_done) ProviderRows rows = { 0 };
         HostView *view;
         int r;
 
-        if (provider_tree_new(&tree) < 0)
+        if (provider_tree_new(&rows.tree) < 0)
                 return error_oom(reterr);
-        r = sqlite_store_query(store, STATEMENT_READ_PROVIDERS, &statement, reterr, "");
+        r = sqlite_store_each(store, STATEMENT_READ_PROVIDERS, add_provider, &rows, reterr, "");
         if (r < 0)
                 return r;
-        while ((r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
-                r = add_provider(store, tree, statement, &rows, reterr);
-                if (r < 0)
-                        return r;
-        }
-        if (r < 0)
-                return r;
-        if (host_view_new(&view, TAKE_PTR(tree)) < 0)
+        if (host_view_new(&view, TAKE_PTR(rows.tree)) < 0)
                 return error_oom(reterr);
         for (size_t i = 0; i < view->n_providers; i++)
                 view->providers[i] = rows.rows[i];
@@ -153,7 +133,7 @@ static int read_rows(Store *store, HostView *view, const IdIndex *ids, Statement
                         bsearch(&key, ids, view->n_providers, sizeof(IdIndex), compare_ids);
 
                 if (!found)
-                        return damaged(store, "a row of no provider", reterr);
+                        return sqlite_store_damaged(store, "a row of no provider", reterr);
                 r = read_row(store, view, found->index, statement, reterr);
                 if (r < 0)
                         return r;
@@ -181,31 +161,29 @@ static int read_inventory(Store *store, HostView *view, size_t index, sqlite3_st
         r = provider_set_inventory(view->tree->providers[index], resource_class, &inventory);
         if (r == -ENOMEM)
                 return error_oom(reterr);
-        return r < 0 ? damaged(store, "an inventory", reterr) : 0;
+        return r < 0 ? sqlite_store_damaged(store, "an inventory", reterr) : 0;
+}
+
+static int read_item(Store *store, StringSet *set, sqlite3_stmt *statement, Error *reterr)
+{
+        const char *text;
+        int r = sqlite_column(store->sqlite, statement, 1, &text, reterr);
+
+        if (r < 0)
+                return r;
+        return string_set_add(set, text) < 0 ? error_oom(reterr) : 0;
 }
 
 static int read_trait(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                       Error *reterr)
 {
-        const char *trait;
-        int r = sqlite_column(store->sqlite, statement, 1, &trait, reterr);
-
-        if (r < 0)
-                return r;
-        r = string_set_add(&view->tree->providers[index]->traits, trait);
-        return r < 0 ? error_oom(reterr) : 0;
+        return read_item(store, &view->tree->providers[index]->traits, statement, reterr);
 }
 
 static int read_aggregate(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                           Error *reterr)
 {
-        const char *aggregate;
-        int r = sqlite_column(store->sqlite, statement, 1, &aggregate, reterr);
-
-        if (r < 0)
-                return r;
-        r = string_set_add(&view->tree->providers[index]->aggregates, aggregate);
-        return r < 0 ? error_oom(reterr) : 0;
+        return read_item(store, &view->tree->providers[index]->aggregates, statement, reterr);
 }
 
 static int read_generation(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
@@ -225,7 +203,7 @@ static int read_usage(Store *store, HostView *view, size_t index, sqlite3_stmt *
         if (r < 0)
                 return r;
         if (used <= 0 || !resource_class_valid(resource_class))
-                return damaged(store, "a usage", reterr);
+                return sqlite_store_damaged(store, "a usage", reterr);
         r = resources_set(&view->providers[index].used, resource_class, (uint64_t)used);
         return r < 0 ? error_oom(reterr) : 0;
 }
@@ -511,8 +489,7 @@ int store_write_host(Store *store, const HostView *seen, const HostView *wanted,
 {
         int r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_write_changes(store, seen, wanted, reterr);
+        if (r == 0)
+                r = sqlite_store_write_changes(store, seen, wanted, reterr);
         return sqlite_store_end(store, r, reterr);
 }

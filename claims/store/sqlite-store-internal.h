@@ -124,8 +124,23 @@ int sqlite_store_query(Store *store, StatementId id, sqlite3_stmt **ret, Error *
 int sqlite_store_get_row(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
                          const char *types, ...);
 
-/* A write transaction: begin joins the turn that was taken; end commits when result is 0 and rolls
- * back otherwise. Yields result, or the commit's error. */
+/* Reads one row for a list of them; context is the reader's. */
+typedef int (*SqliteRead)(Store *store, sqlite3_stmt *statement, void *context, Error *reterr);
+
+/* Binds the parameters and hands each row to read. */
+int sqlite_store_each(Store *store, StatementId id, SqliteRead read, void *context, Error *reterr,
+                      const char *types, ...);
+
+/* The file says what no store writes: -EUCLEAN with words. */
+int sqlite_store_damaged(const Store *store, const char *what, Error *reterr);
+
+/* The uuid in a column; what it is of, if it is none, for the words. */
+int sqlite_store_column_uuid(Store *store, sqlite3_stmt *statement, int column, const char *what,
+                             Uuid *ret, Error *reterr);
+
+/* A write transaction: begin joins the turn that was taken; end, which may follow a begin that
+ * failed, commits when result is 0 and rolls back otherwise. Yields result, or the commit's error.
+ */
 int sqlite_store_begin(Store *store, Error *reterr);
 int sqlite_store_end(Store *store, int result, Error *reterr);
 

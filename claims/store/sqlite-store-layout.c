@@ -12,8 +12,7 @@
 
 static int damaged(const Store *store, Error *reterr)
 {
-        return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (a layout)",
-                          store->sqlite->path);
+        return sqlite_store_damaged(store, "a layout", reterr);
 }
 
 /* A number from 0 to max. */
@@ -165,8 +164,9 @@ int sqlite_store_read_layout(Store *store, SqliteParts *parts, Claim *claim, Err
                                                        claim, read_pin, reterr);
 }
 
-static int read_cell_usage(Store *store, HostView *view, sqlite3_stmt *statement, Error *reterr)
+static int read_cell_usage(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
 {
+        HostView *view = context;
         HostCellUsage usage = { 0 };
         uint64_t host_cell;
         int r;
@@ -184,31 +184,19 @@ static int read_cell_usage(Store *store, HostView *view, sqlite3_stmt *statement
         return 0;
 }
 
-static int read_held(Store *store, HostView *view, sqlite3_stmt *statement, Error *reterr)
+static int read_held(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
 {
-        return add_cpu(store, statement, &view->held, reterr);
+        return add_cpu(store, statement, &((HostView *)context)->held, reterr);
 }
 
 int sqlite_store_read_cell_usages(Store *store, HostView *view, Error *reterr)
 {
-        static const struct {
-                StatementId id;
-                int (*read_row)(Store *store, HostView *view, sqlite3_stmt *statement,
-                                Error *reterr);
-        } parts[] = { { STATEMENT_READ_CELL_USAGES, read_cell_usage },
-                      { STATEMENT_READ_ALL_PINS, read_held } };
+        int r;
 
         view->n_cell_usages = 0;
         cpu_set_done(&view->held);
-        for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-                _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-                int r = sqlite_store_query(store, parts[i].id, &statement, reterr, "");
-
-                while (r == 0 &&
-                       (r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
-                        r = parts[i].read_row(store, view, statement, reterr);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        r = sqlite_store_each(store, STATEMENT_READ_CELL_USAGES, read_cell_usage, view, reterr, "");
+        if (r < 0)
+                return r;
+        return sqlite_store_each(store, STATEMENT_READ_ALL_PINS, read_held, view, reterr, "");
 }

@@ -98,9 +98,8 @@ int store_shift(Store *store, const HostView *seen, const HostView *wanted,
                                  .reason = "it follows what the host's providers became" };
         int r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_write_changes(store, seen, wanted, reterr);
+        if (r == 0)
+                r = sqlite_store_write_changes(store, seen, wanted, reterr);
         for (size_t i = 0; r == 0 && i < n_shifts; i++) {
                 r = move_one(store, &shifts[i], reterr);
                 /* those of a claim stand together */

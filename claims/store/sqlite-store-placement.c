@@ -12,13 +12,12 @@ int store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStandi
 {
         int changed, r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
-                             claim_standing_to_text(from), claim_standing_to_text(to),
-                             reported ? reported->generation : (int64_t)0,
-                             reported ? reported->elsewhere.text : "",
-                             reported ? (int64_t)reported->until_sec : (int64_t)0);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
+                                     claim_standing_to_text(from), claim_standing_to_text(to),
+                                     reported ? reported->generation : (int64_t)0,
+                                     reported ? reported->elsewhere.text : "",
+                                     reported ? (int64_t)reported->until_sec : (int64_t)0);
         if (r == 0 && changed == 0)
                 r = STORE_E_NOT_FOUND;
         return sqlite_store_end(store, r, reterr);
@@ -28,9 +27,8 @@ int store_forget_reported(Store *store, Error *reterr)
 {
         int r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_run(store, STATEMENT_FORGET_REPORTED, NULL, reterr, "");
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_FORGET_REPORTED, NULL, reterr, "");
         if (r == 0)
                 r = sqlite_store_run(store, STATEMENT_FORGET_REMOVALS, NULL, reterr, "");
         return sqlite_store_end(store, r, reterr);
@@ -38,16 +36,8 @@ int store_forget_reported(Store *store, Error *reterr)
 
 static int read_uuid(Store *store, sqlite3_stmt *statement, int column, Uuid *ret, Error *reterr)
 {
-        const char *text;
-        int r = sqlite_column(store->sqlite, statement, column, &text, reterr);
-
-        if (r < 0)
-                return r;
-        if (uuid_from_text(text, ret) < 0)
-                return error_setf(reterr, EUCLEAN,
-                                  "The claim database %s is damaged (a consumer is no uuid)",
-                                  store->sqlite->path);
-        return 0;
+        return sqlite_store_column_uuid(store, statement, column, "a consumer is no uuid", ret,
+                                        reterr);
 }
 
 int store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr)
@@ -58,8 +48,7 @@ int store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr)
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
-                return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (no count)",
-                                  store->sqlite->path);
+                return sqlite_store_damaged(store, "no count", reterr);
         *ret = (ClaimsOwed){ .n_writes = (uint64_t)sqlite3_column_int64(statement, 0),
                              .n_removals = (uint64_t)sqlite3_column_int64(statement, 1),
                              .n_moves = (uint64_t)sqlite3_column_int64(statement, 2),
@@ -109,9 +98,8 @@ int store_end_removal(Store *store, int64_t id, Error *reterr)
 {
         int r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_run(store, STATEMENT_END_REMOVAL, NULL, reterr, "i", id);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_END_REMOVAL, NULL, reterr, "i", id);
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -128,9 +116,8 @@ int store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char 
 {
         int changed, r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = has_claim(store, to, reterr);
+        if (r == 0)
+                r = has_claim(store, to, reterr);
         if (r > 0)
                 r = STORE_E_EXISTS;
         if (r == 0) {
@@ -187,9 +174,8 @@ int store_end_move(Store *store, const ClaimMove *move, const ClaimReported *rep
 {
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_run(store, STATEMENT_END_MOVE, NULL, reterr, "i", move->id);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_END_MOVE, NULL, reterr, "i", move->id);
         if (r == 0 && reported)
                 r = sqlite_store_run(store, STATEMENT_HAND_OVER, &changed, reterr, "sssisii",
                                      move->from.text, move->to.text, move->to_type,

@@ -61,6 +61,38 @@ int sqlite_store_get_row(Store *store, StatementId id, sqlite3_stmt **ret, Error
         return r < 0 ? r : sqlite_step(store->sqlite, *ret, reterr);
 }
 
+int sqlite_store_each(Store *store, StatementId id, SqliteRead read, void *context, Error *reterr,
+                      const char *types, ...)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = bindv(store, id, &statement, reterr, types, ap);
+        va_end(ap);
+        while (r == 0 && (r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
+                r = read(store, statement, context, reterr);
+        return r;
+}
+
+int sqlite_store_damaged(const Store *store, const char *what, Error *reterr)
+{
+        return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s)",
+                          store->sqlite->path, what);
+}
+
+int sqlite_store_column_uuid(Store *store, sqlite3_stmt *statement, int column, const char *what,
+                             Uuid *ret, Error *reterr)
+{
+        const char *text;
+        int r = sqlite_column(store->sqlite, statement, column, &text, reterr);
+
+        if (r < 0)
+                return r;
+        return uuid_from_text(text, ret) < 0 ? sqlite_store_damaged(store, what, reterr) : 0;
+}
+
 int sqlite_store_run(Store *store, StatementId id, int *ret_changed, Error *reterr,
                      const char *types, ...)
 {
@@ -255,9 +287,8 @@ int store_insert(Store *store, const StoreClaim *claim, const HostView *view, co
         _cleanup_(claim_freep) Claim *stored = NULL;
         int r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = insert_claim(store, claim, view, fit, &stored, reterr);
+        if (r == 0)
+                r = insert_claim(store, claim, view, fit, &stored, reterr);
         r = sqlite_store_end(store, r, reterr);
         if (r == 0)
                 *ret = TAKE_PTR(stored);
@@ -289,9 +320,8 @@ int store_place(Store *store, const StoreUnplaced *claim, const HostView *view, 
 {
         int r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = place_claim(store, claim, view, fit, reterr);
+        if (r == 0)
+                r = place_claim(store, claim, view, fit, reterr);
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -323,9 +353,8 @@ int store_complete(Store *store, int64_t id, const Uuid *consumer, const HostVie
 {
         int r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = complete_claim(store, id, consumer, view, fit, reterr);
+        if (r == 0)
+                r = complete_claim(store, id, consumer, view, fit, reterr);
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -340,9 +369,8 @@ int store_confirm(Store *store, int64_t id, Error *reterr)
         _cleanup_(claim_freep) Claim *claim = NULL;
         int changed, r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_run(store, STATEMENT_CONFIRM, &changed, reterr, "i", id);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_CONFIRM, &changed, reterr, "i", id);
         if (r == 0 && changed == 0)
                 r = STORE_E_NOT_FOUND;
         if (r == 0)
@@ -361,9 +389,8 @@ int store_set_life(Store *store, int64_t id, const char *life, Error *reterr)
 {
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_run(store, STATEMENT_SET_LIFE, &changed, reterr, "is", id, life);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_SET_LIFE, &changed, reterr, "is", id, life);
         return change_one(store, r, changed, reterr);
 }
 
@@ -371,10 +398,9 @@ int store_extend(Store *store, int64_t id, uint64_t expires_usec, Error *reterr)
 {
         int changed, r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_run(store, STATEMENT_EXTEND, &changed, reterr, "ii", id,
-                             (int64_t)expires_usec);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_EXTEND, &changed, reterr, "ii", id,
+                                     (int64_t)expires_usec);
         return change_one(store, r, changed, reterr);
 }
 
@@ -391,9 +417,9 @@ int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice
 {
         int changed, r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_run(store, STATEMENT_SET_BOOT, &changed, reterr, "is", id, boot_id);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_SET_BOOT, &changed, reterr, "is", id,
+                                     boot_id);
         if (r == 0 && changed == 0)
                 r = STORE_E_NOT_FOUND;
         if (r == 0)
@@ -440,9 +466,8 @@ int store_release(Store *store, int64_t id, bool only_claimed, const EventAuthor
         const EventNote note = { .kind = EVENT_RELEASED, .by = by, .reason = reason };
         int r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = end_claim(store, id, only_claimed, &note, ended_usec, reterr);
+        if (r == 0)
+                r = end_claim(store, id, only_claimed, &note, ended_usec, reterr);
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -451,12 +476,11 @@ int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_
         const EventNote note = { .kind = EVENT_RELEASED, .reason = reason };
         int changed, r = sqlite_store_begin(store, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
-                             claim_standing_to_text(CLAIM_STANDING_PENDING),
-                             claim_standing_to_text(CLAIM_STANDING_NONE), (int64_t)0, "",
-                             (int64_t)0);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
+                                     claim_standing_to_text(CLAIM_STANDING_PENDING),
+                                     claim_standing_to_text(CLAIM_STANDING_NONE), (int64_t)0, "",
+                                     (int64_t)0);
         if (r == 0)
                 r = changed == 0 ? STORE_E_NOT_FOUND
                                  : end_claim(store, id, false, &note, ended_usec, reterr);
@@ -489,10 +513,8 @@ static int expire_all(Store *store, uint64_t now_usec, const char *reason, uint6
                 if (r < 0)
                         return r;
                 if (r > 0)
-                        return error_setf(
-                                reterr, EUCLEAN,
-                                "The claim database %s is damaged (a claim is listed but not there)",
-                                store->sqlite->path);
+                        return sqlite_store_damaged(store, "a claim is listed but not there",
+                                                    reterr);
                 (*n)++;
         }
         return r;
