@@ -10,7 +10,7 @@
 int store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
                        const ClaimReported *reported, Error *reterr)
 {
-        int changed, r = sqlite_store_begin(store, reterr);
+        int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
                 r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
@@ -114,7 +114,7 @@ static int has_claim(Store *store, const Uuid *consumer, Error *reterr)
 int store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
                      int64_t *ret_id, Error *reterr)
 {
-        int changed, r = sqlite_store_begin(store, reterr);
+        int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
                 r = has_claim(store, to, reterr);

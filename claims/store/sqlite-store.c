@@ -367,7 +367,7 @@ static int promote(Store *store, const Uuid *consumer, Error *reterr)
 int store_confirm(Store *store, int64_t id, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int changed, r = sqlite_store_begin(store, reterr);
+        int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
                 r = sqlite_store_run(store, STATEMENT_CONFIRM, &changed, reterr, "i", id);
@@ -396,7 +396,7 @@ int store_set_life(Store *store, int64_t id, const char *life, Error *reterr)
 
 int store_extend(Store *store, int64_t id, uint64_t expires_usec, Error *reterr)
 {
-        int changed, r = sqlite_store_begin(store, reterr);
+        int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
                 r = sqlite_store_run(store, STATEMENT_EXTEND, &changed, reterr, "ii", id,
@@ -415,7 +415,7 @@ static int add_layout(Store *store, int64_t id, const Layout *layout, Error *ret
 int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
                 size_t n_devices, const Layout *layout, Error *reterr)
 {
-        int changed, r = sqlite_store_begin(store, reterr);
+        int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
                 r = sqlite_store_run(store, STATEMENT_SET_BOOT, &changed, reterr, "is", id,
@@ -474,7 +474,7 @@ int store_release(Store *store, int64_t id, bool only_claimed, const EventAuthor
 int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_usec, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RELEASED, .reason = reason };
-        int changed, r = sqlite_store_begin(store, reterr);
+        int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
                 r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,

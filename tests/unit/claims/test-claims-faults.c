@@ -216,16 +216,9 @@ static int run_expire(Fixture *fixture)
 /* Claim 1 holds something else than before. */
 static int run_complete(Fixture *fixture)
 {
-        const Uuid host = make_uuid("host"), one = make_uuid("one");
-        Consumer *share;
-        int r;
+        _cleanup_(consumer_freep) Consumer *share = make_holding("one", "host VCPU=1,MEMORY_MB=5");
 
-        assert_int_equal(consumer_new(&share, &one), 0);
-        assert_int_equal(consumer_set(share, &host, "VCPU", 1), 0);
-        assert_int_equal(consumer_set(share, &host, "MEMORY_MB", 5), 0);
-        r = claims_complete(fixture->claims, 1, share, &fixture->error);
-        consumer_free(share);
-        return r;
+        return claims_complete(fixture->claims, 1, share, &fixture->error);
 }
 
 static int run_set_host(Fixture *fixture)

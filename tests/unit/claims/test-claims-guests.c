@@ -69,20 +69,14 @@ static void test_a_claim_names_its_devices(void **state)
 static void test_a_claim_is_completed(void **state)
 {
         Fixture *fixture = *state;
-        const Uuid one = make_uuid("one"), host = make_uuid("host"), gpu = make_uuid("host_b"),
-                   elsewhere = make_uuid("elsewhere");
-        _cleanup_(consumer_freep) Consumer *share = NULL;
+        _cleanup_(consumer_freep) Consumer *share =
+                make_holding("one", "host VCPU=3,DISK_GB=3; host_b VGPU=1; elsewhere VCPU=9");
         _cleanup_(claim_freep) Claim *claim = NULL;
         _cleanup_free_ char *text = NULL;
         FactsFixture facts;
 
         open_host(fixture, &facts);
         assert_int_equal(fixture_claim(fixture, "one", "VCPU=2,VGPU=1", NULL), CLAIM_DONE);
-        assert_int_equal(consumer_new(&share, &one), 0);
-        assert_int_equal(consumer_set(share, &host, "VCPU", 3), 0);
-        assert_int_equal(consumer_set(share, &host, "DISK_GB", 3), 0);
-        assert_int_equal(consumer_set(share, &gpu, "VGPU", 1), 0);
-        assert_int_equal(consumer_set(share, &elsewhere, "VCPU", 9), 0);
         assert_int_equal(claims_complete(fixture->claims, 1, share, NULL), CLAIM_DONE);
         assert_int_equal(claims_get(fixture->claims, 1, &claim, NULL), 0);
         text = format_claim(claim);

@@ -86,32 +86,26 @@ static void test_claim(void **state)
 static void test_placed_hugepages(void **state)
 {
         static const struct {
-                const char *request, *pages;
+                const char *request, *holding;
                 int r;
         } cases[] = {
-                { "VCPU=1,MEMORY_MB=64 & nodes=1 page_size=2M", "32", CLAIM_DONE },
-                { "VCPU=1,MEMORY_MB=64,CUSTOM_HUGEPAGES_2M=32 & nodes=1 page_size=2M", "32",
-                  CLAIM_DONE },
-                { "VCPU=1,MEMORY_MB=64 & nodes=1 page_size=2M", "16", CLAIM_E_NO_CAPACITY },
+                { "VCPU=1,MEMORY_MB=64 & nodes=1 page_size=2M",
+                  "host_NUMA1 VCPU=1,MEMORY_MB=64,CUSTOM_HUGEPAGES_2M=32", CLAIM_DONE },
+                { "VCPU=1,MEMORY_MB=64,CUSTOM_HUGEPAGES_2M=32 & nodes=1 page_size=2M",
+                  "host_NUMA1 VCPU=1,MEMORY_MB=64,CUSTOM_HUGEPAGES_2M=32", CLAIM_DONE },
+                { "VCPU=1,MEMORY_MB=64 & nodes=1 page_size=2M",
+                  "host_NUMA1 VCPU=1,MEMORY_MB=64,CUSTOM_HUGEPAGES_2M=16", CLAIM_E_NO_CAPACITY },
         };
         Fixture *fixture = *state;
 
         start(fixture, CELLS);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 ClaimRequest request = { .consumer = make_uuid("a"), .consumer_type = "INSTANCE" };
-                const Uuid cell = make_uuid("host_NUMA1");
-                _cleanup_(consumer_freep) Consumer *holding = NULL;
+                _cleanup_(consumer_freep) Consumer *holding = make_holding("a", cases[i].holding);
                 _cleanup_(claim_freep) Claim *claim = NULL;
-                ClaimPlacing placing = { .standing = CLAIM_STANDING_NONE };
+                const ClaimPlacing placing = { .holding = holding };
                 int r;
 
-                assert_int_equal(consumer_new(&holding, &request.consumer), 0);
-                assert_int_equal(consumer_set(holding, &cell, "VCPU", 1), 0);
-                assert_int_equal(consumer_set(holding, &cell, "MEMORY_MB", 64), 0);
-                assert_int_equal(consumer_set(holding, &cell, "CUSTOM_HUGEPAGES_2M",
-                                              (uint64_t)atoi(cases[i].pages)),
-                                 0);
-                placing.holding = holding;
                 make_request(&request.resources, cases[i].request);
                 r = claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL,
                                         &fixture->error);

@@ -12,24 +12,6 @@
         "cell_1<host PCPU=4 VCPU=4 MEMORY_MB=512; gpu_a<host VGPU=4 CUSTOM_SLICE=4;"  \
         "gpu_b<host VGPU=4"
 
-/* "host VCPU 2 MEMORY_MB 64; gpu_a VGPU 1" */
-static void make_consumer(const char *text, Consumer *ret)
-{
-        char copy[256], *rest = NULL;
-
-        snprintf(copy, sizeof(copy), "%s", text);
-        for (char *part = strtok_r(copy, ";", &rest); part; part = strtok_r(NULL, ";", &rest)) {
-                char *words = NULL, *name = strtok_r(part, " ", &words), *resource_class;
-                Uuid provider = make_uuid(name);
-
-                while ((resource_class = strtok_r(NULL, " ", &words)))
-                        assert_int_equal(
-                                consumer_set(ret, &provider, resource_class,
-                                             strtoull(strtok_r(NULL, " ", &words), NULL, 10)),
-                                0);
-        }
-}
-
 static const char *name_of(const Uuid *provider)
 {
         static const char *const names[] = { "host", "cell_0", "cell_1", "gpu_a", "gpu_b" };
@@ -60,36 +42,35 @@ static void test_what_leads_from_one_to_the_other(void **state)
         static const struct {
                 const char *before, *after, *moves;
         } cases[] = {
-                { "host VCPU 2", "host VCPU 2", "" },
-                { "host VCPU 2 MEMORY_MB 64", "cell_0 VCPU 2 MEMORY_MB 64",
+                { "host VCPU=2", "host VCPU=2", "" },
+                { "host VCPU=2,MEMORY_MB=64", "cell_0 VCPU=2,MEMORY_MB=64",
                   "64 host MEMORY_MB>cell_0 MEMORY_MB, 2 host VCPU>cell_0 VCPU" },
-                { "host VCPU 3", "cell_0 VCPU 2; cell_1 VCPU 1",
+                { "host VCPU=3", "cell_0 VCPU=2; cell_1 VCPU=1",
                   "2 host VCPU>cell_0 VCPU, 1 host VCPU>cell_1 VCPU" },
-                { "cell_0 VCPU 2; cell_1 VCPU 1", "host VCPU 3",
+                { "cell_0 VCPU=2; cell_1 VCPU=1", "host VCPU=3",
                   "2 cell_0 VCPU>host VCPU, 1 cell_1 VCPU>host VCPU" },
-                { "host VCPU 2", "host PCPU 2", "2 host VCPU>host PCPU" },
+                { "host VCPU=2", "host PCPU=2", "2 host VCPU>host PCPU" },
                 /* within a class first, whatever else goes */
-                { "host VCPU 3", "cell_0 PCPU 2; cell_1 VCPU 1",
+                { "host VCPU=3", "cell_0 PCPU=2; cell_1 VCPU=1",
                   "1 host VCPU>cell_1 VCPU, 2 host VCPU>cell_0 PCPU" },
-                { "gpu_a VGPU 1; host VCPU 1", "gpu_a CUSTOM_SLICE 1; host VCPU 1",
+                { "gpu_a VGPU=1; host VCPU=1", "gpu_a CUSTOM_SLICE=1; host VCPU=1",
                   "1 gpu_a VGPU>gpu_a CUSTOM_SLICE" },
                 /* what came or went of itself is no move */
-                { "host VGPU 1", "gpu_a VGPU 2", "1 host VGPU>gpu_a VGPU" },
-                { "host VGPU 2", "gpu_a VGPU 1", "1 host VGPU>gpu_a VGPU" },
-                { "host VGPU 2", "", "" },
+                { "host VGPU=1", "gpu_a VGPU=2", "1 host VGPU>gpu_a VGPU" },
+                { "host VGPU=2", "gpu_a VGPU=1", "1 host VGPU>gpu_a VGPU" },
+                { "host VGPU=2", "", "" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                Consumer before = { 0 }, after = { 0 };
+                _cleanup_(consumer_freep) Consumer *before = make_holding("vm", cases[i].before),
+                                                   *after = make_holding("vm", cases[i].after);
                 StoreShift *moves = NULL;
                 size_t n_moves = 0, n_allocated = 0;
                 char text[512];
                 bool ok;
 
-                make_consumer(cases[i].before, &before);
-                make_consumer(cases[i].after, &after);
                 assert_int_equal(
-                        claims_make_shifts(1, &before, &after, &moves, &n_moves, &n_allocated), 0);
+                        claims_make_shifts(1, before, after, &moves, &n_moves, &n_allocated), 0);
                 format_moves(moves, n_moves, text, sizeof(text));
                 /* providers are held in the order of their uuids */
                 ok = strlen(text) == strlen(cases[i].moves);
@@ -102,8 +83,6 @@ static void test_what_leads_from_one_to_the_other(void **state)
                 if (!ok)
                         fail_msg("%s to %s: %s", cases[i].before, cases[i].after, text);
                 free(moves);
-                consumer_clear(&before);
-                consumer_clear(&after);
         }
 }
 
@@ -120,17 +99,14 @@ static int set_up(void **state)
 static void move(Fixture *fixture, int64_t claim, const char *before, const char *after)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(HOST);
-        Consumer from = { 0 }, to = { 0 };
+        _cleanup_(consumer_freep) Consumer *from = make_holding("vm", before),
+                                           *to = make_holding("vm", after);
         StoreShift *moves = NULL;
         size_t n_moves = 0, n_allocated = 0;
 
-        make_consumer(before, &from);
-        make_consumer(after, &to);
-        assert_int_equal(claims_make_shifts(claim, &from, &to, &moves, &n_moves, &n_allocated), 0);
+        assert_int_equal(claims_make_shifts(claim, from, to, &moves, &n_moves, &n_allocated), 0);
         assert_int_equal(claims_shift(fixture->claims, tree, moves, n_moves, NULL), 0);
         free(moves);
-        consumer_clear(&from);
-        consumer_clear(&to);
         assert_store_sane(fixture->path);
 }
 
@@ -141,16 +117,16 @@ static void test_claims_hold_it_elsewhere_then(void **state)
 
         assert_int_equal(fixture_claim(fixture, "vm", "VGPU=3,VCPU=2", &claim), CLAIM_DONE);
         assert_int_equal(fixture_claim(fixture, "vm2", "VGPU=1", &other), CLAIM_DONE);
-        move(fixture, claim->id, "host VGPU 3", "gpu_a VGPU 2; gpu_b VGPU 1");
+        move(fixture, claim->id, "host VGPU=3", "gpu_a VGPU=2; gpu_b VGPU=1");
         assert_int_equal(fixture_used(fixture, "host", "VGPU"), 1);
         assert_int_equal(fixture_used(fixture, "gpu_a", "VGPU"), 2);
         assert_int_equal(fixture_used(fixture, "gpu_b", "VGPU"), 1);
         /* more than it has left there */
-        move(fixture, claim->id, "gpu_a VGPU 4", "gpu_b VGPU 4");
+        move(fixture, claim->id, "gpu_a VGPU=4", "gpu_b VGPU=4");
         assert_int_equal(fixture_used(fixture, "gpu_b", "VGPU"), 3);
         /* a claim that ended meanwhile has nothing to be moved */
         assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
-        move(fixture, claim->id, "gpu_b VGPU 3", "host VGPU 3");
+        move(fixture, claim->id, "gpu_b VGPU=3", "host VGPU=3");
         assert_int_equal(fixture_used(fixture, "gpu_b", "VGPU"), 0);
         assert_int_equal(fixture_used(fixture, "host", "VGPU"), 1);
 }
@@ -162,12 +138,12 @@ static void test_devices_go_along(void **state)
         static const struct {
                 const char *before, *after, *providers;
         } steps[] = {
-                { "host VGPU 2", "gpu_a VGPU 1; gpu_b VGPU 1", "gpu_a gpu_b host" },
-                { "gpu_a VGPU 1; gpu_b VGPU 1", "host VGPU 2", "host host host" },
+                { "host VGPU=2", "gpu_a VGPU=1; gpu_b VGPU=1", "gpu_a gpu_b host" },
+                { "gpu_a VGPU=1; gpu_b VGPU=1", "host VGPU=2", "host host host" },
                 /* CPUs leave the devices where they are */
-                { "host VCPU 2", "cell_0 VCPU 2", "host host host" },
-                { "host VGPU 1", "gpu_b VGPU 1", "host gpu_b host" },
-                { "gpu_b VGPU 1", "gpu_a CUSTOM_SLICE 1", "host gpu_a host" },
+                { "host VCPU=2", "cell_0 VCPU=2", "host host host" },
+                { "host VGPU=1", "gpu_b VGPU=1", "host gpu_b host" },
+                { "gpu_b VGPU=1", "gpu_a CUSTOM_SLICE=1", "host gpu_a host" },
         };
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL;

@@ -361,20 +361,16 @@ static void test_move_is_ours(void **state)
 static void test_placed(void **state)
 {
         ClaimRequest request = { .consumer = make_uuid("a") };
-        Uuid host = make_uuid("host"), gpu = make_uuid("gpu");
+        Uuid gpu = make_uuid("gpu");
         Fixture *fixture = *state;
-        Consumer *holding;
-        ClaimPlacing placing;
+        _cleanup_(consumer_freep) Consumer *holding = make_holding("a", "host VCPU=2; gpu VGPU=2");
+        const ClaimPlacing placing = { .holding = holding };
         Claim *claim = NULL;
         _cleanup_free_ char *text = NULL;
         bool ambiguous = true;
 
         open_host(fixture);
         make_request(&request.resources, "VCPU=2 _G:VGPU=1");
-        assert_int_equal(consumer_new(&holding, &request.consumer), 0);
-        assert_int_equal(consumer_set(holding, &host, "VCPU", 2), 0);
-        assert_int_equal(consumer_set(holding, &gpu, "VGPU", 2), 0);
-        placing = (ClaimPlacing){ .holding = holding };
         assert_int_equal(claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL,
                                              &fixture->error),
                          CLAIM_E_OTHER);
@@ -389,7 +385,6 @@ static void test_placed(void **state)
         assert_true(uuid_equal(&claim->mappings.items[1].provider, &gpu));
         assert_non_null(strstr(text, "VGPU=1 on gpu"));
         claim_free(claim);
-        consumer_free(holding);
         resource_request_done(&request.resources);
         assert_store_sane(fixture->path);
 }

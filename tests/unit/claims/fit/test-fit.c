@@ -12,7 +12,7 @@
 
 typedef struct Case {
         const char *host;
-        const char *used; /* "gpu_a VGPU 3": provider, class, amount; NULL: nothing */
+        const char *used; /* "gpu_a VGPU=3": provider, class, amount; NULL: nothing */
         const char *request;
         int r;
         const char *text; /* the fit, or the words */
@@ -25,12 +25,10 @@ static void run_case(const Case *c)
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         _cleanup_free_ char *text = NULL;
         Error error = ERROR_NULL;
-        char provider[64], resource_class[64];
-        unsigned amount;
         int r;
 
-        if (c->used && sscanf(c->used, "%63s %63s %u", provider, resource_class, &amount) == 3)
-                use_some(view, provider, resource_class, amount);
+        if (c->used)
+                use_text(view, c->used);
         make_request(&request, c->request);
         r = fit_request(view, "host", &request, &fit, &error);
         text = r == FIT_DONE ? format_fit(view, &request, &fit) : strdup(error.text);
@@ -45,13 +43,13 @@ static void test_unsuffixed(void **state)
                 { GPUS, NULL, "VCPU=2,MEMORY_MB=1000", FIT_DONE,
                   "MEMORY_MB=1000 on host, VCPU=2 on host" },
                 { GPUS, NULL, "VGPU=1", FIT_DONE, "VGPU=1 on gpu_a" },
-                { GPUS, "gpu_a VGPU 1", "VGPU=1", FIT_DONE, "VGPU=1 on gpu_c" },
-                { GPUS, "gpu_a VGPU 1", "VGPU=8", FIT_DONE, "VGPU=8 on gpu_c" },
+                { GPUS, "gpu_a VGPU=1", "VGPU=1", FIT_DONE, "VGPU=1 on gpu_c" },
+                { GPUS, "gpu_a VGPU=1", "VGPU=8", FIT_DONE, "VGPU=8 on gpu_c" },
                 /* not split over providers */
                 { GPUS, NULL, "VGPU=9", FIT_E_NO_CAPACITY,
                   "VGPU: asks for 9, free are 8 of 8 on gpu_a" },
-                { GPUS, "host VCPU 15", "VCPU=1", FIT_DONE, "VCPU=1 on host" },
-                { GPUS, "host VCPU 15", "VCPU=2", FIT_E_NO_CAPACITY,
+                { GPUS, "host VCPU=15", "VCPU=1", FIT_DONE, "VCPU=1 on host" },
+                { GPUS, "host VCPU=15", "VCPU=2", FIT_E_NO_CAPACITY,
                   "VCPU: asks for 2, free are 1 of 16 on host" },
                 { GPUS, NULL, "VCPU=9", FIT_E_NO_CAPACITY,
                   "VCPU: 9 is more than max_unit 8 on host" },
@@ -67,7 +65,7 @@ static void test_unsuffixed(void **state)
                 { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=2", FIT_DONE, "VCPU=2 on host" },
                 { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=3", FIT_DONE, "VCPU=3 on cell" },
                 /* over capacity already */
-                { "host VCPU=2", "host VCPU 5", "VCPU=1", FIT_E_NO_CAPACITY,
+                { "host VCPU=2", "host VCPU=5", "VCPU=1", FIT_E_NO_CAPACITY,
                   "VCPU: asks for 1, free are 0 of 2 on host" },
         };
 
@@ -380,12 +378,12 @@ static void test_explain(void **state)
                 const char *verdicts; /* "group class on provider: term missing; …" */
         } rows[] = {
                 { NULL, "VCPU=2", FIT_DONE, " VCPU on host: fits 0" },
-                { "host VCPU 15", "VCPU=4", FIT_E_NO_CAPACITY, " VCPU on host: capacity 3" },
+                { "host VCPU=15", "VCPU=4", FIT_E_NO_CAPACITY, " VCPU on host: capacity 3" },
                 { NULL, "VCPU=10", FIT_E_NO_CAPACITY, " VCPU on host: max_unit 2" },
                 { NULL, "DISK_GB=5", FIT_E_NO_CAPACITY, " DISK_GB on host: min_unit 5" },
                 { NULL, "DISK_GB=13", FIT_E_NO_CAPACITY, " DISK_GB on host: step_size 7" },
                 { NULL, "CUSTOM_X=1", FIT_E_UNKNOWN_CLASS, "" },
-                { "gpu_b VGPU 3", "VCPU=1 _G:VGPU=2:FAST", FIT_DONE,
+                { "gpu_b VGPU=3", "VCPU=1 _G:VGPU=2:FAST", FIT_DONE,
                   " VCPU on host: fits 0; _G VGPU on gpu_a: trait 0; _G VGPU on gpu_b: capacity 1; _G VGPU on gpu_c: fits 0" },
                 { NULL, "_G:VGPU=1,VCPU=1", FIT_E_NO_CAPACITY,
                   "_G VGPU on host: class 1; _G VCPU on gpu_a: class 1; _G VCPU on gpu_b: class 1; _G VCPU on gpu_c: class 1" },
@@ -396,14 +394,12 @@ static void test_explain(void **state)
                 _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
                 _cleanup_(fit_verdicts_done) FitVerdicts verdicts = { 0 };
                 FitEffort effort = fit_effort_begin(0);
-                char provider[64], resource_class[64], text[512] = "";
-                unsigned amount;
+                char text[512] = "";
                 size_t n = 0;
                 int r;
 
-                if (rows[i].used &&
-                    sscanf(rows[i].used, "%63s %63s %u", provider, resource_class, &amount) == 3)
-                        use_some(view, provider, resource_class, amount);
+                if (rows[i].used)
+                        use_text(view, rows[i].used);
                 make_request(&request, rows[i].request);
                 r = fit_explain_request(view, "host", &request, &effort, &verdicts, NULL);
                 for (size_t j = 0; j < verdicts.n_items; j++) {

@@ -334,77 +334,45 @@ static void test_cells_as_providers(void **state)
         }
 }
 
-/* "host VCPU 2": an amount of one class that somebody placed on a provider. */
-static void place(Consumer *holding, const char *text)
-{
-        char provider[64], resource_class[64];
-        unsigned amount;
-        Uuid uuid;
-
-        assert_int_equal(sscanf(text, "%63s %63s %u", provider, resource_class, &amount), 3);
-        uuid = make_uuid(provider);
-        assert_int_equal(consumer_add(holding, &uuid, resource_class, amount), 0);
-}
-
 /* Exactly what was placed, and the host as it is: its ratios, its devices, its cells. */
 static void test_placed(void **state)
 {
         static const struct {
-                const char *host, *placed[3];
-                const char *ask;
+                const char *host, *placed, *ask;
                 int r;
                 const char *text;
         } cases[] = {
                 /* both cells have two guest CPUs on two CPUs; the ratio is 2 */
-                { ROOT,
-                  { "host VCPU 2", "host MEMORY_MB 64" },
-                  "VCPU=2,MEMORY_MB=64 & nodes=1",
-                  FIT_DONE,
+                { ROOT, "host VCPU=2,MEMORY_MB=64", "VCPU=2,MEMORY_MB=64 & nodes=1", FIT_DONE,
                   "0@0:0-1 0 64; 0=0-1s 1=0-1s | MEMORY_MB=64 on host, VCPU=2 on host" },
                 /* the GPU is in cell 0, and none is asked for */
-                { ROOT GPUS,
-                  { "host VCPU 2" },
-                  "VCPU=2 & nodes=1",
-                  FIT_DONE,
+                { ROOT GPUS, "host VCPU=2", "VCPU=2 & nodes=1", FIT_DONE,
                   "0@1:0-1 0 0; 0=8-9s 1=8-9s | VCPU=2 on host" },
-                { CELLS,
-                  { "host_NUMA1 VCPU 2", "host_NUMA1 MEMORY_MB 64" },
-                  "VCPU=2,MEMORY_MB=64 & nodes=1",
+                { CELLS, "host_NUMA1 VCPU=2,MEMORY_MB=64", "VCPU=2,MEMORY_MB=64 & nodes=1",
                   FIT_DONE,
                   "0@1:0-1 0 64; 0=8-9s 1=8-9s | MEMORY_MB=64 on host_NUMA1, VCPU=2 on host_NUMA1" },
                 /* pages that nobody placed are not counted */
-                { CELLS,
-                  { "host_NUMA0 VCPU 2", "host_NUMA0 MEMORY_MB 64" },
-                  "VCPU=2,MEMORY_MB=64 & page_size=2M",
+                { CELLS, "host_NUMA0 VCPU=2,MEMORY_MB=64", "VCPU=2,MEMORY_MB=64 & page_size=2M",
                   FIT_DONE,
                   "0@0:0-1 2048 64; 0=0-1s 1=0-1s | MEMORY_MB=64 on host_NUMA0, VCPU=2 on host_NUMA0" },
-                { CELLS,
-                  { "host_NUMA1 VCPU 2" },
-                  "VCPU=2 & nodes=2",
-                  FIT_E_NO_CAPACITY,
+                { CELLS, "host_NUMA1 VCPU=2", "VCPU=2 & nodes=2", FIT_E_NO_CAPACITY,
                   "Each cell of the guest fits a cell of the host, but" },
-                { CELLS,
-                  { "host_NUMA0 VCPU 2", "host_NUMA1 MEMORY_MB 64" },
-                  "VCPU=2,MEMORY_MB=64 & nodes=1",
-                  FIT_E_NO_CAPACITY,
-                  "Cell 0 of the guest: " },
+                { CELLS, "host_NUMA0 VCPU=2; host_NUMA1 MEMORY_MB=64",
+                  "VCPU=2,MEMORY_MB=64 & nodes=1", FIT_E_NO_CAPACITY, "Cell 0 of the guest: " },
         };
-        Uuid consumer = make_uuid("consumer");
         NumaFixture facts;
 
         numa_fixture_make(&facts, two_cells, 2);
         numa_fixture_device(&facts, "a", 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(host_view_freep) HostView *view = make_view(cases[i].host);
-                _cleanup_(consumer_freep) Consumer *holding = NULL;
+                _cleanup_(consumer_freep) Consumer *holding =
+                        make_holding("consumer", cases[i].placed);
                 _cleanup_free_ char *text = NULL;
                 int r;
 
                 numa_fixture_use(view, 0, 0, 0, 2);
                 numa_fixture_use(view, 1, 0, 0, 2);
-                assert_int_equal(consumer_new(&holding, &consumer), 0);
-                for (size_t j = 0; j < 3 && cases[i].placed[j]; j++)
-                        place(holding, cases[i].placed[j]);
                 text = run_placed(view, &facts.facts, cases[i].ask, holding, &r);
                 if (r != cases[i].r || strncmp(text, cases[i].text, strlen(cases[i].text)) != 0)
                         fail_msg("case %zu yields %d %s", i, r, text);

@@ -9,32 +9,6 @@
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
-/* "host VCPU=2,MEMORY_MB=5; gpu VGPU=1" */
-static Consumer *make_holding(const char *text)
-{
-        _cleanup_free_ char *copy = strdup(text);
-        char *save = NULL;
-        Consumer *holding;
-        Uuid consumer = make_uuid("consumer");
-
-        assert_int_equal(consumer_new(&holding, &consumer), 0);
-        for (char *item = strtok_r(copy, ";", &save); item; item = strtok_r(NULL, ";", &save)) {
-                _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
-                char name[40], amounts[200];
-                Uuid provider;
-
-                assert_int_equal(sscanf(item, "%39s %199s", name, amounts), 2);
-                provider = make_uuid(name);
-                assert_int_equal(resources_parse(amounts, &resources, NULL), 0);
-                for (size_t i = 0; i < resources.n_items; i++)
-                        assert_int_equal(consumer_set(holding, &provider,
-                                                      resources.items[i].resource_class,
-                                                      resources.items[i].amount),
-                                         0);
-        }
-        return holding;
-}
-
 /* "_1=eth0 _2=eth1"; NULL: not told. */
 static bool make_mappings(const char *text, RequestMappings *ret)
 {
@@ -69,20 +43,18 @@ static void run_case(size_t i, const Case *c)
         _cleanup_(host_view_freep) HostView *view = make_view(c->host);
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
         _cleanup_(request_mappings_done) RequestMappings mappings = REQUEST_MAPPINGS_INIT;
-        _cleanup_(consumer_freep) Consumer *holding = make_holding(c->holding);
+        _cleanup_(consumer_freep) Consumer *holding = make_holding("consumer", c->holding);
         _cleanup_(resource_request_done) ResourceRequest bound = RESOURCE_REQUEST_INIT;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         _cleanup_free_ char *text = NULL;
         bool told = make_mappings(c->mappings, &mappings);
-        char provider[64], resource_class[64];
         FitEffort effort = fit_effort_begin(0);
         Error error = ERROR_NULL;
         bool ambiguous;
-        unsigned amount;
         int r;
 
-        if (c->used && sscanf(c->used, "%63s %63s %u", provider, resource_class, &amount) == 3)
-                use_some(view, provider, resource_class, amount);
+        if (c->used)
+                use_text(view, c->used);
         make_request(&request, c->request);
         r = placed_make(view, "host", &request, holding, told ? &mappings : NULL, &bound, &error);
         if (r == 0) {
@@ -122,7 +94,7 @@ static void test_placed(void **state)
                   false },
                 { GPUS, NULL, "_G:VGPU=1", "gpu_b VGPU=1", NULL, 0, "_G VGPU=1 on gpu_b", false },
                 /* What was promised here counts, whatever Placement thinks. */
-                { GPUS, "gpu_b VGPU 4", "VGPU=1", "gpu_b VGPU=1", NULL, NO_ROOM,
+                { GPUS, "gpu_b VGPU=4", "VGPU=1", "gpu_b VGPU=1", NULL, NO_ROOM,
                   "VGPU: Placement gave this consumer 1 of gpu_b, where claims of this host hold 4 of 4",
                   false },
                 { GPUS, NULL, "VGPU=1", "host VGPU=1", NULL, NO_ROOM, "VGPU: host has none of it",
@@ -206,7 +178,7 @@ static void assert_found(const char *host, const char *request, const char *hold
         _cleanup_(resource_request_done) ResourceRequest wanted = RESOURCE_REQUEST_INIT,
                                                          bound = RESOURCE_REQUEST_INIT;
         _cleanup_(host_view_freep) HostView *view = make_view(host);
-        _cleanup_(consumer_freep) Consumer *held = make_holding(holding);
+        _cleanup_(consumer_freep) Consumer *held = make_holding("consumer", holding);
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         FitEffort effort = fit_effort_begin(0);
         Error error = ERROR_NULL;
@@ -289,7 +261,8 @@ static void test_4096_providers(void **state)
 {
         static char host[200000] = "host VCPU=8";
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
-        _cleanup_(consumer_freep) Consumer *holding = make_holding("host VCPU=1; eth4000 EGR=1");
+        _cleanup_(consumer_freep) Consumer *holding =
+                make_holding("consumer", "host VCPU=1; eth4000 EGR=1");
         double best_free = 1e12, best_placed = 1e12;
         _cleanup_(host_view_freep) HostView *view = NULL;
         size_t n = strlen(host);
