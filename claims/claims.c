@@ -540,11 +540,6 @@ void claims_set_facts(Claims *claims, const HostFacts *facts)
         claims->facts = facts;
 }
 
-int claims_usage(Claims *claims, Allocations **ret, Error *reterr)
-{
-        return claims_finish(store_usage(claims->store, ret, reterr));
-}
-
 int claims_host(Claims *claims, const HostView **ret, Error *reterr)
 {
         int r = claims_load_view(claims, reterr);

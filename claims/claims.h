@@ -4,7 +4,8 @@
 /* Claims: what is promised on this host, on disk before it is promised.
  *
  * This is the face of the folder: whoever claims talks to Claims, which fits the request
- * (claims/fit/fit.h, pure) and writes it through a store (claims/store/store.h). It knows no hypervisor, no HTTP and no D-Bus.
+ * (claims/fit/fit.h, pure) and writes it through a store (claims/store/store.h). It knows no
+ * hypervisor, no HTTP and no D-Bus.
  *
  * A claim is committed before claims_claim() returns. The transaction compares the generation of
  * every provider it uses with the one that the fit saw (specification 1, "compare and update"), so
@@ -215,9 +216,6 @@ int claims_note(Claims *claims, const EventNote *note, Error *reterr);
  * number, newest first. ret must be zeroed. */
 int claims_last_event(Claims *claims, int64_t *ret, Error *reterr);
 int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr);
-
-/* What living claims use: one Consumer per claim's consumer, amounts by provider. */
-int claims_usage(Claims *claims, Allocations **ret, Error *reterr);
 
 /* The host as the store has it: providers, withheld ones included, with what is used. Borrowed
  * until the next call on claims. */

@@ -483,47 +483,6 @@ int store_count(Store *store, uint64_t *ret, Error *reterr)
         return 0;
 }
 
-static int add_usage(Store *store, sqlite3_stmt *statement, void *allocations, Error *reterr)
-{
-        int64_t used = sqlite3_column_int64(statement, 5);
-        const char *texts[5]; /* consumer, project, user, provider, class */
-        Uuid uuid, provider;
-        Consumer *consumer;
-        int r = columns(store, statement, texts, 5, reterr);
-
-        if (r < 0)
-                return r;
-        if (uuid_from_text(texts[0], &uuid) < 0 || uuid_from_text(texts[3], &provider) < 0 ||
-            used <= 0)
-                return damaged(store, 0, "the usage", reterr);
-        if (allocations_ensure(allocations, &uuid, &consumer) < 0)
-                return error_oom(reterr);
-        if (!consumer->project_id)
-                consumer->project_id = strdup(texts[1]);
-        if (!consumer->user_id)
-                consumer->user_id = strdup(texts[2]);
-        if (!consumer->project_id || !consumer->user_id)
-                return error_oom(reterr);
-        r = consumer_add(consumer, &provider, texts[4], (uint64_t)used);
-        if (r == -EOVERFLOW)
-                return damaged(store, 0, "the usage", reterr);
-        return r < 0 ? error_oom(reterr) : 0;
-}
-
-int store_usage(Store *store, Allocations **ret, Error *reterr)
-{
-        _cleanup_(allocations_freep) Allocations *allocations = NULL;
-        int r;
-
-        if (allocations_new(&allocations) < 0)
-                return error_oom(reterr);
-        r = sqlite_store_each(store, STATEMENT_USAGE, add_usage, allocations, reterr, "");
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(allocations);
-        return 0;
-}
-
 static uint64_t column_amount(sqlite3_stmt *statement, int column)
 {
         int64_t amount = sqlite3_column_int64(statement, column);

@@ -45,7 +45,6 @@ typedef enum StatementId {
         STATEMENT_GET_ENDED,
         STATEMENT_LIST,
         STATEMENT_LIST_ENDED,
-        STATEMENT_USAGE,
         STATEMENT_NEXT_EXPIRED,
         STATEMENT_END_CLAIM,
         STATEMENT_BUMP_OF_CLAIM,

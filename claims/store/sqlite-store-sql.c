@@ -111,10 +111,6 @@ const char *const sqlite_store_sql[_STATEMENT_MAX] = {
         [STATEMENT_GET_ENDED] = "SELECT " ENDED_COLUMNS " WHERE c.id = ?1",
         [STATEMENT_LIST] = "SELECT " CLAIM_COLUMNS " ORDER BY c.id",
         [STATEMENT_LIST_ENDED] = "SELECT " ENDED_COLUMNS " ORDER BY c.number DESC",
-        [STATEMENT_USAGE] =
-                "SELECT c.instance_uuid, c.project_id, c.user_id, p.uuid, a.resource_class, a.used"
-                " FROM allocations a JOIN claims c ON c.id = a.claim_id"
-                " JOIN resource_providers p ON p.id = a.resource_provider_id",
         [STATEMENT_NEXT_EXPIRED] =
                 "SELECT id FROM claims WHERE state = 'claimed' AND expires_usec > 0"
                 " AND expires_usec <= ?1 ORDER BY expires_usec, id LIMIT 1",

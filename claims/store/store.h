@@ -198,9 +198,6 @@ int store_probe(Store *store, Error *reterr);
 /* How many claims live, at a cost that does not grow with them. */
 int store_count(Store *store, uint64_t *ret, Error *reterr);
 
-/* What living claims hold, by consumer and provider. */
-int store_usage(Store *store, Allocations **ret, Error *reterr);
-
 /* Something else happened. */
 int store_note(Store *store, const EventNote *note, Error *reterr);
 

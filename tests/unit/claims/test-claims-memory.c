@@ -59,13 +59,11 @@ static int do_list(Fixture *fixture)
         return r;
 }
 
-static int do_usage(Fixture *fixture)
+static int do_host(Fixture *fixture)
 {
-        Allocations *usage = NULL;
-        int r = claims_usage(fixture->claims, &usage, &fixture->error);
+        const HostView *view;
 
-        allocations_free(usage);
-        return r;
+        return claims_host(fixture->claims, &view, &fixture->error);
 }
 
 static int do_release(Fixture *fixture)
@@ -149,7 +147,7 @@ static void test_operations(void **state)
                 { "open", do_open, "1" },       { "set host", do_set_host, "1" },
                 { "claim", do_claim, "2" },     { "claim again", do_claim, "2" },
                 { "confirm", do_confirm, "2" }, { "get", do_get, "2" },
-                { "list", do_list, "2" },       { "usage", do_usage, "2" },
+                { "list", do_list, "2" },       { "host", do_host, "2" },
                 { "adopt", do_adopt, "3" },     { "check again", do_check_again, "3" },
                 { "who", do_list_device, "3" }, { "explain", do_explain, "3" },
                 { "release", do_release, "2" },
