@@ -32,26 +32,6 @@ static int find_text(const char *const texts[], size_t n, const char *text)
         return -EINVAL;
 }
 
-const char *numa_threads_to_text(NumaThreads threads)
-{
-        return threads >= 0 && threads < _NUMA_THREADS_MAX ? threads_texts[threads] : NULL;
-}
-
-NumaThreads numa_threads_from_text(const char *text)
-{
-        return find_text(threads_texts, ARRAY_SIZE(threads_texts), text);
-}
-
-const char *numa_affinity_to_text(NumaAffinity affinity)
-{
-        return affinity >= 0 && affinity < _NUMA_AFFINITY_MAX ? affinity_texts[affinity] : NULL;
-}
-
-NumaAffinity numa_affinity_from_text(const char *text)
-{
-        return find_text(affinity_texts, ARRAY_SIZE(affinity_texts), text);
-}
-
 void numa_request_done(NumaRequest *request)
 {
         for (size_t i = 0; i < request->n_cells; i++)
@@ -338,8 +318,12 @@ static int read_words(Maker *maker, Error *reterr)
         NumaRequest *request = &maker->request;
         int threads, affinity;
 
-        threads = options->thread_policy ? (int)numa_threads_from_text(options->thread_policy) : 0;
-        affinity = options->affinity ? (int)numa_affinity_from_text(options->affinity) : 0;
+        threads = options->thread_policy ? find_text(threads_texts, ARRAY_SIZE(threads_texts),
+                                                     options->thread_policy)
+                                         : 0;
+        affinity = options->affinity ? find_text(affinity_texts, ARRAY_SIZE(affinity_texts),
+                                                 options->affinity)
+                                     : 0;
         if (threads < 0)
                 return error_setf(reterr, EINVAL,
                                   "cpu-thread-policy is prefer, isolate or require, not \"%.40s\"",
@@ -423,13 +407,13 @@ int numa_request_write(const NumaRequest *request, FILE *file)
                 return 0;
         if (dedicated[0])
                 fprintf(file, "&dedicated=%s&threads=%s", dedicated,
-                        numa_threads_to_text(request->threads));
+                        threads_texts[request->threads]);
         if (request->pages == NUMA_PAGES_SIZE)
                 fprintf(file, "&pages=%" PRIu64, request->page_kib);
         else if (request->pages != NUMA_PAGES_DEFAULT)
                 fprintf(file, "&pages=%s", pages_texts[request->pages]);
         if (request->affinity != NUMA_AFFINITY_LEGACY)
-                fprintf(file, "&affinity=%s", numa_affinity_to_text(request->affinity));
+                fprintf(file, "&affinity=%s", affinity_texts[request->affinity]);
         if (request->pack)
                 fputs("&strategy=pack", file);
         return 0;

@@ -39,11 +39,6 @@ typedef enum NumaAffinity {
         _NUMA_AFFINITY_INVALID = -EINVAL,
 } NumaAffinity;
 
-const char *numa_threads_to_text(NumaThreads threads); /* "prefer", "isolate", "require" */
-NumaThreads numa_threads_from_text(const char *text);
-const char *numa_affinity_to_text(NumaAffinity affinity); /* "legacy", "required", … */
-NumaAffinity numa_affinity_from_text(const char *text);
-
 typedef struct NumaRequestCell {
         CpuSet vcpus;       /* guest CPUs, at least one */
         uint64_t memory_mb; /* 0: the request asks for no memory */
