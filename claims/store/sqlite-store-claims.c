@@ -35,7 +35,7 @@ enum {
         COLUMN_LIFE,
 };
 
-static int damaged(const Store *store, int64_t id, const char *what, Error *reterr)
+static int damaged(const SqliteStore *store, int64_t id, const char *what, Error *reterr)
 {
         char of[80];
 
@@ -44,7 +44,8 @@ static int damaged(const Store *store, int64_t id, const char *what, Error *rete
 }
 
 /* The first n columns. */
-static int columns(Store *store, sqlite3_stmt *statement, const char *texts[], int n, Error *reterr)
+static int columns(SqliteStore *store, sqlite3_stmt *statement, const char *texts[], int n,
+                   Error *reterr)
 {
         int r = 0;
 
@@ -53,7 +54,8 @@ static int columns(Store *store, sqlite3_stmt *statement, const char *texts[], i
         return r;
 }
 
-static int column_text(Store *store, sqlite3_stmt *statement, int column, char **ret, Error *reterr)
+static int column_text(SqliteStore *store, sqlite3_stmt *statement, int column, char **ret,
+                       Error *reterr)
 {
         const char *text;
         char *copy;
@@ -69,7 +71,7 @@ static int column_text(Store *store, sqlite3_stmt *statement, int column, char *
         return 0;
 }
 
-static int read_texts(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_texts(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         const struct {
                 int column;
@@ -95,7 +97,7 @@ static int read_texts(Store *store, sqlite3_stmt *statement, Claim *claim, Error
         return 0;
 }
 
-static int read_standing(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_standing(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         const char *text;
         int r = sqlite_column(store->sqlite, statement, COLUMN_STANDING, &text, reterr);
@@ -110,7 +112,7 @@ static int read_standing(Store *store, sqlite3_stmt *statement, Claim *claim, Er
         return 0;
 }
 
-static int read_guest(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_guest(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         const char *text;
         int r = sqlite_column(store->sqlite, statement, COLUMN_GUEST, &text, reterr);
@@ -122,7 +124,7 @@ static int read_guest(Store *store, sqlite3_stmt *statement, Claim *claim, Error
         return 0;
 }
 
-static int read_claim(Store *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
+static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         const char *consumer, *state;
@@ -159,7 +161,7 @@ static int read_claim(Store *store, sqlite3_stmt *statement, Claim **ret, Error 
         return 0;
 }
 
-static int read_allocation(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_allocation(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         int64_t used = sqlite3_column_int64(statement, COLUMN_USED);
         const char *uuid, *name, *suffix, *resource_class;
@@ -189,7 +191,7 @@ static int read_allocation(Store *store, sqlite3_stmt *statement, Claim *claim, 
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_device(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_device(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         const char *texts[6]; /* provider, group, device, address, type, mdev */
         ClaimDevice device;
@@ -211,7 +213,7 @@ static int read_device(Store *store, Claim *claim, sqlite3_stmt *statement, Erro
 /* How many claims that nobody asked for a query passes before it is asked anew. */
 #define CLAIMS_PASSED_MAX 16
 
-static int next_row(Store *store, struct SqlitePart *part, Error *reterr)
+static int next_row(SqliteStore *store, struct SqlitePart *part, Error *reterr)
 {
         int r = sqlite_step(store->sqlite, part->statement, reterr);
 
@@ -222,8 +224,8 @@ static int next_row(Store *store, struct SqlitePart *part, Error *reterr)
         return MIN(r, 0);
 }
 
-int sqlite_store_read_part(Store *store, struct SqlitePart *part, StatementId id, Claim *claim,
-                           SqliteReadRow read_row, Error *reterr)
+int sqlite_store_read_part(SqliteStore *store, struct SqlitePart *part, StatementId id,
+                           Claim *claim, SqliteReadRow read_row, Error *reterr)
 {
         bool goes_on = part->statement && claim->state != CLAIM_STATE_RELEASED &&
                        claim->id > part->asked &&
@@ -254,7 +256,7 @@ static void parts_done(SqliteParts *parts)
         statement_resetp(&parts->pins.statement);
 }
 
-static int read_parts(Store *store, SqliteParts *parts, Claim *claim, Error *reterr)
+static int read_parts(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr)
 {
         int r = sqlite_store_read_part(store, &parts->devices,
                                        claim->state == CLAIM_STATE_RELEASED
@@ -266,7 +268,7 @@ static int read_parts(Store *store, SqliteParts *parts, Claim *claim, Error *ret
 }
 
 /* Reads all claims of a query. */
-static int read_claims(Store *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
+static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
 {
         _cleanup_(parts_done) SqliteParts parts = { 0 };
         Claim *claim = NULL; /* of the list */
@@ -293,7 +295,7 @@ static int read_claims(Store *store, sqlite3_stmt *statement, ClaimList *list, E
 }
 
 /* The only claim of a query. */
-static int read_one(Store *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
+static int read_one(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         int r = read_claims(store, statement, &list, reterr);
@@ -306,8 +308,10 @@ static int read_one(Store *store, sqlite3_stmt *statement, Claim **ret, Error *r
         return 0;
 }
 
-int store_find(Store *store, const Uuid *consumer, bool resize_target, Claim **ret, Error *reterr)
+int sqlite_store_find(Store *base, const Uuid *consumer, bool resize_target, Claim **ret,
+                      Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_query(store, STATEMENT_FIND, &statement, reterr, "si", consumer->text,
                                    (int64_t)resize_target);
@@ -317,7 +321,7 @@ int store_find(Store *store, const Uuid *consumer, bool resize_target, Claim **r
         return read_one(store, statement, ret, reterr);
 }
 
-static int get_from(Store *store, StatementId from, int64_t id, Claim **ret, Error *reterr)
+static int get_from(SqliteStore *store, StatementId from, int64_t id, Claim **ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_query(store, from, &statement, reterr, "i", id);
@@ -327,8 +331,9 @@ static int get_from(Store *store, StatementId from, int64_t id, Claim **ret, Err
         return read_one(store, statement, ret, reterr);
 }
 
-int store_get(Store *store, int64_t id, Claim **ret, Error *reterr)
+int sqlite_store_get(Store *base, int64_t id, Claim **ret, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int r;
 
         /* An ended claim never lives again: looking here first cannot miss one that ends between.
@@ -340,7 +345,8 @@ int store_get(Store *store, int64_t id, Claim **ret, Error *reterr)
 }
 
 /* of NULL: the query has no parameter. */
-static int add_from(Store *store, StatementId from, const char *of, ClaimList *list, Error *reterr)
+static int add_from(SqliteStore *store, StatementId from, const char *of, ClaimList *list,
+                    Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_query(store, from, &statement, reterr, of ? "s" : "", of);
@@ -349,7 +355,7 @@ static int add_from(Store *store, StatementId from, const char *of, ClaimList *l
 }
 
 /* One state, so that a claim that ends meanwhile is not listed twice. */
-static int add_all(Store *store, ClaimList *list, Error *reterr)
+static int add_all(SqliteStore *store, ClaimList *list, Error *reterr)
 {
         int r = sqlite_begin_read(store->sqlite, reterr);
 
@@ -362,7 +368,7 @@ static int add_all(Store *store, ClaimList *list, Error *reterr)
         return r;
 }
 
-int store_list(Store *store, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
+int sqlite_store_list(Store *base, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
         static const StatementId statements[_CLAIMS_WHICH_MAX] = {
                 [CLAIMS_LIVING] = STATEMENT_LIST,
@@ -371,6 +377,7 @@ int store_list(Store *store, ClaimsWhich which, const char *of, ClaimList *ret, 
                 [CLAIMS_OF_DEVICE] = STATEMENT_LIST_DEVICE,
                 [CLAIMS_OF_GUEST] = STATEMENT_LIST_GUEST,
         };
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         int r = which == CLAIMS_ALL ? add_all(store, &list, reterr)
                                     : add_from(store, statements[which], of, &list, reterr);
@@ -388,7 +395,7 @@ enum {
         COLUMN_DEVICE_CONSUMER,
 };
 
-static int add_owner(Store *store, sqlite3_stmt *statement, int64_t id, ClaimList *list,
+static int add_owner(SqliteStore *store, sqlite3_stmt *statement, int64_t id, ClaimList *list,
                      Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -408,7 +415,7 @@ static int add_owner(Store *store, sqlite3_stmt *statement, int64_t id, ClaimLis
         return 0;
 }
 
-static int add_owned(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
+static int add_owned(SqliteStore *store, sqlite3_stmt *statement, void *context, Error *reterr)
 {
         ClaimList *list = context;
         int64_t id = sqlite3_column_int64(statement, COLUMN_DEVICE_CLAIM);
@@ -419,8 +426,9 @@ static int add_owned(Store *store, sqlite3_stmt *statement, void *context, Error
         return r < 0 ? r : read_device(store, list->claims[list->n_claims - 1], statement, reterr);
 }
 
-int store_list_with_devices(Store *store, ClaimList *ret, Error *reterr)
+int sqlite_store_list_with_devices(Store *base, ClaimList *ret, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         int r = sqlite_store_each(store, STATEMENT_LIST_WITH_DEVICES, add_owned, &list, reterr, "");
 
@@ -431,13 +439,14 @@ int store_list_with_devices(Store *store, ClaimList *ret, Error *reterr)
         return 0;
 }
 
-int store_next_write(Store *store, int64_t after, Claim **ret, Error *reterr)
+int sqlite_store_next_write(Store *base, int64_t after, Claim **ret, Error *reterr)
 {
-        return get_from(store, STATEMENT_NEXT_WRITE, after, ret, reterr);
+        return get_from((SqliteStore *)base, STATEMENT_NEXT_WRITE, after, ret, reterr);
 }
 
-int store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr)
+int sqlite_store_list_some(Store *base, int64_t after, ClaimList *ret, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         int r = sqlite_store_query(store, STATEMENT_LIST_SOME, &statement, reterr, "ii", after,
@@ -452,7 +461,7 @@ int store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr)
         return 0;
 }
 
-static int add_taken(Store *store, sqlite3_stmt *statement, void *taken, Error *reterr)
+static int add_taken(SqliteStore *store, sqlite3_stmt *statement, void *taken, Error *reterr)
 {
         const char *texts[3]; /* mdev, device, address */
         Uuid mdev = UUID_NULL;
@@ -465,13 +474,14 @@ static int add_taken(Store *store, sqlite3_stmt *statement, void *taken, Error *
         return taken_add(taken, &mdev, texts[1], texts[2]) < 0 ? error_oom(reterr) : 0;
 }
 
-int store_taken(Store *store, Taken *ret, Error *reterr)
+int sqlite_store_taken(Store *base, Taken *ret, Error *reterr)
 {
-        return sqlite_store_each(store, STATEMENT_TAKEN, add_taken, ret, reterr, "");
+        return sqlite_store_each((SqliteStore *)base, STATEMENT_TAKEN, add_taken, ret, reterr, "");
 }
 
-int store_count(Store *store, uint64_t *ret, Error *reterr)
+int sqlite_store_count(Store *base, uint64_t *ret, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, STATEMENT_COUNT, &statement, reterr, "");
 
@@ -490,8 +500,9 @@ static uint64_t column_amount(sqlite3_stmt *statement, int column)
         return (uint64_t)MAX(amount, 0);
 }
 
-int store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr)
+int sqlite_store_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         const char *consumer;
         StoreUnplaced claim = { 0 };

@@ -22,7 +22,7 @@ static const char *author_of(const EventNote *note)
 
 /* Now and then: what is one too many costs less than to look for it each time. The clock may be set
  * back: then what is newer by its number stays, too. */
-static int trim(Store *store, uint64_t now_usec, Error *reterr)
+static int trim(SqliteStore *store, uint64_t now_usec, Error *reterr)
 {
         if (sqlite3_last_insert_rowid(store->sqlite->db) % EVENTS_LOT != 0)
                 return 0;
@@ -31,7 +31,7 @@ static int trim(Store *store, uint64_t now_usec, Error *reterr)
                                 (int64_t)(now_usec - MIN(now_usec, EVENTS_AGE_USEC)));
 }
 
-int sqlite_store_note_claim(Store *store, int64_t id, const EventNote *note, uint64_t usec,
+int sqlite_store_note_claim(SqliteStore *store, int64_t id, const EventNote *note, uint64_t usec,
                             Error *reterr)
 {
         int r = sqlite_store_run(store, STATEMENT_NOTE_CLAIM, NULL, reterr, "iisiss", id,
@@ -41,13 +41,14 @@ int sqlite_store_note_claim(Store *store, int64_t id, const EventNote *note, uin
         return r < 0 ? r : trim(store, usec, reterr);
 }
 
-int sqlite_store_forget_events(Store *store, int64_t claim, Error *reterr)
+int sqlite_store_forget_events(SqliteStore *store, int64_t claim, Error *reterr)
 {
         return sqlite_store_run(store, STATEMENT_FORGET_EVENTS, NULL, reterr, "i", claim);
 }
 
-int store_note(Store *store, const EventNote *note, Error *reterr)
+int sqlite_store_note(Store *base, const EventNote *note, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         uint64_t now = clock_usec(CLOCK_REALTIME);
         int r = sqlite_store_begin(store, reterr);
 
@@ -61,8 +62,9 @@ int store_note(Store *store, const EventNote *note, Error *reterr)
         return sqlite_store_end(store, r, reterr);
 }
 
-int store_last_event(Store *store, int64_t *ret, Error *reterr)
+int sqlite_store_last_event(Store *base, int64_t *ret, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, STATEMENT_LAST_EVENT, &statement, reterr, "");
 
@@ -72,7 +74,7 @@ int store_last_event(Store *store, int64_t *ret, Error *reterr)
         return 0;
 }
 
-static int read_event(Store *store, sqlite3_stmt *statement, Event *event, Error *reterr)
+static int read_event(SqliteStore *store, sqlite3_stmt *statement, Event *event, Error *reterr)
 {
         char **const texts[] = { &event->kind,  &event->author,      &event->consumer,
                                  &event->guest, &event->allocations, &event->devices,
@@ -96,7 +98,7 @@ static int read_event(Store *store, sqlite3_stmt *statement, Event *event, Error
         return 0;
 }
 
-static int add_event(Store *store, sqlite3_stmt *statement, void *list, Error *reterr)
+static int add_event(SqliteStore *store, sqlite3_stmt *statement, void *list, Error *reterr)
 {
         Event *event;
 
@@ -104,8 +106,9 @@ static int add_event(Store *store, sqlite3_stmt *statement, void *list, Error *r
                                                 : read_event(store, statement, event, reterr);
 }
 
-int store_list_events(Store *store, int64_t before, EventList *ret, Error *reterr)
+int sqlite_store_list_events(Store *base, int64_t before, EventList *ret, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(event_list_done) EventList list = { 0 };
         int r = sqlite_store_each(store, STATEMENT_LIST_EVENTS, add_event, &list, reterr, "ii",
                                   before, (int64_t)EVENTS_LOT);

@@ -8,12 +8,13 @@
 
 #include "claims/store/sqlite-store-internal.h"
 
-static int column_uuid(Store *store, sqlite3_stmt *statement, int column, Uuid *ret, Error *reterr)
+static int column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column, Uuid *ret,
+                       Error *reterr)
 {
         return sqlite_store_column_uuid(store, statement, column, "a provider's uuid", ret, reterr);
 }
 
-static int read_integer(Store *store, StatementId id, int64_t *ret, Error *reterr)
+static int read_integer(SqliteStore *store, StatementId id, int64_t *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, id, &statement, reterr, "");
@@ -39,7 +40,7 @@ static void provider_rows_done(ProviderRows *rows)
         free(rows->rows);
 }
 
-static int add_provider(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
+static int add_provider(SqliteStore *store, sqlite3_stmt *statement, void *context, Error *reterr)
 {
         ProviderRows *rows = context;
         Uuid uuid, parent = UUID_NULL;
@@ -70,7 +71,7 @@ static int add_provider(Store *store, sqlite3_stmt *statement, void *context, Er
         return 0;
 }
 
-static int read_providers(Store *store, HostView **ret, Error *reterr)
+static int read_providers(SqliteStore *store, HostView **ret, Error *reterr)
 {
         _cleanup_(provider_rows_done) ProviderRows rows = { 0 };
         HostView *view;
@@ -115,11 +116,11 @@ static int index_ids(const HostView *view, IdIndex **ret)
         return 0;
 }
 
-typedef int (*ReadRow)(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
+typedef int (*ReadRow)(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
                        Error *reterr);
 
 /* Hands each row of a query to read_row, with the provider whose id is its first column. */
-static int read_rows(Store *store, HostView *view, const IdIndex *ids, StatementId id,
+static int read_rows(SqliteStore *store, HostView *view, const IdIndex *ids, StatementId id,
                      ReadRow read_row, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
@@ -141,7 +142,7 @@ static int read_rows(Store *store, HostView *view, const IdIndex *ids, Statement
         return r;
 }
 
-static int read_inventory(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_inventory(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
                           Error *reterr)
 {
         /* A negative number becomes a huge one, which no record may have. */
@@ -164,7 +165,7 @@ static int read_inventory(Store *store, HostView *view, size_t index, sqlite3_st
         return r < 0 ? sqlite_store_damaged(store, "an inventory", reterr) : 0;
 }
 
-static int read_item(Store *store, StringSet *set, sqlite3_stmt *statement, Error *reterr)
+static int read_item(SqliteStore *store, StringSet *set, sqlite3_stmt *statement, Error *reterr)
 {
         const char *text;
         int r = sqlite_column(store->sqlite, statement, 1, &text, reterr);
@@ -174,26 +175,26 @@ static int read_item(Store *store, StringSet *set, sqlite3_stmt *statement, Erro
         return string_set_add(set, text) < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_trait(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_trait(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
                       Error *reterr)
 {
         return read_item(store, &view->tree->providers[index]->traits, statement, reterr);
 }
 
-static int read_aggregate(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_aggregate(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
                           Error *reterr)
 {
         return read_item(store, &view->tree->providers[index]->aggregates, statement, reterr);
 }
 
-static int read_generation(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
-                           Error *reterr)
+static int read_generation(SqliteStore *store, HostView *view, size_t index,
+                           sqlite3_stmt *statement, Error *reterr)
 {
         view->providers[index].generation = sqlite3_column_int64(statement, 1);
         return 0;
 }
 
-static int read_usage(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_usage(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
                       Error *reterr)
 {
         int64_t used = sqlite3_column_int64(statement, 2);
@@ -208,7 +209,7 @@ static int read_usage(Store *store, HostView *view, size_t index, sqlite3_stmt *
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_view(Store *store, HostView **ret, Error *reterr)
+static int read_view(SqliteStore *store, HostView **ret, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *view = NULL;
         _cleanup_free_ IdIndex *ids = NULL;
@@ -240,7 +241,7 @@ static int read_view(Store *store, HostView **ret, Error *reterr)
 }
 
 /* The tree is the same as before: only what claims change is read. */
-static int refresh_view(Store *store, HostView *view, Error *reterr)
+static int refresh_view(SqliteStore *store, HostView *view, Error *reterr)
 {
         _cleanup_free_ IdIndex *ids = NULL;
         int r;
@@ -258,14 +259,14 @@ static int refresh_view(Store *store, HostView *view, Error *reterr)
 
 /* What was written so far, by others and by this connection. What is not committed yet counts as
  * nothing that stays. */
-static int read_stamp(Store *store, int64_t *ret_others, int64_t *ret_us, Error *reterr)
+static int read_stamp(SqliteStore *store, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
         *ret_us =
                 store->has_turn ? -1 : (int64_t)(uint32_t)sqlite3_total_changes(store->sqlite->db);
         return read_integer(store, STATEMENT_READ_VERSION, ret_others, reterr);
 }
 
-static int read_changes(Store *store, HostView **view, Error *reterr)
+static int read_changes(SqliteStore *store, HostView **view, Error *reterr)
 {
         HostView *fresh;
         int64_t epoch;
@@ -290,7 +291,7 @@ static int read_changes(Store *store, HostView **view, Error *reterr)
 }
 
 /* Nothing is read where nothing was written since. */
-static int load_view(Store *store, HostView **view, Error *reterr)
+static int load_view(SqliteStore *store, HostView **view, Error *reterr)
 {
         int64_t by_others, by_us;
         int r = read_stamp(store, &by_others, &by_us, reterr);
@@ -307,8 +308,9 @@ static int load_view(Store *store, HostView **view, Error *reterr)
         return 0;
 }
 
-int store_load_view(Store *store, HostView **view, Error *reterr)
+int sqlite_store_load_view(Store *base, HostView **view, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int r;
 
         if (store->has_turn)
@@ -321,7 +323,7 @@ int store_load_view(Store *store, HostView **view, Error *reterr)
         return r;
 }
 
-int sqlite_store_bump(Store *store, const HostProvider *provider, Error *reterr)
+int sqlite_store_bump(SqliteStore *store, const HostProvider *provider, Error *reterr)
 {
         int changed, r;
 
@@ -332,7 +334,8 @@ int sqlite_store_bump(Store *store, const HostProvider *provider, Error *reterr)
         return changed > 0 ? STORE_DONE : STORE_E_RACE;
 }
 
-static int write_inventories(Store *store, int64_t id, const Provider *provider, Error *reterr)
+static int write_inventories(SqliteStore *store, int64_t id, const Provider *provider,
+                             Error *reterr)
 {
         int r = sqlite_store_run(store, STATEMENT_DELETE_INVENTORIES, NULL, reterr, "i", id);
 
@@ -349,7 +352,7 @@ static int write_inventories(Store *store, int64_t id, const Provider *provider,
         return r;
 }
 
-static int write_set(Store *store, int64_t id, const StringSet *set, StatementId delete,
+static int write_set(SqliteStore *store, int64_t id, const StringSet *set, StatementId delete,
                      StatementId insert, Error *reterr)
 {
         int r = sqlite_store_run(store, delete, NULL, reterr, "i", id);
@@ -359,7 +362,7 @@ static int write_set(Store *store, int64_t id, const StringSet *set, StatementId
         return r;
 }
 
-static int write_details(Store *store, int64_t id, const Provider *provider, Error *reterr)
+static int write_details(SqliteStore *store, int64_t id, const Provider *provider, Error *reterr)
 {
         int r = write_inventories(store, id, provider, reterr);
 
@@ -374,7 +377,7 @@ static int write_details(Store *store, int64_t id, const Provider *provider, Err
 }
 
 /* Inserts or updates one provider. STORE_E_RACE. */
-static int write_provider(Store *store, const HostView *wanted, size_t index, Error *reterr)
+static int write_provider(SqliteStore *store, const HostView *wanted, size_t index, Error *reterr)
 {
         const Provider *provider = wanted->tree->providers[index];
         const HostProvider *row = &wanted->providers[index];
@@ -402,7 +405,7 @@ static int write_provider(Store *store, const HostView *wanted, size_t index, Er
         return write_details(store, id, provider, reterr);
 }
 
-static int remove_provider(Store *store, const HostProvider *row, Error *reterr)
+static int remove_provider(SqliteStore *store, const HostProvider *row, Error *reterr)
 {
         int changed, r;
 
@@ -441,7 +444,8 @@ static bool same_order(const HostView *a, const HostView *b)
         return true;
 }
 
-static int write_changes(Store *store, const HostView *seen, const HostView *wanted, Error *reterr)
+static int write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
+                         Error *reterr)
 {
         size_t index;
         int r;
@@ -474,7 +478,7 @@ static int write_changes(Store *store, const HostView *seen, const HostView *wan
         return 0;
 }
 
-int sqlite_store_write_changes(Store *store, const HostView *seen, const HostView *wanted,
+int sqlite_store_write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
                                Error *reterr)
 {
         int changed, r;
@@ -485,8 +489,10 @@ int sqlite_store_write_changes(Store *store, const HostView *seen, const HostVie
         return r == 0 ? write_changes(store, seen, wanted, reterr) : r;
 }
 
-int store_write_host(Store *store, const HostView *seen, const HostView *wanted, Error *reterr)
+int sqlite_store_write_host(Store *base, const HostView *seen, const HostView *wanted,
+                            Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)

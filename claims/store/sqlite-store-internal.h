@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of the SQLite store share: the statements and the ways to run them.
- * sqlite-store.c has these and the writes of claims, sqlite-store-claims.c their reads,
- * sqlite-store-placement.c what Placement is told, sqlite-store-events.c what happened to them,
+/* What the files of the SQLite engine share: the statements and the ways to run them.
+ * sqlite-store.c has the engine and the writes of claims, sqlite-store-claims.c their reads,
+ * sqlite-store-events.c what happened to them,
  * sqlite-store-layout.c where claims are on the host, sqlite-store-host.c the providers,
- * sqlite-store-sql.c the SQL. All statements are tried at open, and each is prepared when it is
- * first run. */
+ * sqlite-store-sql.c the SQL. */
 
+#include "claims/store/sqlite-store.h"
 #include "claims/store/sqlite.h"
-#include "claims/store/store.h"
 
 typedef enum StatementId {
         STATEMENT_READ_EPOCH,
@@ -103,57 +102,88 @@ typedef enum StatementId {
 
 extern const char *const sqlite_store_sql[_STATEMENT_MAX];
 
-struct Store {
+typedef struct SqliteStore {
+        Store store;
         Sqlite *sqlite;
         sqlite3_stmt *statements[_STATEMENT_MAX];
         bool has_turn; /* a write transaction is open that the next write ends */
-};
+} SqliteStore;
 
 /* Binds the parameters (sqlite_bind()) and runs a statement that yields no rows. ret_changed (may
  * be NULL): rows that it changed, those of triggers not counted. */
-int sqlite_store_run(Store *store, StatementId id, int *ret_changed, Error *reterr,
+int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error *reterr,
                      const char *types, ...);
 
 /* Binds the parameters and yields the statement, for sqlite_step(); reset it with
  * _cleanup_(statement_resetp). */
-int sqlite_store_query(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+int sqlite_store_query(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
                        const char *types, ...);
 
 /* The same, with its first step done: a SqliteStep. */
-int sqlite_store_get_row(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+int sqlite_store_get_row(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
                          const char *types, ...);
 
 /* Reads one row for a list of them; context is the reader's. */
-typedef int (*SqliteRead)(Store *store, sqlite3_stmt *statement, void *context, Error *reterr);
+typedef int (*SqliteRead)(SqliteStore *store, sqlite3_stmt *statement, void *context,
+                          Error *reterr);
 
 /* Binds the parameters and hands each row to read. */
-int sqlite_store_each(Store *store, StatementId id, SqliteRead read, void *context, Error *reterr,
-                      const char *types, ...);
+int sqlite_store_each(SqliteStore *store, StatementId id, SqliteRead read, void *context,
+                      Error *reterr, const char *types, ...);
 
 /* The file says what no store writes: -EUCLEAN with words. */
-int sqlite_store_damaged(const Store *store, const char *what, Error *reterr);
+int sqlite_store_damaged(const SqliteStore *store, const char *what, Error *reterr);
 
 /* The uuid in a column; what it is of, if it is none, for the words. */
-int sqlite_store_column_uuid(Store *store, sqlite3_stmt *statement, int column, const char *what,
-                             Uuid *ret, Error *reterr);
+int sqlite_store_column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column,
+                             const char *what, Uuid *ret, Error *reterr);
 
 /* A write transaction: begin joins the turn that was taken; end, which may follow a begin that
  * failed, commits when result is 0 and rolls back otherwise. Yields result, or the commit's error.
  */
-int sqlite_store_begin(Store *store, Error *reterr);
-int sqlite_store_end(Store *store, int result, Error *reterr);
+int sqlite_store_begin(SqliteStore *store, Error *reterr);
+int sqlite_store_end(SqliteStore *store, int result, Error *reterr);
+
+int sqlite_store_find(Store *store, const Uuid *consumer, bool resize_target, Claim **ret,
+                      Error *reterr);
+int sqlite_store_get(Store *store, int64_t id, Claim **ret, Error *reterr);
+int sqlite_store_list(Store *store, ClaimsWhich which, const char *of, ClaimList *ret,
+                      Error *reterr);
+int sqlite_store_list_with_devices(Store *store, ClaimList *ret, Error *reterr);
+int sqlite_store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr);
+int sqlite_store_next_write(Store *store, int64_t after, Claim **ret, Error *reterr);
+int sqlite_store_taken(Store *store, Taken *ret, Error *reterr);
+int sqlite_store_count(Store *store, uint64_t *ret, Error *reterr);
+int sqlite_store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);
+
+/* What Placement is told: sqlite-store-placement.c. */
+int sqlite_store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
+                              const ClaimReported *reported, Error *reterr);
+int sqlite_store_forget_reported(Store *store, Error *reterr);
+int sqlite_store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr);
+int sqlite_store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
+                              Error *reterr);
+int sqlite_store_end_removal(Store *store, int64_t id, Error *reterr);
+int sqlite_store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
+                            int64_t *ret_id, Error *reterr);
+int sqlite_store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr);
+int sqlite_store_end_move(Store *store, const ClaimMove *move, const ClaimReported *reported,
+                          bool ours, Error *reterr);
 
 /* What happened: sqlite-store-events.c. Within a transaction: it happened to the claim, which is
  * still there, at that time. Of one that is pending it is written down, and not told: it may end
  * as if it had never been. */
-int sqlite_store_note_claim(Store *store, int64_t id, const EventNote *note, uint64_t usec,
+int sqlite_store_note_claim(SqliteStore *store, int64_t id, const EventNote *note, uint64_t usec,
                             Error *reterr);
-int sqlite_store_forget_events(Store *store, int64_t claim, Error *reterr);
+int sqlite_store_forget_events(SqliteStore *store, int64_t claim, Error *reterr);
+int sqlite_store_note(Store *store, const EventNote *note, Error *reterr);
+int sqlite_store_last_event(Store *store, int64_t *ret, Error *reterr);
+int sqlite_store_list_events(Store *store, int64_t before, EventList *ret, Error *reterr);
 
 /* A claim's layout, within a transaction. write: STORE_E_EXISTS when another claim has one of the
  * host CPUs that are held. read: into a claim that has none. */
-int sqlite_store_write_layout(Store *store, int64_t id, const Layout *layout, Error *reterr);
-int sqlite_store_has_layout(Store *store, int64_t id, bool *ret, Error *reterr);
+int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr);
+int sqlite_store_has_layout(SqliteStore *store, int64_t id, bool *ret, Error *reterr);
 
 /* What lies beside the claims, in rows by claim: while claims are read by ascending numbers each
  * query goes on where it was, so that thousands of claims cost one query and not one each. Zeroed
@@ -166,21 +196,28 @@ typedef struct SqliteParts {
         } devices, cells, cpus, pins;
 } SqliteParts;
 
-typedef int (*SqliteReadRow)(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr);
+typedef int (*SqliteReadRow)(SqliteStore *store, Claim *claim, sqlite3_stmt *statement,
+                             Error *reterr);
 
 /* Calls read_row for each row of the claim's. id: a query of the rows of the claims from a number
  * on (?1) by ascending numbers, or of an ended claim's; the number is its last column. */
-int sqlite_store_read_part(Store *store, struct SqlitePart *part, StatementId id, Claim *claim,
-                           SqliteReadRow read_row, Error *reterr);
+int sqlite_store_read_part(SqliteStore *store, struct SqlitePart *part, StatementId id,
+                           Claim *claim, SqliteReadRow read_row, Error *reterr);
 
-int sqlite_store_read_layout(Store *store, SqliteParts *parts, Claim *claim, Error *reterr);
+int sqlite_store_read_layout(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr);
 
 /* What all claims have of cells and CPUs, in place of what the view had of it. */
-int sqlite_store_read_cell_usages(Store *store, HostView *view, Error *reterr);
+int sqlite_store_read_cell_usages(SqliteStore *store, HostView *view, Error *reterr);
+
+int sqlite_store_load_view(Store *store, HostView **view, Error *reterr);
+int sqlite_store_shift(Store *store, const HostView *seen, const HostView *wanted,
+                       const StoreShift *shifts, size_t n_shifts, Error *reterr);
 
 /* Makes wanted the host, within a transaction. STORE_E_RACE. */
-int sqlite_store_write_changes(Store *store, const HostView *seen, const HostView *wanted,
+int sqlite_store_write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
                                Error *reterr);
+int sqlite_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
+                            Error *reterr);
 
 /* Bumps the generation of a provider that is still as the view saw it. STORE_E_RACE. */
-int sqlite_store_bump(Store *store, const HostProvider *provider, Error *reterr);
+int sqlite_store_bump(SqliteStore *store, const HostProvider *provider, Error *reterr);

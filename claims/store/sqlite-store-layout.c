@@ -10,13 +10,13 @@
 
 #define MEMORY_MAX INT64_C(0x7fffffffff) /* MiB; more is damage */
 
-static int damaged(const Store *store, Error *reterr)
+static int damaged(const SqliteStore *store, Error *reterr)
 {
         return sqlite_store_damaged(store, "a layout", reterr);
 }
 
 /* A number from 0 to max. */
-static int column_number(const Store *store, sqlite3_stmt *statement, int column, int64_t max,
+static int column_number(const SqliteStore *store, sqlite3_stmt *statement, int column, int64_t max,
                          uint64_t *ret, Error *reterr)
 {
         int64_t number = sqlite3_column_int64(statement, column);
@@ -27,7 +27,7 @@ static int column_number(const Store *store, sqlite3_stmt *statement, int column
         return 0;
 }
 
-static int column_set(const Store *store, sqlite3_stmt *statement, int column, CpuSet *ret,
+static int column_set(const SqliteStore *store, sqlite3_stmt *statement, int column, CpuSet *ret,
                       Error *reterr)
 {
         const char *text;
@@ -38,7 +38,7 @@ static int column_set(const Store *store, sqlite3_stmt *statement, int column, C
         return r == -EINVAL ? damaged(store, reterr) : r < 0 ? error_oom(reterr) : 0;
 }
 
-static int write_cell(Store *store, int64_t id, const LayoutCell *cell, Error *reterr)
+static int write_cell(SqliteStore *store, int64_t id, const LayoutCell *cell, Error *reterr)
 {
         _cleanup_free_ char *vcpus = cpu_set_format(&cell->vcpus);
 
@@ -50,7 +50,7 @@ static int write_cell(Store *store, int64_t id, const LayoutCell *cell, Error *r
                                 (int64_t)cell->n_shared);
 }
 
-static int write_cpu(Store *store, int64_t id, const LayoutCpu *cpu, Error *reterr)
+static int write_cpu(SqliteStore *store, int64_t id, const LayoutCpu *cpu, Error *reterr)
 {
         _cleanup_free_ char *cpus = cpu_set_format(&cpu->cpus);
 
@@ -60,7 +60,7 @@ static int write_cpu(Store *store, int64_t id, const LayoutCpu *cpu, Error *rete
                                 (int64_t)cpu->vcpu, (int64_t)cpu->dedicated, cpus);
 }
 
-int sqlite_store_write_layout(Store *store, int64_t id, const Layout *layout, Error *reterr)
+int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr)
 {
         int r;
 
@@ -79,7 +79,7 @@ int sqlite_store_write_layout(Store *store, int64_t id, const Layout *layout, Er
         return 0;
 }
 
-int sqlite_store_has_layout(Store *store, int64_t id, bool *ret, Error *reterr)
+int sqlite_store_has_layout(SqliteStore *store, int64_t id, bool *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, STATEMENT_HAS_CELLS, &statement, reterr, "i", id);
@@ -90,7 +90,7 @@ int sqlite_store_has_layout(Store *store, int64_t id, bool *ret, Error *reterr)
         return 0;
 }
 
-static int read_cell(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_cell(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         Layout *layout = &claim->layout;
         LayoutCell cell = { 0 };
@@ -113,7 +113,7 @@ static int read_cell(Store *store, Claim *claim, sqlite3_stmt *statement, Error 
         return 0;
 }
 
-static int read_cpu(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_cpu(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         Layout *layout = &claim->layout;
         LayoutCpu cpu = { .dedicated = sqlite3_column_int64(statement, 1) != 0 };
@@ -131,7 +131,7 @@ static int read_cpu(Store *store, Claim *claim, sqlite3_stmt *statement, Error *
         return 0;
 }
 
-static int add_cpu(Store *store, sqlite3_stmt *statement, CpuSet *set, Error *reterr)
+static int add_cpu(SqliteStore *store, sqlite3_stmt *statement, CpuSet *set, Error *reterr)
 {
         uint64_t cpu;
         int r = column_number(store, statement, 0, CPU_SET_MAX - 1, &cpu, reterr);
@@ -141,12 +141,12 @@ static int add_cpu(Store *store, sqlite3_stmt *statement, CpuSet *set, Error *re
         return cpu_set_add(set, (unsigned)cpu) < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_pin(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_pin(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         return add_cpu(store, statement, &claim->layout.held, reterr);
 }
 
-int sqlite_store_read_layout(Store *store, SqliteParts *parts, Claim *claim, Error *reterr)
+int sqlite_store_read_layout(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr)
 {
         bool ended = claim->state == CLAIM_STATE_RELEASED;
         int r = sqlite_store_read_part(store, &parts->cells,
@@ -164,7 +164,8 @@ int sqlite_store_read_layout(Store *store, SqliteParts *parts, Claim *claim, Err
                                                        claim, read_pin, reterr);
 }
 
-static int read_cell_usage(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
+static int read_cell_usage(SqliteStore *store, sqlite3_stmt *statement, void *context,
+                           Error *reterr)
 {
         HostView *view = context;
         HostCellUsage usage = { 0 };
@@ -184,12 +185,12 @@ static int read_cell_usage(Store *store, sqlite3_stmt *statement, void *context,
         return 0;
 }
 
-static int read_held(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
+static int read_held(SqliteStore *store, sqlite3_stmt *statement, void *context, Error *reterr)
 {
         return add_cpu(store, statement, &((HostView *)context)->held, reterr);
 }
 
-int sqlite_store_read_cell_usages(Store *store, HostView *view, Error *reterr)
+int sqlite_store_read_cell_usages(SqliteStore *store, HostView *view, Error *reterr)
 {
         int r;
 

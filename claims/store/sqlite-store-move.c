@@ -10,8 +10,8 @@
 #include "claims/store/sqlite-store-internal.h"
 
 /* The first row of what is to be moved. STORE_E_NOT_FOUND. */
-static int read_row(Store *store, const StoreShift *shift, char **ret_group, uint64_t *ret_used,
-                    Error *reterr)
+static int read_row(SqliteStore *store, const StoreShift *shift, char **ret_group,
+                    uint64_t *ret_used, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, STATEMENT_READ_SHARE, &statement, reterr, "iss",
@@ -24,8 +24,8 @@ static int read_row(Store *store, const StoreShift *shift, char **ret_group, uin
         return *ret_group ? 0 : error_oom(reterr);
 }
 
-static int read_used(Store *store, int64_t claim, const Uuid *provider, const char *resource_class,
-                     const char *group, uint64_t *ret, Error *reterr)
+static int read_used(SqliteStore *store, int64_t claim, const Uuid *provider,
+                     const char *resource_class, const char *group, uint64_t *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, STATEMENT_READ_PART, &statement, reterr, "isss", claim,
@@ -37,8 +37,8 @@ static int read_used(Store *store, int64_t claim, const Uuid *provider, const ch
         return 0;
 }
 
-static int write_used(Store *store, int64_t claim, const Uuid *provider, const char *resource_class,
-                      const char *group, uint64_t used, Error *reterr)
+static int write_used(SqliteStore *store, int64_t claim, const Uuid *provider,
+                      const char *resource_class, const char *group, uint64_t used, Error *reterr)
 {
         int r = sqlite_store_run(store, STATEMENT_DELETE_PART, NULL, reterr, "isss", claim,
                                  provider->text, resource_class, group);
@@ -50,8 +50,8 @@ static int write_used(Store *store, int64_t claim, const Uuid *provider, const c
 }
 
 /* Moves up to amount of one row, and tells how much it was. */
-static int move_row(Store *store, const StoreShift *shift, uint64_t amount, uint64_t *ret_moved,
-                    Error *reterr)
+static int move_row(SqliteStore *store, const StoreShift *shift, uint64_t amount,
+                    uint64_t *ret_moved, Error *reterr)
 {
         _cleanup_free_ char *group = NULL;
         uint64_t used, there, part;
@@ -75,7 +75,7 @@ static int move_row(Store *store, const StoreShift *shift, uint64_t amount, uint
         return r;
 }
 
-static int move_one(Store *store, const StoreShift *shift, Error *reterr)
+static int move_one(SqliteStore *store, const StoreShift *shift, Error *reterr)
 {
         uint64_t left = shift->amount, moved;
         int r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", shift->claim);
@@ -91,11 +91,12 @@ static int move_one(Store *store, const StoreShift *shift, Error *reterr)
         return sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", shift->claim);
 }
 
-int store_shift(Store *store, const HostView *seen, const HostView *wanted,
-                const StoreShift *shifts, size_t n_shifts, Error *reterr)
+int sqlite_store_shift(Store *base, const HostView *seen, const HostView *wanted,
+                       const StoreShift *shifts, size_t n_shifts, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RESHAPED,
                                  .reason = "it follows what the host's providers became" };
+        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)

@@ -7,9 +7,10 @@
 #include "base/clock.h"
 #include "claims/store/sqlite-store-internal.h"
 
-int store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
-                       const ClaimReported *reported, Error *reterr)
+int sqlite_store_set_standing(Store *base, int64_t id, ClaimStanding from, ClaimStanding to,
+                              const ClaimReported *reported, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
@@ -23,8 +24,9 @@ int store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStandi
         return sqlite_store_end(store, r, reterr);
 }
 
-int store_forget_reported(Store *store, Error *reterr)
+int sqlite_store_forget_reported(Store *base, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
@@ -34,14 +36,16 @@ int store_forget_reported(Store *store, Error *reterr)
         return sqlite_store_end(store, r, reterr);
 }
 
-static int read_uuid(Store *store, sqlite3_stmt *statement, int column, Uuid *ret, Error *reterr)
+static int read_uuid(SqliteStore *store, sqlite3_stmt *statement, int column, Uuid *ret,
+                     Error *reterr)
 {
         return sqlite_store_column_uuid(store, statement, column, "a consumer is no uuid", ret,
                                         reterr);
 }
 
-int store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr)
+int sqlite_store_count_owed(Store *base, ClaimsOwed *ret, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, STATEMENT_COUNT_OWED, &statement, reterr, "");
 
@@ -58,7 +62,8 @@ int store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr)
 }
 
 /* Of a removal. */
-static int read_reported(Store *store, sqlite3_stmt *statement, ClaimReported *ret, Error *reterr)
+static int read_reported(SqliteStore *store, sqlite3_stmt *statement, ClaimReported *ret,
+                         Error *reterr)
 {
         const char *elsewhere;
         int r = sqlite_column(store->sqlite, statement, 4, &elsewhere, reterr);
@@ -70,9 +75,10 @@ static int read_reported(Store *store, sqlite3_stmt *statement, ClaimReported *r
         return read_uuid(store, statement, 4, &ret->elsewhere, reterr);
 }
 
-int store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
-                       Error *reterr)
+int sqlite_store_next_removal(Store *base, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
+                              Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         ClaimRemoval removal;
         int r = sqlite_store_get_row(store, STATEMENT_NEXT_REMOVAL, &statement, reterr, "is", after,
@@ -94,8 +100,9 @@ int store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimR
         return 0;
 }
 
-int store_end_removal(Store *store, int64_t id, Error *reterr)
+int sqlite_store_end_removal(Store *base, int64_t id, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
@@ -103,21 +110,22 @@ int store_end_removal(Store *store, int64_t id, Error *reterr)
         return sqlite_store_end(store, r, reterr);
 }
 
-static int has_claim(Store *store, const Uuid *consumer, Error *reterr)
+static int has_claim(Store *base, const Uuid *consumer, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int r = store_find(store, consumer, false, &claim, reterr);
+        int r = base->engine->find(base, consumer, false, &claim, reterr);
 
         return r < 0 ? r : r == 0;
 }
 
-int store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
-                     int64_t *ret_id, Error *reterr)
+int sqlite_store_begin_move(Store *base, const Uuid *from, const Uuid *to, const char *to_type,
+                            int64_t *ret_id, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = has_claim(store, to, reterr);
+                r = has_claim(base, to, reterr);
         if (r > 0)
                 r = STORE_E_EXISTS;
         if (r == 0) {
@@ -133,8 +141,9 @@ int store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char 
         return sqlite_store_end(store, r, reterr);
 }
 
-int store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr)
+int sqlite_store_next_move(Store *base, int64_t after, ClaimMove *ret, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         ClaimMove move = { 0 };
         const char *type;
@@ -156,12 +165,12 @@ int store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr)
         return 0;
 }
 
-static int note_move(Store *store, const ClaimMove *move, Error *reterr)
+static int note_move(SqliteStore *store, const ClaimMove *move, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         char reason[64];
         const EventNote note = { .kind = EVENT_MOVED, .by = move->by, .reason = reason };
-        int r = store_find(store, &move->to, false, &claim, reterr);
+        int r = store->store.engine->find(&store->store, &move->to, false, &claim, reterr);
 
         if (r != 0)
                 return MIN(r, 0);
@@ -169,9 +178,10 @@ static int note_move(Store *store, const ClaimMove *move, Error *reterr)
         return sqlite_store_note_claim(store, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
 }
 
-int store_end_move(Store *store, const ClaimMove *move, const ClaimReported *reported, bool ours,
-                   Error *reterr)
+int sqlite_store_end_move(Store *base, const ClaimMove *move, const ClaimReported *reported,
+                          bool ours, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)

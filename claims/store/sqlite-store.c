@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The frame: statements, transactions, opening; and the writes of claims. What is read of
+/* The engine's frame: statements, transactions, opening; and the writes of claims. What is read of
  * claims is in sqlite-store-claims.c, the providers are in sqlite-store-host.c, the SQL is in
  * sqlite-store-sql.c. */
+
+#include "claims/store/sqlite-store.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -14,15 +16,15 @@
 #include "claims/store/sqlite-store-internal.h"
 
 /* When it is first run: a statement takes some kilobytes, and most hosts never run most of them. */
-static int prepare(Store *store, StatementId id, Error *reterr)
+static int prepare(SqliteStore *store, StatementId id, Error *reterr)
 {
         if (store->statements[id])
                 return 0;
         return sqlite_prepare(store->sqlite, sqlite_store_sql[id], &store->statements[id], reterr);
 }
 
-static int bindv(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr, const char *types,
-                 va_list ap)
+static int bindv(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+                 const char *types, va_list ap)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = prepare(store, id, reterr);
@@ -37,7 +39,7 @@ static int bindv(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr
         return 0;
 }
 
-int sqlite_store_query(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+int sqlite_store_query(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
                        const char *types, ...)
 {
         va_list ap;
@@ -49,7 +51,7 @@ int sqlite_store_query(Store *store, StatementId id, sqlite3_stmt **ret, Error *
         return r;
 }
 
-int sqlite_store_get_row(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+int sqlite_store_get_row(SqliteStore *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
                          const char *types, ...)
 {
         va_list ap;
@@ -61,8 +63,8 @@ int sqlite_store_get_row(Store *store, StatementId id, sqlite3_stmt **ret, Error
         return r < 0 ? r : sqlite_step(store->sqlite, *ret, reterr);
 }
 
-int sqlite_store_each(Store *store, StatementId id, SqliteRead read, void *context, Error *reterr,
-                      const char *types, ...)
+int sqlite_store_each(SqliteStore *store, StatementId id, SqliteRead read, void *context,
+                      Error *reterr, const char *types, ...)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         va_list ap;
@@ -76,14 +78,14 @@ int sqlite_store_each(Store *store, StatementId id, SqliteRead read, void *conte
         return r;
 }
 
-int sqlite_store_damaged(const Store *store, const char *what, Error *reterr)
+int sqlite_store_damaged(const SqliteStore *store, const char *what, Error *reterr)
 {
         return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s)",
                           store->sqlite->path, what);
 }
 
-int sqlite_store_column_uuid(Store *store, sqlite3_stmt *statement, int column, const char *what,
-                             Uuid *ret, Error *reterr)
+int sqlite_store_column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column,
+                             const char *what, Uuid *ret, Error *reterr)
 {
         const char *text;
         int r = sqlite_column(store->sqlite, statement, column, &text, reterr);
@@ -93,7 +95,7 @@ int sqlite_store_column_uuid(Store *store, sqlite3_stmt *statement, int column, 
         return uuid_from_text(text, ret) < 0 ? sqlite_store_damaged(store, what, reterr) : 0;
 }
 
-int sqlite_store_run(Store *store, StatementId id, int *ret_changed, Error *reterr,
+int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error *reterr,
                      const char *types, ...)
 {
         sqlite3_stmt *statement;
@@ -113,14 +115,14 @@ int sqlite_store_run(Store *store, StatementId id, int *ret_changed, Error *rete
         return 0;
 }
 
-int sqlite_store_begin(Store *store, Error *reterr)
+int sqlite_store_begin(SqliteStore *store, Error *reterr)
 {
         if (store->has_turn)
                 return 0;
         return sqlite_begin_write(store->sqlite, reterr);
 }
 
-int sqlite_store_end(Store *store, int result, Error *reterr)
+int sqlite_store_end(SqliteStore *store, int result, Error *reterr)
 {
         store->has_turn = false;
         if (result == 0)
@@ -129,8 +131,9 @@ int sqlite_store_end(Store *store, int result, Error *reterr)
         return result;
 }
 
-int store_take_turn(Store *store, Error *reterr)
+static int take_turn(Store *base, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int r;
 
         assert(!store->has_turn);
@@ -141,8 +144,10 @@ int store_take_turn(Store *store, Error *reterr)
         return 0;
 }
 
-void store_drop_turn(Store *store)
+static void drop_turn(Store *base)
 {
+        SqliteStore *store = (SqliteStore *)base;
+
         if (!store->has_turn)
                 return;
         store->has_turn = false;
@@ -162,7 +167,7 @@ static void format_time(uint64_t usec, char text[48])
 }
 
 /* Compare and update: every provider that the fit takes from must be as the view saw it. */
-static int bump_providers(Store *store, const HostView *view, const Fit *fit, Error *reterr)
+static int bump_providers(SqliteStore *store, const HostView *view, const Fit *fit, Error *reterr)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
                 bool done = false;
@@ -179,7 +184,7 @@ static int bump_providers(Store *store, const HostView *view, const Fit *fit, Er
         return 0;
 }
 
-static int insert_allocations(Store *store, int64_t id, const Uuid *consumer,
+static int insert_allocations(SqliteStore *store, int64_t id, const Uuid *consumer,
                               const ResourceRequest *request, const HostView *view, const Fit *fit,
                               Error *reterr)
 {
@@ -206,7 +211,7 @@ static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
         return sum;
 }
 
-static int insert_row(Store *store, const StoreClaim *claim, int64_t *ret_id, Error *reterr)
+static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_id, Error *reterr)
 {
         const ClaimRequest *request = claim->request;
         char created_at[48];
@@ -230,7 +235,7 @@ static int insert_row(Store *store, const StoreClaim *claim, int64_t *ret_id, Er
         return 0;
 }
 
-static int insert_devices(Store *store, int64_t id, const ClaimDevice *devices, size_t n,
+static int insert_devices(SqliteStore *store, int64_t id, const ClaimDevice *devices, size_t n,
                           Error *reterr)
 {
         for (size_t i = 0; i < n; i++) {
@@ -245,8 +250,8 @@ static int insert_devices(Store *store, int64_t id, const ClaimDevice *devices, 
         return 0;
 }
 
-static int insert_claim(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                        Claim **ret, Error *reterr)
+static int insert_claim(SqliteStore *store, const StoreClaim *claim, const HostView *view,
+                        const Fit *fit, Claim **ret, Error *reterr)
 {
         int64_t id;
         int r = insert_row(store, claim, &id, reterr);
@@ -278,12 +283,13 @@ static int insert_claim(Store *store, const StoreClaim *claim, const HostView *v
                 claim->created_usec, reterr);
         if (r < 0)
                 return r;
-        return store_get(store, id, ret, reterr);
+        return store->store.engine->get(&store->store, id, ret, reterr);
 }
 
-int store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                 Claim **ret, Error *reterr)
+static int insert(Store *base, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                  Claim **ret, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_freep) Claim *stored = NULL;
         int r = sqlite_store_begin(store, reterr);
 
@@ -295,7 +301,7 @@ int store_insert(Store *store, const StoreClaim *claim, const HostView *view, co
         return r;
 }
 
-static int place_claim(Store *store, const StoreUnplaced *claim, const HostView *view,
+static int place_claim(SqliteStore *store, const StoreUnplaced *claim, const HostView *view,
                        const Fit *fit, Error *reterr)
 {
         int changed, r;
@@ -315,9 +321,10 @@ static int place_claim(Store *store, const StoreUnplaced *claim, const HostView 
                       : insert_devices(store, claim->id, claim->devices, claim->n_devices, reterr);
 }
 
-int store_place(Store *store, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
-                Error *reterr)
+static int place(Store *base, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
+                 Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
@@ -325,8 +332,8 @@ int store_place(Store *store, const StoreUnplaced *claim, const HostView *view, 
         return sqlite_store_end(store, r, reterr);
 }
 
-static int complete_claim(Store *store, int64_t id, const Uuid *consumer, const HostView *view,
-                          const Fit *fit, Error *reterr)
+static int complete_claim(SqliteStore *store, int64_t id, const Uuid *consumer,
+                          const HostView *view, const Fit *fit, Error *reterr)
 {
         int changed, r;
 
@@ -348,9 +355,10 @@ static int complete_claim(Store *store, int64_t id, const Uuid *consumer, const 
         return insert_allocations(store, id, consumer, NULL, view, fit, reterr);
 }
 
-int store_complete(Store *store, int64_t id, const Uuid *consumer, const HostView *view,
-                   const Fit *fit, Error *reterr)
+static int complete(Store *base, int64_t id, const Uuid *consumer, const HostView *view,
+                    const Fit *fit, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
@@ -359,13 +367,14 @@ int store_complete(Store *store, int64_t id, const Uuid *consumer, const HostVie
 }
 
 /* A confirmed resize target that is left alone is the consumer's claim from now on. */
-static int promote(Store *store, const Uuid *consumer, Error *reterr)
+static int promote(SqliteStore *store, const Uuid *consumer, Error *reterr)
 {
         return sqlite_store_run(store, STATEMENT_PROMOTE, NULL, reterr, "s", consumer->text);
 }
 
-int store_confirm(Store *store, int64_t id, Error *reterr)
+static int confirm(Store *base, int64_t id, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_freep) Claim *claim = NULL;
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
@@ -374,19 +383,20 @@ int store_confirm(Store *store, int64_t id, Error *reterr)
         if (r == 0 && changed == 0)
                 r = STORE_E_NOT_FOUND;
         if (r == 0)
-                r = store_get(store, id, &claim, reterr);
+                r = base->engine->get(base, id, &claim, reterr);
         if (r == 0)
                 r = promote(store, &claim->consumer, reterr);
         return sqlite_store_end(store, r, reterr);
 }
 
-static int change_one(Store *store, int r, int changed, Error *reterr)
+static int change_one(SqliteStore *store, int r, int changed, Error *reterr)
 {
         return sqlite_store_end(store, r == 0 && changed == 0 ? STORE_E_NOT_FOUND : r, reterr);
 }
 
-int store_set_life(Store *store, int64_t id, const char *life, Error *reterr)
+static int set_life(Store *base, int64_t id, const char *life, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
@@ -394,8 +404,9 @@ int store_set_life(Store *store, int64_t id, const char *life, Error *reterr)
         return change_one(store, r, changed, reterr);
 }
 
-int store_extend(Store *store, int64_t id, uint64_t expires_usec, Error *reterr)
+static int extend(Store *base, int64_t id, uint64_t expires_usec, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
@@ -404,7 +415,7 @@ int store_extend(Store *store, int64_t id, uint64_t expires_usec, Error *reterr)
         return change_one(store, r, changed, reterr);
 }
 
-static int add_layout(Store *store, int64_t id, const Layout *layout, Error *reterr)
+static int add_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr)
 {
         bool has;
         int r = sqlite_store_has_layout(store, id, &has, reterr);
@@ -412,9 +423,10 @@ static int add_layout(Store *store, int64_t id, const Layout *layout, Error *ret
         return r < 0 || has ? r : sqlite_store_write_layout(store, id, layout, reterr);
 }
 
-int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
-                size_t n_devices, const Layout *layout, Error *reterr)
+static int renew(Store *base, int64_t id, const char *boot_id, const ClaimDevice *devices,
+                 size_t n_devices, const Layout *layout, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
@@ -430,11 +442,11 @@ int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice
 }
 
 /* Nobody was promised one that is pending: nothing happened to it. */
-static int end_claim(Store *store, int64_t id, bool only_claimed, const EventNote *note,
+static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const EventNote *note,
                      uint64_t ended_usec, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int changed, r = store_get(store, id, &claim, reterr);
+        int changed, r = store->store.engine->get(&store->store, id, &claim, reterr);
 
         if (r != 0)
                 return r;
@@ -460,10 +472,11 @@ static int end_claim(Store *store, int64_t id, bool only_claimed, const EventNot
                                 (int64_t)CLAIM_HISTORY_MAX);
 }
 
-int store_release(Store *store, int64_t id, bool only_claimed, const EventAuthor *by,
-                  const char *reason, uint64_t ended_usec, Error *reterr)
+static int release(Store *base, int64_t id, bool only_claimed, const EventAuthor *by,
+                   const char *reason, uint64_t ended_usec, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RELEASED, .by = by, .reason = reason };
+        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
@@ -471,9 +484,10 @@ int store_release(Store *store, int64_t id, bool only_claimed, const EventAuthor
         return sqlite_store_end(store, r, reterr);
 }
 
-int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_usec, Error *reterr)
+static int withdraw(Store *base, int64_t id, const char *reason, uint64_t ended_usec, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RELEASED, .reason = reason };
+        SqliteStore *store = (SqliteStore *)base;
         int changed = 0, r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
@@ -490,7 +504,7 @@ int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_
 }
 
 /* Done when none is left. */
-static int next_expired(Store *store, uint64_t now_usec, int64_t *ret_id, Error *reterr)
+static int next_expired(SqliteStore *store, uint64_t now_usec, int64_t *ret_id, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         int r = sqlite_store_get_row(store, STATEMENT_NEXT_EXPIRED, &statement, reterr, "i",
@@ -501,7 +515,7 @@ static int next_expired(Store *store, uint64_t now_usec, int64_t *ret_id, Error 
         return r;
 }
 
-static int expire_all(Store *store, uint64_t now_usec, const char *reason, uint64_t *n,
+static int expire_all(SqliteStore *store, uint64_t now_usec, const char *reason, uint64_t *n,
                       Error *reterr)
 {
         const EventNote note = { .kind = EVENT_EXPIRED, .reason = reason };
@@ -520,9 +534,10 @@ static int expire_all(Store *store, uint64_t now_usec, const char *reason, uint6
         return r;
 }
 
-int store_expire(Store *store, uint64_t now_usec, const char *reason, uint64_t *ret_n,
-                 Error *reterr)
+static int expire(Store *base, uint64_t now_usec, const char *reason, uint64_t *ret_n,
+                  Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int64_t id;
         uint64_t n = 0;
         int r;
@@ -544,8 +559,9 @@ int store_expire(Store *store, uint64_t now_usec, const char *reason, uint64_t *
         return 0;
 }
 
-int store_probe(Store *store, Error *reterr)
+static int probe(Store *base, Error *reterr)
 {
+        SqliteStore *store = (SqliteStore *)base;
         int r = sqlite_store_begin(store, reterr);
 
         if (r < 0)
@@ -557,7 +573,7 @@ int store_probe(Store *store, Error *reterr)
         return sqlite_store_end(store, r, reterr);
 }
 
-static void finalize_statements(Store *store)
+static void finalize_statements(SqliteStore *store)
 {
         for (size_t i = 0; i < _STATEMENT_MAX; i++) {
                 sqlite3_finalize(store->statements[i]);
@@ -565,25 +581,68 @@ static void finalize_statements(Store *store)
         }
 }
 
-Store *store_free(Store *store)
+static Store *sqlite_store_free(Store *base)
 {
+        SqliteStore *store = (SqliteStore *)base;
+
         if (!store)
                 return NULL;
-        store_drop_turn(store);
+        drop_turn(base);
         finalize_statements(store);
         sqlite_close(store->sqlite);
         free(store);
         return NULL;
 }
 
-static int read_events(Store *store, Error *reterr)
+static const StoreEngine sqlite_engine = {
+        .name = "sqlite",
+        .free = sqlite_store_free,
+        .take_turn = take_turn,
+        .drop_turn = drop_turn,
+        .load_view = sqlite_store_load_view,
+        .write_host = sqlite_store_write_host,
+        .shift = sqlite_store_shift,
+        .insert = insert,
+        .place = place,
+        .complete = complete,
+        .next_unplaced = sqlite_store_next_unplaced,
+        .confirm = confirm,
+        .extend = extend,
+        .set_life = set_life,
+        .release = release,
+        .withdraw = withdraw,
+        .expire = expire,
+        .find = sqlite_store_find,
+        .get = sqlite_store_get,
+        .list = sqlite_store_list,
+        .list_with_devices = sqlite_store_list_with_devices,
+        .list_some = sqlite_store_list_some,
+        .taken = sqlite_store_taken,
+        .renew = renew,
+        .set_standing = sqlite_store_set_standing,
+        .forget_reported = sqlite_store_forget_reported,
+        .next_write = sqlite_store_next_write,
+        .count_owed = sqlite_store_count_owed,
+        .next_removal = sqlite_store_next_removal,
+        .end_removal = sqlite_store_end_removal,
+        .begin_move = sqlite_store_begin_move,
+        .next_move = sqlite_store_next_move,
+        .end_move = sqlite_store_end_move,
+        .probe = probe,
+        .count = sqlite_store_count,
+        .note = sqlite_store_note,
+        .last_event = sqlite_store_last_event,
+        .list_events = sqlite_store_list_events,
+};
+
+static int read_events(SqliteStore *store, Error *reterr)
 {
         int64_t before = INT64_MAX;
         size_t n;
 
         do {
                 _cleanup_(event_list_done) EventList list = { 0 };
-                int r = store_list_events(store, before, &list, reterr);
+                int r = sqlite_store_list_events(&store->store, before, &list, reterr);
 
                 if (r < 0)
                         return r;
@@ -593,21 +652,21 @@ static int read_events(Store *store, Error *reterr)
         return 0;
 }
 
-static int read_everything(Store *store, Error *reterr)
+static int read_everything(SqliteStore *store, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *view = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = store_load_view(store, &view, reterr);
+        int r = sqlite_store_load_view(&store->store, &view, reterr);
 
         if (r >= 0)
-                r = store_list(store, CLAIMS_ALL, NULL, &list, reterr);
+                r = sqlite_store_list(&store->store, CLAIMS_ALL, NULL, &list, reterr);
         return r < 0 ? r : read_events(store, reterr);
 }
 
 /* Prepares each statement, which fails when a table or column is missing, and reads all rows. */
 static int verify(Sqlite *sqlite, void *context, Error *reterr)
 {
-        Store *store = context;
+        SqliteStore *store = context;
         int r = 0;
 
         store->sqlite = sqlite;
@@ -622,18 +681,19 @@ static int verify(Sqlite *sqlite, void *context, Error *reterr)
         return r;
 }
 
-int store_open(Store **ret, const char *path, uint64_t busy_usec, Error *reterr)
+int sqlite_store_open(Store **ret, const char *path, uint64_t busy_usec, Error *reterr)
 {
-        Store *store = calloc(1, sizeof(Store));
+        SqliteStore *store = calloc(1, sizeof(SqliteStore));
         int r;
 
         if (!store)
                 return error_oom(reterr);
+        store->store.engine = &sqlite_engine;
         r = claim_file_open(&store->sqlite, path, busy_usec, verify, store, reterr);
         if (r < 0) {
-                store_free(store);
+                sqlite_store_free(&store->store);
                 return r;
         }
-        *ret = store;
+        *ret = &store->store;
         return r;
 }

@@ -4,7 +4,7 @@
 
 #include <sys/wait.h>
 
-#include "claims/store/store.h"
+#include "claims/store/sqlite-store.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
@@ -232,79 +232,119 @@ static void test_host_changes(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* Calls of the store that let something happen before the real ones; what a rival does is not
- * counted, and nothing happens before it. */
-static struct {
+/* An engine that lets something happen before each insert of the real one. */
+typedef struct RacingStore {
+        Store store;
+        Store *real;
         Fixture *rival; /* claims on the same file */
         const char *rival_request;
-        int n_rival_claims;     /* how many more the rival makes, before as many writes */
+        int n_rival_claims;     /* how many more the rival makes, before as many inserts */
         const char *rival_host; /* what the rival tells before the next host is written */
         bool always_lose;
-        int n_writes, n_turns;
-        bool is_rivals; /* the call */
-} race;
+        int n_inserts, n_turns;
+} RacingStore;
 
-int __real_store_take_turn(Store *store, Error *reterr);
-int __wrap_store_take_turn(Store *store, Error *reterr);
-int __real_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
-                            Error *reterr);
-int __wrap_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
-                            Error *reterr);
-int __real_store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                        Claim **ret, Error *reterr);
-int __wrap_store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                        Claim **ret, Error *reterr);
-
-static void let_rival_act(const char *host)
+static Store *racing_free(Store *base)
 {
-        char name[32];
+        store_free(((RacingStore *)base)->real);
+        return NULL;
+}
 
-        race.n_writes++;
-        race.is_rivals = true;
-        if (race.n_rival_claims > 0) {
-                snprintf(name, sizeof(name), "rival-%d", --race.n_rival_claims);
-                assert_int_equal(fixture_claim(race.rival, name, race.rival_request, NULL),
+static int racing_take_turn(Store *base, Error *reterr)
+{
+        RacingStore *store = (RacingStore *)base;
+
+        store->n_turns++;
+        return store->real->engine->take_turn(store->real, reterr);
+}
+
+static void racing_drop_turn(Store *base)
+{
+        RacingStore *store = (RacingStore *)base;
+
+        store->real->engine->drop_turn(store->real);
+}
+
+static int racing_load_view(Store *base, HostView **view, Error *reterr)
+{
+        RacingStore *store = (RacingStore *)base;
+
+        return store->real->engine->load_view(store->real, view, reterr);
+}
+
+static int racing_write_host(Store *base, const HostView *seen, const HostView *wanted,
+                             Error *reterr)
+{
+        RacingStore *store = (RacingStore *)base;
+        const char *host = store->rival_host;
+
+        if (store->n_rival_claims > 0) {
+                store->n_rival_claims--;
+                assert_int_equal(fixture_claim(store->rival, "rival", store->rival_request, NULL),
                                  CLAIM_DONE);
         }
+        store->rival_host = NULL;
         if (host)
-                fixture_set_host(race.rival, host);
-        race.is_rivals = false;
+                fixture_set_host(store->rival, host);
+        store->n_inserts++;
+        return store->real->engine->write_host(store->real, seen, wanted, reterr);
 }
 
-int __wrap_store_take_turn(Store *store, Error *reterr)
+static int racing_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, Error *reterr)
 {
-        race.n_turns++;
-        return __real_store_take_turn(store, reterr);
+        RacingStore *store = (RacingStore *)base;
+
+        return store->real->engine->next_unplaced(store->real, after, ret, reterr);
 }
 
-int __wrap_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
-                            Error *reterr)
+static int racing_find(Store *base, const Uuid *consumer, bool resize_target, Claim **ret,
+                       Error *reterr)
 {
-        if (race.rival && !race.is_rivals)
-                let_rival_act(TAKE_PTR(race.rival_host));
-        return __real_store_write_host(store, seen, wanted, reterr);
+        RacingStore *store = (RacingStore *)base;
+
+        return store->real->engine->find(store->real, consumer, resize_target, ret, reterr);
 }
 
-int __wrap_store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                        Claim **ret, Error *reterr)
+static int racing_insert(Store *base, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                         Claim **ret, Error *reterr)
 {
-        if (race.rival && !race.is_rivals) {
-                let_rival_act(NULL);
-                if (race.always_lose)
-                        return STORE_E_RACE;
+        RacingStore *store = (RacingStore *)base;
+        char name[32];
+
+        store->n_inserts++;
+        if (store->n_rival_claims > 0) {
+                store->n_rival_claims--;
+                snprintf(name, sizeof(name), "rival-%d", store->n_rival_claims);
+                assert_int_equal(fixture_claim(store->rival, name, store->rival_request, NULL),
+                                 CLAIM_DONE);
         }
-        return __real_store_insert(store, claim, view, fit, ret, reterr);
+        if (store->always_lose)
+                return STORE_E_RACE;
+        return store->real->engine->insert(store->real, claim, view, fit, ret, reterr);
 }
 
-static void open_racing(Fixture *rival, Claims **ret)
+static const StoreEngine racing_engine = {
+        .name = "racing",
+        .free = racing_free,
+        .take_turn = racing_take_turn,
+        .drop_turn = racing_drop_turn,
+        .load_view = racing_load_view,
+        .write_host = racing_write_host,
+        .next_unplaced = racing_next_unplaced,
+        .find = racing_find,
+        .insert = racing_insert,
+};
+
+static void open_racing(RacingStore *store, Fixture *rival, Claims **ret)
 {
-        const ClaimsConfig config = { .path = rival->path, .host = "compute1", .node = "host" };
+        const ClaimsConfig config = { .host = "compute1", .node = "host" };
 
         assert_int_equal(fixture_open(rival), CLAIMS_CREATED);
         fixture_set_host(rival, "host VCPU=4; gpu<host VGPU=1");
-        assert_int_equal(claims_open(ret, &config, NULL), CLAIMS_OPENED);
-        memset(&race, 0, sizeof(race));
-        race.rival = rival;
+        *store = (RacingStore){ .store.engine = &racing_engine, .rival = rival };
+        assert_int_equal(sqlite_store_open(&store->real, rival->path, USEC_PER_SEC, NULL),
+                         CLAIMS_OPENED);
+        assert_int_equal(claims_new(ret, &store->store, &config), 0);
 }
 
 static int claim_with(Claims *claims, const char *consumer, const char *text, Error *error)
@@ -324,49 +364,51 @@ static int claim_with(Claims *claims, const char *consumer, const char *text, Er
 static void test_lost_race_is_fitted_again(void **state)
 {
         Fixture *rival = *state;
+        RacingStore store;
         _cleanup_(claims_freep) Claims *claims = NULL;
         Error error = ERROR_NULL;
 
-        open_racing(rival, &claims);
-        race.rival_request = "VCPU=1";
-        race.n_rival_claims = 1;
+        open_racing(&store, rival, &claims);
+        store.rival_request = "VCPU=1";
+        store.n_rival_claims = 1;
         assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_DONE);
-        assert_int_equal(race.n_writes, 2);
-        assert_int_equal(race.n_turns, 1);
+        assert_int_equal(store.n_inserts, 2);
+        assert_int_equal(store.n_turns, 1);
         assert_int_equal(fixture_used(rival, "host", "VCPU"), 2);
 
         /* the rival takes what was free: no over-commitment, and the words are of now */
-        race.rival_request = "VCPU=2";
-        race.n_rival_claims = 1;
-        race.n_writes = 0;
+        store.rival_request = "VCPU=2";
+        store.n_rival_claims = 1;
+        store.n_inserts = 0;
         claims_release(rival->claims, 1, "", NULL);
         assert_int_equal(claim_with(claims, "vm2", "VCPU=2", &error), CLAIM_E_NO_CAPACITY);
-        assert_int_equal(race.n_writes, 1);
+        assert_int_equal(store.n_inserts, 1);
         assert_string_equal(error.text, "VCPU: asks for 2, free are 1 of 4 on host");
 
         /* a claim on another provider is no race */
-        race.rival_request = "VGPU=1";
-        race.n_rival_claims = 1;
-        race.n_writes = 0;
+        store.rival_request = "VGPU=1";
+        store.n_rival_claims = 1;
+        store.n_inserts = 0;
         claims_release(rival->claims, 3, "", NULL);
         assert_int_equal(claim_with(claims, "vm2", "VCPU=1", &error), CLAIM_DONE);
-        assert_int_equal(race.n_writes, 1);
+        assert_int_equal(store.n_inserts, 1);
         assert_store_sane(rival->path);
 }
 
 static void test_race_lost_too_often(void **state)
 {
         Fixture *rival = *state;
+        RacingStore store;
         _cleanup_(claims_freep) Claims *claims = NULL;
         Error error = ERROR_NULL;
 
-        open_racing(rival, &claims);
-        race.always_lose = true;
+        open_racing(&store, rival, &claims);
+        store.always_lose = true;
         assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_E_BUSY);
-        assert_int_equal(race.n_writes, 16);
+        assert_int_equal(store.n_inserts, 16);
         assert_string_equal(error.text, "Other writers of the claim database were faster 16 times");
         /* no turn is left behind */
-        race.always_lose = false;
+        store.always_lose = false;
         assert_int_equal(fixture_claim(rival, "other", "VCPU=1", NULL), CLAIM_DONE);
         assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_DONE);
 }
@@ -382,13 +424,14 @@ static void set_host(Claims *claims, const char *text)
 static void test_claimed_while_it_vanishes(void **state)
 {
         Fixture *rival = *state;
+        RacingStore store;
         _cleanup_(claims_freep) Claims *claims = NULL;
 
-        open_racing(rival, &claims);
-        race.rival_request = "VGPU=1";
-        race.n_rival_claims = 1;
+        open_racing(&store, rival, &claims);
+        store.rival_request = "VGPU=1";
+        store.n_rival_claims = 1;
         set_host(claims, "host VCPU=4");
-        assert_int_equal(race.n_writes, 2);
+        assert_int_equal(store.n_inserts, 2);
         assert_int_equal(fixture_used(rival, "gpu", "VGPU"), 1);
         assert_sql(rival->path,
                    "SELECT group_concat(name || withheld, ' ') FROM resource_providers",
@@ -400,15 +443,16 @@ static void test_claimed_while_it_vanishes(void **state)
 static void test_two_hosts_at_once(void **state)
 {
         Fixture *rival = *state;
+        RacingStore store;
         _cleanup_(claims_freep) Claims *claims = NULL;
 
-        open_racing(rival, &claims);
-        race.rival_host = "host VCPU=4; gpu<host VGPU=1; extra<host VGPU=9";
+        open_racing(&store, rival, &claims);
+        store.rival_host = "host VCPU=4; gpu<host VGPU=1; extra<host VGPU=9";
         set_host(claims, "host VCPU=5; gpu<host VGPU=1");
-        assert_int_equal(race.n_writes, 2);
+        assert_int_equal(store.n_inserts, 2);
         assert_sql(rival->path, "SELECT group_concat(name, ' ') FROM resource_providers",
                    "host gpu");
-        race.rival_host = "host VCPU=7; gpu<host VGPU=1; extra<host VGPU=9";
+        store.rival_host = "host VCPU=7; gpu<host VGPU=1; extra<host VGPU=9";
         set_host(claims, "host VCPU=6; extra<host VGPU=8");
         assert_sql(rival->path,
                    "SELECT group_concat(name || total, ' ') FROM resource_providers p"
