@@ -100,44 +100,21 @@ static void write_text(int level, const char *text)
                 return; /* nowhere left to say so */
 }
 
-static void write_message(int level, const char *file, int line, const char *func,
-                          const char *message_id, const char *const *fields, const char *format,
-                          va_list ap) _printf_(7, 0);
-
-static void write_message(int level, const char *file, int line, const char *func,
-                          const char *message_id, const char *const *fields, const char *format,
-                          va_list ap)
+void log_write(int level, const char *file, int line, const char *func, const char *message_id,
+               const char *const fields[], const char *format, ...)
 {
+        int saved_errno = errno, n;
         char text[LOG_TEXT_MAX];
-
-        if (vsnprintf(text, sizeof(text), format, ap) < 0)
-                return;
-        text_sanitize(text, ' ');
-        if (stderr_is_journal() &&
-            write_journal(level, file, line, func, message_id, fields, text) >= 0)
-                return;
-        write_text(level, text);
-}
-
-void log_write(int level, const char *file, int line, const char *func, const char *format, ...)
-{
-        int saved_errno = errno;
         va_list ap;
 
         va_start(ap, format);
-        write_message(level, file, line, func, NULL, NULL, format, ap);
+        n = vsnprintf(text, sizeof(text), format, ap);
         va_end(ap);
-        errno = saved_errno;
-}
-
-void log_write_fields(int level, const char *file, int line, const char *func,
-                      const char *message_id, const char *const fields[], const char *format, ...)
-{
-        int saved_errno = errno;
-        va_list ap;
-
-        va_start(ap, format);
-        write_message(level, file, line, func, message_id, fields, format, ap);
-        va_end(ap);
+        if (n >= 0) {
+                text_sanitize(text, ' ');
+                if (!stderr_is_journal() ||
+                    write_journal(level, file, line, func, message_id, fields, text) < 0)
+                        write_text(level, text);
+        }
         errno = saved_errno;
 }

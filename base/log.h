@@ -29,21 +29,12 @@ int log_get_level(void);
 int log_level_from_text(const char *text);
 const char *log_level_to_text(int level);
 
-/* Writes one message. */
-void log_write(int level, const char *file, int line, const char *func, const char *format, ...)
-        _printf_(5, 6);
+/* Writes one message, with a MESSAGE_ID (of base/message-ids.h, may be NULL) and fields (may be
+ * NULL): name, value, …, NULL. A NULL value leaves its field out. */
+void log_write(int level, const char *file, int line, const char *func, const char *message_id,
+               const char *const fields[], const char *format, ...) _printf_(7, 8);
 
-/* The same with a MESSAGE_ID (of base/message-ids.h, may be NULL) and fields: name, value, …, NULL.
- * A NULL value leaves its field out. */
-void log_write_fields(int level, const char *file, int line, const char *func,
-                      const char *message_id, const char *const fields[], const char *format, ...)
-        _printf_(7, 8);
-
-#define log_full(level, ...)                                                           \
-        do {                                                                           \
-                if ((level) <= log_get_level())                                        \
-                        log_write((level), __FILE__, __LINE__, __func__, __VA_ARGS__); \
-        } while (0)
+#define log_full(level, ...) log_event((level), NULL, NULL, __VA_ARGS__)
 
 #define log_debug(...)   log_full(LOG_DEBUG, __VA_ARGS__)
 #define log_info(...)    log_full(LOG_INFO, __VA_ARGS__)
@@ -53,9 +44,9 @@ void log_write_fields(int level, const char *file, int line, const char *func,
 
 /* log_event(LOG_WARNING, MESSAGE_ID, LOG_FIELDS(LOG_FIELD_DEVICE, name), "…", …) */
 #define LOG_FIELDS(...) ((const char *const[]){ __VA_ARGS__, NULL, NULL })
-#define log_event(level, id, fields, ...)                                                       \
-        do {                                                                                    \
-                if ((level) <= log_get_level())                                                 \
-                        log_write_fields((level), __FILE__, __LINE__, __func__, (id), (fields), \
-                                         __VA_ARGS__);                                          \
+#define log_event(level, id, fields, ...)                                                \
+        do {                                                                             \
+                if ((level) <= log_get_level())                                          \
+                        log_write((level), __FILE__, __LINE__, __func__, (id), (fields), \
+                                  __VA_ARGS__);                                          \
         } while (0)
