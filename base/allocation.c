@@ -160,6 +160,13 @@ Resources *consumer_find(const Consumer *consumer, const Uuid *provider)
         return found ? &consumer->allocations[position].resources : NULL;
 }
 
+uint64_t consumer_get(const Consumer *consumer, const Uuid *provider, const char *resource_class)
+{
+        const Resources *resources = consumer_find(consumer, provider);
+
+        return resources ? resources_get(resources, resource_class) : 0;
+}
+
 static void remove_allocation(Consumer *consumer, size_t position)
 {
         resources_done(&consumer->allocations[position].resources);
@@ -195,13 +202,11 @@ int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_
 int consumer_add(Consumer *consumer, const Uuid *provider, const char *resource_class,
                  uint64_t amount)
 {
-        const Resources *resources = consumer_find(consumer, provider);
         uint64_t sum;
 
         if (amount == 0)
                 return 0;
-        if (u64_add_overflow(resources ? resources_get(resources, resource_class) : 0, amount,
-                             &sum))
+        if (u64_add_overflow(consumer_get(consumer, provider, resource_class), amount, &sum))
                 return -EOVERFLOW;
         return consumer_set(consumer, provider, resource_class, sum);
 }

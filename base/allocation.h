@@ -70,6 +70,9 @@ bool consumer_holds_equal(const Consumer *a, const Consumer *b);
 /* What the consumer holds on a provider, borrowed and writable, or NULL. */
 Resources *consumer_find(const Consumer *consumer, const Uuid *provider);
 
+/* How much of a class on a provider; 0: nothing. */
+uint64_t consumer_get(const Consumer *consumer, const Uuid *provider, const char *resource_class);
+
 /* Adds to what it holds there; 0 is allowed and changes nothing. -ENOMEM, -EOVERFLOW. */
 int consumer_add(Consumer *consumer, const Uuid *provider, const char *resource_class,
                  uint64_t amount);

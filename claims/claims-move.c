@@ -81,13 +81,6 @@ int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *re
         return attempts.result;
 }
 
-static uint64_t held(const Consumer *consumer, const Uuid *provider, const char *resource_class)
-{
-        const Resources *resources = consumer_find(consumer, provider);
-
-        return resources ? resources_get(resources, resource_class) : 0;
-}
-
 /* One amount that changed, and what is left of it to be accounted for. */
 typedef struct Change {
         const Uuid *provider;
@@ -108,7 +101,8 @@ static int collect(const Consumer *of, const Consumer *other, Changes *ret)
 
                 for (size_t j = 0; j < allocation->resources.n_items; j++) {
                         const ResourceAmount *item = &allocation->resources.items[j];
-                        uint64_t there = held(other, &allocation->provider, item->resource_class);
+                        uint64_t there =
+                                consumer_get(other, &allocation->provider, item->resource_class);
 
                         if (item->amount <= there)
                                 continue;

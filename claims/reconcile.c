@@ -564,25 +564,15 @@ int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFa
         return compare(&input, claim, domain, problems);
 }
 
-/* What a consumer holds of a class, wherever. */
-static uint64_t sum_held(const Consumer *consumer, const char *resource_class)
-{
-        uint64_t sum = 0;
-
-        for (size_t i = 0; i < consumer->n_allocations; i++)
-                sum += resources_get(&consumer->allocations[i].resources, resource_class);
-        return sum;
-}
-
 /* Has Placement the amounts that the guest has? */
 static bool is_placed_like(const ReconcileInput *input, const HostDomain *domain)
 {
         const ReconcileAnswer *answer = reconcile_find_answer(input, &domain->uuid);
 
         return answer && answer->here && answer->holding &&
-               sum_held(answer->holding, "VCPU") + sum_held(answer->holding, "PCPU") ==
+               consumer_sum(answer->holding, "VCPU") + consumer_sum(answer->holding, "PCPU") ==
                        domain->vcpus &&
-               sum_held(answer->holding, "MEMORY_MB") == domain->memory_mb;
+               consumer_sum(answer->holding, "MEMORY_MB") == domain->memory_mb;
 }
 
 /* A claim that was made of a guest, and its guest has other amounts by now. */

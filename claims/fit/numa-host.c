@@ -232,12 +232,10 @@ static int collect(NumaHost *host, const char *node)
 
 uint64_t numa_host_placed(const NumaHost *host, size_t provider, const char *resource_class)
 {
-        const Resources *held;
-
-        if (!host->placed)
-                return UINT64_MAX;
-        held = consumer_find(host->placed, &host->view->tree->providers[provider]->uuid);
-        return held ? resources_get(held, resource_class) : 0;
+        return host->placed
+                       ? consumer_get(host->placed, &host->view->tree->providers[provider]->uuid,
+                                      resource_class)
+                       : UINT64_MAX;
 }
 
 int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, const char *node,

@@ -85,7 +85,6 @@ static FitRoom make_room(FitProblem *problem, const Consumer *placed, size_t pro
 {
         const Provider *of = problem->view->tree->providers[provider];
         const Inventory *inventory = provider_find_inventory(of, resource_class);
-        const Resources *held = placed ? consumer_find(placed, &of->uuid) : NULL;
         uint64_t capacity, claimed, unclaimed;
         FitRoom room = { 0 };
 
@@ -94,7 +93,7 @@ static FitRoom make_room(FitProblem *problem, const Consumer *placed, size_t pro
         claimed = resources_get(&problem->view->providers[provider].used, resource_class);
         if (placed)
                 inventory = narrow(problem, inventory, claimed,
-                                   held ? resources_get(held, resource_class) : 0);
+                                   consumer_get(placed, &of->uuid, resource_class));
         if (!inventory)
                 return (FitRoom){ 0 };
         room.inventory = inventory;

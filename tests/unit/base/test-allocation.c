@@ -34,9 +34,8 @@ static void set(Consumer *consumer, unsigned provider, const char *resource_clas
 static uint64_t get(const Consumer *consumer, unsigned provider, const char *resource_class)
 {
         Uuid uuid = uuid_of(provider);
-        const Resources *resources = consumer_find(consumer, &uuid);
 
-        return resources ? resources_get(resources, resource_class) : 0;
+        return consumer_get(consumer, &uuid, resource_class);
 }
 
 static void test_consumers(void **state)
