@@ -26,24 +26,22 @@ static int trim(SqliteStore *store, uint64_t now_usec, Error *reterr)
 {
         if (sqlite3_last_insert_rowid(store->sqlite->db) % EVENTS_LOT != 0)
                 return 0;
-        return sqlite_store_run(store, STATEMENT_TRIM_EVENTS, NULL, reterr, "ii",
-                                (int64_t)EVENTS_MAX,
+        return sqlite_store_run(store, STATEMENT_TRIM_EVENTS, reterr, "ii", (int64_t)EVENTS_MAX,
                                 (int64_t)(now_usec - MIN(now_usec, EVENTS_AGE_USEC)));
 }
 
 int sqlite_store_note_claim(SqliteStore *store, int64_t id, const EventNote *note, uint64_t usec,
                             Error *reterr)
 {
-        int r = sqlite_store_run(store, STATEMENT_NOTE_CLAIM, NULL, reterr, "iisiss", id,
-                                 (int64_t)usec, note->kind, uid_of(note), author_of(note),
-                                 note->reason);
+        int r = sqlite_store_run(store, STATEMENT_NOTE_CLAIM, reterr, "iisiss", id, (int64_t)usec,
+                                 note->kind, uid_of(note), author_of(note), note->reason);
 
         return r < 0 ? r : trim(store, usec, reterr);
 }
 
 int sqlite_store_forget_events(SqliteStore *store, int64_t claim, Error *reterr)
 {
-        return sqlite_store_run(store, STATEMENT_FORGET_EVENTS, NULL, reterr, "i", claim);
+        return sqlite_store_run(store, STATEMENT_FORGET_EVENTS, reterr, "i", claim);
 }
 
 int sqlite_store_note(Store *base, const EventNote *note, Error *reterr)
@@ -53,7 +51,7 @@ int sqlite_store_note(Store *base, const EventNote *note, Error *reterr)
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_NOTE, NULL, reterr, "isisisss", (int64_t)now,
+                r = sqlite_store_run(store, STATEMENT_NOTE, reterr, "isisisss", (int64_t)now,
                                      note->kind, uid_of(note), author_of(note), note->claim,
                                      note->consumer ? note->consumer->text : "", note->device,
                                      note->reason);

@@ -325,26 +325,21 @@ int sqlite_store_load_view(Store *base, HostView **view, Error *reterr)
 
 int sqlite_store_bump(SqliteStore *store, const HostProvider *provider, Error *reterr)
 {
-        int changed, r;
-
-        r = sqlite_store_run(store, STATEMENT_BUMP_PROVIDER, &changed, reterr, "ii", provider->id,
-                             provider->generation);
-        if (r < 0)
-                return r;
-        return changed > 0 ? STORE_DONE : STORE_E_RACE;
+        return sqlite_store_change(store, STATEMENT_BUMP_PROVIDER, STORE_E_RACE, reterr, "ii",
+                                   provider->id, provider->generation);
 }
 
 static int write_inventories(SqliteStore *store, int64_t id, const Provider *provider,
                              Error *reterr)
 {
-        int r = sqlite_store_run(store, STATEMENT_DELETE_INVENTORIES, NULL, reterr, "i", id);
+        int r = sqlite_store_run(store, STATEMENT_DELETE_INVENTORIES, reterr, "i", id);
 
         for (size_t i = 0; r >= 0 && i < provider->n_inventories; i++) {
                 const InventoryRecord *record = &provider->inventories[i];
                 const Inventory *inventory = &record->inventory;
 
-                r = sqlite_store_run(store, STATEMENT_INSERT_INVENTORY, NULL, reterr, "isiiiiid",
-                                     id, record->resource_class, (int64_t)inventory->total,
+                r = sqlite_store_run(store, STATEMENT_INSERT_INVENTORY, reterr, "isiiiiid", id,
+                                     record->resource_class, (int64_t)inventory->total,
                                      (int64_t)inventory->reserved, (int64_t)inventory->min_unit,
                                      (int64_t)inventory->max_unit, (int64_t)inventory->step_size,
                                      inventory->allocation_ratio);
@@ -355,10 +350,10 @@ static int write_inventories(SqliteStore *store, int64_t id, const Provider *pro
 static int write_set(SqliteStore *store, int64_t id, const StringSet *set, StatementId delete,
                      StatementId insert, Error *reterr)
 {
-        int r = sqlite_store_run(store, delete, NULL, reterr, "i", id);
+        int r = sqlite_store_run(store, delete, reterr, "i", id);
 
         for (size_t i = 0; r >= 0 && i < set->n_items; i++)
-                r = sqlite_store_run(store, insert, NULL, reterr, "is", id, set->items[i]);
+                r = sqlite_store_run(store, insert, reterr, "is", id, set->items[i]);
         return r;
 }
 
@@ -383,23 +378,22 @@ static int write_provider(SqliteStore *store, const HostView *wanted, size_t ind
         const HostProvider *row = &wanted->providers[index];
         int64_t can_host = !string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE);
         int64_t id = row->id;
-        int changed, r;
+        int r;
 
         if (id == 0)
-                r = sqlite_store_run(store, STATEMENT_INSERT_PROVIDER, &changed, reterr, "sssiii",
+                r = sqlite_store_run(store, STATEMENT_INSERT_PROVIDER, reterr, "sssiii",
                                      provider->uuid.text, provider->name, provider->parent.text,
                                      can_host, (int64_t)row->withheld, (int64_t)index);
         else
-                r = sqlite_store_run(store, STATEMENT_UPDATE_PROVIDER, &changed, reterr, "iissiis",
-                                     id, row->generation, provider->name, provider->parent.text,
-                                     can_host, (int64_t)row->withheld, provider->uuid.text);
+                r = sqlite_store_change(store, STATEMENT_UPDATE_PROVIDER, STORE_E_RACE, reterr,
+                                        "iissiis", id, row->generation, provider->name,
+                                        provider->parent.text, can_host, (int64_t)row->withheld,
+                                        provider->uuid.text);
         /* Another writer inserted it first. */
         if (r == -EEXIST)
                 return STORE_E_RACE;
-        if (r < 0)
+        if (r != 0)
                 return r;
-        if (changed == 0)
-                return STORE_E_RACE;
         if (id == 0)
                 id = sqlite3_last_insert_rowid(store->sqlite->db);
         return write_details(store, id, provider, reterr);
@@ -407,16 +401,11 @@ static int write_provider(SqliteStore *store, const HostView *wanted, size_t ind
 
 static int remove_provider(SqliteStore *store, const HostProvider *row, Error *reterr)
 {
-        int changed, r;
+        int r = sqlite_store_change(store, STATEMENT_DELETE_PROVIDER, STORE_E_RACE, reterr, "ii",
+                                    row->id, row->generation);
 
-        r = sqlite_store_run(store, STATEMENT_DELETE_PROVIDER, &changed, reterr, "ii", row->id,
-                             row->generation);
         /* A claim got something of it, or a child appeared. */
-        if (r == -EEXIST)
-                return STORE_E_RACE;
-        if (r < 0)
-                return r;
-        return changed > 0 ? STORE_DONE : STORE_E_RACE;
+        return r == -EEXIST ? STORE_E_RACE : r;
 }
 
 /* Has wanted a provider in the row of one of seen? Most have their uuid still. */
@@ -470,7 +459,7 @@ static int write_changes(SqliteStore *store, const HostView *seen, const HostVie
                 return 0;
         /* A provider that moved must still be read after its parent. */
         for (size_t i = 0; i < wanted->n_providers; i++) {
-                r = sqlite_store_run(store, STATEMENT_SET_POSITION, NULL, reterr, "is", (int64_t)i,
+                r = sqlite_store_run(store, STATEMENT_SET_POSITION, reterr, "is", (int64_t)i,
                                      wanted->tree->providers[i]->uuid.text);
                 if (r < 0)
                         return r;
@@ -481,11 +470,9 @@ static int write_changes(SqliteStore *store, const HostView *seen, const HostVie
 int sqlite_store_write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
                                Error *reterr)
 {
-        int changed, r;
+        int r = sqlite_store_change(store, STATEMENT_BUMP_EPOCH, STORE_E_RACE, reterr, "i",
+                                    seen->epoch);
 
-        r = sqlite_store_run(store, STATEMENT_BUMP_EPOCH, &changed, reterr, "i", seen->epoch);
-        if (r == 0 && changed == 0)
-                r = STORE_E_RACE;
         return r == 0 ? write_changes(store, seen, wanted, reterr) : r;
 }
 

@@ -109,10 +109,12 @@ typedef struct SqliteStore {
         bool has_turn; /* a write transaction is open that the next write ends */
 } SqliteStore;
 
-/* Binds the parameters (sqlite_bind()) and runs a statement that yields no rows. ret_changed (may
- * be NULL): rows that it changed, those of triggers not counted. */
-int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error *reterr,
-                     const char *types, ...);
+/* Binds the parameters (sqlite_bind()) and runs a statement that yields no rows. */
+int sqlite_store_run(SqliteStore *store, StatementId id, Error *reterr, const char *types, ...);
+
+/* The same; yields otherwise when it changed no row, those of triggers not counted. */
+int sqlite_store_change(SqliteStore *store, StatementId id, StoreOutcome otherwise, Error *reterr,
+                        const char *types, ...);
 
 /* Binds the parameters and yields the statement, for sqlite_step(); reset it with
  * _cleanup_(statement_resetp). */

@@ -44,7 +44,7 @@ static int write_cell(SqliteStore *store, int64_t id, const LayoutCell *cell, Er
 
         if (!vcpus)
                 return error_oom(reterr);
-        return sqlite_store_run(store, STATEMENT_INSERT_CELL, NULL, reterr, "iiiiisi", id,
+        return sqlite_store_run(store, STATEMENT_INSERT_CELL, reterr, "iiiiisi", id,
                                 (int64_t)cell->cell, (int64_t)cell->host_cell,
                                 (int64_t)cell->memory_mb, (int64_t)cell->page_kib, vcpus,
                                 (int64_t)cell->n_shared);
@@ -56,8 +56,8 @@ static int write_cpu(SqliteStore *store, int64_t id, const LayoutCpu *cpu, Error
 
         if (!cpus)
                 return error_oom(reterr);
-        return sqlite_store_run(store, STATEMENT_INSERT_CPU, NULL, reterr, "iiis", id,
-                                (int64_t)cpu->vcpu, (int64_t)cpu->dedicated, cpus);
+        return sqlite_store_run(store, STATEMENT_INSERT_CPU, reterr, "iiis", id, (int64_t)cpu->vcpu,
+                                (int64_t)cpu->dedicated, cpus);
 }
 
 int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr)
@@ -71,8 +71,7 @@ int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layo
                 if ((r = write_cpu(store, id, &layout->cpus[i], reterr)) < 0)
                         return r;
         CPU_SET_FOREACH(cpu, &layout->held) {
-                r = sqlite_store_run(store, STATEMENT_INSERT_PIN, NULL, reterr, "ii", (int64_t)cpu,
-                                     id);
+                r = sqlite_store_run(store, STATEMENT_INSERT_PIN, reterr, "ii", (int64_t)cpu, id);
                 if (r < 0)
                         return r == -EEXIST ? STORE_E_EXISTS : r;
         }

@@ -40,12 +40,12 @@ static int read_used(SqliteStore *store, int64_t claim, const Uuid *provider,
 static int write_used(SqliteStore *store, int64_t claim, const Uuid *provider,
                       const char *resource_class, const char *group, uint64_t used, Error *reterr)
 {
-        int r = sqlite_store_run(store, STATEMENT_DELETE_PART, NULL, reterr, "isss", claim,
+        int r = sqlite_store_run(store, STATEMENT_DELETE_PART, reterr, "isss", claim,
                                  provider->text, resource_class, group);
 
         if (r < 0 || used == 0)
                 return r;
-        return sqlite_store_run(store, STATEMENT_INSERT_PART, NULL, reterr, "isssi", claim,
+        return sqlite_store_run(store, STATEMENT_INSERT_PART, reterr, "isssi", claim,
                                 provider->text, resource_class, group, (int64_t)used);
 }
 
@@ -68,9 +68,8 @@ static int move_row(SqliteStore *store, const StoreShift *shift, uint64_t amount
                 r = write_used(store, shift->claim, &shift->to, shift->to_class, group,
                                there + part, reterr);
         if (r == 0 && !uuid_equal(&shift->from, &shift->to))
-                r = sqlite_store_run(store, STATEMENT_SHIFT_DEVICES, NULL, reterr, "isssi",
-                                     shift->claim, shift->from.text, shift->to.text, group,
-                                     (int64_t)part);
+                r = sqlite_store_run(store, STATEMENT_SHIFT_DEVICES, reterr, "isssi", shift->claim,
+                                     shift->from.text, shift->to.text, group, (int64_t)part);
         *ret_moved = part;
         return r;
 }
@@ -78,7 +77,7 @@ static int move_row(SqliteStore *store, const StoreShift *shift, uint64_t amount
 static int move_one(SqliteStore *store, const StoreShift *shift, Error *reterr)
 {
         uint64_t left = shift->amount, moved;
-        int r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", shift->claim);
+        int r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", shift->claim);
 
         while (r == 0 && left > 0) {
                 r = move_row(store, shift, left, &moved, reterr);
@@ -88,7 +87,7 @@ static int move_one(SqliteStore *store, const StoreShift *shift, Error *reterr)
         }
         if (r < 0)
                 return r;
-        return sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", shift->claim);
+        return sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", shift->claim);
 }
 
 int sqlite_store_shift(Store *base, const HostView *seen, const HostView *wanted,

@@ -11,16 +11,15 @@ int sqlite_store_set_standing(Store *base, int64_t id, ClaimStanding from, Claim
                               const ClaimReported *reported, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int changed = 0, r = sqlite_store_begin(store, reterr);
+        int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
-                                     claim_standing_to_text(from), claim_standing_to_text(to),
-                                     reported ? reported->generation : (int64_t)0,
-                                     reported ? reported->elsewhere.text : "",
-                                     reported ? (int64_t)reported->until_sec : (int64_t)0);
-        if (r == 0 && changed == 0)
-                r = STORE_E_NOT_FOUND;
+                r = sqlite_store_change(store, STATEMENT_SET_STANDING, STORE_E_NOT_FOUND, reterr,
+                                        "issisi", id, claim_standing_to_text(from),
+                                        claim_standing_to_text(to),
+                                        reported ? reported->generation : (int64_t)0,
+                                        reported ? reported->elsewhere.text : "",
+                                        reported ? (int64_t)reported->until_sec : (int64_t)0);
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -30,9 +29,9 @@ int sqlite_store_forget_reported(Store *base, Error *reterr)
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_FORGET_REPORTED, NULL, reterr, "");
+                r = sqlite_store_run(store, STATEMENT_FORGET_REPORTED, reterr, "");
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_FORGET_REMOVALS, NULL, reterr, "");
+                r = sqlite_store_run(store, STATEMENT_FORGET_REMOVALS, reterr, "");
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -106,7 +105,7 @@ int sqlite_store_end_removal(Store *base, int64_t id, Error *reterr)
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_END_REMOVAL, NULL, reterr, "i", id);
+                r = sqlite_store_run(store, STATEMENT_END_REMOVAL, reterr, "i", id);
         return sqlite_store_end(store, r, reterr);
 }
 
@@ -122,20 +121,17 @@ int sqlite_store_begin_move(Store *base, const Uuid *from, const Uuid *to, const
                             int64_t *ret_id, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int changed = 0, r = sqlite_store_begin(store, reterr);
+        int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
                 r = has_claim(base, to, reterr);
         if (r > 0)
                 r = STORE_E_EXISTS;
-        if (r == 0) {
-                r = sqlite_store_run(store, STATEMENT_BEGIN_MOVE, &changed, reterr, "sss",
-                                     from->text, to->text, to_type);
-                if (r == -EEXIST)
-                        r = STORE_E_EXISTS;
-                else if (r == 0 && changed == 0)
-                        r = STORE_E_NOT_FOUND;
-        }
+        if (r == 0)
+                r = sqlite_store_change(store, STATEMENT_BEGIN_MOVE, STORE_E_NOT_FOUND, reterr,
+                                        "sss", from->text, to->text, to_type);
+        if (r == -EEXIST)
+                r = STORE_E_EXISTS;
         if (r == 0)
                 *ret_id = sqlite3_last_insert_rowid(store->sqlite->db);
         return sqlite_store_end(store, r, reterr);
@@ -178,27 +174,36 @@ static int note_move(SqliteStore *store, const ClaimMove *move, Error *reterr)
         return sqlite_store_note_claim(store, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
 }
 
+/* The claim is the other's; when it ended, the other leaves a removal. */
+static int hand_over(SqliteStore *store, const ClaimMove *move, const ClaimReported *reported,
+                     bool ours, Error *reterr)
+{
+        int r = sqlite_store_change(store, STATEMENT_HAND_OVER, STORE_E_NOT_FOUND, reterr,
+                                    "sssisii", move->from.text, move->to.text, move->to_type,
+                                    reported->generation, reported->elsewhere.text, (int64_t)ours,
+                                    (int64_t)reported->until_sec);
+
+        if (r == STORE_E_NOT_FOUND)
+                return ours ? sqlite_store_run(store, STATEMENT_ADD_REMOVAL, reterr, "sisi",
+                                               move->to.text, reported->generation,
+                                               reported->elsewhere.text,
+                                               (int64_t)reported->until_sec)
+                            : 0;
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_HAND_OVER_ALLOCATIONS, reterr, "s",
+                                     move->to.text);
+        return r == 0 ? note_move(store, move, reterr) : r;
+}
+
 int sqlite_store_end_move(Store *base, const ClaimMove *move, const ClaimReported *reported,
                           bool ours, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int changed = 0, r = sqlite_store_begin(store, reterr);
+        int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_END_MOVE, NULL, reterr, "i", move->id);
+                r = sqlite_store_run(store, STATEMENT_END_MOVE, reterr, "i", move->id);
         if (r == 0 && reported)
-                r = sqlite_store_run(store, STATEMENT_HAND_OVER, &changed, reterr, "sssisii",
-                                     move->from.text, move->to.text, move->to_type,
-                                     reported->generation, reported->elsewhere.text, (int64_t)ours,
-                                     (int64_t)reported->until_sec);
-        if (r == 0 && reported && ours && changed == 0)
-                r = sqlite_store_run(store, STATEMENT_ADD_REMOVAL, NULL, reterr, "sisi",
-                                     move->to.text, reported->generation, reported->elsewhere.text,
-                                     (int64_t)reported->until_sec);
-        if (r == 0 && changed > 0)
-                r = sqlite_store_run(store, STATEMENT_HAND_OVER_ALLOCATIONS, NULL, reterr, "s",
-                                     move->to.text);
-        if (r == 0 && changed > 0)
-                r = note_move(store, move, reterr);
+                r = hand_over(store, move, reported, ours, reterr);
         return sqlite_store_end(store, r, reterr);
 }

@@ -95,24 +95,35 @@ int sqlite_store_column_uuid(SqliteStore *store, sqlite3_stmt *statement, int co
         return uuid_from_text(text, ret) < 0 ? sqlite_store_damaged(store, what, reterr) : 0;
 }
 
-int sqlite_store_run(SqliteStore *store, StatementId id, int *ret_changed, Error *reterr,
-                     const char *types, ...)
+static int runv(SqliteStore *store, StatementId id, Error *reterr, const char *types, va_list ap)
 {
         sqlite3_stmt *statement;
+        int r = bindv(store, id, &statement, reterr, types, ap);
+
+        return r < 0 ? r : sqlite_run(store->sqlite, statement, reterr);
+}
+
+int sqlite_store_run(SqliteStore *store, StatementId id, Error *reterr, const char *types, ...)
+{
         va_list ap;
         int r;
 
         va_start(ap, types);
-        r = bindv(store, id, &statement, reterr, types, ap);
+        r = runv(store, id, reterr, types, ap);
         va_end(ap);
-        if (r < 0)
-                return r;
-        r = sqlite_run(store->sqlite, statement, reterr);
-        if (r < 0)
-                return r;
-        if (ret_changed)
-                *ret_changed = sqlite3_changes(store->sqlite->db);
-        return 0;
+        return r;
+}
+
+int sqlite_store_change(SqliteStore *store, StatementId id, StoreOutcome otherwise, Error *reterr,
+                        const char *types, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = runv(store, id, reterr, types, ap);
+        va_end(ap);
+        return r == 0 && sqlite3_changes(store->sqlite->db) == 0 ? (int)otherwise : r;
 }
 
 int sqlite_store_begin(SqliteStore *store, Error *reterr)
@@ -190,7 +201,7 @@ static int insert_allocations(SqliteStore *store, int64_t id, const Uuid *consum
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
                 const FitPiece *piece = &fit->pieces[i];
-                int r = sqlite_store_run(store, STATEMENT_INSERT_ALLOCATION, NULL, reterr, "issiis",
+                int r = sqlite_store_run(store, STATEMENT_INSERT_ALLOCATION, reterr, "issiis",
                                          view->providers[piece->provider].id, consumer->text,
                                          piece->resource_class, (int64_t)piece->amount, id,
                                          request ? request->groups[piece->group].suffix : "");
@@ -211,6 +222,15 @@ static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
         return sum;
 }
 
+/* STORE_E_NOT_FOUND. */
+static int fill_from(SqliteStore *store, int64_t id, const Fit *fit, Error *reterr)
+{
+        return sqlite_store_change(store, STATEMENT_FILL_CLAIM, STORE_E_NOT_FOUND, reterr, "iiii",
+                                   id, (int64_t)(sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU")),
+                                   (int64_t)sum_pieces(fit, "MEMORY_MB"),
+                                   (int64_t)sum_pieces(fit, "DISK_GB"));
+}
+
 static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_id, Error *reterr)
 {
         const ClaimRequest *request = claim->request;
@@ -219,7 +239,7 @@ static int insert_row(SqliteStore *store, const StoreClaim *claim, int64_t *ret_
 
         format_time(claim->created_usec, created_at);
         r = sqlite_store_run(
-                store, STATEMENT_INSERT_CLAIM, NULL, reterr, "sssisiisssssssisis", claim->host,
+                store, STATEMENT_INSERT_CLAIM, reterr, "sssisiisssssssisis", claim->host,
                 claim->node, request->consumer.text, (int64_t)request->resize_target, created_at,
                 (int64_t)claim->created_usec, (int64_t)claim->expires_usec, request->project_id,
                 request->user_id, claim->request_text, claim->boot_id,
@@ -239,8 +259,8 @@ static int insert_devices(SqliteStore *store, int64_t id, const ClaimDevice *dev
                           Error *reterr)
 {
         for (size_t i = 0; i < n; i++) {
-                int r = sqlite_store_run(store, STATEMENT_INSERT_DEVICE, NULL, reterr, "issssss",
-                                         id, devices[i].provider.text, devices[i].suffix,
+                int r = sqlite_store_run(store, STATEMENT_INSERT_DEVICE, reterr, "issssss", id,
+                                         devices[i].provider.text, devices[i].suffix,
                                          devices[i].name, devices[i].address, devices[i].mdev_type,
                                          devices[i].mdev.text);
 
@@ -259,31 +279,23 @@ static int insert_claim(SqliteStore *store, const StoreClaim *claim, const HostV
         if (r != 0)
                 return r;
         r = bump_providers(store, view, fit, reterr);
-        if (r != 0)
-                return r;
-        r = insert_allocations(store, id, &claim->request->consumer, &claim->request->resources,
-                               view, fit, reterr);
-        if (r < 0)
-                return r;
-        if ((r = insert_devices(store, id, claim->devices, claim->n_devices, reterr)) != 0 ||
-            (claim->layout &&
-             (r = sqlite_store_write_layout(store, id, claim->layout, reterr)) != 0))
-                return r;
-        r = sqlite_store_run(store, STATEMENT_FILL_CLAIM, NULL, reterr, "iiii", id,
-                             (int64_t)(sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU")),
-                             (int64_t)sum_pieces(fit, "MEMORY_MB"),
-                             (int64_t)sum_pieces(fit, "DISK_GB"));
-        if (r < 0)
-                return r;
-        r = sqlite_store_note_claim(
-                store, id,
-                &(EventNote){ .kind = claim->confirmed ? EVENT_ADOPTED : EVENT_CLAIMED,
-                              .by = claim->request->by,
-                              .reason = claim->reason },
-                claim->created_usec, reterr);
-        if (r < 0)
-                return r;
-        return store->store.engine->get(&store->store, id, ret, reterr);
+        if (r == 0)
+                r = insert_allocations(store, id, &claim->request->consumer,
+                                       &claim->request->resources, view, fit, reterr);
+        if (r == 0)
+                r = insert_devices(store, id, claim->devices, claim->n_devices, reterr);
+        if (r == 0 && claim->layout)
+                r = sqlite_store_write_layout(store, id, claim->layout, reterr);
+        if (r == 0)
+                r = fill_from(store, id, fit, reterr);
+        if (r == 0)
+                r = sqlite_store_note_claim(
+                        store, id,
+                        &(EventNote){ .kind = claim->confirmed ? EVENT_ADOPTED : EVENT_CLAIMED,
+                                      .by = claim->request->by,
+                                      .reason = claim->reason },
+                        claim->created_usec, reterr);
+        return r == 0 ? store->store.engine->get(&store->store, id, ret, reterr) : r;
 }
 
 static int insert(Store *base, const StoreClaim *claim, const HostView *view, const Fit *fit,
@@ -301,26 +313,6 @@ static int insert(Store *base, const StoreClaim *claim, const HostView *view, co
         return r;
 }
 
-static int place_claim(SqliteStore *store, const StoreUnplaced *claim, const HostView *view,
-                       const Fit *fit, Error *reterr)
-{
-        int changed, r;
-
-        r = sqlite_store_run(store, STATEMENT_FILL_CLAIM, &changed, reterr, "iiii", claim->id,
-                             (int64_t)claim->vcpus, (int64_t)claim->memory_mb,
-                             (int64_t)claim->disk_gb);
-        if (r < 0)
-                return r;
-        if (changed == 0)
-                return STORE_E_NOT_FOUND;
-        r = bump_providers(store, view, fit, reterr);
-        if (r != 0)
-                return r;
-        r = insert_allocations(store, claim->id, &claim->consumer, NULL, view, fit, reterr);
-        return r != 0 ? r
-                      : insert_devices(store, claim->id, claim->devices, claim->n_devices, reterr);
-}
-
 static int place(Store *base, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
                  Error *reterr)
 {
@@ -328,31 +320,16 @@ static int place(Store *base, const StoreUnplaced *claim, const HostView *view, 
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = place_claim(store, claim, view, fit, reterr);
+                r = sqlite_store_change(store, STATEMENT_FILL_CLAIM, STORE_E_NOT_FOUND, reterr,
+                                        "iiii", claim->id, (int64_t)claim->vcpus,
+                                        (int64_t)claim->memory_mb, (int64_t)claim->disk_gb);
+        if (r == 0)
+                r = bump_providers(store, view, fit, reterr);
+        if (r == 0)
+                r = insert_allocations(store, claim->id, &claim->consumer, NULL, view, fit, reterr);
+        if (r == 0)
+                r = insert_devices(store, claim->id, claim->devices, claim->n_devices, reterr);
         return sqlite_store_end(store, r, reterr);
-}
-
-static int complete_claim(SqliteStore *store, int64_t id, const Uuid *consumer,
-                          const HostView *view, const Fit *fit, Error *reterr)
-{
-        int changed, r;
-
-        r = sqlite_store_run(store, STATEMENT_FILL_CLAIM, &changed, reterr, "iiii", id,
-                             (int64_t)(sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU")),
-                             (int64_t)sum_pieces(fit, "MEMORY_MB"),
-                             (int64_t)sum_pieces(fit, "DISK_GB"));
-        if (r < 0)
-                return r;
-        if (changed == 0)
-                return STORE_E_NOT_FOUND;
-        r = bump_providers(store, view, fit, reterr);
-        if (r != 0)
-                return r;
-        /* those that it leaves, too */
-        if ((r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", id)) < 0 ||
-            (r = sqlite_store_run(store, STATEMENT_DELETE_ALLOCATIONS, NULL, reterr, "i", id)) < 0)
-                return r;
-        return insert_allocations(store, id, consumer, NULL, view, fit, reterr);
 }
 
 static int complete(Store *base, int64_t id, const Uuid *consumer, const HostView *view,
@@ -362,26 +339,34 @@ static int complete(Store *base, int64_t id, const Uuid *consumer, const HostVie
         int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = complete_claim(store, id, consumer, view, fit, reterr);
+                r = fill_from(store, id, fit, reterr);
+        if (r == 0)
+                r = bump_providers(store, view, fit, reterr);
+        /* those that it leaves, too */
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", id);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_DELETE_ALLOCATIONS, reterr, "i", id);
+        if (r == 0)
+                r = insert_allocations(store, id, consumer, NULL, view, fit, reterr);
         return sqlite_store_end(store, r, reterr);
 }
 
 /* A confirmed resize target that is left alone is the consumer's claim from now on. */
 static int promote(SqliteStore *store, const Uuid *consumer, Error *reterr)
 {
-        return sqlite_store_run(store, STATEMENT_PROMOTE, NULL, reterr, "s", consumer->text);
+        return sqlite_store_run(store, STATEMENT_PROMOTE, reterr, "s", consumer->text);
 }
 
 static int confirm(Store *base, int64_t id, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int changed = 0, r = sqlite_store_begin(store, reterr);
+        int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_CONFIRM, &changed, reterr, "i", id);
-        if (r == 0 && changed == 0)
-                r = STORE_E_NOT_FOUND;
+                r = sqlite_store_change(store, STATEMENT_CONFIRM, STORE_E_NOT_FOUND, reterr, "i",
+                                        id);
         if (r == 0)
                 r = base->engine->get(base, id, &claim, reterr);
         if (r == 0)
@@ -389,30 +374,26 @@ static int confirm(Store *base, int64_t id, Error *reterr)
         return sqlite_store_end(store, r, reterr);
 }
 
-static int change_one(SqliteStore *store, int r, int changed, Error *reterr)
-{
-        return sqlite_store_end(store, r == 0 && changed == 0 ? STORE_E_NOT_FOUND : r, reterr);
-}
-
 static int set_life(Store *base, int64_t id, const char *life, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int changed = 0, r = sqlite_store_begin(store, reterr);
+        int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_SET_LIFE, &changed, reterr, "is", id, life);
-        return change_one(store, r, changed, reterr);
+                r = sqlite_store_change(store, STATEMENT_SET_LIFE, STORE_E_NOT_FOUND, reterr, "is",
+                                        id, life);
+        return sqlite_store_end(store, r, reterr);
 }
 
 static int extend(Store *base, int64_t id, uint64_t expires_usec, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int changed = 0, r = sqlite_store_begin(store, reterr);
+        int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_EXTEND, &changed, reterr, "ii", id,
-                                     (int64_t)expires_usec);
-        return change_one(store, r, changed, reterr);
+                r = sqlite_store_change(store, STATEMENT_EXTEND, STORE_E_NOT_FOUND, reterr, "ii",
+                                        id, (int64_t)expires_usec);
+        return sqlite_store_end(store, r, reterr);
 }
 
 static int add_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr)
@@ -427,13 +408,11 @@ static int renew(Store *base, int64_t id, const char *boot_id, const ClaimDevice
                  size_t n_devices, const Layout *layout, Error *reterr)
 {
         SqliteStore *store = (SqliteStore *)base;
-        int changed = 0, r = sqlite_store_begin(store, reterr);
+        int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_SET_BOOT, &changed, reterr, "is", id,
-                                     boot_id);
-        if (r == 0 && changed == 0)
-                r = STORE_E_NOT_FOUND;
+                r = sqlite_store_change(store, STATEMENT_SET_BOOT, STORE_E_NOT_FOUND, reterr, "is",
+                                        id, boot_id);
         if (r == 0)
                 r = insert_devices(store, id, devices, n_devices, reterr);
         if (r == 0 && layout)
@@ -446,30 +425,28 @@ static int end_claim(SqliteStore *store, int64_t id, bool only_claimed, const Ev
                      uint64_t ended_usec, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int changed, r = store->store.engine->get(&store->store, id, &claim, reterr);
+        int r = store->store.engine->get(&store->store, id, &claim, reterr);
 
+        if (r == 0)
+                r = sqlite_store_change(store, STATEMENT_END_CLAIM, STORE_E_NOT_FOUND, reterr,
+                                        "iisi", id, (int64_t)ended_usec, note->reason,
+                                        (int64_t)only_claimed);
         if (r != 0)
                 return r;
-        r = sqlite_store_run(store, STATEMENT_END_CLAIM, &changed, reterr, "iisi", id,
-                             (int64_t)ended_usec, note->reason, (int64_t)only_claimed);
-        if (r < 0)
-                return r;
-        if (changed == 0)
-                return STORE_E_NOT_FOUND;
         r = claim->state == CLAIM_STATE_PENDING
                     ? sqlite_store_forget_events(store, id, reterr)
                     : sqlite_store_note_claim(store, id, note, ended_usec, reterr);
-        if (r < 0)
-                return r;
         /* what it held goes with it */
-        if ((r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, NULL, reterr, "i", id)) < 0 ||
-            (r = sqlite_store_run(store, STATEMENT_DELETE_CLAIM, NULL, reterr, "i", id)) < 0)
-                return r;
-        r = promote(store, &claim->consumer, reterr);
-        if (r < 0)
-                return r;
-        return sqlite_store_run(store, STATEMENT_TRIM_HISTORY, NULL, reterr, "i",
-                                (int64_t)CLAIM_HISTORY_MAX);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", id);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_DELETE_CLAIM, reterr, "i", id);
+        if (r == 0)
+                r = promote(store, &claim->consumer, reterr);
+        if (r == 0)
+                r = sqlite_store_run(store, STATEMENT_TRIM_HISTORY, reterr, "i",
+                                     (int64_t)CLAIM_HISTORY_MAX);
+        return r;
 }
 
 static int release(Store *base, int64_t id, bool only_claimed, const EventAuthor *by,
@@ -488,16 +465,15 @@ static int withdraw(Store *base, int64_t id, const char *reason, uint64_t ended_
 {
         const EventNote note = { .kind = EVENT_RELEASED, .reason = reason };
         SqliteStore *store = (SqliteStore *)base;
-        int changed = 0, r = sqlite_store_begin(store, reterr);
+        int r = sqlite_store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_SET_STANDING, &changed, reterr, "issisi", id,
-                                     claim_standing_to_text(CLAIM_STANDING_PENDING),
-                                     claim_standing_to_text(CLAIM_STANDING_NONE), (int64_t)0, "",
-                                     (int64_t)0);
+                r = sqlite_store_change(
+                        store, STATEMENT_SET_STANDING, STORE_E_NOT_FOUND, reterr, "issisi", id,
+                        claim_standing_to_text(CLAIM_STANDING_PENDING),
+                        claim_standing_to_text(CLAIM_STANDING_NONE), (int64_t)0, "", (int64_t)0);
         if (r == 0)
-                r = changed == 0 ? STORE_E_NOT_FOUND
-                                 : end_claim(store, id, false, &note, ended_usec, reterr);
+                r = end_claim(store, id, false, &note, ended_usec, reterr);
         if (r == 0)
                 r = sqlite_store_forget_events(store, id, reterr);
         return sqlite_store_end(store, r, reterr);
@@ -567,9 +543,9 @@ static int probe(Store *base, Error *reterr)
         if (r < 0)
                 return r;
         /* There and back again: SQLite writes no page for a row that stays as it is. */
-        r = sqlite_store_run(store, STATEMENT_PROBE, NULL, reterr, "i", (int64_t)1);
+        r = sqlite_store_run(store, STATEMENT_PROBE, reterr, "i", (int64_t)1);
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_PROBE, NULL, reterr, "i", (int64_t)-1);
+                r = sqlite_store_run(store, STATEMENT_PROBE, reterr, "i", (int64_t)-1);
         return sqlite_store_end(store, r, reterr);
 }
 
