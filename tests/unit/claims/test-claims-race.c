@@ -232,119 +232,72 @@ static void test_host_changes(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* An engine that lets something happen before each insert of the real one. */
-typedef struct RacingStore {
-        Store store;
-        Store *real;
+/* The engine of SQLite, where something happens before each write of a host and each insert. */
+static struct {
+        const StoreEngine *real;
+        StoreEngine engine;
         Fixture *rival; /* claims on the same file */
         const char *rival_request;
-        int n_rival_claims;     /* how many more the rival makes, before as many inserts */
+        int n_rival_claims;     /* how many more the rival makes, before as many writes */
         const char *rival_host; /* what the rival tells before the next host is written */
         bool always_lose;
-        int n_inserts, n_turns;
-} RacingStore;
+        int n_writes, n_turns;
+} race;
 
-static Store *racing_free(Store *base)
+static void claim_first(void)
 {
-        store_free(((RacingStore *)base)->real);
-        return NULL;
-}
-
-static int racing_take_turn(Store *base, Error *reterr)
-{
-        RacingStore *store = (RacingStore *)base;
-
-        store->n_turns++;
-        return store->real->engine->take_turn(store->real, reterr);
-}
-
-static void racing_drop_turn(Store *base)
-{
-        RacingStore *store = (RacingStore *)base;
-
-        store->real->engine->drop_turn(store->real);
-}
-
-static int racing_load_view(Store *base, HostView **view, Error *reterr)
-{
-        RacingStore *store = (RacingStore *)base;
-
-        return store->real->engine->load_view(store->real, view, reterr);
-}
-
-static int racing_write_host(Store *base, const HostView *seen, const HostView *wanted,
-                             Error *reterr)
-{
-        RacingStore *store = (RacingStore *)base;
-        const char *host = store->rival_host;
-
-        if (store->n_rival_claims > 0) {
-                store->n_rival_claims--;
-                assert_int_equal(fixture_claim(store->rival, "rival", store->rival_request, NULL),
-                                 CLAIM_DONE);
-        }
-        store->rival_host = NULL;
-        if (host)
-                fixture_set_host(store->rival, host);
-        store->n_inserts++;
-        return store->real->engine->write_host(store->real, seen, wanted, reterr);
-}
-
-static int racing_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, Error *reterr)
-{
-        RacingStore *store = (RacingStore *)base;
-
-        return store->real->engine->next_unplaced(store->real, after, ret, reterr);
-}
-
-static int racing_find(Store *base, const Uuid *consumer, bool resize_target, Claim **ret,
-                       Error *reterr)
-{
-        RacingStore *store = (RacingStore *)base;
-
-        return store->real->engine->find(store->real, consumer, resize_target, ret, reterr);
-}
-
-static int racing_insert(Store *base, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                         Claim **ret, Error *reterr)
-{
-        RacingStore *store = (RacingStore *)base;
         char name[32];
 
-        store->n_inserts++;
-        if (store->n_rival_claims > 0) {
-                store->n_rival_claims--;
-                snprintf(name, sizeof(name), "rival-%d", store->n_rival_claims);
-                assert_int_equal(fixture_claim(store->rival, name, store->rival_request, NULL),
-                                 CLAIM_DONE);
-        }
-        if (store->always_lose)
-                return STORE_E_RACE;
-        return store->real->engine->insert(store->real, claim, view, fit, ret, reterr);
+        race.n_writes++;
+        if (race.n_rival_claims == 0)
+                return;
+        snprintf(name, sizeof(name), "rival-%d", --race.n_rival_claims);
+        assert_int_equal(fixture_claim(race.rival, name, race.rival_request, NULL), CLAIM_DONE);
 }
 
-static const StoreEngine racing_engine = {
-        .name = "racing",
-        .free = racing_free,
-        .take_turn = racing_take_turn,
-        .drop_turn = racing_drop_turn,
-        .load_view = racing_load_view,
-        .write_host = racing_write_host,
-        .next_unplaced = racing_next_unplaced,
-        .find = racing_find,
-        .insert = racing_insert,
-};
+static int racing_take_turn(Store *store, Error *reterr)
+{
+        race.n_turns++;
+        return race.real->take_turn(store, reterr);
+}
 
-static void open_racing(RacingStore *store, Fixture *rival, Claims **ret)
+static int racing_write_host(Store *store, const HostView *seen, const HostView *wanted,
+                             Error *reterr)
+{
+        const char *host = race.rival_host;
+
+        claim_first();
+        race.rival_host = NULL;
+        if (host)
+                fixture_set_host(race.rival, host);
+        return race.real->write_host(store, seen, wanted, reterr);
+}
+
+static int racing_insert(Store *store, const StoreClaim *claim, const HostView *view,
+                         const Fit *fit, Claim **ret, Error *reterr)
+{
+        claim_first();
+        return race.always_lose ? STORE_E_RACE
+                                : race.real->insert(store, claim, view, fit, ret, reterr);
+}
+
+static void open_racing(Fixture *rival, Claims **ret)
 {
         const ClaimsConfig config = { .host = "compute1", .node = "host" };
+        Store *store;
 
         assert_int_equal(fixture_open(rival), CLAIMS_CREATED);
         fixture_set_host(rival, "host VCPU=4; gpu<host VGPU=1");
-        *store = (RacingStore){ .store.engine = &racing_engine, .rival = rival };
-        assert_int_equal(sqlite_store_open(&store->real, rival->path, USEC_PER_SEC, NULL),
-                         CLAIMS_OPENED);
-        assert_int_equal(claims_new(ret, &store->store, &config), 0);
+        assert_int_equal(sqlite_store_open(&store, rival->path, USEC_PER_SEC, NULL), CLAIMS_OPENED);
+        memset(&race, 0, sizeof(race));
+        race.rival = rival;
+        race.real = store->engine;
+        race.engine = *store->engine;
+        race.engine.take_turn = racing_take_turn;
+        race.engine.write_host = racing_write_host;
+        race.engine.insert = racing_insert;
+        store->engine = &race.engine;
+        assert_int_equal(claims_new(ret, store, &config), 0);
 }
 
 static int claim_with(Claims *claims, const char *consumer, const char *text, Error *error)
@@ -364,51 +317,49 @@ static int claim_with(Claims *claims, const char *consumer, const char *text, Er
 static void test_lost_race_is_fitted_again(void **state)
 {
         Fixture *rival = *state;
-        RacingStore store;
         _cleanup_(claims_freep) Claims *claims = NULL;
         Error error = ERROR_NULL;
 
-        open_racing(&store, rival, &claims);
-        store.rival_request = "VCPU=1";
-        store.n_rival_claims = 1;
+        open_racing(rival, &claims);
+        race.rival_request = "VCPU=1";
+        race.n_rival_claims = 1;
         assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_DONE);
-        assert_int_equal(store.n_inserts, 2);
-        assert_int_equal(store.n_turns, 1);
+        assert_int_equal(race.n_writes, 2);
+        assert_int_equal(race.n_turns, 1);
         assert_int_equal(fixture_used(rival, "host", "VCPU"), 2);
 
         /* the rival takes what was free: no over-commitment, and the words are of now */
-        store.rival_request = "VCPU=2";
-        store.n_rival_claims = 1;
-        store.n_inserts = 0;
+        race.rival_request = "VCPU=2";
+        race.n_rival_claims = 1;
+        race.n_writes = 0;
         claims_release(rival->claims, 1, "", NULL);
         assert_int_equal(claim_with(claims, "vm2", "VCPU=2", &error), CLAIM_E_NO_CAPACITY);
-        assert_int_equal(store.n_inserts, 1);
+        assert_int_equal(race.n_writes, 1);
         assert_string_equal(error.text, "VCPU: asks for 2, free are 1 of 4 on host");
 
         /* a claim on another provider is no race */
-        store.rival_request = "VGPU=1";
-        store.n_rival_claims = 1;
-        store.n_inserts = 0;
+        race.rival_request = "VGPU=1";
+        race.n_rival_claims = 1;
+        race.n_writes = 0;
         claims_release(rival->claims, 3, "", NULL);
         assert_int_equal(claim_with(claims, "vm2", "VCPU=1", &error), CLAIM_DONE);
-        assert_int_equal(store.n_inserts, 1);
+        assert_int_equal(race.n_writes, 1);
         assert_store_sane(rival->path);
 }
 
 static void test_race_lost_too_often(void **state)
 {
         Fixture *rival = *state;
-        RacingStore store;
         _cleanup_(claims_freep) Claims *claims = NULL;
         Error error = ERROR_NULL;
 
-        open_racing(&store, rival, &claims);
-        store.always_lose = true;
+        open_racing(rival, &claims);
+        race.always_lose = true;
         assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_E_BUSY);
-        assert_int_equal(store.n_inserts, 16);
+        assert_int_equal(race.n_writes, 16);
         assert_string_equal(error.text, "Other writers of the claim database were faster 16 times");
         /* no turn is left behind */
-        store.always_lose = false;
+        race.always_lose = false;
         assert_int_equal(fixture_claim(rival, "other", "VCPU=1", NULL), CLAIM_DONE);
         assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_DONE);
 }
@@ -424,14 +375,13 @@ static void set_host(Claims *claims, const char *text)
 static void test_claimed_while_it_vanishes(void **state)
 {
         Fixture *rival = *state;
-        RacingStore store;
         _cleanup_(claims_freep) Claims *claims = NULL;
 
-        open_racing(&store, rival, &claims);
-        store.rival_request = "VGPU=1";
-        store.n_rival_claims = 1;
+        open_racing(rival, &claims);
+        race.rival_request = "VGPU=1";
+        race.n_rival_claims = 1;
         set_host(claims, "host VCPU=4");
-        assert_int_equal(store.n_inserts, 2);
+        assert_int_equal(race.n_writes, 2);
         assert_int_equal(fixture_used(rival, "gpu", "VGPU"), 1);
         assert_sql(rival->path,
                    "SELECT group_concat(name || withheld, ' ') FROM resource_providers",
@@ -443,16 +393,15 @@ static void test_claimed_while_it_vanishes(void **state)
 static void test_two_hosts_at_once(void **state)
 {
         Fixture *rival = *state;
-        RacingStore store;
         _cleanup_(claims_freep) Claims *claims = NULL;
 
-        open_racing(&store, rival, &claims);
-        store.rival_host = "host VCPU=4; gpu<host VGPU=1; extra<host VGPU=9";
+        open_racing(rival, &claims);
+        race.rival_host = "host VCPU=4; gpu<host VGPU=1; extra<host VGPU=9";
         set_host(claims, "host VCPU=5; gpu<host VGPU=1");
-        assert_int_equal(store.n_inserts, 2);
+        assert_int_equal(race.n_writes, 2);
         assert_sql(rival->path, "SELECT group_concat(name, ' ') FROM resource_providers",
                    "host gpu");
-        store.rival_host = "host VCPU=7; gpu<host VGPU=1; extra<host VGPU=9";
+        race.rival_host = "host VCPU=7; gpu<host VGPU=1; extra<host VGPU=9";
         set_host(claims, "host VCPU=6; extra<host VGPU=8");
         assert_sql(rival->path,
                    "SELECT group_concat(name || total, ' ') FROM resource_providers p"
