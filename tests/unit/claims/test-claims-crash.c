@@ -102,8 +102,7 @@ static void test_killed_at_random(void **state)
         Fixture *fixture = *state;
         int64_t n_claims = 0;
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         fixture_close(fixture);
         srandom(4711);
         for (unsigned round = 0; round < N_ROUNDS; round++) {

@@ -60,8 +60,7 @@ static void test_claims_come_and_go(void **state)
         Fixture *fixture = *state;
         uint64_t n;
 
-        fixture_open(fixture);
-        fixture_set_host(fixture, "host VCPU=8");
+        fixture_create(fixture, "host VCPU=8");
         assert_events(fixture, "");
         claim(fixture, "a");
         claims_set_author(fixture->claims, &root);
@@ -84,8 +83,7 @@ static void test_nothing_happens(void **state)
 {
         Fixture *fixture = *state;
 
-        fixture_open(fixture);
-        fixture_set_host(fixture, "host VCPU=1");
+        fixture_create(fixture, "host VCPU=1");
         claim(fixture, "a");
         claim(fixture, "a");
         assert_int_equal(fixture_claim(fixture, "b", "VCPU=1", NULL), CLAIM_E_NO_CAPACITY);
@@ -99,8 +97,7 @@ static void test_pending(void **state)
         static const ClaimPlacing pending = { .standing = CLAIM_STANDING_PENDING };
         Fixture *fixture = *state;
 
-        fixture_open(fixture);
-        fixture_set_host(fixture, "host VCPU=8");
+        fixture_create(fixture, "host VCPU=8");
         for (unsigned i = 0; i < 3; i++) {
                 _cleanup_(claim_freep) Claim *made = NULL;
                 ClaimRequest request = { .consumer = uuid_make_random(), .by = &root };
@@ -130,8 +127,7 @@ static void test_moves(void **state)
         ClaimMove move;
         Claim *made;
 
-        fixture_open(fixture);
-        fixture_set_host(fixture, "host VCPU=8");
+        fixture_create(fixture, "host VCPU=8");
         assert_int_equal(fixture_claim(fixture, "a", "VCPU=1", &made), CLAIM_DONE);
         from = made->consumer;
         claim_free(made);
@@ -160,8 +156,7 @@ static void test_parts(void **state)
 {
         Fixture *fixture = *state;
 
-        fixture_open(fixture);
-        fixture_set_host(fixture, "host MEMORY_MB=4096; n0<host VCPU=4");
+        fixture_create(fixture, "host MEMORY_MB=4096; n0<host VCPU=4");
         assert_int_equal(fixture_claim(fixture, "a", "MEMORY_MB=64 _A:VCPU=1 _B:VCPU=2", NULL),
                          CLAIM_DONE);
         assert_sql(fixture->path, "SELECT allocations || devices FROM events",
@@ -226,8 +221,7 @@ static void test_one_transaction(void **state)
 {
         Fixture *fixture = *state;
 
-        fixture_open(fixture);
-        fixture_set_host(fixture, "host VCPU=8");
+        fixture_create(fixture, "host VCPU=8");
         claim(fixture, "a");
         free(run_sql(
                 fixture->path,

@@ -49,8 +49,7 @@ static void prepare_version_1(Fixture *fixture)
 /* Claims 1 (confirmed), 2 (claimed, of two groups) and 3 (ended). */
 static void prepare_claims(Fixture *fixture)
 {
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         assert_int_equal(fixture_claim(fixture, "one", "VCPU=1", NULL), CLAIM_DONE);
         assert_int_equal(fixture_claim(fixture, "two", "VCPU=2 _G:VGPU=1", NULL), CLAIM_DONE);
         assert_int_equal(fixture_claim(fixture, "three", "VCPU=3", NULL), CLAIM_DONE);
@@ -124,8 +123,7 @@ static int run_claim_laid_out(Fixture *fixture)
 /* Claim 1 has a layout and a device. */
 static void prepare_laid_out(Fixture *fixture)
 {
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, CELLS_HOST);
+        fixture_create(fixture, CELLS_HOST);
         fixture_close(fixture);
 }
 
@@ -496,8 +494,7 @@ static void test_full_disk_behind_the_commit(void **state)
         unsigned n_promised = 0, n_refused = 0;
         bool delivered = true;
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, "host VCPU=100000");
+        fixture_create(fixture, "host VCPU=100000");
         for (unsigned n = 0; delivered; n++) {
                 fill_log(fixture);
                 if (claim_on_full_disk(fixture, n, &delivered) != 0)

@@ -26,8 +26,7 @@ static void start(Fixture *fixture, const char *host)
                                    .provider = "0000:05:00.0",
                                    .resource_class = "CUSTOM_NIC",
                                    .cell = 1 };
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, host);
+        fixture_create(fixture, host);
         claims_set_facts(fixture->claims, &facts.facts);
 }
 

@@ -154,8 +154,7 @@ static void test_operations(void **state)
         };
         Fixture *fixture = *state;
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         assert_int_equal(fixture_claim(fixture, "first", "VCPU=1 _G:VGPU=1", NULL), CLAIM_DONE);
         other_host = make_tree("host VCPU=8 MEMORY_MB=64 +T; host_b<host VGPU=5 +G");
         request = (ClaimRequest){ .consumer = make_uuid("vm") };
@@ -220,10 +219,9 @@ static void test_layouts(void **state)
         assert_int_equal(layout_reserve(&guest.layout, 1, 1), 0);
         layout_add_cell(&guest.layout)->n_shared = 1;
         assert_int_equal(cpu_set_add(&guest.layout.cells[0].vcpus, 0), 0);
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, "host DISK_GB=1; host_0000:05:00.0<host CUSTOM_NIC=2;"
-                                  "host_NUMA0<host VCPU=2 PCPU=2 MEMORY_MB=4096 +HW_NUMA_ROOT;"
-                                  "host_NUMA1<host VCPU=2 PCPU=2 MEMORY_MB=4096 +HW_NUMA_ROOT");
+        fixture_create(fixture, "host DISK_GB=1; host_0000:05:00.0<host CUSTOM_NIC=2;"
+                                "host_NUMA0<host VCPU=2 PCPU=2 MEMORY_MB=4096 +HW_NUMA_ROOT;"
+                                "host_NUMA1<host VCPU=2 PCPU=2 MEMORY_MB=4096 +HW_NUMA_ROOT");
         walk(fixture, &cells.facts, operations, ARRAY_SIZE(operations), "0");
         layout_done(&guest.layout);
         resource_request_done(&request.resources);

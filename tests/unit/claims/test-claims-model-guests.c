@@ -527,8 +527,7 @@ static void test_model(void **state)
         numa_fixture_device(&model->facts, "b", HOST_CELL_NONE);
         model->now = START_USEC;
         make_facts(model);
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         claims_set_facts(fixture->claims, &model->facts.facts);
         seed = 1;
         for (unsigned i = 0; i < n; i++) {

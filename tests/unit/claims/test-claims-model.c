@@ -299,8 +299,7 @@ static void test_model(void **state)
         Fixture *fixture = *state;
         Model model = { 0 };
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, hosts[0].text);
+        fixture_create(fixture, hosts[0].text);
         seed = 1;
         for (int i = 0; i < N_OPERATIONS; i++) {
                 unsigned pick = roll(87);

@@ -91,8 +91,7 @@ static int set_up(void **state)
 {
         if (fixture_setup(state) < 0)
                 return -1;
-        assert_int_equal(fixture_open(*state), CLAIMS_CREATED);
-        fixture_set_host(*state, "host VCPU=8 VGPU=4");
+        fixture_create(*state, "host VCPU=8 VGPU=4");
         return 0;
 }
 

@@ -7,44 +7,50 @@
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
-static void claim_reported(Fixture *fixture, const char *name, ClaimStanding standing,
-                           const ClaimReported *reported, Claim **ret)
+/* Yields the number of the claim. */
+static int64_t claim_reported(Fixture *fixture, const char *name, ClaimStanding standing,
+                              ClaimReported reported)
 {
-        const ClaimPlacing placing = { .standing = standing, .reported = *reported };
+        const ClaimPlacing placing = { .standing = standing, .reported = reported };
         ClaimRequest request = { .consumer = make_uuid(name), .consumer_type = "INSTANCE" };
+        _cleanup_(claim_freep) Claim *claim = NULL;
         Error error = ERROR_NULL;
 
         make_request(&request.resources, "VCPU=1");
-        if (claims_claim_placed(fixture->claims, &request, &placing, ret, NULL, &error) != 0)
+        if (claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL, &error) != 0)
                 fail_msg("%s", error.text);
         resource_request_done(&request.resources);
+        return claim->id;
 }
 
-static void claim_as(Fixture *fixture, const char *name, ClaimStanding standing, Claim **ret)
+static int64_t claim_as(Fixture *fixture, const char *name, ClaimStanding standing)
 {
-        const ClaimReported none = { 0 };
+        return claim_reported(fixture, name, standing, (ClaimReported){ 0 });
+}
 
-        claim_reported(fixture, name, standing, &none, ret);
+static void assert_state(Fixture *fixture, int64_t id, ClaimState state, const char *reason)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        assert_int_equal(claims_get(fixture->claims, id, &claim, NULL), 0);
+        assert_int_equal(claim->state, state);
+        assert_string_equal(claim->end_reason, reason);
 }
 
 static void open_host(Fixture *fixture)
 {
-        fixture_open(fixture);
-        fixture_set_host(fixture, "host VCPU=16; gpu<host VGPU=4");
+        fixture_create(fixture, "host VCPU=16; gpu<host VGPU=4");
 }
 
 static void test_pending(void **state)
 {
         Fixture *fixture = *state;
         ClaimList list = { 0 };
-        Claim *claim = NULL;
         int64_t id;
 
         open_host(fixture);
-        claim_as(fixture, "a", CLAIM_STANDING_PENDING, &claim);
-        id = claim->id;
-        assert_int_equal(claim->state, CLAIM_STATE_PENDING);
-        claim_free(claim);
+        id = claim_as(fixture, "a", CLAIM_STANDING_PENDING);
+        assert_state(fixture, id, CLAIM_STATE_PENDING, "");
         /* Nobody was promised it yet. */
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), CLAIM_E_NOT_FOUND);
         fixture_close(fixture);
@@ -60,9 +66,7 @@ static void test_pending(void **state)
                                              CLAIM_STANDING_WRITTEN, NULL, &fixture->error),
                          CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), 0);
-        assert_int_equal(claims_get(fixture->claims, id, &claim, NULL), 0);
-        assert_int_equal(claim->state, CLAIM_STATE_CONFIRMED);
-        claim_free(claim);
+        assert_state(fixture, id, CLAIM_STATE_CONFIRMED, "");
 }
 
 static void assert_owed(Fixture *fixture, uint64_t claims, uint64_t removals, uint64_t moves)
@@ -85,12 +89,8 @@ static void test_owed_is_counted(void **state)
 
         open_host(fixture);
         assert_owed(fixture, 0, 0, 0);
-        for (ClaimStanding standing = 0; standing < _CLAIM_STANDING_MAX; standing++) {
-                Claim *claim = NULL;
-
-                claim_as(fixture, names[standing], standing, &claim);
-                claim_free(claim);
-        }
+        for (ClaimStanding standing = 0; standing < _CLAIM_STANDING_MAX; standing++)
+                claim_as(fixture, names[standing], standing);
         assert_owed(fixture, 2, 0, 0); /* owed and sent */
         assert_int_equal(
                 claims_begin_move(fixture->claims, &written, &other, "MIGRATION", &move, NULL), 0);
@@ -108,27 +108,19 @@ static void test_withdrawn(void **state)
         static const ClaimStanding others[] = { CLAIM_STANDING_NONE, CLAIM_STANDING_WRITTEN };
         Fixture *fixture = *state;
         ClaimRemoval removal;
-        Claim *claim = NULL;
         int64_t id;
 
         open_host(fixture);
-        claim_as(fixture, "a", CLAIM_STANDING_PENDING, &claim);
-        id = claim->id;
-        claim_free(claim);
+        id = claim_as(fixture, "a", CLAIM_STANDING_PENDING);
         assert_int_equal(claims_withdraw(fixture->claims, id, "refused", NULL), 0);
         assert_int_equal(claims_next_removal(fixture->claims, 0, NULL, &removal, NULL),
                          CLAIM_E_NOT_FOUND);
-        assert_int_equal(claims_get(fixture->claims, id, &claim, NULL), 0);
-        assert_int_equal(claim->state, CLAIM_STATE_RELEASED);
-        assert_string_equal(claim->end_reason, "refused");
-        claim_free(claim);
+        assert_state(fixture, id, CLAIM_STATE_RELEASED, "refused");
         assert_int_equal(claims_withdraw(fixture->claims, id, "", NULL), CLAIM_E_NOT_FOUND);
         for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-                claim_as(fixture, "b", others[i], &claim);
-                assert_int_equal(claims_withdraw(fixture->claims, claim->id, "", NULL),
-                                 CLAIM_E_NOT_FOUND);
-                assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
-                claim_free(claim);
+                id = claim_as(fixture, "b", others[i]);
+                assert_int_equal(claims_withdraw(fixture->claims, id, "", NULL), CLAIM_E_NOT_FOUND);
+                assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
         }
 }
 
@@ -150,12 +142,11 @@ static void test_removals(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases) * 2; i++) {
                 bool departs = cases[i / 2].departs;
                 Uuid consumer = make_uuid("a"), other = make_uuid("b");
-                Claim *claim = NULL;
+                int64_t id = claim_as(fixture, "a", cases[i / 2].standing);
                 uint64_t n;
 
-                claim_as(fixture, "a", cases[i / 2].standing, &claim);
                 if (i % 2 == 0)
-                        assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+                        assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
                 else
                         assert_int_equal(claims_expire(fixture->claims, INT64_MAX, &n, NULL), 0);
                 assert_int_equal(claims_next_removal(fixture->claims, 0, &other, &removal, NULL),
@@ -163,7 +154,7 @@ static void test_removals(void **state)
                 assert_int_equal(claims_next_removal(fixture->claims, 0, &consumer, &removal, NULL),
                                  departs ? 0 : CLAIM_E_NOT_FOUND);
                 if (departs) {
-                        assert_int_equal(removal.claim, claim->id);
+                        assert_int_equal(removal.claim, id);
                         assert_int_equal(removal.unsure,
                                          cases[i / 2].standing != CLAIM_STANDING_WRITTEN);
                         assert_true(uuid_equal(&removal.consumer, &consumer));
@@ -172,18 +163,22 @@ static void test_removals(void **state)
                                          CLAIM_E_NOT_FOUND);
                         assert_int_equal(claims_end_removal(fixture->claims, removal.id, NULL), 0);
                 }
-                claim_free(claim);
         }
         assert_int_equal(claims_next_removal(fixture->claims, 0, NULL, &removal, NULL),
                          CLAIM_E_NOT_FOUND);
         assert_store_sane(fixture->path);
 }
 
+static ClaimReported elsewhere(void)
+{
+        return (ClaimReported){ .generation = 3,
+                                .elsewhere = make_uuid("elsewhere"),
+                                .until_sec = 1700000000 };
+}
+
 static void hand_over(Fixture *fixture, const Uuid *from, const Uuid *to)
 {
-        const ClaimReported reported = { .generation = 3,
-                                         .elsewhere = make_uuid("elsewhere"),
-                                         .until_sec = 1700000000 };
+        const ClaimReported reported = elsewhere();
         ClaimMove move;
 
         assert_int_equal(claims_begin_move(fixture->claims, from, to, "MIGRATION", &move, NULL), 0);
@@ -196,9 +191,6 @@ static void test_move(void **state)
         Uuid a = make_uuid("a"), b = make_uuid("b"), c = make_uuid("c");
         Fixture *fixture = *state;
         ClaimMove move = { 0 }, read = { 0 };
-        const ClaimReported reported = { .generation = 3,
-                                         .elsewhere = make_uuid("elsewhere"),
-                                         .until_sec = 1700000000 };
         Claim *claim = NULL;
         int64_t id;
 
@@ -206,9 +198,7 @@ static void test_move(void **state)
         assert_int_equal(
                 claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, &fixture->error),
                 CLAIM_E_NOT_FOUND);
-        claim_as(fixture, "a", CLAIM_STANDING_WRITTEN, &claim);
-        id = claim->id;
-        claim_free(claim);
+        id = claim_as(fixture, "a", CLAIM_STANDING_WRITTEN);
         assert_int_equal(claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, NULL), 0);
         assert_int_equal(
                 claims_begin_move(fixture->claims, &a, &c, "MIGRATION", &read, &fixture->error),
@@ -224,9 +214,7 @@ static void test_move(void **state)
         assert_int_equal(claims_next_move(fixture->claims, 0, &read, NULL), CLAIM_E_NOT_FOUND);
         claim_move_done(&move);
 
-        assert_int_equal(claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, NULL), 0);
-        assert_int_equal(claims_end_move(fixture->claims, &move, &reported, false, NULL), 0);
-        claim_move_done(&move);
+        hand_over(fixture, &a, &b);
         assert_int_equal(claims_find(fixture->claims, &a, false, &claim, NULL), CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_find(fixture->claims, &b, false, &claim, NULL), 0);
         assert_int_equal(claim->id, id);
@@ -246,8 +234,7 @@ static void test_move(void **state)
         claim_free(claim);
         hand_over(fixture, &a, &b);
         /* Nobody takes it from who has one. */
-        claim_as(fixture, "a", CLAIM_STANDING_NONE, &claim);
-        claim_free(claim);
+        claim_as(fixture, "a", CLAIM_STANDING_NONE);
         assert_int_equal(
                 claims_begin_move(fixture->claims, &b, &a, "INSTANCE", &move, &fixture->error),
                 CLAIM_E_CONFLICT);
@@ -285,20 +272,18 @@ static void test_told(void **state)
 
         open_host(fixture);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                Claim *claim = NULL;
+                int64_t id = claim_reported(fixture, "a", CLAIM_STANDING_PENDING, first);
 
-                claim_reported(fixture, "a", CLAIM_STANDING_PENDING, &first, &claim);
-                assert_int_equal(claims_set_standing(fixture->claims, claim->id,
-                                                     CLAIM_STANDING_PENDING, CLAIM_STANDING_WRITTEN,
+                assert_int_equal(claims_set_standing(fixture->claims, id, CLAIM_STANDING_PENDING,
+                                                     CLAIM_STANDING_WRITTEN,
                                                      cases[i].second ? &second : NULL, NULL),
                                  0);
                 if (cases[i].forget)
                         assert_int_equal(claims_forget_reported(fixture->claims, NULL), 0);
-                assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+                assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
                 assert_departs(fixture, cases[i].forget   ? &none
                                         : cases[i].second ? &second
                                                           : &first);
-                claim_free(claim);
         }
         assert_store_sane(fixture->path);
 }
@@ -320,9 +305,7 @@ static void test_move_is_ours(void **state)
                 { CLAIM_STANDING_NONE, true, true, CLAIM_STANDING_NONE, true },
                 { CLAIM_STANDING_NONE, false, true, CLAIM_STANDING_NONE, false },
         };
-        const ClaimReported reported = { .generation = 3,
-                                         .elsewhere = make_uuid("elsewhere"),
-                                         .until_sec = 1700000000 };
+        const ClaimReported reported = elsewhere();
         Uuid a = make_uuid("a"), b = make_uuid("b");
         Fixture *fixture = *state;
 
@@ -330,20 +313,20 @@ static void test_move_is_ours(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 ClaimMove move;
                 ClaimRemoval removal;
-                Claim *claim = NULL, *moved = NULL;
+                _cleanup_(claim_freep) Claim *moved = NULL;
+                int64_t id = claim_as(fixture, "a", cases[i].standing);
 
-                claim_as(fixture, "a", cases[i].standing, &claim);
                 assert_int_equal(
                         claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, NULL), 0);
                 if (cases[i].ends)
-                        assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+                        assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
                 assert_int_equal(
                         claims_end_move(fixture->claims, &move, &reported, cases[i].ours, NULL), 0);
                 claim_move_done(&move);
                 if (!cases[i].ends) {
                         assert_int_equal(claims_find(fixture->claims, &b, false, &moved, NULL), 0);
                         assert_int_equal(moved->standing, cases[i].expected);
-                        assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+                        assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
                 }
                 assert_int_equal(claims_next_removal(fixture->claims, 0, NULL, &removal, NULL),
                                  cases[i].departs ? 0 : CLAIM_E_NOT_FOUND);
@@ -351,8 +334,6 @@ static void test_move_is_ours(void **state)
                         assert_true(uuid_equal(&removal.consumer, &b));
                         assert_departs(fixture, &reported);
                 }
-                claim_free(claim);
-                claim_free(moved);
         }
         assert_store_sane(fixture->path);
 }
@@ -404,8 +385,7 @@ static void test_mapped_but_not_placed(void **state)
         const ClaimPlacing placing = { .standing = CLAIM_STANDING_NONE };
         Fixture *fixture = *state;
 
-        fixture_open(fixture);
-        fixture_set_host(fixture, "host VCPU=8; gpu1<host VGPU=1; gpu2<host VGPU=4");
+        fixture_create(fixture, "host VCPU=8; gpu1<host VGPU=1; gpu2<host VGPU=4");
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 ClaimRequest request = { .consumer = make_uuid(cases[i].consumer) };
                 Uuid provider = make_uuid(cases[i].provider);

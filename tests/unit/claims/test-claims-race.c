@@ -77,8 +77,7 @@ static void test_never_over_commits(void **state)
 {
         Fixture *fixture = *state;
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         fixture_close(fixture);
         assert_int_equal(run_processes(fixture, N_PROCESSES, claim_all), CAPACITY);
         assert_sql(fixture->path, "SELECT count(*) FROM claims", "200");
@@ -119,8 +118,7 @@ static void test_churn(void **state)
 {
         Fixture *fixture = *state;
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         fixture_close(fixture);
         run_processes(fixture, N_PROCESSES, churn);
         assert_sql(fixture->path, "SELECT count(*) FROM claims", "0");
@@ -148,8 +146,7 @@ static void test_same_consumers(void **state)
 {
         Fixture *fixture = *state;
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         fixture_close(fixture);
         run_processes(fixture, N_PROCESSES, claim_same);
         assert_sql(fixture->path, "SELECT count(*) FROM claims", "20");
@@ -220,8 +217,7 @@ static void test_host_changes(void **state)
 {
         Fixture *fixture = *state;
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         fixture_close(fixture);
         run_processes(fixture, N_PROCESSES, tell_or_claim);
         assert_sql(
@@ -286,8 +282,7 @@ static void open_racing(Fixture *rival, Claims **ret)
         const ClaimsConfig config = { .host = "compute1", .node = "host" };
         Store *store;
 
-        assert_int_equal(fixture_open(rival), CLAIMS_CREATED);
-        fixture_set_host(rival, "host VCPU=4; gpu<host VGPU=1");
+        fixture_create(rival, "host VCPU=4; gpu<host VGPU=1");
         assert_int_equal(sqlite_store_open(&store, rival->path, USEC_PER_SEC, NULL), CLAIMS_OPENED);
         memset(&race, 0, sizeof(race));
         race.rival = rival;

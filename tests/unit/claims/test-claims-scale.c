@@ -69,8 +69,7 @@ static void test_cost_does_not_grow(void **state)
         ClaimList list = { 0 };
         uint64_t few, many;
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         few = measure(fixture);
         fixture_close(fixture);
         fill(fixture, "10000");
@@ -168,8 +167,7 @@ static void test_cost_of_owed_is_linear(void **state)
         Fixture *fixture = *state;
         uint64_t few = UINT64_MAX, many = UINT64_MAX;
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         fill(fixture, "10000");
         free(run_sql(fixture->path, "UPDATE claims SET standing = iif(id % 2, 'owed', 'sent')"
                                     " WHERE id % 20 = 1 OR id % 20 = 2"));

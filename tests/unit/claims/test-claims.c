@@ -17,8 +17,7 @@ static int open_host(void **state)
         if (fixture_setup(state) < 0)
                 return -1;
         fixture = *state;
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         return 0;
 }
 

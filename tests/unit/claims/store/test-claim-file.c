@@ -48,8 +48,7 @@ static char *read_file(const char *path, size_t *ret_n)
 
 static void make_store(Fixture *fixture)
 {
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         assert_int_equal(fixture_claim(fixture, "vm", "VCPU=1", NULL), CLAIM_DONE);
         fixture_close(fixture);
 }
@@ -77,8 +76,7 @@ static void test_empty_file(void **state)
         Fixture *fixture = *state;
 
         write_file(fixture->path, "", 0);
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
 }
 
 /* The file is set aside with its name in the words, and claims can be taken at once. */
@@ -569,8 +567,7 @@ static void test_no_room(void **state)
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, HOST);
+        fixture_create(fixture, HOST);
         assert_int_equal(fixture_claim(fixture, "vm", "VCPU=1", NULL), CLAIM_DONE);
         assert_store_sane(fixture->path);
 }

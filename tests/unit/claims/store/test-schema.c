@@ -188,8 +188,7 @@ static void test_upgrade_from_version_2(void **state)
         _cleanup_free_ char *copy = NULL;
         Claim *claim;
 
-        assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
-        fixture_set_host(fixture, "host VCPU=8");
+        fixture_create(fixture, "host VCPU=8");
         assert_int_equal(fixture_claim(fixture, "a", "VCPU=5", NULL), CLAIM_DONE);
         fixture_close(fixture);
         free(run_sql(fixture->path, "DROP TABLE events; ALTER TABLE claims DROP COLUMN life"));
