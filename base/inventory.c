@@ -77,6 +77,17 @@ InventoryFit inventory_fit(const Inventory *inventory, uint64_t used, uint64_t a
         return INVENTORY_FITS;
 }
 
+const char *inventory_fit_term(InventoryFit fit)
+{
+        static const char *const terms[_INVENTORY_FIT_MAX] = {
+                [INVENTORY_E_ZERO] = "min_unit",     [INVENTORY_E_MIN_UNIT] = "min_unit",
+                [INVENTORY_E_MAX_UNIT] = "max_unit", [INVENTORY_E_STEP_SIZE] = "step_size",
+                [INVENTORY_E_CAPACITY] = "capacity",
+        };
+
+        return terms[fit];
+}
+
 const char *inventory_fit_explain(InventoryFit fit, const Inventory *inventory, uint64_t used,
                                   uint64_t amount, char *text, size_t size)
 {

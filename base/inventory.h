@@ -59,6 +59,9 @@ uint64_t inventory_capacity(const Inventory *inventory);
  * fails. */
 InventoryFit inventory_fit(const Inventory *inventory, uint64_t used, uint64_t amount);
 
+/* The term that is not kept, by its field or "capacity"; of no FITS. */
+const char *inventory_fit_term(InventoryFit fit);
+
 /* Writes why: "asks for 5, free are 3 of 16", "5 is not a multiple of step_size 2", … Returns text.
  */
 const char *inventory_fit_explain(InventoryFit fit, const Inventory *inventory, uint64_t used,

@@ -298,12 +298,6 @@ void fit_verdicts_done(FitVerdicts *verdicts)
 
 static const char *name_term(const Failure *failure)
 {
-        static const char *const units[] = {
-                [INVENTORY_E_ZERO] = "min_unit",     [INVENTORY_E_MIN_UNIT] = "min_unit",
-                [INVENTORY_E_MAX_UNIT] = "max_unit", [INVENTORY_E_STEP_SIZE] = "step_size",
-                [INVENTORY_E_CAPACITY] = "capacity",
-        };
-
         switch (failure->hurdle) {
         case HURDLE_CLASS:
                 return "class";
@@ -313,7 +307,7 @@ static const char *name_term(const Failure *failure)
                 return "trait";
         case HURDLE_UNIT:
         case HURDLE_CAPACITY:
-                return units[failure->fit];
+                return inventory_fit_term(failure->fit);
         case HURDLE_NONE:
         default:
                 return "fits";

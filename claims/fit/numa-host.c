@@ -3,6 +3,7 @@
 #include "claims/fit/numa-host.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -251,13 +252,23 @@ int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, 
         return 0;
 }
 
-static void fail(NumaVerdict *verdict, const char *term, const char *resource_class, uint64_t asked,
-                 uint64_t free_amount)
+static bool fail(NumaVerdict *verdict, const char *term, const char *resource_class, uint64_t asked,
+                 uint64_t free_amount, const char *format, ...) _printf_(6, 7);
+
+/* False, for who says so. */
+static bool fail(NumaVerdict *verdict, const char *term, const char *resource_class, uint64_t asked,
+                 uint64_t free_amount, const char *format, ...)
 {
+        va_list ap;
+
         verdict->term = term;
         verdict->resource_class = resource_class;
         verdict->asked = asked;
         verdict->free_amount = free_amount;
+        va_start(ap, format);
+        vsnprintf(verdict->text, sizeof(verdict->text), format, ap);
+        va_end(ap);
+        return false;
 }
 
 static bool fit_cpus(const NumaRoom *room, NumaThreads threads, uint64_t n_shared,
@@ -268,33 +279,28 @@ static bool fit_cpus(const NumaRoom *room, NumaThreads threads, uint64_t n_share
                             : threads == NUMA_THREADS_REQUIRE ? room->n_free_require
                                                               : room->n_free;
 
-        if (n_shared > room->n_cpus) {
-                fail(ret, "cpus", "VCPU", n_shared, room->n_cpus);
-                snprintf(ret->text, sizeof(ret->text),
-                         "asks for %" PRIu64 " shared CPUs, it has %" PRIu64, n_shared,
-                         room->n_cpus);
-        } else if (n_shared > n_left) {
-                fail(ret, "vcpus", "VCPU", n_shared, n_left);
-                snprintf(ret->text, sizeof(ret->text),
-                         "asks for %" PRIu64 " of its shared CPUs, free are %" PRIu64
-                         " of %" PRIu64,
-                         n_shared, n_left, room->n_limit);
-        } else if (n_dedicated > room->n_free) {
-                fail(ret, "pcpus", "PCPU", n_dedicated, room->n_free);
-                snprintf(ret->text, sizeof(ret->text),
-                         "asks for %" PRIu64 " dedicated CPUs, free are %" PRIu64, n_dedicated,
-                         room->n_free);
-        } else if (n_dedicated > n_usable) {
-                fail(ret, "threads", "PCPU", n_dedicated, n_usable);
-                snprintf(
-                        ret->text, sizeof(ret->text),
+        if (n_shared > room->n_cpus)
+                return fail(ret, "cpus", "VCPU", n_shared, room->n_cpus,
+                            "asks for %" PRIu64 " shared CPUs, it has %" PRIu64, n_shared,
+                            room->n_cpus);
+        if (n_shared > n_left)
+                return fail(ret, "vcpus", "VCPU", n_shared, n_left,
+                            "asks for %" PRIu64 " of its shared CPUs, free are %" PRIu64
+                            " of %" PRIu64,
+                            n_shared, n_left, room->n_limit);
+        if (n_dedicated > room->n_free)
+                return fail(ret, "pcpus", "PCPU", n_dedicated, room->n_free,
+                            "asks for %" PRIu64 " dedicated CPUs, free are %" PRIu64, n_dedicated,
+                            room->n_free);
+        if (n_dedicated > n_usable)
+                return fail(
+                        ret, "threads", "PCPU", n_dedicated, n_usable,
                         threads == NUMA_THREADS_ISOLATE
                                 ? "asks for %" PRIu64 " cores (isolate), free are %" PRIu64
                                 : "asks for %" PRIu64
                                   " CPUs on cores with two free threads (require), free are %" PRIu64,
                         n_dedicated, n_usable);
-        }
-        return !ret->term;
+        return true;
 }
 
 static uint64_t count_used(const NumaHost *host, unsigned cell, uint64_t page_kib)
@@ -343,10 +349,9 @@ static bool find_large(const NumaHost *host, const HostCell *cell, uint64_t memo
 
 static bool fail_pages(const char *which, uint64_t memory_mb, uint64_t left, NumaVerdict *ret)
 {
-        fail(ret, "pages", "MEMORY_MB", memory_mb, left);
-        snprintf(ret->text, sizeof(ret->text),
-                 "asks for %" PRIu64 " MiB in %s pages, free are %" PRIu64, memory_mb, which, left);
-        return false;
+        return fail(ret, "pages", "MEMORY_MB", memory_mb, left,
+                    "asks for %" PRIu64 " MiB in %s pages, free are %" PRIu64, memory_mb, which,
+                    left);
 }
 
 static bool fit_size(const NumaHost *host, const HostCell *cell, uint64_t page_kib,
@@ -426,47 +431,35 @@ static bool fit_memory(const NumaHost *host, const NumaRoom *room, const NumaReq
         }
         if (memory_mb <= left)
                 return true;
-        fail(ret, "memory", "MEMORY_MB", memory_mb, left);
-        snprintf(ret->text, sizeof(ret->text),
-                 "asks for %" PRIu64 " MiB, free are %" PRIu64 " of %" PRIu64, memory_mb, left,
-                 numa->pages == NUMA_PAGES_DEFAULT ? small_limit : limit);
-        return false;
+        return fail(ret, "memory", "MEMORY_MB", memory_mb, left,
+                    "asks for %" PRIu64 " MiB, free are %" PRIu64 " of %" PRIu64, memory_mb, left,
+                    numa->pages == NUMA_PAGES_DEFAULT ? small_limit : limit);
 }
 
 /* What the cell's provider says to an amount of one of its classes. */
 static bool fit_inventory(const NumaHost *host, const NumaRoom *room, const char *resource_class,
                           uint64_t amount, NumaVerdict *ret)
 {
-        static const char *const terms[] = {
-                [INVENTORY_E_ZERO] = "min_unit",     [INVENTORY_E_MIN_UNIT] = "min_unit",
-                [INVENTORY_E_MAX_UNIT] = "max_unit", [INVENTORY_E_STEP_SIZE] = "step_size",
-                [INVENTORY_E_CAPACITY] = "capacity",
-        };
         const Inventory *inventory = find_inventory(host, room->provider, resource_class);
-        uint64_t used, capacity, placed;
+        uint64_t used, placed;
         InventoryFit fit;
+        char text[128];
 
-        if (!inventory) {
-                fail(ret, "class", resource_class, amount, 0);
-                snprintf(ret->text, sizeof(ret->text), "does not have %s", resource_class);
-                return false;
-        }
+        if (!inventory)
+                return fail(ret, "class", resource_class, amount, 0, "does not have %s",
+                            resource_class);
         used = resources_get(&host->view->providers[room->provider].used, resource_class);
         fit = inventory_fit(inventory, used, amount);
         placed = numa_host_placed(host, room->provider, resource_class);
         if (fit == INVENTORY_FITS && amount <= placed)
                 return true;
-        if (fit == INVENTORY_FITS) {
-                fail(ret, "capacity", resource_class, amount, placed);
-                snprintf(ret->text, sizeof(ret->text),
-                         "asks for %" PRIu64 ", %" PRIu64 " of it was placed there", amount,
-                         placed);
-                return false;
-        }
-        capacity = inventory_capacity(inventory);
-        fail(ret, terms[fit], resource_class, amount, subtract(capacity, used));
-        inventory_fit_explain(fit, inventory, used, amount, ret->text, sizeof(ret->text));
-        return false;
+        if (fit == INVENTORY_FITS)
+                return fail(ret, "capacity", resource_class, amount, placed,
+                            "asks for %" PRIu64 ", %" PRIu64 " of it was placed there", amount,
+                            placed);
+        return fail(ret, inventory_fit_term(fit), resource_class, amount,
+                    subtract(inventory_capacity(inventory), used), "%s",
+                    inventory_fit_explain(fit, inventory, used, amount, text, sizeof(text)));
 }
 
 static const RequestGroup *find_group(const ResourceRequest *request)
@@ -488,12 +481,9 @@ static bool fit_provider(const NumaHost *host, const NumaRoom *room, const Resou
                         return false;
                 trait = fit_bad_trait(host->view->tree->providers[room->provider], group, false,
                                       NULL);
-                if (trait) {
-                        fail(ret, "trait", numa_class_names[i], amounts[i], 0);
-                        snprintf(ret->text, sizeof(ret->text), "has the forbidden trait %.100s",
-                                 trait);
-                        return false;
-                }
+                if (trait)
+                        return fail(ret, "trait", numa_class_names[i], amounts[i], 0,
+                                    "has the forbidden trait %.100s", trait);
         }
         return true;
 }

@@ -125,9 +125,8 @@ static int prepare_file(const ClaimFile *file, bool *ret_has_log, Error *reterr)
         if (asprintf(&log, "%s-wal", file->path) < 0)
                 return error_oom(reterr);
         r = read_size(file->path, &size, reterr);
-        if (r < 0)
-                return r;
-        r = read_size(log, &log_size, reterr);
+        if (r == 0)
+                r = read_size(log, &log_size, reterr);
         if (r < 0)
                 return r;
         if (size < PAGE_SIZE_MIN && (size > 0 || log_size > 0))
@@ -144,18 +143,13 @@ static int check_pages(Sqlite *sqlite, Error *reterr)
         const char *text;
         int r = sqlite_prepare(sqlite, "PRAGMA quick_check(1)", &statement, reterr);
 
+        if (r == 0)
+                r = sqlite_step(sqlite, statement, reterr);
+        if (r >= 0)
+                r = sqlite_column(sqlite, statement, 0, &text, reterr);
         if (r < 0)
                 return r;
-        r = sqlite_step(sqlite, statement, reterr);
-        if (r < 0)
-                return r;
-        r = sqlite_column(sqlite, statement, 0, &text, reterr);
-        if (r < 0)
-                return r;
-        if (strcmp(text, "ok") != 0)
-                return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s)",
-                                  sqlite->path, text);
-        return 0;
+        return strcmp(text, "ok") == 0 ? 0 : sqlite_damaged(sqlite, text, reterr);
 }
 
 static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
@@ -221,12 +215,9 @@ static int create_schema(Sqlite *sqlite, Error *reterr)
         if (r < 0)
                 return r;
         transaction = sqlite;
-        for (int64_t version = 0; version < SCHEMA_NEWEST; version++) {
+        for (int64_t version = 0; r == 0 && version < SCHEMA_NEWEST; version++)
                 r = schema_step(sqlite, version, reterr);
-                if (r < 0)
-                        return r;
-        }
-        return sqlite_commit(TAKE_PTR(transaction), reterr);
+        return r == 0 ? sqlite_commit(TAKE_PTR(transaction), reterr) : r;
 }
 
 static int backup_errno(sqlite3 *db, int rc)
@@ -304,19 +295,13 @@ static int upgrade_step(const ClaimFile *file, Sqlite *sqlite, int64_t version, 
         transaction = sqlite;
         /* Another process may have been faster where folders cannot be locked. */
         r = check_version(sqlite, &now, reterr);
-        if (r < 0)
+        if (r < 0 || now != version)
                 return r;
-        if (now != version)
-                return 0;
-        if (!*copy) {
+        if (!*copy)
                 r = keep_copy(file, version, copy, reterr);
-                if (r < 0)
-                        return r;
-        }
-        r = schema_step(sqlite, version, reterr);
-        if (r < 0)
-                return r;
-        return sqlite_commit(TAKE_PTR(transaction), reterr);
+        if (r == 0)
+                r = schema_step(sqlite, version, reterr);
+        return r == 0 ? sqlite_commit(TAKE_PTR(transaction), reterr) : r;
 }
 
 static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error *reterr)
@@ -325,14 +310,10 @@ static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error
         int64_t before, after;
         int r = sqlite_query_integer(sqlite, "SELECT count(*) FROM claims", &before, reterr);
 
-        if (r < 0)
-                return r;
-        for (int64_t step = version; step < SCHEMA_NEWEST; step++) {
+        for (int64_t step = version; r == 0 && step < SCHEMA_NEWEST; step++)
                 r = upgrade_step(file, sqlite, step, &copy, reterr);
-                if (r < 0)
-                        return r;
-        }
-        r = sqlite_query_integer(sqlite, "SELECT count(*) FROM claims", &after, reterr);
+        if (r == 0)
+                r = sqlite_query_integer(sqlite, "SELECT count(*) FROM claims", &after, reterr);
         if (r < 0)
                 return r;
         error_setf(reterr, EIO,
@@ -341,7 +322,7 @@ static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error
                    version, SCHEMA_NEWEST, after, before, copy ? copy : "kept beside it");
         if (reterr)
                 reterr->code = 0;
-        return CLAIMS_UPGRADED;
+        return 0;
 }
 
 /* Opens what is there, or makes it; -EUCLEAN when it is damaged. */
@@ -354,40 +335,27 @@ static int try_open(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify,
         bool has_log;
         int r = prepare_file(file, &has_log, reterr);
 
+        if (r == 0)
+                r = open_and_read_version(file, has_log, &sqlite, &version, reterr);
+        if (r == 0)
+                r = check_pages(sqlite, reterr);
         if (r < 0)
                 return r;
-        r = open_and_read_version(file, has_log, &sqlite, &version, reterr);
-        if (r < 0)
-                return r;
-        r = check_pages(sqlite, reterr);
-        if (r < 0)
-                return r;
-        if (version > 0 && version < SCHEMA_NEWEST) {
+        if (version < SCHEMA_NEWEST)
+                opened = version > 0 ? CLAIMS_UPGRADED : CLAIMS_CREATED;
+        if (opened == CLAIMS_UPGRADED)
                 r = upgrade(file, sqlite, version, reterr);
-                if (r < 0)
-                        return r;
-                opened = CLAIMS_UPGRADED;
-        }
-        r = sqlite_accept(sqlite, reterr);
+        if (r == 0)
+                r = sqlite_accept(sqlite, reterr);
+        if (r == 0 && opened == CLAIMS_CREATED)
+                r = create_schema(sqlite, reterr);
+        /* The renamed or deleted names of an upgrade and of a new file's journal. */
+        if (r == 0 && opened != CLAIMS_OPENED)
+                r = sync_folder(file, reterr);
+        if (r == 0 && verify)
+                r = verify(sqlite, context, reterr);
         if (r < 0)
                 return r;
-        if (version == 0) {
-                r = create_schema(sqlite, reterr);
-                if (r < 0)
-                        return r;
-                opened = CLAIMS_CREATED;
-        }
-        /* The renamed or deleted names of an upgrade and of a new file's journal. */
-        if (opened != CLAIMS_OPENED) {
-                r = sync_folder(file, reterr);
-                if (r < 0)
-                        return r;
-        }
-        if (verify) {
-                r = verify(sqlite, context, reterr);
-                if (r < 0)
-                        return r;
-        }
         *ret = TAKE_PTR(sqlite);
         return opened;
 }
@@ -454,9 +422,8 @@ static int open_locked(const ClaimFile *file, Sqlite **ret, ClaimFileVerify veri
                 return r;
         }
         r = set_aside(file, &name, reterr);
-        if (r < 0)
-                return r;
-        r = try_open(file, ret, verify, context, reterr);
+        if (r == 0)
+                r = try_open(file, ret, verify, context, reterr);
         if (r < 0)
                 return r;
         error_setf(reterr, EUCLEAN, "Set aside as %s: %s", name, damage.text);
@@ -473,7 +440,5 @@ int claim_file_open(Sqlite **ret, const char *path, uint64_t busy_usec, ClaimFil
         if (folder < 0)
                 return folder;
         r = lock_folder(&file, reterr);
-        if (r < 0)
-                return r;
-        return open_locked(&file, ret, verify, context, reterr);
+        return r < 0 ? r : open_locked(&file, ret, verify, context, reterr);
 }

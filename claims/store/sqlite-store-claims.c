@@ -40,7 +40,7 @@ static int damaged(const SqliteStore *store, int64_t id, const char *what, Error
         char of[80];
 
         snprintf(of, sizeof(of), "%s of claim %lld", what, (long long)id);
-        return sqlite_store_damaged(store, of, reterr);
+        return sqlite_damaged(store->sqlite, of, reterr);
 }
 
 /* The first n columns. */
@@ -488,7 +488,7 @@ int sqlite_store_count(Store *base, uint64_t *ret, Error *reterr)
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
-                return sqlite_store_damaged(store, "no count", reterr);
+                return sqlite_damaged(store->sqlite, "no count", reterr);
         *ret = (uint64_t)MAX(sqlite3_column_int64(statement, 0), INT64_C(0));
         return 0;
 }

@@ -22,7 +22,7 @@ static int read_integer(SqliteStore *store, StatementId id, int64_t *ret, Error 
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
-                return sqlite_store_damaged(store, "no provider epoch", reterr);
+                return sqlite_damaged(store->sqlite, "no provider epoch", reterr);
         *ret = sqlite3_column_int64(statement, 0);
         return 0;
 }
@@ -63,7 +63,7 @@ static int add_provider(SqliteStore *store, sqlite3_stmt *statement, void *conte
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
-                return sqlite_store_damaged(store, "the tree of providers", reterr);
+                return sqlite_damaged(store->sqlite, "the tree of providers", reterr);
         rows->rows[rows->n_rows++] =
                 (HostProvider){ .id = sqlite3_column_int64(statement, 0),
                                 .generation = sqlite3_column_int64(statement, 4),
@@ -134,7 +134,7 @@ static int read_rows(SqliteStore *store, HostView *view, const IdIndex *ids, Sta
                         bsearch(&key, ids, view->n_providers, sizeof(IdIndex), compare_ids);
 
                 if (!found)
-                        return sqlite_store_damaged(store, "a row of no provider", reterr);
+                        return sqlite_damaged(store->sqlite, "a row of no provider", reterr);
                 r = read_row(store, view, found->index, statement, reterr);
                 if (r < 0)
                         return r;
@@ -162,7 +162,7 @@ static int read_inventory(SqliteStore *store, HostView *view, size_t index, sqli
         r = provider_set_inventory(view->tree->providers[index], resource_class, &inventory);
         if (r == -ENOMEM)
                 return error_oom(reterr);
-        return r < 0 ? sqlite_store_damaged(store, "an inventory", reterr) : 0;
+        return r < 0 ? sqlite_damaged(store->sqlite, "an inventory", reterr) : 0;
 }
 
 static int read_item(SqliteStore *store, StringSet *set, sqlite3_stmt *statement, Error *reterr)
@@ -204,7 +204,7 @@ static int read_usage(SqliteStore *store, HostView *view, size_t index, sqlite3_
         if (r < 0)
                 return r;
         if (used <= 0 || !resource_class_valid(resource_class))
-                return sqlite_store_damaged(store, "a usage", reterr);
+                return sqlite_damaged(store->sqlite, "a usage", reterr);
         r = resources_set(&view->providers[index].used, resource_class, (uint64_t)used);
         return r < 0 ? error_oom(reterr) : 0;
 }

@@ -133,9 +133,6 @@ typedef int (*SqliteRead)(SqliteStore *store, sqlite3_stmt *statement, void *con
 int sqlite_store_each(SqliteStore *store, StatementId id, SqliteRead read, void *context,
                       Error *reterr, const char *types, ...);
 
-/* The file says what no store writes: -EUCLEAN with words. */
-int sqlite_store_damaged(const SqliteStore *store, const char *what, Error *reterr);
-
 /* The uuid in a column; what it is of, if it is none, for the words. */
 int sqlite_store_column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column,
                              const char *what, Uuid *ret, Error *reterr);

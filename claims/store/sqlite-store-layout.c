@@ -12,7 +12,7 @@
 
 static int damaged(const SqliteStore *store, Error *reterr)
 {
-        return sqlite_store_damaged(store, "a layout", reterr);
+        return sqlite_damaged(store->sqlite, "a layout", reterr);
 }
 
 /* A number from 0 to max. */

@@ -51,7 +51,7 @@ int sqlite_store_count_owed(Store *base, ClaimsOwed *ret, Error *reterr)
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
-                return sqlite_store_damaged(store, "no count", reterr);
+                return sqlite_damaged(store->sqlite, "no count", reterr);
         *ret = (ClaimsOwed){ .n_writes = (uint64_t)sqlite3_column_int64(statement, 0),
                              .n_removals = (uint64_t)sqlite3_column_int64(statement, 1),
                              .n_moves = (uint64_t)sqlite3_column_int64(statement, 2),

@@ -78,12 +78,6 @@ int sqlite_store_each(SqliteStore *store, StatementId id, SqliteRead read, void 
         return r;
 }
 
-int sqlite_store_damaged(const SqliteStore *store, const char *what, Error *reterr)
-{
-        return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s)",
-                          store->sqlite->path, what);
-}
-
 int sqlite_store_column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column,
                              const char *what, Uuid *ret, Error *reterr)
 {
@@ -92,7 +86,7 @@ int sqlite_store_column_uuid(SqliteStore *store, sqlite3_stmt *statement, int co
 
         if (r < 0)
                 return r;
-        return uuid_from_text(text, ret) < 0 ? sqlite_store_damaged(store, what, reterr) : 0;
+        return uuid_from_text(text, ret) < 0 ? sqlite_damaged(store->sqlite, what, reterr) : 0;
 }
 
 static int runv(SqliteStore *store, StatementId id, Error *reterr, const char *types, va_list ap)
@@ -503,8 +497,8 @@ static int expire_all(SqliteStore *store, uint64_t now_usec, const char *reason,
                 if (r < 0)
                         return r;
                 if (r > 0)
-                        return sqlite_store_damaged(store, "a claim is listed but not there",
-                                                    reterr);
+                        return sqlite_damaged(store->sqlite, "a claim is listed but not there",
+                                              reterr);
                 (*n)++;
         }
         return r;

@@ -42,6 +42,12 @@ int sqlite_system_error(int code, const char *path, const char *doing, Error *re
         }
 }
 
+int sqlite_damaged(const Sqlite *sqlite, const char *what, Error *reterr)
+{
+        return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s)", sqlite->path,
+                          what);
+}
+
 /* SQLite makes its log beside the file. False with errno. */
 static bool folder_writable(const char *path)
 {
@@ -82,8 +88,7 @@ static int translate(const Sqlite *sqlite, int rc, Error *reterr)
         case SQLITE_ERROR:
         case SQLITE_SCHEMA:
         case SQLITE_MISMATCH:
-                return error_setf(reterr, EUCLEAN, "The claim database %s is damaged (%s)",
-                                  sqlite->path, sqlite3_errmsg(sqlite->db));
+                return sqlite_damaged(sqlite, sqlite3_errmsg(sqlite->db), reterr);
         case SQLITE_READONLY:
                 return readonly_error(sqlite, rc, reterr);
         case SQLITE_PERM:
@@ -164,13 +169,11 @@ int sqlite_accept(Sqlite *sqlite, Error *reterr)
 
         /* Where shared memory does not work the mode stays "delete", which is as durable. */
         r = sqlite_exec(sqlite, "PRAGMA journal_mode=WAL", reterr);
-        if (r < 0)
-                return r;
-        r = sqlite_exec(sqlite, "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", reterr);
-        if (r < 0)
-                return r;
-        sqlite_keep_log(sqlite, false);
-        return 0;
+        if (r == 0)
+                r = sqlite_exec(sqlite, "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", reterr);
+        if (r == 0)
+                sqlite_keep_log(sqlite, false);
+        return r;
 }
 
 Sqlite *sqlite_close(Sqlite *sqlite)
@@ -278,15 +281,12 @@ int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *r
         _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
         int r = sqlite_prepare(sqlite, sql, &statement, reterr);
 
-        if (r < 0)
-                return r;
-        r = sqlite_step(sqlite, statement, reterr);
+        if (r == 0)
+                r = sqlite_step(sqlite, statement, reterr);
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
-                return error_setf(reterr, EUCLEAN,
-                                  "The claim database %s is damaged (a row is missing)",
-                                  sqlite->path);
+                return sqlite_damaged(sqlite, "a row is missing", reterr);
         *ret = sqlite3_column_int64(statement, 0);
         return 0;
 }

@@ -40,6 +40,9 @@ DEFINE_CLEANUP(Sqlite *, sqlite_close);
 /* Words and errno for what failed in the system: doing is "open", "write to", …. Returns -code. */
 int sqlite_system_error(int code, const char *path, const char *doing, Error *reterr);
 
+/* The file says what none of ours does: -EUCLEAN with words. */
+int sqlite_damaged(const Sqlite *sqlite, const char *what, Error *reterr);
+
 /* Runs statements that yield no rows. */
 int sqlite_exec(Sqlite *sqlite, const char *sql, Error *reterr);
 
