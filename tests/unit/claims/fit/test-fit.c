@@ -18,7 +18,8 @@ typedef struct Case {
         const char *text; /* the fit, or the words */
 } Case;
 
-static void run_case(const Case *c)
+/* in_tree: of the first group, and a provider that is withheld; NULL: none. */
+static void run_case(const Case *c, const char *in_tree, const char *withheld)
 {
         _cleanup_(host_view_freep) HostView *view = make_view(c->host);
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
@@ -29,12 +30,23 @@ static void run_case(const Case *c)
 
         if (c->used)
                 use_text(view, c->used);
+        for (size_t i = 0; withheld && i < view->n_providers; i++)
+                view->providers[i].withheld = strcmp(view->tree->providers[i]->name, withheld) == 0;
         make_request(&request, c->request);
+        if (in_tree)
+                request.groups[0].in_tree = make_uuid(in_tree);
         r = fit_request(view, "host", &request, &fit, &error);
         text = r == FIT_DONE ? format_fit(view, &request, &fit) : strdup(error.text);
         if (r != c->r || strcmp(text, c->text) != 0)
                 fail_msg("\"%s\" (used: %s)\n  yields    %d %s\n  expected  %d %s", c->request,
                          c->used ? c->used : "nothing", r, text, c->r, c->text);
+        assert_int_equal(fit.pieces != NULL, r == FIT_DONE);
+}
+
+static void run_cases(const Case *cases, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                run_case(&cases[i], NULL, NULL);
 }
 
 static void test_unsuffixed(void **state)
@@ -69,8 +81,7 @@ static void test_unsuffixed(void **state)
                   "VCPU: asks for 1, free are 0 of 2 on host" },
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                run_case(&cases[i]);
+        run_cases(cases, ARRAY_SIZE(cases));
 }
 
 static void test_traits(void **state)
@@ -97,8 +108,7 @@ static void test_traits(void **state)
                   "VCPU: host has the forbidden trait X" },
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                run_case(&cases[i]);
+        run_cases(cases, ARRAY_SIZE(cases));
 }
 
 static void test_groups(void **state)
@@ -137,8 +147,7 @@ static void test_groups(void **state)
                   "VGPU=1 on host, _A VGPU=1 on host" },
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                run_case(&cases[i]);
+        run_cases(cases, ARRAY_SIZE(cases));
 }
 
 static void test_trees(void **state)
@@ -158,23 +167,15 @@ static void test_trees(void **state)
                   "VCPU=1,DISK_GB=2", FIT_DONE, "DISK_GB=2 on pool, VCPU=1 on renamed" },
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                run_case(&cases[i]);
+        run_cases(cases, ARRAY_SIZE(cases));
 }
 
 static void test_withheld(void **state)
 {
-        _cleanup_(host_view_freep) HostView *view = make_view("host VCPU=1; gpu<host VGPU=4");
-        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
-        _cleanup_(fit_done) Fit fit = FIT_NULL;
-        Error error = ERROR_NULL;
+        static const Case c = { "host VCPU=1; gpu<host VGPU=4", NULL, "VGPU=1", FIT_E_NO_CAPACITY,
+                                "VGPU: gpu is withheld, nothing on this host goes by its name" };
 
-        view->providers[1].withheld = true;
-        make_request(&request, "VGPU=1");
-        assert_int_equal(fit_request(view, "host", &request, &fit, &error), FIT_E_NO_CAPACITY);
-        assert_string_equal(error.text,
-                            "VGPU: gpu is withheld, nothing on this host goes by its name");
-        assert_null(fit.pieces);
+        run_case(&c, NULL, "gpu");
 }
 
 /* What is not reached in one pass: many equal devices, and one too few of them. */
@@ -433,34 +434,20 @@ static void test_the_time_is_the_thread_s_own(void **state)
 /* E8: in_tree takes a group's providers from the tree of any of its members. */
 static void test_in_tree(void **state)
 {
-        static const struct {
-                const char *in_tree;
-                int r;
-                const char *text;
-        } cases[] = {
-                { "gpu", FIT_DONE, "_G DISK_GB=1 on host" },
-                { "share", FIT_DONE, "_G DISK_GB=1 on share" },
-                { "nobody", FIT_E_NO_CAPACITY,
+#define SHARE                                 \
+        "host DISK_GB=8 @X; gpu<host VGPU=1;" \
+        "share DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE @X"
+        static const Case cases[] = {
+                { SHARE, NULL, "_G:DISK_GB=1", FIT_DONE, "_G DISK_GB=1 on host" },
+                { SHARE, NULL, "_G:DISK_GB=1", FIT_DONE, "_G DISK_GB=1 on share" },
+                { SHARE, NULL, "_G:DISK_GB=1", FIT_E_NO_CAPACITY,
                   "Group \"_G\": DISK_GB: host is not in the tree that is asked for" },
         };
+#undef SHARE
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(host_view_freep) HostView *view =
-                        make_view("host DISK_GB=8 @X; gpu<host VGPU=1;"
-                                  "share DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE @X");
-                _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
-                _cleanup_(fit_done) Fit fit = FIT_NULL;
-                _cleanup_free_ char *text = NULL;
-                Error error = ERROR_NULL;
-                int r;
-
-                make_request(&request, "_G:DISK_GB=1");
-                request.groups[0].in_tree = make_uuid(cases[i].in_tree);
-                r = fit_request(view, "host", &request, &fit, &error);
-                text = r == FIT_DONE ? format_fit(view, &request, &fit) : strdup(error.text);
-                assert_int_equal(r, cases[i].r);
-                assert_string_equal(text, cases[i].text);
-        }
+        run_case(&cases[0], "gpu", NULL);
+        run_case(&cases[1], "share", NULL);
+        run_case(&cases[2], "nobody", NULL);
 }
 
 /* E8: a group without resources is there for its traits; the cell that has both is found. */

@@ -271,44 +271,6 @@ static void take_fit(Problem *problem, const Fit *fit)
         assert_int_equal(n, fit->n_pieces);
 }
 
-static void test_against_brute_force(void **state)
-{
-        unsigned n_fits = 0, n_searched = 0;
-
-        for (seed = 1; n_fits < FITS_MIN || n_searched < SEARCHED_MIN;) {
-                uint64_t round = seed;
-                _cleanup_free_ char *host = random_host(false), *words = random_request();
-                _cleanup_(host_view_freep) HostView *view = make_view(host);
-                _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
-                _cleanup_(fit_done) Fit fit = FIT_NULL;
-                Problem problem = { .view = view, .request = &request };
-                Error error = ERROR_NULL;
-                bool fits;
-                int r;
-
-                if (roll(2))
-                        use_some(view, "host", classes[roll(3)], 1 + roll(2));
-                make_request(&request, words);
-                split_request(&problem);
-                r = fit_request(view, "host", &request, &fit, &error);
-                assert_true(r >= 0 && r != FIT_E_TOO_HARD);
-                if (r == FIT_DONE) {
-                        take_fit(&problem, &fit);
-                        if (!keeps_rules(&problem))
-                                fail_msg("seed %" PRIu64 ": %s\n%s\nbreaks a rule", round, host,
-                                         words);
-                        n_fits++;
-                        continue;
-                }
-                assert_true(error.text[0] != '\0');
-                n_searched += strstr(error.text, "fits alone") != NULL;
-                fits = brute_force(&problem, 0);
-                if (fits)
-                        fail_msg("seed %" PRIu64 ": %s\n%s\nfits, but: %s", round, host, words,
-                                 error.text);
-        }
-}
-
 /* Adds a list of groups that share a subtree, sometimes with one that asks for traits alone. False
  * when there are not enough groups. */
 static bool add_subtree(ResourceRequest *request)
@@ -342,40 +304,61 @@ static bool complete(Problem *problem, size_t level)
         return false;
 }
 
+typedef enum Round {
+        ROUND_FITS,
+        ROUND_SEARCHED, /* no shortcut refuses it */
+        ROUND_REFUSED,
+        ROUND_NONE, /* a request of too few groups for a subtree */
+} Round;
+
+/* One random host and request; nested: with subtrees. */
+static Round run_round(bool nested)
+{
+        uint64_t round = seed;
+        _cleanup_free_ char *host = random_host(nested), *words = random_request();
+        _cleanup_(host_view_freep) HostView *view = make_view(host);
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        Problem problem = { .view = view, .request = &request };
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!nested && roll(2))
+                use_some(view, "host", classes[roll(3)], 1 + roll(2));
+        make_request(&request, words);
+        if (nested && !add_subtree(&request))
+                return ROUND_NONE;
+        split_request(&problem);
+        r = fit_request(view, "host", &request, &fit, &error);
+        assert_true(r >= 0 && r != FIT_E_TOO_HARD);
+        if (r == FIT_DONE) {
+                take_fit(&problem, &fit);
+                if (!complete(&problem, 0))
+                        fail_msg("seed %" PRIu64 ": %s\n%s\nbreaks a rule", round, host, words);
+                return ROUND_FITS;
+        }
+        assert_true(error.text[0] != '\0');
+        if (brute_force(&problem, 0))
+                fail_msg("seed %" PRIu64 ": %s\n%s\nfits, but: %s", round, host, words, error.text);
+        return strstr(error.text, "fits alone") ? ROUND_SEARCHED : ROUND_REFUSED;
+}
+
+static void test_against_brute_force(void **state)
+{
+        unsigned n[ROUND_NONE + 1] = { 0 };
+
+        for (seed = 1; n[ROUND_FITS] < FITS_MIN || n[ROUND_SEARCHED] < SEARCHED_MIN;)
+                n[run_round(false)]++;
+}
+
 /* E8, same_subtree: the same on trees with more levels. */
 static void test_subtrees_against_brute_force(void **state)
 {
-        unsigned n_fits = 0, n_misfits = 0;
+        unsigned n[ROUND_NONE + 1] = { 0 };
 
-        for (seed = 7; n_fits < SUBTREE_FITS_MIN || n_misfits < SUBTREE_FITS_MIN;) {
-                uint64_t round = seed;
-                _cleanup_free_ char *host = random_host(true), *words = random_request();
-                _cleanup_(host_view_freep) HostView *view = make_view(host);
-                _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
-                _cleanup_(fit_done) Fit fit = FIT_NULL;
-                Problem problem = { .view = view, .request = &request };
-                Error error = ERROR_NULL;
-                int r;
-
-                make_request(&request, words);
-                if (!add_subtree(&request))
-                        continue;
-                split_request(&problem);
-                r = fit_request(view, "host", &request, &fit, &error);
-                assert_true(r >= 0 && r != FIT_E_TOO_HARD);
-                if (r == FIT_DONE) {
-                        take_fit(&problem, &fit);
-                        if (!complete(&problem, 0))
-                                fail_msg("seed %" PRIu64 ": %s\n%s\nbreaks a rule", round, host,
-                                         words);
-                        n_fits++;
-                        continue;
-                }
-                n_misfits++;
-                if (brute_force(&problem, 0))
-                        fail_msg("seed %" PRIu64 ": %s\n%s\nfits, but: %s", round, host, words,
-                                 error.text);
-        }
+        for (seed = 7; n[ROUND_FITS] < SUBTREE_FITS_MIN ||
+                       n[ROUND_SEARCHED] + n[ROUND_REFUSED] < SUBTREE_FITS_MIN;)
+                n[run_round(true)]++;
 }
 
 /* Found by longer runs of the above: each fits only when one condition of the cuts is kept (twins
