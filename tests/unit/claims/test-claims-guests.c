@@ -240,39 +240,40 @@ static void test_adoption(void **state)
 /* What runs is counted; what is wrong with it is said. */
 static void test_adoption_of_what_does_not_fit(void **state)
 {
+        static const struct {
+                const char *mdevs; /* NULL: the one that a claim was given first */
+                uint64_t vcpus;
+                int outcome;
+                const char *words;
+        } cases[] = {
+                { "", 12, CLAIM_E_NO_CAPACITY, "VCPU" },
+                { NULL, 2, CLAIM_E_CONFLICT, "promised to another" },
+                { "2", 2, CLAIM_E_CONFLICT, "does not offer" },
+                { "9", 2, CLAIM_E_CONFLICT, "is not on this host" },
+        };
         Fixture *fixture = *state;
-        _cleanup_(claim_freep) Claim *claim = NULL, *rival = NULL;
-        Error error = ERROR_NULL;
+        _cleanup_(claim_freep) Claim *rival = NULL;
         FactsFixture facts;
 
         open_host(fixture, &facts);
         assert_int_equal(fixture_claim(fixture, "vm", "VGPU=1", &rival), CLAIM_DONE);
-        facts_guest(&facts, 'g', "")->vcpus = 12;
-        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &claim, &error),
-                         CLAIM_E_NO_CAPACITY);
-        assert_non_null(strstr(error.text, "VCPU"));
-        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 12);
-        claim = claim_free(claim);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                HostDomain *guest =
+                        facts_guest(&facts, (char)('k' + i), cases[i].mdevs ? cases[i].mdevs : "2");
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                Error error = ERROR_NULL;
+                int r;
 
-        /* An mdev that a claim was given first. */
-        facts_guest(&facts, 'k', "2")->mdevs = &rival->devices[0].mdev;
-        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[1], &claim, &error),
-                         CLAIM_E_CONFLICT);
-        assert_non_null(strstr(error.text, "promised to another"));
-        assert_int_equal(claim->n_devices, 0);
-        assert_int_equal(claim_sum(claim, "VCPU"), 2);
-        claim = claim_free(claim);
-
-        /* mdevs that this host does not offer. */
-        facts_guest(&facts, 'l', "2");
-        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[2], &claim, &error),
-                         CLAIM_E_CONFLICT);
-        assert_non_null(strstr(error.text, "does not offer"));
-        claim = claim_free(claim);
-        facts_guest(&facts, 'm', "9");
-        assert_int_equal(claims_adopt(fixture->claims, &facts.domains[3], &claim, &error),
-                         CLAIM_E_CONFLICT);
-        assert_non_null(strstr(error.text, "is not on this host"));
+                guest->vcpus = cases[i].vcpus;
+                if (!cases[i].mdevs)
+                        guest->mdevs = &rival->devices[0].mdev;
+                r = claims_adopt(fixture->claims, guest, &claim, &error);
+                if (r != cases[i].outcome || !strstr(error.text, cases[i].words))
+                        fail_msg("case %zu: %d %s", i, r, error.text);
+                assert_int_equal(claim->n_devices, 0);
+                assert_int_equal(claim_sum(claim, "VCPU"), cases[i].vcpus);
+        }
+        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 18);
 }
 
 static void test_checking_again(void **state)

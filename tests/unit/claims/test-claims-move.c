@@ -167,14 +167,5 @@ static void test_devices_go_along(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_what_leads_from_one_to_the_other),
-                cmocka_unit_test_setup_teardown(test_claims_hold_it_elsewhere_then, set_up,
-                                                fixture_teardown),
-                cmocka_unit_test_setup_teardown(test_devices_go_along, set_up, fixture_teardown),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, fixture_teardown, test_what_leads_from_one_to_the_other,
+               test_claims_hold_it_elsewhere_then, test_devices_go_along)

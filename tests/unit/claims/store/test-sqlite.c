@@ -196,21 +196,6 @@ static void test_system_errors(void **state)
         }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                TEST(test_accept),
-                TEST(test_rows),
-                TEST(test_step_error),
-                TEST(test_errors),
-                TEST(test_query_without_row),
-                TEST(test_transactions),
-                TEST(test_a_lock_that_stays_costs_one_wait),
-                cmocka_unit_test(test_system_errors),
-        };
-
-        use_vfs_without_sync();
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_accept, test_rows,
+                test_step_error, test_errors, test_query_without_row, test_transactions,
+                test_a_lock_that_stays_costs_one_wait, test_system_errors)
