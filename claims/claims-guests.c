@@ -73,7 +73,7 @@ static int is_claimed(Claims *claims, const char *thing, Error *reterr)
         return r < 0 ? r : list.n_claims > 0;
 }
 
-/* Room for the piece is there: fit_force() and reserve_pieces() see to it. */
+/* Room for the piece is there: fit_force() and fit_reserve() see to it. */
 static void add_piece(Fit *fit, size_t provider, const char *resource_class)
 {
         for (size_t i = 0; i < fit->n_pieces; i++)
@@ -129,16 +129,6 @@ static size_t find_pci_provider(const Claims *claims, const HostPci *pci)
         return SIZE_MAX;
 }
 
-static int reserve_pieces(Fit *fit, size_t more)
-{
-        FitPiece *pieces = reallocarray(fit->pieces, fit->n_pieces + more + 1, sizeof(FitPiece));
-
-        if (!pieces)
-                return -ENOMEM;
-        fit->pieces = pieces;
-        return 0;
-}
-
 int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *devices,
                     Error *reterr)
 {
@@ -154,7 +144,7 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
                 error_setf(reterr, EEXIST, "PCI device %s is promised to another", pci->address);
                 return CLAIM_E_CONFLICT;
         }
-        if (reserve_pieces(fit, 1) < 0 ||
+        if (fit_reserve(fit, 1) < 0 ||
             claims_add_pci(devices, claims->view->tree->providers[provider], "", pci) < 0)
                 return error_oom(reterr);
         add_piece(fit, provider, pci->resource_class);
@@ -236,7 +226,7 @@ static int collect(Adoption *adoption, Error *reterr)
                 if (r < 0)
                         return r;
         }
-        if (reserve_pieces(&adoption->fit, domain->n_mdevs) < 0)
+        if (fit_reserve(&adoption->fit, domain->n_mdevs) < 0)
                 return error_oom(reterr);
         for (size_t i = 0; i < domain->n_mdevs; i++) {
                 int r = add_mdev(adoption, &domain->mdevs[i], &group->resources, reterr);

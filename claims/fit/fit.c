@@ -51,6 +51,16 @@ void fit_done(Fit *fit)
         *fit = FIT_NULL;
 }
 
+int fit_reserve(Fit *fit, size_t more)
+{
+        FitPiece *pieces = reallocarray(fit->pieces, fit->n_pieces + more + 1, sizeof(FitPiece));
+
+        if (!pieces)
+                return -ENOMEM;
+        fit->pieces = pieces;
+        return 0;
+}
+
 struct FitTrial {
         FitProblem *problem;
         Search search; /* clean between tries: nothing placed, nothing failed */

@@ -60,6 +60,9 @@ typedef struct Fit {
 
 void fit_done(Fit *fit);
 
+/* Makes room for so many more pieces. -ENOMEM. */
+int fit_reserve(Fit *fit, size_t more);
+
 /* Fits a request that claim_request_check() passed to the node of the view, with an effort that
  * FIT_WORK_MAX alone bounds. ret must be FIT_NULL; its pieces are written on FIT_DONE alone.
  * -ENOMEM. */

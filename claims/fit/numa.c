@@ -56,6 +56,11 @@ static void search_done(NumaSearch *search)
         fit_done(&search->fit);
 }
 
+static uint64_t count_missing(const NumaVerdict *verdict)
+{
+        return verdict->asked > verdict->free_amount ? verdict->asked - verdict->free_amount : 0;
+}
+
 static const NumaVerdict *verdict_at(const NumaSearch *search, size_t guest, size_t room)
 {
         return &search->verdicts[guest * search->host->n_rooms + room];
@@ -416,11 +421,9 @@ static void borrow_classes(const NumaSearch *search, Fit *fit)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
                 FitPiece *piece = &fit->pieces[i];
-                const Resources *resources = &search->request->groups[piece->group].resources;
 
-                for (size_t j = 0; j < resources->n_items; j++)
-                        if (strcmp(resources->items[j].resource_class, piece->resource_class) == 0)
-                                piece->resource_class = resources->items[j].resource_class;
+                piece->resource_class = borrow_class(
+                        &search->request->groups[piece->group].resources, piece->resource_class);
         }
 }
 
@@ -440,17 +443,12 @@ static int write_fit(NumaSearch *search, Fit *ret)
         const NumaRequest *numa = &search->request->numa;
         Fit *fit = &search->fit;
         size_t n_cpus = 0;
-        FitPiece *pieces;
 
         borrow_classes(search, fit);
-        pieces = reallocarray(fit->pieces, fit->n_pieces + numa->n_cells * (_NUMA_CLASS_MAX + 1),
-                              sizeof(FitPiece));
-        if (!pieces)
-                return -ENOMEM;
-        fit->pieces = pieces;
         for (size_t i = 0; i < numa->n_cells; i++)
                 n_cpus += cpu_set_count(&numa->cells[i].vcpus);
-        if (layout_reserve(&fit->layout, numa->n_cells, n_cpus) < 0)
+        if (fit_reserve(fit, numa->n_cells * (_NUMA_CLASS_MAX + 1)) < 0 ||
+            layout_reserve(&fit->layout, numa->n_cells, n_cpus) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < numa->n_cells; i++) {
                 size_t room = search->room_of[i];
@@ -491,9 +489,7 @@ static size_t find_nearest(const NumaSearch *search, size_t guest)
 
         for (size_t i = 0; i < search->host->n_rooms; i++) {
                 const NumaVerdict *verdict = verdict_at(search, guest, search->order[i]);
-                uint64_t missing = verdict->asked > verdict->free_amount
-                                           ? verdict->asked - verdict->free_amount
-                                           : 0;
+                uint64_t missing = count_missing(verdict);
 
                 if (!verdict->term)
                         return NOBODY;
@@ -616,9 +612,7 @@ static int add_verdict(const NumaSearch *search, size_t guest, size_t index, Fit
                 .term = from->term ? from->term : "fits",
                 .asked = from->asked,
                 .free_amount = from->free_amount,
-                .missing = from->term && from->asked > from->free_amount
-                                   ? from->asked - from->free_amount
-                                   : 0,
+                .missing = from->term ? count_missing(from) : 0,
                 .text = strdup(from->text),
         };
 
@@ -670,13 +664,8 @@ int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *n
 static int force_cells(const NumaHost *host, const Resources *resources, const Layout *layout,
                        Fit *fit)
 {
-        FitPiece *pieces = reallocarray(fit->pieces,
-                                        fit->n_pieces + layout->n_cells * (_NUMA_CLASS_MAX + 1) + 1,
-                                        sizeof(FitPiece));
-
-        if (!pieces)
+        if (fit_reserve(fit, layout->n_cells * (_NUMA_CLASS_MAX + 1)) < 0)
                 return -ENOMEM;
-        fit->pieces = pieces;
         for (size_t i = 0; i < layout->n_cells; i++) {
                 size_t index;
                 const NumaRoom *room = room_of_cell(host, (int)layout->cells[i].host_cell, &index);
@@ -717,12 +706,8 @@ static int take_out(const Fit *fit, Resources *rest)
 
 static int add_pieces(Fit *fit, const Fit *more, const Resources *resources)
 {
-        FitPiece *pieces =
-                reallocarray(fit->pieces, fit->n_pieces + more->n_pieces + 1, sizeof(FitPiece));
-
-        if (!pieces)
+        if (fit_reserve(fit, more->n_pieces) < 0)
                 return -ENOMEM;
-        fit->pieces = pieces;
         for (size_t i = 0; i < more->n_pieces; i++)
                 add_piece(fit, more->pieces[i].provider,
                           borrow_class(resources, more->pieces[i].resource_class),
