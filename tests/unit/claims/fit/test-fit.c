@@ -183,25 +183,21 @@ static void test_many_devices(void **state)
 {
         _cleanup_free_ char *host = NULL;
         _cleanup_(host_view_freep) HostView *view = NULL;
-        size_t size;
-        FILE *file = open_memstream(&host, &size);
 
-        fputs("host VCPU=64", file);
+        append_text(&host, "host VCPU=64");
         for (int i = 0; i < 63; i++)
-                fprintf(file, "; vf_%02d<host SRIOV_NET_VF=1 +PHYSNET%d", i, i % 2);
-        fclose(file);
+                append_text(&host, "; vf_%02d<host SRIOV_NET_VF=1 +PHYSNET%d", i, i % 2);
         view = make_view(host);
         for (int n = 62; n <= 64; n++) {
                 _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
                 _cleanup_(fit_done) Fit fit = FIT_NULL;
                 _cleanup_free_ char *words = NULL;
-                FILE *groups = open_memstream(&words, &size);
                 int r;
 
-                fputs("VCPU=1", groups);
+                append_text(&words, "VCPU=1");
                 for (int i = 0; i < n; i++)
-                        fprintf(groups, " _P%d:SRIOV_NET_VF=1%s", i, i % 8 == 0 ? ":PHYSNET1" : "");
-                fclose(groups);
+                        append_text(&words, " _P%d:SRIOV_NET_VF=1%s", i,
+                                    i % 8 == 0 ? ":PHYSNET1" : "");
                 make_request(&request, words);
                 r = fit_request(view, "host", &request, &fit, NULL);
                 assert_int_equal(r, n <= 63 ? FIT_DONE : FIT_E_NO_CAPACITY);
@@ -217,21 +213,16 @@ static void test_bound(void **state)
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
         Error error = ERROR_NULL;
-        size_t size;
-        FILE *file = open_memstream(&host, &size);
         int r;
 
         /* Three parts of more than a third each and less than a half never fill a bin: in total
          * there is room, yet 40 bins take 80 of the 81 parts. */
-        fputs("host VCPU=1", file);
+        append_text(&host, "host VCPU=1");
         for (int i = 0; i < 40; i++)
-                fprintf(file, "; bin_%d<host MEMORY_MB=%d", i, 1000 + i);
-        fclose(file);
+                append_text(&host, "; bin_%d<host MEMORY_MB=%d", i, 1000 + i);
         view = make_view(host);
-        file = open_memstream(&words, &size);
         for (int i = 0; i < 81; i++)
-                fprintf(file, "%s_P%d:MEMORY_MB=%d", i ? " " : "", i, 350 + i);
-        fclose(file);
+                append_text(&words, "%s_P%d:MEMORY_MB=%d", i ? " " : "", i, 350 + i);
         make_request(&request, words);
         r = fit_request(view, "host", &request, &fit, &error);
         assert_int_equal(r, FIT_E_TOO_HARD);
@@ -244,13 +235,10 @@ static void test_bound(void **state)
 static void check_pieces(const Fit *fit, const char *expected)
 {
         _cleanup_free_ char *text = NULL;
-        size_t size;
-        FILE *file = open_memstream(&text, &size);
 
         for (size_t i = 0; i < fit->n_pieces; i++)
-                fprintf(file, "%s%s=%llu on %zu", i ? ", " : "", fit->pieces[i].resource_class,
-                        (unsigned long long)fit->pieces[i].amount, fit->pieces[i].provider);
-        fclose(file);
+                append_text(&text, "%s%s=%llu on %zu", i ? ", " : "", fit->pieces[i].resource_class,
+                            (unsigned long long)fit->pieces[i].amount, fit->pieces[i].provider);
         assert_string_equal(text, expected);
 }
 
@@ -267,17 +255,14 @@ static void make_hard_subtree(ResourceRequest *request)
 {
         _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
         _cleanup_free_ char *words = NULL;
-        size_t size;
-        FILE *file = open_memstream(&words, &size);
 
         for (int i = 0; i < 256; i++) {
                 char suffix[16];
 
                 snprintf(suffix, sizeof(suffix), "_%03d", i);
                 assert_true(string_set_add(&suffixes, suffix) >= 0);
-                fprintf(file, "%s%s:VGPU=1", i ? " " : "", suffix);
+                append_text(&words, "%s%s:VGPU=1", i ? " " : "", suffix);
         }
-        fclose(file);
         make_request(request, words);
         assert_int_equal(resource_request_add_subtree(request, &suffixes, NULL), 0);
 }
@@ -330,18 +315,13 @@ static void test_many_verdicts(void **state)
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
         _cleanup_(fit_verdicts_done) FitVerdicts verdicts = { 0 };
         FitEffort effort = fit_effort_begin(0);
-        size_t size;
-        FILE *file = open_memstream(&host, &size);
 
-        fputs("host VCPU=1", file);
+        append_text(&host, "host VCPU=1");
         for (int i = 0; i < 100; i++)
-                fprintf(file, "; vf_%02d<host VF=1", i);
-        fclose(file);
+                append_text(&host, "; vf_%02d<host VF=1", i);
         view = make_view(host);
-        file = open_memstream(&words, &size);
         for (int i = 0; i < 60; i++)
-                fprintf(file, "%s_%d:VF=1", i ? " " : "", i);
-        fclose(file);
+                append_text(&words, "%s_%d:VF=1", i ? " " : "", i);
         make_request(&request, words);
         assert_int_equal(fit_explain_request(view, "host", &request, &effort, &verdicts, NULL),
                          FIT_DONE);

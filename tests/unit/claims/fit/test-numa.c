@@ -460,13 +460,10 @@ static void test_many_sets(void **state)
         _cleanup_free_ char *text = NULL;
         const char *const ask = "PCPU=3,VGPU=1 & nodes=3 affinity=required";
         FitEffort effort = fit_effort_begin(0);
-        size_t size;
-        FILE *file = open_memstream(&text, &size);
 
-        fputs("host PCPU=64; host_a<host VGPU=1", file);
+        append_text(&text, "host PCPU=64; host_a<host VGPU=1");
         for (unsigned i = 0; i < 1000; i++)
-                fprintf(file, "; other%u<host CUSTOM_X=1", i);
-        fclose(file);
+                append_text(&text, "; other%u<host CUSTOM_X=1", i);
         view = make_view(text);
         for (unsigned i = 0; i < 32; i++) {
                 cpus[i] = (HostCpu){ .id = i, .core = i, .dedicated = true };

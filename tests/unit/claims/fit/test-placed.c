@@ -194,18 +194,13 @@ static void assert_found(const char *host, const char *request, const char *hold
 /* 64 ports of which each amount is there once, in the other order. */
 static void test_64_ports(void **state)
 {
-        char host[8000] = "host VCPU=8", request[8000] = "VCPU=1 isolate",
-             holding[8000] = "host VCPU=1";
+        _cleanup_free_ char *host = strdup("host VCPU=8"), *request = strdup("VCPU=1 isolate"),
+                            *holding = strdup("host VCPU=1");
 
         for (int i = 0; i < 64; i++) {
-                char part[100];
-
-                snprintf(part, sizeof(part), "; eth%d<host EGR=100000", i);
-                strcat(host, part);
-                snprintf(part, sizeof(part), "; eth%d EGR=%d", i, (64 - i) * 100);
-                strcat(holding, part);
-                snprintf(part, sizeof(part), " _P%d:EGR=%d", i, (i + 1) * 100);
-                strcat(request, part);
+                append_text(&host, "; eth%d<host EGR=100000", i);
+                append_text(&holding, "; eth%d EGR=%d", i, (64 - i) * 100);
+                append_text(&request, " _P%d:EGR=%d", i, (i + 1) * 100);
         }
         assert_found(host, request, holding);
 }
@@ -216,20 +211,20 @@ static void test_random(void **state)
 {
         srandom(17);
         for (int run = 0; run < 800; run++) {
-                char host[4000] = "host VCPU=8", request[4000], holding[4000] = "host VCPU=1";
+                _cleanup_free_ char *host = strdup("host VCPU=8"), *request = NULL,
+                                    *holding = strdup("host VCPU=1");
                 unsigned egr[12] = { 0 }, igr[12] = { 0 }, traits[12];
                 unsigned n_providers = 1 + (unsigned)random() % 12, n_amounts = 1 + run % 6;
                 bool isolate = run % 2, two = run % 3 == 0;
                 unsigned n_groups = 1 + (unsigned)random() % (isolate ? n_providers : 16);
                 unsigned plain = run % 4 == 0 ? 1 + (unsigned)random() % 5 : 0;
                 unsigned first = (unsigned)random();
-                char part[100];
 
                 for (unsigned i = 0; i < n_providers; i++)
                         traits[i] = (unsigned)random() % 3;
                 egr[first % n_providers] = plain;
-                snprintf(request, sizeof(request), "VCPU=1%s%.0u%s", plain ? ",EGR=" : "", plain,
-                         isolate ? " isolate" : "");
+                append_text(&request, "VCPU=1%s%.0u%s", plain ? ",EGR=" : "", plain,
+                            isolate ? " isolate" : "");
                 for (unsigned i = 0; i < n_groups; i++) {
                         unsigned at = isolate ? (first + i * 7) % n_providers
                                               : (unsigned)random() % n_providers;
@@ -239,18 +234,15 @@ static void test_random(void **state)
                         at = isolate && n_providers == 7 ? i : at; /* 7 is its own divisor */
                         egr[at] += amount;
                         igr[at] += more;
-                        snprintf(part, sizeof(part), " _%u:EGR=%u%s%.0u%s%.0u", i, amount,
-                                 more ? ",IGR=" : "", more, traits[at] && i % 3 == 0 ? ":T" : "",
-                                 i % 3 == 0 ? traits[at] : 0);
-                        strcat(request, part);
+                        append_text(&request, " _%u:EGR=%u%s%.0u%s%.0u", i, amount,
+                                    more ? ",IGR=" : "", more, traits[at] && i % 3 == 0 ? ":T" : "",
+                                    i % 3 == 0 ? traits[at] : 0);
                 }
                 for (unsigned i = 0; i < n_providers; i++) {
-                        snprintf(part, sizeof(part), "; eth%u<host EGR=1000 IGR=1000 +T%u", i,
-                                 traits[i]);
-                        strcat(host, part);
-                        snprintf(part, sizeof(part), "; eth%u EGR=%u%s%.0u", i, egr[i],
-                                 igr[i] ? ",IGR=" : "", igr[i]);
-                        strcat(holding, egr[i] ? part : "");
+                        append_text(&host, "; eth%u<host EGR=1000 IGR=1000 +T%u", i, traits[i]);
+                        if (egr[i])
+                                append_text(&holding, "; eth%u EGR=%u%s%.0u", i, egr[i],
+                                            igr[i] ? ",IGR=" : "", igr[i]);
                 }
                 assert_found(host, request, holding);
         }
