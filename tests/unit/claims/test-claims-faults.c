@@ -135,11 +135,16 @@ static void prepare_held(Fixture *fixture)
         fixture_close(fixture);
 }
 
-static int run_release_laid_out(Fixture *fixture)
+static int release(Fixture *fixture, int64_t id)
 {
-        int r = claims_release(fixture->claims, 1, "done", &fixture->error);
+        int r = claims_release(fixture->claims, id, "done", &fixture->error);
 
         return r == CLAIM_E_NOT_FOUND ? 0 : r; /* done again */
+}
+
+static int run_release_laid_out(Fixture *fixture)
+{
+        return release(fixture, 1);
 }
 
 static int run_nothing(Fixture *fixture)
@@ -191,9 +196,7 @@ static int run_confirm(Fixture *fixture)
 
 static int run_release(Fixture *fixture)
 {
-        int r = claims_release(fixture->claims, 2, "done", &fixture->error);
-
-        return r == CLAIM_E_NOT_FOUND ? 0 : r; /* done again */
+        return release(fixture, 2);
 }
 
 /* 14.7: at no point does it look promised. */
@@ -414,39 +417,6 @@ static unsigned stride(const Operation *operation, Fault fault, bool reads)
         return (operation->opens ? 4 : 2) * STRIDE_UNIT;
 }
 
-static void walk_faults(Fixture *fixture, Fault fault, bool sticky, bool reads)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
-                _cleanup_free_ char *after = dump_after(fixture, &operations[i]);
-                unsigned n = 0;
-
-                while (fail_once(fixture, &operations[i], fault, sticky, reads, n, after))
-                        n += stride(&operations[i], fault, reads);
-                /* A walk over nothing would be no test. */
-                assert_true(n >= 1 || strcmp(operations[i].name, "open") == 0);
-        }
-}
-
-static void test_io_errors(void **state)
-{
-        walk_faults(*state, FAULT_EIO, false, false);
-}
-
-static void test_full_disk(void **state)
-{
-        walk_faults(*state, FAULT_FULL, true, false);
-}
-
-static void test_short_writes(void **state)
-{
-        walk_faults(*state, FAULT_SHORT, false, false);
-}
-
-static void test_read_errors(void **state)
-{
-        walk_faults(*state, FAULT_EIO, false, true);
-}
-
 /* Pages in the log: each has a header, and so has the log. */
 static uint64_t count_log_pages(const Fixture *fixture)
 {
@@ -541,22 +511,46 @@ static bool kill_once(Fixture *fixture, const Operation *operation, Fault fault,
         return WIFSIGNALED(status);
 }
 
-static void walk_kills(Fixture *fixture, Fault fault)
+static void walk(Fixture *fixture, Fault fault, bool sticky, bool reads)
 {
+        bool kills = fault == FAULT_KILL || fault == FAULT_KILL_HALF;
+
         for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
                 _cleanup_free_ char *after = dump_after(fixture, &operations[i]);
                 unsigned n = 0;
 
-                while (kill_once(fixture, &operations[i], fault, n, after))
-                        n += stride(&operations[i], fault, false);
+                while (kills ? kill_once(fixture, &operations[i], fault, n, after)
+                             : fail_once(fixture, &operations[i], fault, sticky, reads, n, after))
+                        n += stride(&operations[i], fault, reads);
+                /* A walk over nothing would be no test. */
                 assert_true(n >= 1 || strcmp(operations[i].name, "open") == 0);
         }
 }
 
+static void test_io_errors(void **state)
+{
+        walk(*state, FAULT_EIO, false, false);
+}
+
+static void test_full_disk(void **state)
+{
+        walk(*state, FAULT_FULL, true, false);
+}
+
+static void test_short_writes(void **state)
+{
+        walk(*state, FAULT_SHORT, false, false);
+}
+
+static void test_read_errors(void **state)
+{
+        walk(*state, FAULT_EIO, false, true);
+}
+
 static void test_killed(void **state)
 {
-        walk_kills(*state, FAULT_KILL);
-        walk_kills(*state, FAULT_KILL_HALF);
+        walk(*state, FAULT_KILL, false, false);
+        walk(*state, FAULT_KILL_HALF, false, false);
 }
 
 /* What was acknowledged is on the disk. */
