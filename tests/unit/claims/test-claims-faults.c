@@ -104,11 +104,7 @@ static void use_cells(Fixture *fixture)
         static NumaFixture facts;
 
         numa_fixture_make(&facts, cells, 2);
-        facts.pci[facts.facts.n_pci++] = (HostPci){ .name = "pci_0000_05_00_1",
-                                                    .address = "0000:05:00.1",
-                                                    .provider = "0000:05:00.0",
-                                                    .resource_class = "CUSTOM_NIC",
-                                                    .cell = 1 };
+        numa_fixture_nic(&facts, "pci_0000_05_00_1", "0000:05:00.1", 1);
         claims_set_facts(fixture->claims, &facts.facts);
 }
 

@@ -19,13 +19,8 @@ static HostDomain domain;
 static void start(Fixture *fixture, const char *host)
 {
         numa_fixture_make(&facts, specs, 2);
-        for (unsigned i = 0; i < 2; i++)
-                facts.pci[facts.facts.n_pci++] =
-                        (HostPci){ .name = i ? "pci_0000_05_00_2" : "pci_0000_05_00_1",
-                                   .address = i ? "0000:05:00.2" : "0000:05:00.1",
-                                   .provider = "0000:05:00.0",
-                                   .resource_class = "CUSTOM_NIC",
-                                   .cell = 1 };
+        numa_fixture_nic(&facts, "pci_0000_05_00_1", "0000:05:00.1", 1);
+        numa_fixture_nic(&facts, "pci_0000_05_00_2", "0000:05:00.2", 1);
         fixture_create(fixture, host);
         claims_set_facts(fixture->claims, &facts.facts);
 }

@@ -204,13 +204,8 @@ static void test_layouts(void **state)
         Fixture *fixture = *state;
 
         numa_fixture_make(&cells, specs, 2);
-        for (unsigned i = 0; i < 2; i++)
-                cells.pci[cells.facts.n_pci++] = (HostPci){
-                        .name = i ? "p2" : "p1",
-                        .address = i ? "0000:05:00.2" : addresses[0],
-                        .provider = "0000:05:00.0",
-                        .resource_class = "CUSTOM_NIC",
-                };
+        numa_fixture_nic(&cells, "p1", addresses[0], 0);
+        numa_fixture_nic(&cells, "p2", "0000:05:00.2", 0);
         request = (ClaimRequest){ .consumer = make_uuid("vm") };
         make_request(&request.resources, "PCPU=2,MEMORY_MB=8 _G:CUSTOM_NIC=1"
                                          " & nodes=2 page_size=2M affinity=preferred");
