@@ -24,12 +24,13 @@ static const char *const pages_texts[_NUMA_PAGES_MAX] = {
         [NUMA_PAGES_SIZE] = "size",
 };
 
+/* NULL: the first, which is what nobody has to say. */
 static int find_text(const char *const texts[], size_t n, const char *text)
 {
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; text && i < n; i++)
                 if (strcmp(texts[i], text) == 0)
                         return (int)i;
-        return -EINVAL;
+        return text ? -EINVAL : 0;
 }
 
 void numa_request_done(NumaRequest *request)
@@ -316,14 +317,9 @@ static int read_words(Maker *maker, Error *reterr)
 {
         const NumaOptions *options = maker->options;
         NumaRequest *request = &maker->request;
-        int threads, affinity;
+        int threads = find_text(threads_texts, ARRAY_SIZE(threads_texts), options->thread_policy);
+        int affinity = find_text(affinity_texts, ARRAY_SIZE(affinity_texts), options->affinity);
 
-        threads = options->thread_policy ? find_text(threads_texts, ARRAY_SIZE(threads_texts),
-                                                     options->thread_policy)
-                                         : 0;
-        affinity = options->affinity ? find_text(affinity_texts, ARRAY_SIZE(affinity_texts),
-                                                 options->affinity)
-                                     : 0;
         if (threads < 0)
                 return error_setf(reterr, EINVAL,
                                   "cpu-thread-policy is prefer, isolate or require, not \"%.40s\"",
