@@ -27,14 +27,10 @@ const char *config_hook_to_text(const Config *config)
 
 Config *config_free(Config *config)
 {
-        const ConfigOption *options;
-        size_t n;
-
         if (!config)
                 return NULL;
-        options = config_get_options(&n);
-        for (size_t i = 0; i < n; i++)
-                config_option_done(&options[i], config);
+        for (const ConfigOption *o = config_options; o->key; o++)
+                config_option_done(o, config);
         config_free_mdev_types(&config->driver.host);
         pci_specs_done(&config->driver.host.pci_specs);
         strings_free(config->files);
@@ -52,14 +48,14 @@ bool config_describe_option(size_t i, ConfigOptionInfo *ret)
                 [CONFIG_MULTI] = "texts",      [CONFIG_ENUM] = "word",
                 [CONFIG_UNUSED] = "unused",
         };
-        const ConfigOption *options, *mdev_options, *o;
-        size_t n, n_mdev;
+        const ConfigOption *o = config_options;
 
-        options = config_get_options(&n);
-        mdev_options = config_get_mdev_options(&n_mdev);
-        if (i >= n + n_mdev)
+        for (; o->key && i > 0; o++)
+                i--;
+        for (o = o->key ? o : config_mdev_options; o->key && i > 0; o++)
+                i--;
+        if (!o->key)
                 return false;
-        o = i < n ? &options[i] : &mdev_options[i - n];
         *ret = (ConfigOptionInfo){
                 .section = o->section,
                 .key = o->key,
@@ -116,13 +112,11 @@ static int try_credential(const ConfigOption *option, Config *config, Error *ret
 /* [pci] device_spec, with the place of a bad one in the words. */
 static int load_pci_specs(Config *config, const ConfigSettings *settings, Error *reterr)
 {
-        const ConfigOption *options, *option;
+        const ConfigOption *option = config_find_option(config_options, "pci", "device_spec");
         const ConfigEntry *entry = NULL, *next;
-        size_t n, file = 0, i = 0;
+        size_t file = 0, i = 0;
         int r = 0;
 
-        options = config_get_options(&n);
-        option = config_find_option(options, n, "pci", "device_spec");
         while (r == 0 && (next = config_settings_next(settings, option, &file, &i))) {
                 entry = next;
                 if (entry->value[0] == '\0')
@@ -142,18 +136,15 @@ static int load_pci_specs(Config *config, const ConfigSettings *settings, Error 
 static int set_options(Config *config, const ConfigSettings *settings, const char *section,
                        Error *reterr)
 {
-        const ConfigOption *options;
-        size_t n;
         int r;
 
-        options = config_get_options(&n);
-        for (size_t i = 0; i < n; i++) {
-                if (section && strcmp(options[i].section, section) != 0)
+        for (const ConfigOption *o = config_options; o->key; o++) {
+                if (section && strcmp(o->section, section) != 0)
                         continue;
-                r = try_credential(&options[i], config, reterr);
+                r = try_credential(o, config, reterr);
                 if (r == 0)
-                        r = config_set_from_settings(&options[i], config, settings,
-                                                     config->state_path, reterr);
+                        r = config_set_from_settings(o, config, settings, config->state_path,
+                                                     reterr);
                 if (r < 0)
                         return r;
         }
@@ -182,18 +173,15 @@ static int finish_agent(Config *config, const ConfigSettings *settings, Error *r
 static const ConfigEntry *find_named(const ConfigSettings *settings, const char *words)
 {
         const ConfigEntry *ret = NULL;
-        const ConfigOption *options;
         const char *first = NULL;
-        size_t n;
 
-        options = config_get_options(&n);
-        for (size_t i = 0; i < n; i++) {
-                const char *place = strstr(words, options[i].key);
+        for (const ConfigOption *o = config_options; o->key; o++) {
+                const char *place = strstr(words, o->key);
                 const ConfigEntry *entry;
 
                 if (!place || (first && place >= first))
                         continue;
-                entry = config_settings_find_option(settings, &options[i]);
+                entry = config_settings_find_option(settings, o);
                 if (entry) {
                         first = place;
                         ret = entry;
@@ -228,31 +216,23 @@ static void warn_old_options(const ConfigSettings *settings, ConfigWarning warni
                         entry->file, entry->line);
 }
 
-static const ConfigEntry *find_auth_type(const ConfigSettings *settings)
+static const ConfigEntry *find_of_placement(const ConfigSettings *settings, const char *key)
 {
-        const ConfigOption *options;
-        size_t n;
-
-        options = config_get_options(&n);
-        return config_settings_find_option(
-                settings, config_find_option(options, n, "placement", "auth_type"));
+        return config_settings_find_option(settings,
+                                           config_find_option(config_options, "placement", key));
 }
 
 static int check_keystone(const Config *config, const ConfigSettings *settings, Error *reterr)
 {
-        const ConfigOption *options;
         const ConfigEntry *entry;
         const char *option = NULL;
-        size_t n;
         int r = keystone_config_check(&config->keystone, config->reporter.auth, &option, reterr);
 
         if (r == 0)
                 return 0;
-        options = config_get_options(&n);
-        entry = config_settings_find_option(settings,
-                                            config_find_option(options, n, "placement", option));
+        entry = find_of_placement(settings, option);
         if (!entry)
-                entry = find_auth_type(settings);
+                entry = find_of_placement(settings, "auth_type");
         if (!entry)
                 return error_prefixf(reterr, r, "[placement] %s", option);
         return error_prefixf(reterr, r, "%s:%u: [%s] %s", entry->file, entry->line, entry->section,
@@ -263,7 +243,7 @@ static int check_keystone(const Config *config, const ConfigSettings *settings, 
 static int check_placement(const Config *config, const ConfigSettings *settings, const char *place,
                            Error *reterr)
 {
-        bool named = find_auth_type(settings);
+        bool named = find_of_placement(settings, "auth_type");
         ReporterAuth auth = config->reporter.auth;
 
         if (!named && config->keystone.auth_url)

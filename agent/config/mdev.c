@@ -27,12 +27,8 @@ static int type_sections_init(TypeSections *sections, const char *type)
 
 static void free_type(HostMdevType *type)
 {
-        const ConfigOption *options;
-        size_t n;
-
-        options = config_get_mdev_options(&n);
-        for (size_t i = 0; i < n; i++)
-                config_option_done(&options[i], type);
+        for (const ConfigOption *o = config_mdev_options; o->key; o++)
+                config_option_done(o, type);
         free(type->type);
 }
 
@@ -93,21 +89,17 @@ static int check_addresses(const HostConfig *host, HostMdevType *type, Error *re
 static int load_type(const Config *config, const ConfigSettings *settings,
                      const TypeSections *sections, HostMdevType *type, Error *reterr)
 {
-        const ConfigOption *options;
         const ConfigEntry *addresses;
-        size_t n;
         int r;
 
-        options = config_get_mdev_options(&n);
-        for (size_t i = 0; i < n; i++) {
-                r = config_set_from_entry(&options[i], type,
-                                          find_entry(settings, sections, &options[i]),
+        for (const ConfigOption *o = config_mdev_options; o->key; o++) {
+                r = config_set_from_entry(o, type, find_entry(settings, sections, o),
                                           config->state_path, reterr);
                 if (r < 0)
                         return r;
         }
         r = check_addresses(&config->driver.host, type, reterr);
-        addresses = find_entry(settings, sections, &options[0]);
+        addresses = find_entry(settings, sections, config_mdev_options);
         if (r < 0 && addresses)
                 return error_prefixf(reterr, r, "%s:%u: [%s] %s", addresses->file, addresses->line,
                                      addresses->section, addresses->key);

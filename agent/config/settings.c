@@ -85,14 +85,11 @@ static bool is_auth_section(const ConfigSettings *settings, const char *section)
 const ConfigOption *config_settings_option_of(const ConfigSettings *settings,
                                               const ConfigEntry *entry)
 {
-        const ConfigOption *options, *option;
-        size_t n;
+        const ConfigOption *option = config_find_option(config_options, entry->section, entry->key);
 
-        options = config_get_options(&n);
-        option = config_find_option(options, n, entry->section, entry->key);
         if (option || !is_auth_section(settings, entry->section))
                 return option;
-        option = config_find_option(options, n, "placement", entry->key);
+        option = config_find_option(config_options, "placement", entry->key);
         return option && option->of_auth ? option : NULL;
 }
 
@@ -154,36 +151,20 @@ int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEn
         return 0;
 }
 
-static int set_from_file(const ConfigOption *option, void *base, const ConfigFile *file,
-                         const char *state_path, Error *reterr)
-{
-        for (size_t i = 0; i < file->n_entries; i++) {
-                const ConfigEntry *entry = &file->entries[i];
-                int r = 0;
-
-                if (same_name(entry->key, option->key, option->old_key) &&
-                    same_name(entry->section, option->section, NULL))
-                        r = config_set_from_entry(option, base, entry, state_path, reterr);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 int config_set_from_settings(const ConfigOption *option, void *base, const ConfigSettings *settings,
                              const char *state_path, Error *reterr)
 {
+        const ConfigEntry *entry;
+        size_t file = 0, i = 0;
+        int r = 0;
+
         if (option->type != CONFIG_MULTI)
                 return config_set_from_entry(option, base,
                                              config_settings_find_option(settings, option),
                                              state_path, reterr);
-        for (size_t i = 0; i < settings->n_files; i++) {
-                int r = set_from_file(option, base, settings->files[i], state_path, reterr);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        while (r == 0 && (entry = config_settings_next(settings, option, &file, &i)))
+                r = config_set_from_entry(option, base, entry, state_path, reterr);
+        return r;
 }
 
 void config_warn(ConfigWarning warning, void *userdata, const char *format, ...)
@@ -213,13 +194,10 @@ static const char *kind_of_section(const char *section)
 static bool is_known(const ConfigEntry *entry, const char *kind)
 {
         bool mdev = strcmp(kind, CONFIG_MDEV_SECTION) == 0;
-        const ConfigOption *options;
-        size_t n;
 
-        options = mdev ? config_get_mdev_options(&n) : config_get_options(&n);
         if (mdev && strncasecmp(entry->section, "vgpu_", 5) == 0)
                 return strcasecmp(entry->key, "device_addresses") == 0;
-        return config_find_option(options, n, kind, entry->key);
+        return config_find_option(mdev ? config_mdev_options : config_options, kind, entry->key);
 }
 
 static void warn_unknown_of_file(const ConfigSettings *settings, const ConfigFile *file,

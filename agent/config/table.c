@@ -181,7 +181,7 @@ static bool is_renaming(const char *text)
 #define ENDPOINT_WORDS "unix:///PATH, or " HTTP_WORDS
 
 /* state_path stands first: others refer to it. */
-static const ConfigOption options[] = {
+const ConfigOption config_options[] = {
         PATH("DEFAULT", "state_path", state_path, LOCALSTATEDIR "/lib/compute-agent"),
         TEXT("DEFAULT", "claim_db", claim_db, "claim.sqlite", is_file_below,
              "the path of a file, relative to state_path"),
@@ -341,9 +341,10 @@ static const ConfigOption options[] = {
         UNUSED("split_loggers"),
         UNUSED("status_code_retries"),
         UNUSED("status_code_retry_delay"),
+        {},
 };
 
-static const ConfigOption mdev_options[] = {
+const ConfigOption config_mdev_options[] = {
         { .section = CONFIG_MDEV_SECTION,
           .key = "device_addresses",
           .type = CONFIG_LIST,
@@ -364,39 +365,25 @@ static const ConfigOption mdev_options[] = {
           .min = 1,
           .max = 2147483647,
           .allowed = "a whole number from 1 to 2147483647" },
+        {},
 };
-
-const ConfigOption *config_get_options(size_t *ret_n)
-{
-        *ret_n = ARRAY_SIZE(options);
-        return options;
-}
-
-const ConfigOption *config_get_mdev_options(size_t *ret_n)
-{
-        *ret_n = ARRAY_SIZE(mdev_options);
-        return mdev_options;
-}
 
 bool config_knows_section(const char *section)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-                if (strcasecmp(options[i].section, section) == 0)
+        for (const ConfigOption *o = config_options; o->key; o++)
+                if (strcasecmp(o->section, section) == 0)
                         return true;
         return false;
 }
 
-const ConfigOption *config_find_option(const ConfigOption *table, size_t n_options,
-                                       const char *section, const char *key)
+const ConfigOption *config_find_option(const ConfigOption *options, const char *section,
+                                       const char *key)
 {
-        for (size_t i = 0; i < n_options; i++) {
-                const ConfigOption *o = &table[i];
-
+        for (const ConfigOption *o = options; o->key; o++)
                 if (strcasecmp(o->section, section) == 0 &&
                     (strcasecmp(o->key, key) == 0 ||
                      (o->old_key && strcasecmp(o->old_key, key) == 0)))
                         return o;
-        }
         return NULL;
 }
 

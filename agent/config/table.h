@@ -44,18 +44,16 @@ typedef struct ConfigOption {
         const char *credential; /* name in $CREDENTIALS_DIRECTORY that goes before all files */
 } ConfigOption;
 
-/* Those of Config; state_path is the first. */
-const ConfigOption *config_get_options(size_t *ret_n);
-
-/* Those of [mdev_TYPE], in HostMdevType. */
-const ConfigOption *config_get_mdev_options(size_t *ret_n);
+/* Those of Config, state_path first, and those of [mdev_TYPE], in HostMdevType, device_addresses
+ * first; each ends with a NULL key. */
+extern const ConfigOption config_options[], config_mdev_options[];
 
 /* Whether options, or a section that later versions fill, are known by that name. */
 bool config_knows_section(const char *section);
 
 /* NULL when there is none. Finds old names too. */
-const ConfigOption *config_find_option(const ConfigOption *options, size_t n_options,
-                                       const char *section, const char *key);
+const ConfigOption *config_find_option(const ConfigOption *options, const char *section,
+                                       const char *key);
 
 /* Sets the member of base from its text, freeing what was there (CONFIG_MULTI: adding to it). An
  * empty text is the default where it could be no value. -EINVAL with words ("x" is not allowed,

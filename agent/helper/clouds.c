@@ -155,13 +155,9 @@ static int load_cloud(Cloud *cloud, const char *name, Error *reterr)
 
 static int set_option(Config *config, const char *key, const char *text, Error *reterr)
 {
-        const ConfigOption *options, *option;
-        size_t n;
-        int r;
+        const ConfigOption *option = config_find_option(config_options, "placement", key);
+        int r = config_option_set(option, config, text, NULL, reterr);
 
-        options = config_get_options(&n);
-        option = config_find_option(options, n, "placement", key);
-        r = config_option_set(option, config, text, NULL, reterr);
         return r < 0 ? error_prefixf(reterr, r, "%s", key) : 0;
 }
 
@@ -170,20 +166,16 @@ static void clear_keystone(Config *config)
 {
         static const char *const others[] = { "endpoint_override", "endpoint", "token", "cafile",
                                               "certfile",          "keyfile" };
-        const ConfigOption *options;
-        size_t n;
 
-        options = config_get_options(&n);
-        for (size_t i = 0; i < n; i++) {
+        for (const ConfigOption *o = config_options; o->key; o++) {
                 size_t from = offsetof(Config, keystone), to = from + sizeof(config->keystone);
-                bool goes = options[i].offset >= from && options[i].offset < to &&
-                            options[i].type != CONFIG_UNUSED;
+                bool goes = o->offset >= from && o->offset < to && o->type != CONFIG_UNUSED;
 
                 for (size_t j = 0; j < ARRAY_SIZE(others); j++)
-                        goes |= strcmp(options[i].section, "placement") == 0 &&
-                                strcmp(options[i].key, others[j]) == 0;
+                        goes |= strcmp(o->section, "placement") == 0 &&
+                                strcmp(o->key, others[j]) == 0;
                 if (goes)
-                        config_option_done(&options[i], config);
+                        config_option_done(o, config);
         }
 }
 

@@ -31,12 +31,8 @@ static void enter_section(Place *place, const char *line)
 
 static bool is_secret_anywhere(const char *key)
 {
-        const ConfigOption *options;
-        size_t n;
-
-        options = config_get_options(&n);
-        for (size_t i = 0; i < n; i++)
-                if (options[i].secret && strcasecmp(options[i].key, key) == 0)
+        for (const ConfigOption *o = config_options; o->key; o++)
+                if (o->secret && strcasecmp(o->key, key) == 0)
                         return true;
         return false;
 }
@@ -45,13 +41,11 @@ static bool is_secret_anywhere(const char *key)
  * pasted with the rest. */
 static bool may_show(const Place *place, const char *key, bool comment)
 {
-        const ConfigOption *options, *option;
-        size_t n;
+        const ConfigOption *option;
 
         if (comment || strncasecmp(place->section, "mdev_", strlen("mdev_")) == 0)
                 return !is_secret_anywhere(key);
-        options = config_get_options(&n);
-        option = config_find_option(options, n, place->section, key);
+        option = config_find_option(config_options, place->section, key);
         return option && !option->secret;
 }
 
