@@ -143,12 +143,13 @@ static int do_audit(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return bus_operations_audit(call, ((BusService *)userdata)->operations, false, NULL);
 }
 
-static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
+/* Who is out of use stands in the tree, and in what happened. */
+static int change_cordon(BusService *service, sd_bus_message *call, bool lift, sd_bus_error *error)
 {
-        BusService *service = userdata;
         const BusConfig *config = &service->facts.config;
-        int r = bus_cordon(call, service->gate, config->cordon, config->tracker, config->claims,
-                           &config->root, error);
+        int r = (lift ? bus_uncordon : bus_cordon)(call, service->gate, config->cordon,
+                                                   config->tracker, config->claims, &config->root,
+                                                   error);
 
         bus_documents_note(&service->documents, BUS_TREE);
         bus_documents_note(&service->documents, BUS_EVENTS);
@@ -156,17 +157,14 @@ static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return r;
 }
 
+static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return change_cordon(userdata, call, false, error);
+}
+
 static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        BusService *service = userdata;
-        const BusConfig *config = &service->facts.config;
-        int r = bus_uncordon(call, service->gate, config->cordon, config->tracker, config->claims,
-                             &config->root, error);
-
-        bus_documents_note(&service->documents, BUS_TREE);
-        bus_documents_note(&service->documents, BUS_EVENTS);
-        tell_soon(service);
-        return r;
+        return change_cordon(userdata, call, true, error);
 }
 
 static int do_retire(sd_bus_message *call, void *userdata, sd_bus_error *error)

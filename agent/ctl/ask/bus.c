@@ -3,6 +3,7 @@
 #include "agent/ctl/ask/bus.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "agent/ctl/ask/authorization.h"
@@ -122,6 +123,22 @@ static int append_failed(int r, Error *reterr)
                             : error_setf(reterr, EINVAL, "An argument is not a UTF-8 text");
 }
 
+/* The arguments as sd_bus_message_append() takes them. */
+static int call_with(sd_bus *bus, const char *method, uint64_t timeout_usec, sd_bus_message **ret,
+                     Error *reterr, const char *types, ...)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        va_list ap;
+        int r = new_call(bus, method, &m, reterr);
+
+        if (r < 0)
+                return r;
+        va_start(ap, types);
+        r = sd_bus_message_appendv(m, types, ap);
+        va_end(ap);
+        return r < 0 ? append_failed(r, reterr) : call(bus, m, timeout_usec, ret, reterr);
+}
+
 /* One that may take its time. */
 static int call_long(sd_bus *bus, const char *method, uint64_t timeout_usec, sd_bus_message **ret,
                      Error *reterr)
@@ -162,16 +179,10 @@ int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, cha
 int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json_t **ret,
                      Error *reterr)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *text;
-        int r = new_call(bus, "Describe", &m, reterr);
+        int r = call_with(bus, "Describe", 0, &reply, reterr, "s", document);
 
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "s", document);
-        if (r < 0)
-                return append_failed(r, reterr);
-        r = call(bus, m, 0, &reply, reterr);
         if (r != CTL_BUS_DONE)
                 return r;
         if (sd_bus_message_read(reply, "s", &text) < 0)
@@ -260,19 +271,11 @@ int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, char **ret, Error *reter
 int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const char *reason,
                    uint64_t timeout_usec, char **ret, Error *reterr)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        int r = new_call(bus, method, &m, reterr);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = call_with(bus, method, timeout_usec, &reply, reterr, reason ? "ss" : "s", device,
+                          reason);
 
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "s", device);
-        if (r >= 0 && reason)
-                r = sd_bus_message_append(m, "s", reason);
-        if (r < 0)
-                return append_failed(r, reterr);
-        r = sd_bus_call(bus, m, timeout_usec, &error, &reply);
-        return r < 0 ? explain(r, &error, reterr) : read_text(reply, ret, reterr);
+        return r == CTL_BUS_DONE ? read_text(reply, ret, reterr) : r;
 }
 
 int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const char *argument2,
@@ -302,40 +305,28 @@ int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const c
 
 int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        int r = new_call(bus, "Confirm", &m, reterr);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "x", id);
-        return r < 0 ? append_failed(r, reterr) : call(bus, m, 0, &reply, reterr);
+        return call_with(bus, "Confirm", 0, &reply, reterr, "x", id);
 }
 
 int ctl_bus_move_claim(sd_bus *bus, const char *from, const char *to, const char *consumer_type,
                        int64_t *ret_id, Error *reterr)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        int r = new_call(bus, "MoveClaim", &m, reterr);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = call_with(bus, "MoveClaim", 0, &reply, reterr, "sss", from, to,
+                          consumer_type ? consumer_type : "");
 
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "sss", from, to, consumer_type ? consumer_type : "");
-        if (r < 0)
-                return append_failed(r, reterr);
-        r = call(bus, m, 0, &reply, reterr);
-        if (r != 0)
+        if (r != CTL_BUS_DONE)
                 return r;
         r = sd_bus_message_read(reply, "x", ret_id);
-        return r < 0 ? r : 0;
+        return r < 0 ? r : CTL_BUS_DONE;
 }
 
 int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, bool allocations, Error *reterr)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        int r = new_call(bus, allocations ? "ReleaseAllocations" : "Release", &m, reterr);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "xs", id, reason);
-        return r < 0 ? append_failed(r, reterr) : call(bus, m, 0, &reply, reterr);
+        return call_with(bus, allocations ? "ReleaseAllocations" : "Release", 0, &reply, reterr,
+                         "xs", id, reason);
 }

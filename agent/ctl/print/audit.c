@@ -45,7 +45,7 @@ int ctl_audit_exit(const json_t *document)
         return json_array_size(findings) > 0 ? CTL_AUDIT_REPAIRED : EXIT_SUCCESS;
 }
 
-static void add_finding(CtlTable *table, const json_t *finding)
+static int add_finding(CtlTable *table, const json_t *finding, const CtlStyle *style)
 {
         bool failed = has_failed(finding);
 
@@ -59,27 +59,22 @@ static void add_finding(CtlTable *table, const json_t *finding)
                                failed ? "failed" : ctl_json_text(finding, "remedy"));
         ctl_table_cell(table, CTL_PLAIN, "%s%s%s", ctl_json_text(finding, "text"),
                        failed ? ": " : "", failed ? ctl_json_text(finding, "error") : "");
+        return 0;
 }
 
 int ctl_audit_print(const json_t *document, const CtlStyle *style, FILE *output)
 {
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        const json_t *findings = json_object_get(document, "findings"), *finding;
+        const json_t *findings = json_object_get(document, "findings");
         uint64_t in_flight = ctl_json_u64(document, "in_flight");
-        size_t i;
 
-        if (ctl_table_new(&table, style, finding_columns, ARRAY_SIZE(finding_columns)) < 0)
-                return -ENOMEM;
-        json_array_foreach((json_t *)findings, i, finding) {
-                add_finding(table, finding);
-        }
         if (json_array_size(findings) == 0)
                 fprintf(output, "Placement, claims and guests agree: %" PRIu64 " consumer(s).\n",
                         ctl_json_u64(document, "holding"));
         if (in_flight > 0 && style->legend)
                 fprintf(output, "Skipped %" PRIu64 " recent consumer%s.\n", in_flight,
                         in_flight == 1 ? "" : "s");
-        return ctl_table_print(table, output);
+        return ctl_table_print_items(findings, finding_columns, ARRAY_SIZE(finding_columns),
+                                     add_finding, style, output);
 }
 
 /* "VCPU=2, MEMORY_MB=512 of host1; VGPU=1 of gpu" of [{"provider", "name", "resources"}]. */
@@ -149,51 +144,33 @@ static int add_list(CtlTable *table, const json_t *list,
         r = print(list, memory);
         if (fclose(memory) != 0 || r < 0)
                 return -ENOMEM;
-        ctl_table_cell(table, CTL_PLAIN, "%s", text[0] ? text : "-");
+        ctl_table_text(table, text);
         return 0;
 }
 
-static void add_text(CtlTable *table, const char *text)
-{
-        ctl_table_cell(table, CTL_PLAIN, "%s", text[0] ? text : "-");
-}
-
-static int add_consumer(CtlTable *table, const json_t *consumer)
+static int add_consumer(CtlTable *table, const json_t *consumer, const CtlStyle *style)
 {
         const char *project = ctl_json_text(consumer, "project");
-        uint64_t claim = ctl_json_u64(consumer, "claim");
 
         ctl_table_line(table);
-        add_text(table, ctl_json_text(consumer, "consumer"));
-        add_text(table, strcmp(project, CONSUMER_UNKNOWN_ID) == 0 ? "" : project);
-        add_text(table, ctl_json_text(consumer, "guest"));
-        if (claim > 0)
-                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, claim);
-        else
-                add_text(table, "");
+        ctl_table_text(table, ctl_json_text(consumer, "consumer"));
+        ctl_table_text(table, strcmp(project, CONSUMER_UNKNOWN_ID) == 0 ? "" : project);
+        ctl_table_text(table, ctl_json_text(consumer, "guest"));
+        ctl_table_number(table, ctl_json_u64(consumer, "claim"));
         if (add_list(table, json_object_get(consumer, "here"), print_held) < 0 ||
             add_list(table, json_object_get(consumer, "elsewhere"), print_held) < 0 ||
             add_list(table, json_object_get(consumer, "devices"), print_words) < 0)
                 return -ENOMEM;
-        add_text(table, ctl_json_text(consumer, "cpus"));
+        ctl_table_text(table, ctl_json_text(consumer, "cpus"));
         return 0;
 }
 
 int ctl_consumers_print(const json_t *document, const CtlStyle *style, FILE *output)
 {
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        const json_t *consumers = json_object_get(document, "consumers"), *consumer;
-        size_t i;
+        const json_t *consumers = json_object_get(document, "consumers");
 
-        if (json_array_size(consumers) == 0) {
+        if (json_array_size(consumers) == 0)
                 fputs("No consumer holds anything of this host in Placement.\n", output);
-                return 0;
-        }
-        if (ctl_table_new(&table, style, consumer_columns, ARRAY_SIZE(consumer_columns)) < 0)
-                return -ENOMEM;
-        json_array_foreach((json_t *)consumers, i, consumer) {
-                if (add_consumer(table, consumer) < 0)
-                        return -ENOMEM;
-        }
-        return ctl_table_print(table, output);
+        return ctl_table_print_items(consumers, consumer_columns, ARRAY_SIZE(consumer_columns),
+                                     add_consumer, style, output);
 }

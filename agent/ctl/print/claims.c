@@ -97,7 +97,7 @@ static void add_claim_cells(CtlTable *table, const json_t *claim, const View *vi
 
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(claim, "id"));
         if (view->guests && (view->long_uuids || guest[0]))
-                ctl_table_cell(table, CTL_PLAIN, "%s", guest[0] ? guest : "-");
+                ctl_table_text(table, guest);
         if (view->long_uuids)
                 ctl_table_cell(table, CTL_PLAIN, "%s", consumer);
         else if (!view->guests || !guest[0])
@@ -304,27 +304,12 @@ const json_t *ctl_claims_get(const json_t *document, uint64_t id)
 
 int ctl_claim_print(const json_t *document, const CtlStyle *style, FILE *output)
 {
-        static const CtlColumn given[] = {
-                { "PROVIDER", CTL_COLUMN_LEFT },
-                { "RESOURCES", CTL_COLUMN_WRAP },
-        };
-        const json_t *allocations = json_object_get(document, "allocations"), *allocation;
         uint64_t id = ctl_json_u64(document, "id");
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        size_t i;
-        int r = ctl_table_new(&table, style, given, ARRAY_SIZE(given));
+        int r;
 
-        if (r < 0)
-                return r;
-        json_array_foreach(allocations, i, allocation) {
-                ctl_table_line(table);
-                r = add_allocation_cells(table, allocation);
-                if (r < 0)
-                        return r;
-        }
         fprintf(output, "Claim %s%" PRIu64 "%s\n", ctl_colour(style, CTL_BOLD), id,
                 ctl_colour_end(style));
-        r = ctl_table_print(table, output);
+        r = ctl_allocations_print(document, style, output);
         if (r >= 0)
                 r = ctl_mappings_print(document, style, output);
         if (r >= 0)

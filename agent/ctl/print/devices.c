@@ -13,6 +13,19 @@
 
 #define LABEL_WIDTH 9
 
+static int add_device(CtlTable *table, const json_t *device, const CtlStyle *style)
+{
+        bool exists = json_is_true(json_object_get(device, "exists"));
+
+        ctl_table_line(table);
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(device, "device"));
+        ctl_table_text(table, ctl_json_text(device, "address"));
+        ctl_table_text(table, ctl_json_text(device, "mdev_type"));
+        ctl_table_text(table, ctl_json_text(device, "mdev"));
+        ctl_table_cell(table, exists ? CTL_PLAIN : CTL_YELLOW, "%s", exists ? "" : "to be made");
+        return 0;
+}
+
 int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output)
 {
         static const CtlColumn columns[] = {
@@ -20,29 +33,9 @@ int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output)
                 { "TYPE", CTL_COLUMN_LEFT },   { "MDEV", CTL_COLUMN_LEFT },
                 { "", CTL_COLUMN_LEFT },
         };
-        const json_t *devices = json_object_get(claim, "devices"), *device;
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        size_t i;
 
-        if (json_array_size(devices) == 0)
-                return 0;
-        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
-                return -ENOMEM;
-        json_array_foreach(devices, i, device) {
-                const char *address = ctl_json_text(device, "address");
-                bool exists = json_is_true(json_object_get(device, "exists"));
-                const char *type = ctl_json_text(device, "mdev_type"),
-                           *mdev = ctl_json_text(device, "mdev");
-
-                ctl_table_line(table);
-                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(device, "device"));
-                ctl_table_cell(table, CTL_PLAIN, "%s", address[0] ? address : "-");
-                ctl_table_cell(table, CTL_PLAIN, "%s", type[0] ? type : "-");
-                ctl_table_cell(table, CTL_PLAIN, "%s", mdev[0] ? mdev : "-");
-                ctl_table_cell(table, exists ? CTL_PLAIN : CTL_YELLOW, "%s",
-                               exists ? "" : "to be made");
-        }
-        return ctl_table_print(table, output);
+        return ctl_table_print_items(json_object_get(claim, "devices"), columns,
+                                     ARRAY_SIZE(columns), add_device, style, output);
 }
 
 /* "0=4 1=2-3": guest CPUs of the cell and their host CPUs. */
@@ -175,29 +168,28 @@ int ctl_mappings_print(const json_t *claim, const CtlStyle *style, FILE *output)
         return ctl_table_print(table, output);
 }
 
-static int print_allocations(const json_t *claim, const CtlStyle *style, FILE *output)
+static int add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
+{
+        _cleanup_free_ char *resources =
+                ctl_json_format_resources(json_object_get(allocation, "resources"));
+
+        if (!resources)
+                return -ENOMEM;
+        ctl_table_line(table);
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(allocation, "name"));
+        ctl_table_cell(table, CTL_PLAIN, "%s", resources);
+        return 0;
+}
+
+int ctl_allocations_print(const json_t *claim, const CtlStyle *style, FILE *output)
 {
         static const CtlColumn columns[] = {
                 { "PROVIDER", CTL_COLUMN_LEFT },
                 { "RESOURCES", CTL_COLUMN_WRAP },
         };
-        const json_t *allocations = json_object_get(claim, "allocations"), *allocation;
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        size_t i;
 
-        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
-                return -ENOMEM;
-        json_array_foreach(allocations, i, allocation) {
-                _cleanup_free_ char *resources =
-                        ctl_json_format_resources(json_object_get(allocation, "resources"));
-
-                if (!resources)
-                        return -ENOMEM;
-                ctl_table_line(table);
-                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(allocation, "name"));
-                ctl_table_cell(table, CTL_PLAIN, "%s", resources);
-        }
-        return ctl_table_print(table, output);
+        return ctl_table_print_items(json_object_get(claim, "allocations"), columns,
+                                     ARRAY_SIZE(columns), add_allocation, style, output);
 }
 
 static int print_fields(const json_t *claim, const CtlStyle *style, FILE *output)
@@ -238,13 +230,22 @@ int ctl_show_print(const json_t *claim, const CtlStyle *style, FILE *output)
         if (print_fields(claim, style, output) < 0)
                 return -ENOMEM;
         fputc('\n', output);
-        if (print_allocations(claim, style, output) < 0 ||
+        if (ctl_allocations_print(claim, style, output) < 0 ||
             ctl_mappings_print(claim, style, output) < 0 ||
             ctl_layout_print(claim, style, output) < 0)
                 return -ENOMEM;
         if (json_array_size(json_object_get(claim, "devices")) > 0)
                 fputc('\n', output);
         return ctl_devices_print(claim, style, output);
+}
+
+static int add_problem(CtlTable *table, const json_t *problem, const CtlStyle *style)
+{
+        ctl_table_line(table);
+        ctl_table_number(table, ctl_json_u64(problem, "claim"));
+        ctl_table_text(table, ctl_json_text(problem, "consumer"));
+        ctl_table_cell(table, CTL_YELLOW, "%s", ctl_json_text(problem, "text"));
+        return 0;
 }
 
 int ctl_problems_print(const json_t *document, const CtlStyle *style, FILE *output)
@@ -254,30 +255,26 @@ int ctl_problems_print(const json_t *document, const CtlStyle *style, FILE *outp
                 { "GUEST", CTL_COLUMN_LEFT },
                 { "PROBLEM", CTL_COLUMN_WRAP },
         };
-        const json_t *problems = json_object_get(document, "problems"), *problem;
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        size_t i;
+        const json_t *problems = json_object_get(document, "problems");
 
-        if (json_array_size(problems) == 0) {
-                if (style->legend)
-                        fputs("Claims and guests agree.\n", output);
-                return 0;
-        }
-        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
-                return -ENOMEM;
-        json_array_foreach(problems, i, problem) {
-                const char *consumer = ctl_json_text(problem, "consumer");
-                uint64_t id = ctl_json_u64(problem, "claim");
+        if (json_array_size(problems) == 0 && style->legend)
+                fputs("Claims and guests agree.\n", output);
+        return ctl_table_print_items(problems, columns, ARRAY_SIZE(columns), add_problem, style,
+                                     output);
+}
 
-                ctl_table_line(table);
-                if (id > 0)
-                        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, id);
-                else
-                        ctl_table_cell(table, CTL_PLAIN, "-");
-                ctl_table_cell(table, CTL_PLAIN, "%s", consumer[0] ? consumer : "-");
-                ctl_table_cell(table, CTL_YELLOW, "%s", ctl_json_text(problem, "text"));
-        }
-        return ctl_table_print(table, output);
+static int add_verdict(CtlTable *table, const json_t *verdict, const CtlStyle *style)
+{
+        const char *term = ctl_json_text(verdict, "term");
+
+        ctl_table_line(table);
+        ctl_table_text(table, ctl_json_text(verdict, "group"));
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(verdict, "class"));
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(verdict, "name"));
+        ctl_table_cell(table, strcmp(term, "fits") == 0 ? CTL_GREEN : CTL_YELLOW, "%s", term);
+        ctl_table_number(table, ctl_json_u64(verdict, "missing"));
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(verdict, "text"));
+        return 0;
 }
 
 int ctl_explain_print(const json_t *document, const CtlStyle *style, FILE *output)
@@ -287,37 +284,19 @@ int ctl_explain_print(const json_t *document, const CtlStyle *style, FILE *outpu
                 { "PROVIDER", CTL_COLUMN_LEFT }, { "FAILS AT", CTL_COLUMN_LEFT },
                 { "MISSING", CTL_COLUMN_RIGHT }, { "WHY", CTL_COLUMN_WRAP },
         };
-        const json_t *providers = json_object_get(document, "providers"), *provider;
+        const json_t *providers = json_object_get(document, "providers");
         bool fits = json_is_true(json_object_get(document, "fits"));
         _cleanup_free_ char *summary =
                 ctl_text_escape(ctl_json_text(document, "summary"), style->utf8);
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        size_t i;
 
-        if (!summary || ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
+        if (!summary)
                 return -ENOMEM;
-        json_array_foreach(providers, i, provider) {
-                const char *group = ctl_json_text(provider, "group"),
-                           *term = ctl_json_text(provider, "term");
-                bool good = strcmp(term, "fits") == 0;
-                uint64_t missing = ctl_json_u64(provider, "missing");
-
-                ctl_table_line(table);
-                ctl_table_cell(table, CTL_PLAIN, "%s", group[0] ? group : "-");
-                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(provider, "class"));
-                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(provider, "name"));
-                ctl_table_cell(table, good ? CTL_GREEN : CTL_YELLOW, "%s", good ? "fits" : term);
-                if (missing > 0)
-                        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, missing);
-                else
-                        ctl_table_cell(table, CTL_PLAIN, "-");
-                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(provider, "text"));
-        }
         fprintf(output, "%s%s%s%s\n", ctl_colour(style, fits ? CTL_GREEN : CTL_YELLOW),
                 fits ? "It fits." : "It does not fit", ctl_colour_end(style), fits ? "" : ":");
         if (!fits)
                 fprintf(output, "%s\n", summary);
-        if (ctl_table_count(table) > 0)
+        if (json_array_size(providers) > 0)
                 fputc('\n', output);
-        return ctl_table_print(table, output);
+        return ctl_table_print_items(providers, columns, ARRAY_SIZE(columns), add_verdict, style,
+                                     output);
 }

@@ -9,6 +9,9 @@
 #include "agent/ctl/print/style.h"
 #include "base/error.h"
 
+/* The table of providers and what it has of each. -ENOMEM. */
+int ctl_allocations_print(const json_t *claim, const CtlStyle *style, FILE *output);
+
 /* The table of devices; nothing when there is none. -ENOMEM. */
 int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output);
 

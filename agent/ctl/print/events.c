@@ -112,40 +112,42 @@ static char *format_held(const json_t *event)
         return NULL;
 }
 
-static void add_whose(CtlTable *table, const json_t *event, bool roomy, const CtlStyle *style)
+static bool is_roomy(const CtlStyle *style)
+{
+        return style->all || style->width == 0 || style->width >= ROOMY;
+}
+
+static void add_whose(CtlTable *table, const json_t *event, const CtlStyle *style)
 {
         const char *guest = ctl_json_text(event, "guest"),
                    *consumer = ctl_json_text(event, "consumer");
 
         if (guest[0] || !consumer[0])
-                ctl_table_cell(table, CTL_PLAIN, "%s", guest[0] ? guest : "-");
-        else if (roomy)
+                ctl_table_text(table, guest);
+        else if (is_roomy(style))
                 ctl_table_cell(table, CTL_PLAIN, "%s", consumer);
         else
                 ctl_table_cell(table, CTL_PLAIN, "%.*s%s", SHORT_UUID_LENGTH, consumer,
                                style->utf8 ? "…" : "~");
 }
 
-static int add_event(CtlTable *table, const json_t *event, bool roomy, const CtlStyle *style)
+static int add_event(CtlTable *table, const json_t *event, const CtlStyle *style)
 {
         _cleanup_free_ char *held = format_held(event);
         const char *author = ctl_json_text(event, "author");
-        uint64_t usec = ctl_json_u64(event, "usec"), claim = ctl_json_u64(event, "claim");
+        uint64_t usec = ctl_json_u64(event, "usec");
         char text[CTL_TEXT_MAX];
 
         if (!held)
                 return -ENOMEM;
         ctl_table_line(table);
         ctl_table_cell(table, CTL_PLAIN, "%s",
-                       roomy ? ctl_text_time(text, usec)
-                             : ctl_text_relative(text, usec, style->now_usec));
+                       is_roomy(style) ? ctl_text_time(text, usec)
+                                       : ctl_text_relative(text, usec, style->now_usec));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(event, "event"));
-        if (claim > 0)
-                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, claim);
-        else
-                ctl_table_cell(table, CTL_PLAIN, "-");
-        add_whose(table, event, roomy, style);
-        ctl_table_cell(table, CTL_PLAIN, "%s", held[0] ? held : "-");
+        ctl_table_number(table, ctl_json_u64(event, "claim"));
+        add_whose(table, event, style);
+        ctl_table_text(table, held);
         ctl_table_cell(table, CTL_PLAIN, "%s", author[0] ? author : "the agent itself");
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(event, "reason"));
         return 0;
@@ -159,20 +161,10 @@ int ctl_events_print(const json_t *document, const CtlStyle *style, FILE *output
                 { "WHAT", CTL_COLUMN_WRAP },   { "BY", CTL_COLUMN_WRAP },
                 { "WHY", CTL_COLUMN_WRAP },
         };
-        bool roomy = style->all || style->width == 0 || style->width >= ROOMY;
-        const json_t *events = json_object_get(document, "events"), *event;
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        size_t i;
+        const json_t *events = json_object_get(document, "events");
 
-        if (json_array_size(events) == 0) {
-                if (style->legend)
-                        fputs("Nothing happened that is still known.\n", output);
-                return 0;
-        }
-        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
-                return -ENOMEM;
-        json_array_foreach((json_t *)events, i, event)
-                if (add_event(table, event, roomy, style) < 0)
-                        return -ENOMEM;
-        return ctl_table_print(table, output);
+        if (json_array_size(events) == 0 && style->legend)
+                fputs("Nothing happened that is still known.\n", output);
+        return ctl_table_print_items(events, columns, ARRAY_SIZE(columns), add_event, style,
+                                     output);
 }

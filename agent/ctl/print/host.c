@@ -156,7 +156,7 @@ static void add_device_line(CtlTable *table, const SnapshotDevice *device)
         else
                 ctl_table_cell(table, CTL_PLAIN, "%04x:%04x", device->vendor_id,
                                device->product_id);
-        ctl_table_cell(table, CTL_PLAIN, "%s", device->driver[0] ? device->driver : "-");
+        ctl_table_text(table, device->driver);
 }
 
 static void add_type_cells(CtlTable *table, const MdevType *type)

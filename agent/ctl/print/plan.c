@@ -52,14 +52,24 @@ static CtlColour method_colour(const char *method)
                                              : CTL_PLAIN;
 }
 
+static int add_step(CtlTable *table, const json_t *step, const CtlStyle *style)
+{
+        const char *method = ctl_json_text(step, "method"), *path = ctl_json_text(step, "path");
+
+        ctl_table_line(table);
+        ctl_table_cell(table, method_colour(method), "%s", method);
+        ctl_table_cell(table, CTL_PLAIN, "%s", style->all ? path : name_path(path));
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "name"));
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "summary"));
+        return 0;
+}
+
 int ctl_plan_print(const json_t *plan, const char *differs, const CtlStyle *style, FILE *output,
                    Error *reterr)
 {
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        const json_t *step;
-        size_t i;
+        size_t n = json_array_size(plan);
 
-        if (json_array_size(plan) == 0) {
+        if (n == 0) {
                 _cleanup_free_ char *why = ctl_text_escape(differs, style->utf8);
 
                 if (why && why[0])
@@ -70,22 +80,10 @@ int ctl_plan_print(const json_t *plan, const char *differs, const CtlStyle *styl
                         fputs("Nothing to do: Placement is equal to this host.\n", output);
                 return why ? 0 : error_oom(reterr);
         }
-        if (ctl_table_new(&table, style, style->all ? all_columns : columns, ARRAY_SIZE(columns)) <
-            0)
-                return error_oom(reterr);
-        json_array_foreach(plan, i, step) {
-                const char *method = ctl_json_text(step, "method"),
-                           *path = ctl_json_text(step, "path");
-
-                ctl_table_line(table);
-                ctl_table_cell(table, method_colour(method), "%s", method);
-                ctl_table_cell(table, CTL_PLAIN, "%s", style->all ? path : name_path(path));
-                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "name"));
-                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "summary"));
-        }
-        if (ctl_table_print(table, output) < 0)
+        if (ctl_table_print_items(plan, style->all ? all_columns : columns, ARRAY_SIZE(columns),
+                                  add_step, style, output) < 0)
                 return error_oom(reterr);
         if (style->legend)
-                fprintf(output, "\n%zu request%s.\n", i, i == 1 ? "" : "s");
+                fprintf(output, "\n%zu request%s.\n", n, n == 1 ? "" : "s");
         return 0;
 }

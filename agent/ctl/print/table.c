@@ -4,6 +4,7 @@
 
 #include "agent/ctl/print/text.h"
 
+#include <inttypes.h>
 #include <libsmartcols/libsmartcols.h>
 #include <stdarg.h>
 #include <string.h>
@@ -129,6 +130,19 @@ void ctl_table_cell(CtlTable *table, CtlColour colour, const char *format, ...)
         table->r = set_cell(table, colour, text);
 }
 
+void ctl_table_text(CtlTable *table, const char *text)
+{
+        ctl_table_cell(table, CTL_PLAIN, "%s", text[0] ? text : "-");
+}
+
+void ctl_table_number(CtlTable *table, uint64_t number)
+{
+        if (number > 0)
+                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, number);
+        else
+                ctl_table_text(table, "");
+}
+
 size_t ctl_table_count(const CtlTable *table)
 {
         return scols_table_get_nlines(table->table);
@@ -230,4 +244,19 @@ int ctl_table_print(CtlTable *table, FILE *output)
                 return -ENOMEM;
         write_trimmed(text, output);
         return 0;
+}
+
+int ctl_table_print_items(const json_t *items, const CtlColumn *columns, size_t n_columns,
+                          CtlTableAdd add, const CtlStyle *style, FILE *output)
+{
+        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        const json_t *item;
+        size_t i;
+
+        if (ctl_table_new(&table, style, columns, n_columns) < 0)
+                return -ENOMEM;
+        json_array_foreach((json_t *)items, i, item)
+                if (add(table, item, style) < 0)
+                        return -ENOMEM;
+        return ctl_table_print(table, output);
 }

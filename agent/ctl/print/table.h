@@ -6,6 +6,8 @@
  * Every cell is escaped (ctl_text_escape()), so callers may pass foreign text as it came. Failures
  * are kept and returned by ctl_table_print(), so that filling a table needs no checks. */
 
+#include <jansson.h>
+
 #include "agent/ctl/print/style.h"
 #include "base/error.h"
 
@@ -33,7 +35,18 @@ DEFINE_CLEANUP(CtlTable *, ctl_table_free);
 void ctl_table_line(CtlTable *table);
 void ctl_table_cell(CtlTable *table, CtlColour colour, const char *format, ...) _printf_(3, 4);
 
+/* A plain cell; "-" for "" and for 0. */
+void ctl_table_text(CtlTable *table, const char *text);
+void ctl_table_number(CtlTable *table, uint64_t number);
+
 size_t ctl_table_count(const CtlTable *table);
 
 /* Writes it, with headings when the style has a legend. An empty table writes nothing. -ENOMEM. */
 int ctl_table_print(CtlTable *table, FILE *output);
+
+/* Adds the lines of one item. -ENOMEM. */
+typedef int (*CtlTableAdd)(CtlTable *table, const json_t *item, const CtlStyle *style);
+
+/* A table with the lines of all items of an array. */
+int ctl_table_print_items(const json_t *items, const CtlColumn *columns, size_t n_columns,
+                          CtlTableAdd add, const CtlStyle *style, FILE *output);

@@ -206,23 +206,11 @@ static int add_claim(CtlTable *table, const json_t *claim, const CtlStyle *style
 
 static int print_claims(const CtlWatchFacts *facts, const CtlStyle *style, FILE *output)
 {
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        const json_t *claim;
-        size_t i;
-        int r = ctl_table_new(&table, style, claim_columns, ARRAY_SIZE(claim_columns));
+        const json_t *claims = json_object_get(facts->claims, "claims");
 
-        if (r < 0)
-                return r;
-        json_array_foreach(json_object_get(facts->claims, "claims"), i, claim) {
-                r = add_claim(table, claim, style);
-                if (r < 0)
-                        return r;
-        }
-        if (i == 0)
-                fputs("\nNo claims.\n", output);
-        else
-                fputc('\n', output);
-        return ctl_table_print(table, output);
+        fputs(json_array_size(claims) == 0 ? "\nNo claims.\n" : "\n", output);
+        return ctl_table_print_items(claims, claim_columns, ARRAY_SIZE(claim_columns), add_claim,
+                                     style, output);
 }
 
 int ctl_watch_print(const CtlWatchFacts *facts, const CtlStyle *style, FILE *output)

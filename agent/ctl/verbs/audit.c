@@ -56,7 +56,5 @@ int ctl_verb_consumers(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         ctl_page(ctl);
-        return ctl_wants_json(ctl)
-                       ? ctl_print_json(ctl, document, reterr)
-                       : ctl_oom_or(ctl_consumers_print(document, &ctl->style, stdout), reterr);
+        return ctl_print_document(ctl, document, ctl_consumers_print, reterr);
 }

@@ -177,9 +177,7 @@ static int list_problems(Ctl *ctl, sd_bus *bus, Error *reterr)
         if (r < 0)
                 return r;
         ctl_page(ctl);
-        r = ctl_wants_json(ctl)
-                    ? ctl_print_json(ctl, document, reterr)
-                    : ctl_oom_or(ctl_problems_print(document, &ctl->style, stdout), reterr);
+        r = ctl_print_document(ctl, document, ctl_problems_print, reterr);
         if (r < 0)
                 return r;
         return json_array_size(json_object_get(document, "problems")) > 0 ? CTL_AUDIT_FINDINGS
@@ -235,8 +233,7 @@ int ctl_verb_show(Ctl *ctl, Error *reterr)
         if (ctl->options.xml)
                 return ctl_oom_or(ctl_xml_print(claim, stdout), reterr);
         ctl_page(ctl);
-        return ctl_wants_json(ctl) ? ctl_print_json(ctl, claim, reterr)
-                                   : ctl_oom_or(ctl_show_print(claim, &ctl->style, stdout), reterr);
+        return ctl_print_document(ctl, claim, ctl_show_print, reterr);
 }
 
 /* Exit code 1 when nobody has it, so that scripts need not read. */
@@ -290,9 +287,7 @@ int ctl_verb_history(Ctl *ctl, Error *reterr)
         if (what)
                 ctl_events_find(document, what);
         ctl_page(ctl);
-        r = ctl_wants_json(ctl)
-                    ? ctl_print_json(ctl, document, reterr)
-                    : ctl_oom_or(ctl_events_print(document, &ctl->style, stdout), reterr);
+        r = ctl_print_document(ctl, document, ctl_events_print, reterr);
         if (r < 0)
                 return r;
         return what && json_array_size(json_object_get(document, "events")) == 0 ? EXIT_FAILURE
@@ -318,9 +313,7 @@ int ctl_verb_explain(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         ctl_page(ctl);
-        r = ctl_wants_json(ctl)
-                    ? ctl_print_json(ctl, document, reterr)
-                    : ctl_oom_or(ctl_explain_print(document, &ctl->style, stdout), reterr);
+        r = ctl_print_document(ctl, document, ctl_explain_print, reterr);
         if (r < 0)
                 return r;
         return json_is_true(json_object_get(document, "fits")) ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -46,6 +46,12 @@ int ctl_print_json(const Ctl *ctl, const json_t *document, Error *reterr)
         return ctl_oom_or(ctl_json_print(document, ctl->options.json, &ctl->style, stdout), reterr);
 }
 
+int ctl_print_document(const Ctl *ctl, const json_t *document, CtlPrint print, Error *reterr)
+{
+        return ctl_wants_json(ctl) ? ctl_print_json(ctl, document, reterr)
+                                   : ctl_oom_or(print(document, &ctl->style, stdout), reterr);
+}
+
 void ctl_page(Ctl *ctl)
 {
         if (ctl->style.terminal && !ctl->options.no_pager)

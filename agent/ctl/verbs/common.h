@@ -33,6 +33,10 @@ const char *ctl_get_cloud(const Ctl *ctl);
 bool ctl_wants_json(const Ctl *ctl);
 int ctl_print_json(const Ctl *ctl, const json_t *document, Error *reterr);
 
+/* As JSON, or as that formatter has it. */
+typedef int (*CtlPrint)(const json_t *document, const CtlStyle *style, FILE *output);
+int ctl_print_document(const Ctl *ctl, const json_t *document, CtlPrint print, Error *reterr);
+
 /* r, or its words when it is the -ENOMEM of a formatter. */
 int ctl_oom_or(int r, Error *reterr);
 

@@ -141,9 +141,7 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
         document = ctl_doctor_judge(&facts);
         if (!document)
                 return error_oom(reterr);
-        r = ctl_wants_json(ctl)
-                    ? ctl_print_json(ctl, document, reterr)
-                    : ctl_oom_or(ctl_doctor_print(document, &ctl->style, stdout), reterr);
+        r = ctl_print_document(ctl, document, ctl_doctor_print, reterr);
         return r < 0 ? r : (int)ctl_doctor_exit(document, status);
 }
 
@@ -230,9 +228,7 @@ static int verb_verify(Ctl *ctl, Error *reterr)
                 return r;
         if (!ctl->options.quiet) {
                 ctl_page(ctl);
-                r = ctl_wants_json(ctl)
-                            ? ctl_print_json(ctl, document, reterr)
-                            : ctl_oom_or(ctl_findings_print(document, &ctl->style, stdout), reterr);
+                r = ctl_print_document(ctl, document, ctl_findings_print, reterr);
         }
         return r < 0 ? r : ctl_findings_have_errors(document) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
