@@ -4,7 +4,7 @@
 
 #include "agent/ctl/print/json.h"
 #include "base/json.h"
-#include "tests/unit/test.h"
+#include "tests/fixtures/ctl-capture.h"
 
 /* "keystone=ok role=bad": the findings in order; each that is not well says what to do. */
 static void summarise(const json_t *findings, char *text, size_t size)
@@ -65,14 +65,10 @@ static void test_table(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_json_ json_t *connect = NULL, *findings = json_array();
-                _cleanup_free_ char *text = strdup(cases[i].connect);
+                _cleanup_json_ json_t *connect = parse_quoted(cases[i].connect),
+                                      *findings = json_array();
                 char summary[200];
 
-                for (char *c = text; *c; c++)
-                        *c = *c == '\'' ? '"' : *c;
-                connect = json_loads(text, 0, NULL);
-                assert_non_null(connect);
                 assert_int_equal(ctl_connect_judge(connect, findings), 0);
                 summarise(findings, summary, sizeof(summary));
                 assert_string_equal(summary, cases[i].findings);

@@ -68,14 +68,9 @@ static void test_table(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-                _cleanup_json_ json_t *status = NULL, *document = NULL;
-                _cleanup_free_ char *text = strdup(cases[i].status);
+                _cleanup_json_ json_t *status = parse_quoted(cases[i].status), *document = NULL;
                 const Config config = { 0 };
 
-                for (char *c = text; *c; c++)
-                        *c = *c == '\'' ? '"' : *c;
-                status = json_loads(text, 0, NULL);
-                assert_non_null(status);
                 assert_int_equal(snapshot_new(&snapshot), 0);
                 document = ctl_doctor_judge(&(const CtlFacts){
                         .config = &config,

@@ -4,10 +4,10 @@
 
 #include "tests/fixtures/ctl-capture.h"
 
-#define WELL                                                                    \
-        "\"state\": \"ok\", \"summary\": \"Placement is equal to this host\", " \
-        "\"version\": \"1.0\", \"node\": \"host1\", \"driver\": \"libvirt\", "  \
-        "\"last_poll_usec\": 1699999988000000, \"n_providers\": 3, \"n_requests\": 5"
+#define WELL                                                                              \
+        "{'state': 'ok', 'summary': 'Placement is equal to this host', 'version': '1.0'," \
+        " 'node': 'host1', 'driver': 'libvirt', 'last_poll_usec': 1699999988000000,"      \
+        " 'n_providers': 3, 'n_requests': 5"
 
 static void test_exit_codes(void **state)
 {
@@ -31,22 +31,14 @@ static void test_exit_codes(void **state)
         }
 }
 
-static void print(const char *members, CtlStyle style, Capture *capture)
-{
-        _cleanup_(json_done) json_t *status = parse_json(members);
-
-        capture_begin(capture);
-        assert_int_equal(ctl_status_print(status, &style, capture->stream), 0);
-        capture_end(capture);
-}
-
 static void test_page(void **state)
 {
         _cleanup_(capture_done) Capture capture;
 
-        print("{" WELL
-              ", \"sync_state\": \"synced\", \"root\": \"r\", \"last_sync_usec\": 1699999800000000}",
-              STYLE_PIPE, &capture);
+        capture_print(&capture, ctl_status_print,
+                      parse_quoted(WELL ", 'sync_state': 'synced', 'root': 'r',"
+                                        " 'last_sync_usec': 1699999800000000}"),
+                      STYLE_PIPE);
         assert_string_equal(
                 capture.text,
                 "● compute-agent on host1: Placement is equal to this host\n"
@@ -60,95 +52,49 @@ static void test_page(void **state)
                 "    Version: 1.0\n");
 }
 
-static void test_before_the_first_poll(void **state)
+static void test_parts_of_pages(void **state)
 {
-        _cleanup_(capture_done) Capture capture;
+        static const PrintRow rows[] = {
+                { "{'driver': 'libvirt', 'node': '', 'sync_state': 'pending'}",
+                  .has = { "Node: not known before the first poll\n",
+                           "Driver: libvirt; not polled yet\n" } },
+                { WELL ", 'sync_state': 'synced', 'reshape_access': 'refused'}",
+                  .has = { "lacks the role service" } },
+                { WELL ", 'sync_state': 'synced', 'reshape_access': 'allowed'}",
+                  .lacks = { "role" } },
+                { WELL ", 'sync_state': 'synced', 'n_owed_writes': 2, 'n_owed_removals': 1}",
+                  .has = { "       Owed: 2 to write to Placement, 1 to remove, 0 to move\n" } },
+                { WELL ", 'sync_state': 'synced'}", .lacks = { "Owed" } },
+                { WELL ", 'sync_state': 'standalone'}", .has = { "Sync: standalone\n" },
+                  .lacks = { "requests" } },
+                { "{'reasons': [{'text': 'Placement cannot be reached, retrying', 'command': 'x'}]}",
+                  .has = { "    Reasons: Placement cannot be\n"
+                           "             reached, retrying; see \"x\"\n" },
+                  .width = 40 },
+                { "{'state': 'degraded', 'summary': 'claims cannot be taken (and 1 more)',"
+                  " 'hypervisor_error': 'gone', 'last_poll_usec': 1, 'sync_state': 'offline',"
+                  " 'reasons': [{'state': 'degraded', 'text': 'disk \\u001b[2J full', 'command': 'df'},"
+                  " {'state': 'warning', 'text': 'Cordoned: by ann', 'command': 'drain'}]}",
+                  .has = { "claims cannot be taken (and 1 more)",
+                           "    Reasons: \033[0;1;31mdisk \\x1b[2J full; see \"df\"\033[0m\n"
+                           "             \033[0;1;33mCordoned: by ann; see \"drain\"",
+                           "offline; not published since the start",
+                           "The last poll that ended well is kept" },
+                  .colours = true },
+        };
 
-        print("{\"driver\": \"libvirt\", \"node\": \"\", \"sync_state\": \"pending\"}", STYLE_PIPE,
-              &capture);
-        assert_contains(capture.text, "Node: not known before the first poll\n");
-        assert_contains(capture.text, "Driver: libvirt; not polled yet\n");
-}
-
-static void test_a_missing_role_is_shown(void **state)
-{
-        _cleanup_(capture_done) Capture refused, allowed;
-
-        print("{" WELL ", \"sync_state\": \"synced\", \"reshape_access\": \"refused\"}", STYLE_PIPE,
-              &refused);
-        assert_contains(refused.text, "lacks the role service");
-        print("{" WELL ", \"sync_state\": \"synced\", \"reshape_access\": \"allowed\"}", STYLE_PIPE,
-              &allowed);
-        assert_lacks(allowed.text, "role");
-}
-
-static void test_reasons_are_shown_and_harmless(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
-
-        style.colours = true;
-        print("{\"state\": \"degraded\", \"summary\": \"claims cannot be taken (and 1 more)\","
-              " \"hypervisor_error\": \"gone\", \"last_poll_usec\": 1, \"sync_state\": \"offline\","
-              " \"reasons\": [{\"state\": \"degraded\", \"text\": \"disk \\u001b[2J full\","
-              "  \"command\": \"df\"},  {\"state\": \"warning\", \"text\": \"Cordoned: by ann\", \"command\": \"drain\"}]}",
-              style, &capture);
-        assert_contains(capture.text, "claims cannot be taken (and 1 more)");
-        assert_contains(capture.text,
-                        "    Reasons: \033[0;1;31mdisk \\x1b[2J full; see \"df\"\033[0m\n");
-        assert_contains(capture.text, "Cordoned: by ann; see \"drain\"");
-        assert_contains(capture.text, "offline; not published since the start");
-        assert_contains(capture.text, "The last poll that ended well is kept");
-}
-
-static void test_what_is_owed_is_shown(void **state)
-{
-        _cleanup_(capture_done) Capture owed, settled;
-
-        print("{" WELL
-              ", \"sync_state\": \"synced\", \"n_owed_writes\": 2, \"n_owed_removals\": 1}",
-              STYLE_PIPE, &owed);
-        assert_contains(owed.text,
-                        "       Owed: 2 to write to Placement, 1 to remove, 0 to move\n");
-        print("{" WELL ", \"sync_state\": \"synced\"}", STYLE_PIPE, &settled);
-        assert_lacks(settled.text, "Owed");
-}
-
-static void test_long_reasons_are_wrapped(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
-
-        style.width = 40;
-        print("{\"reasons\": [{\"text\": \"Placement cannot be reached, retrying\", \"command\": \"x\"}]}",
-              style, &capture);
-        assert_contains(capture.text, "    Reasons: Placement cannot be\n"
-                                      "             reached, retrying; see \"x\"\n");
-}
-
-static void test_standalone_says_nothing_of_placement(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-
-        print("{" WELL ", \"sync_state\": \"standalone\"}", STYLE_PIPE, &capture);
-        assert_lacks(capture.text, "requests");
-        assert_contains(capture.text, "Sync: standalone\n");
+        check_rows(ctl_status_print, rows, ARRAY_SIZE(rows));
 }
 
 static void test_not_running(void **state)
 {
-        _cleanup_(json_done) json_t *status = ctl_status_make_not_running("It sleeps");
+        json_t *status = ctl_status_make_not_running("It sleeps");
         _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
 
         assert_int_equal(ctl_status_exit(status), CTL_STATUS_NOT_RUNNING);
-        capture_begin(&capture);
-        assert_int_equal(ctl_status_print(status, &style, capture.stream), 0);
-        assert_string_equal(capture_end(&capture), "○ It sleeps\n");
+        capture_print(&capture, ctl_status_print, status, STYLE_PIPE);
+        assert_string_equal(capture.text, "○ It sleeps\n");
 }
 
 TEST_MAIN_AFTER(setenv("TZ", "UTC", true), NULL, NULL, test_exit_codes, test_page,
-                test_before_the_first_poll, test_a_missing_role_is_shown,
-                test_reasons_are_shown_and_harmless, test_what_is_owed_is_shown,
-                test_long_reasons_are_wrapped, test_standalone_says_nothing_of_placement,
-                test_not_running)
+                test_parts_of_pages, test_not_running)

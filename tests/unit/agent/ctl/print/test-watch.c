@@ -28,18 +28,6 @@
         "  {'id': 8, 'consumer': '" UNKNOWN "', 'state': 'claimed', 'created_usec': 0,"          \
         "   'allocations': [], 'devices': []}]}"
 
-static json_t *parse_quoted(const char *text)
-{
-        char copy[2048];
-
-        assert_true(strlen(text) < sizeof(copy));
-        strcpy(copy, text);
-        for (char *c = copy; *c; c++)
-                if (*c == '\'')
-                        *c = '"';
-        return parse_json(copy);
-}
-
 static void print(Capture *capture, const CtlWatchFacts *facts, const CtlStyle *style)
 {
         capture_begin(capture);
