@@ -6,58 +6,46 @@
 
 #include "tests/fixtures/ctl-capture.h"
 
-#define INVENTORY(total, used)                                                 \
-        "{\"total\": " #total ", \"reserved\": 0, \"allocation_ratio\": 1.5, " \
-        "\"capacity\": " #total ", \"used\": " #used "}"
-#define PROVIDER(uuid, name, parent, traits, inventories)                      \
-        "{\"uuid\": \"" uuid "\", \"name\": \"" name "\", \"parent\": " parent \
-        ", \"traits\": [" traits "], \"inventories\": {" inventories "}}"
-#define TREE(providers) "{\"providers\": [" providers "]}"
+#define INVENTORY(total, used)                                                              \
+        "{'total': " #total ", 'reserved': 0, 'allocation_ratio': 1.5, 'capacity': " #total \
+        ", 'used': " #used "}"
+/* parent: "'uuid'" or "null"; traits "'A', 'B'" */
+#define PROVIDER(uuid, name, parent, traits, inventories)                                   \
+        "{'uuid': '" uuid "', 'name': '" name "', 'parent': " parent ", 'traits': [" traits \
+        "], 'inventories': {" inventories "}}"
+#define TREE(providers) "{'providers': [" providers "]}"
 
 /* Children of one parent are not next to each other: order is that of the tree all the same. */
-#define HOST                                                                                                                          \
-        TREE(PROVIDER(                                                                                                                \
-                "r", "host1", "null", "\"A\", \"B\", \"C\", \"D\"",                                                                   \
-                "\"MEMORY_MB\": " INVENTORY(100, 50) ", \"VCPU\": " INVENTORY(                                                        \
-                        8,                                                                                                            \
-                        8)) "," PROVIDER("a", "gpu_a", "\"r\"", "",                                                                   \
-                                         "\"VGPU\": " INVENTORY(                                                                      \
-                                                 16,                                                                                  \
-                                                 1)) "," PROVIDER("b", "gpu_b", "\"r\"", "\"X\"",                                     \
-                                                                  "\"VGPU\": " INVENTORY(                                             \
-                                                                          16,                                                         \
-                                                                          0)) "," PROVIDER("c",                                       \
-                                                                                           "below"                                    \
-                                                                                           "_a",                                      \
-                                                                                           "\"a"                                      \
-                                                                                           "\"",                                      \
-                                                                                           "",                                        \
-                                                                                           "\"P\""                                    \
-                                                                                           ":"                                        \
-                                                                                           " " INVENTORY(1, 0) ", \"Q\": " INVENTORY( \
-                                                                                                   0,                                 \
-                                                                                                   0)) "," PROVIDER("s",              \
-                                                                                                                    "shared",         \
-                                                                                                                    "null",           \
-                                                                                                                    "",               \
-                                                                                                                    ""))
+#define PROVIDERS                                                                                        \
+        "{'uuid': 'r', 'name': 'host1', 'parent': null, 'traits': ['A', 'B', 'C', 'D'],"                 \
+        " 'inventories': {'MEMORY_MB': " INVENTORY(100, 50) ", 'VCPU': " INVENTORY(                      \
+                8,                                                                                       \
+                8) "}},"                                                                                 \
+                   "{'uuid': 'a', 'name': 'gpu_a', 'parent': 'r', 'traits': [],"                         \
+                   " 'inventories': {'VGPU': " INVENTORY(                                                \
+                           16,                                                                           \
+                           1) "}},"                                                                      \
+                              "{'uuid': 'b', 'name': 'gpu_b', 'parent': 'r', 'traits': ['X'],"           \
+                              " 'inventories': {'VGPU': " INVENTORY(                                     \
+                                      16,                                                                \
+                                      0) "}},"                                                           \
+                                         "{'uuid': 'c', 'name': 'below_a', 'parent': 'a', 'traits': []," \
+                                         " 'inventories': {'P': " INVENTORY(1, 0) ", 'Q': " INVENTORY(   \
+                                                 0,                                                      \
+                                                 0) "}},"                                                \
+                                                    "{'uuid': 's', 'name': 'shared', 'parent': null, 'traits': [], 'inventories': {}}"
+#define HOST TREE(PROVIDERS)
 
-static int print(const char *json, CtlStyle style, Capture *capture, Error *reterr)
+static int print(const json_t *tree, const CtlStyle *style, FILE *output)
 {
-        _cleanup_(json_done) json_t *tree = parse_json(json);
-        int r;
-
-        capture_begin(capture);
-        r = ctl_tree_print(tree, &style, capture->stream, reterr);
-        capture_end(capture);
-        return r;
+        return ctl_tree_print(tree, style, output, NULL);
 }
 
 static void test_tree(void **state)
 {
         _cleanup_(capture_done) Capture capture;
 
-        assert_int_equal(print(HOST, STYLE_PIPE, &capture, NULL), 0);
+        capture_print(&capture, print, parse_quoted(HOST), STYLE_PIPE);
         assert_string_equal(capture.text,
                             "PROVIDER     CLASS      USED  CAPACITY  USAGE            TRAITS\n"
                             "host1        MEMORY_MB    50       100  ▉▉▉▉▉░░░░░  50%  A\n"
@@ -69,91 +57,75 @@ static void test_tree(void **state)
                             "shared\n");
 }
 
-/* Names are foreign, and so is whatever stands among them. */
-static void test_siblings_stand_by_name(void **state)
+static void test_parts_of_pages(void **state)
 {
-        _cleanup_(capture_done) Capture capture;
+        static const PrintRow rows[] = {
+                /* names are foreign, and so is whatever stands among them */
+                { "{'shares': ['pool', 'x\\u001b[m', 5], 'providers': [" PROVIDERS "]}",
+                  .has = { "shared\nshares: pool\nshares: x\\x1b[m\nshares: \n" } },
+                /* siblings by name */
+                { "{'providers': [{'uuid': 'r', 'name': 'host1', 'parent': null},"
+                  " {'uuid': 'a', 'name': 'cell10', 'parent': 'r'},"
+                  " {'uuid': 'b', 'name': 'cell2', 'parent': 'r'},"
+                  " {'uuid': 'c', 'name': 'cell1', 'parent': 'r'}]}",
+                  .has = { "\nhost1\n├─cell1\n├─cell2\n└─cell10\n" } },
+                /* what every host has is folded, so that what this one has is seen */
+                { TREE(PROVIDER("r", "h", "null",
+                                "'COMPUTE_NODE', 'COMPUTE_STATUS_DISABLED', 'CUSTOM_A',"
+                                " 'HW_CPU_X86_SSE', 'OWNER_NOVA'",
+                                "'A': " INVENTORY(1, 0) ", 'B': " INVENTORY(1, 0))),
+                  .has = { "0%  COMPUTE_STATUS_DISABLED\n", "0%  CUSTOM_A +3\n" } },
+                { TREE(PROVIDER("r", "h", "null", "'COMPUTE_NODE'", "'A': " INVENTORY(1, 0))),
+                  .has = { "0%  +1\n" } },
+                { HOST,
+                  .has = { "UUID", "RATIO", "1.5  A",
+                           " D\n" /* on a line that has no inventory */ },
+                  .lacks = { "+2" }, .all = true },
+                { TREE(PROVIDER("r", "h", "null", "",
+                                "'A': " INVENTORY(10, 1) ", 'B': " INVENTORY(
+                                        10, 9) ", 'C': " INVENTORY(10, 10))),
+                  .has = { "\033[0;1;32m▉░", "\033[0;1;33m▉▉▉▉▉▉▉▉▉░  90%",
+                           "\033[0;1;31m▉▉▉▉▉▉▉▉▉▉ 100%" },
+                  .colours = true },
+        };
 
-        assert_int_equal(
-                print(TREE(PROVIDER("r", "host1", "null", "", "") "," PROVIDER(
-                              "a", "cell10", "\"r\"", "",
-                              "") "," PROVIDER("b", "cell2", "\"r\"", "",
-                                               "") "," PROVIDER("c", "cell1", "\"r\"", "", "")),
-                      STYLE_PIPE, &capture, NULL),
-                0);
-        assert_contains(capture.text, "\nhost1\n├─cell1\n├─cell2\n└─cell10\n");
+        check_rows(print, rows, ARRAY_SIZE(rows));
 }
 
-static void test_who_shares(void **state)
+/* Each provider as it is marked, by its place in the document. */
+static void test_marks(void **state)
 {
-        _cleanup_(json_done) json_t *tree = parse_json(HOST),
-                                    *names = parse_json("[\"pool\", \"x\\u001b[m\", 5]");
-        _cleanup_(capture_done) Capture capture;
-        const CtlStyle style = STYLE_PIPE;
+        static const struct {
+                bool cordoned[5];
+                const char *withheld[5];
+                const char *has[4];
+        } cases[] = {
+                { { true, false, true },
+                  { NULL },
+                  { "\nhost1 cordoned    MEMORY_MB", "\n│                 VCPU",
+                    "\n├─gpu_a           VGPU", "\n└─gpu_b cordoned  VGPU" } },
+                { { false, false, true },
+                  { NULL, "missing", "held" },
+                  { "\n├─gpu_a missing ", "\n└─gpu_b cordoned, held  VGPU" } },
+        };
 
-        assert_int_equal(json_object_set(tree, "shares", names), 0);
-        capture_begin(&capture);
-        assert_int_equal(ctl_tree_print(tree, &style, capture.stream, NULL), 0);
-        capture_end(&capture);
-        assert_contains(capture.text, "shared\nshares: pool\nshares: x\\x1b[m\nshares: \n");
-}
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                json_t *tree = parse_quoted(HOST);
+                _cleanup_(capture_done) Capture capture;
 
-static void test_cordons_are_named(void **state)
-{
-        _cleanup_(json_done) json_t *tree = parse_json(HOST);
-        _cleanup_(capture_done) Capture capture;
-        json_t *providers = json_object_get(tree, "providers");
-        const CtlStyle style = STYLE_PIPE;
+                for (size_t j = 0; j < 5; j++) {
+                        json_t *provider = json_array_get(json_object_get(tree, "providers"), j);
+                        const char *withheld = cases[i].withheld[j];
 
-        for (size_t i = 0; i < json_array_size(providers); i++)
-                assert_int_equal(json_object_set_new(json_array_get(providers, i), "cordoned",
-                                                     json_boolean(i == 0 || i == 2)),
-                                 0);
-        capture_begin(&capture);
-        assert_int_equal(ctl_tree_print(tree, &style, capture.stream, NULL), 0);
-        capture_end(&capture);
-        assert_contains(capture.text, "\nhost1 cordoned    MEMORY_MB");
-        assert_contains(capture.text, "\n│                 VCPU");
-        assert_contains(capture.text, "\n├─gpu_a           VGPU");
-        assert_contains(capture.text, "\n└─gpu_b cordoned  VGPU");
-}
-
-static void test_what_is_withheld_is_named(void **state)
-{
-        _cleanup_(json_done) json_t *tree = parse_json(HOST);
-        _cleanup_(capture_done) Capture capture;
-        json_t *providers = json_object_get(tree, "providers");
-        const CtlStyle style = STYLE_PIPE;
-
-        json_object_set_new(json_array_get(providers, 1), "withheld", json_string("missing"));
-        json_object_set_new(json_array_get(providers, 2), "withheld", json_string("held"));
-        json_object_set_new(json_array_get(providers, 2), "cordoned", json_true());
-        capture_begin(&capture);
-        assert_int_equal(ctl_tree_print(tree, &style, capture.stream, NULL), 0);
-        capture_end(&capture);
-        assert_contains(capture.text, "\n├─gpu_a missing ");
-        assert_contains(capture.text, "\n└─gpu_b cordoned, held  VGPU");
-}
-
-/* What every host has is folded, so that what this one has is seen. */
-static void test_traits_that_tell(void **state)
-{
-        _cleanup_(capture_done) Capture capture, other;
-
-        assert_int_equal(
-                print(TREE(PROVIDER("r", "h", "null",
-                                    "\"COMPUTE_NODE\", \"COMPUTE_STATUS_DISABLED\", \"CUSTOM_A\", "
-                                    "\"HW_CPU_X86_SSE\", \"OWNER_NOVA\"",
-                                    "\"A\": " INVENTORY(1, 0) ", \"B\": " INVENTORY(1, 0))),
-                      STYLE_PIPE, &capture, NULL),
-                0);
-        assert_contains(capture.text, "0%  COMPUTE_STATUS_DISABLED\n");
-        assert_contains(capture.text, "0%  CUSTOM_A +3\n");
-        assert_int_equal(print(TREE(PROVIDER("r", "h", "null", "\"COMPUTE_NODE\"",
-                                             "\"A\": " INVENTORY(1, 0))),
-                               STYLE_PIPE, &other, NULL),
-                         0);
-        assert_contains(other.text, "0%  +1\n");
+                        json_object_set_new(provider, "cordoned",
+                                            json_boolean(cases[i].cordoned[j]));
+                        json_object_set_new(provider, "withheld",
+                                            json_string(withheld ? withheld : ""));
+                }
+                capture_print(&capture, print, tree, STYLE_PIPE);
+                for (size_t j = 0; j < 4 && cases[i].has[j]; j++)
+                        assert_contains(capture.text, cases[i].has[j]);
+        }
 }
 
 static void test_ascii(void **state)
@@ -164,43 +136,13 @@ static void test_ascii(void **state)
         style.utf8 = false;
         style.legend = false;
         style.width = 80;
-        assert_int_equal(print(HOST, style, &capture, NULL), 0);
+        capture_print(&capture, print, parse_quoted(HOST), style);
         assert_contains(capture.text, "|-gpu_a");
         assert_contains(capture.text, "| `-below_a");
         assert_contains(capture.text, "`-gpu_b");
         assert_contains(capture.text, "###--  50%");
         for (const char *c = capture.text; *c; c++)
                 assert_true(*c > 0);
-}
-
-static void test_all(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
-
-        style.all = true;
-        assert_int_equal(print(HOST, style, &capture, NULL), 0);
-        assert_lacks(capture.text, "+2");
-        assert_contains(capture.text, "UUID");
-        assert_contains(capture.text, "RATIO");
-        assert_contains(capture.text, "1.5  A");
-        assert_contains(capture.text, " D\n"); /* on a line that has no inventory */
-}
-
-static void test_usage_colours(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
-
-        style.colours = true;
-        assert_int_equal(print(TREE(PROVIDER("r", "h", "null", "",
-                                             "\"A\": " INVENTORY(10, 1) ", \"B\": " INVENTORY(
-                                                     10, 9) ", \"C\": " INVENTORY(10, 10))),
-                               style, &capture, NULL),
-                         0);
-        assert_contains(capture.text, "\033[0;1;32m▉░");
-        assert_contains(capture.text, "\033[0;1;33m▉▉▉▉▉▉▉▉▉░  90%");
-        assert_contains(capture.text, "\033[0;1;31m▉▉▉▉▉▉▉▉▉▉ 100%");
 }
 
 static void test_strange_documents(void **state)
@@ -211,23 +153,26 @@ static void test_strange_documents(void **state)
                 const char *part;
         } cases[] = {
                 { "{}", -EBADMSG, "" },
-                { "{\"providers\": {}}", -EBADMSG, "" },
+                { "{'providers': {}}", -EBADMSG, "" },
                 { TREE(""), 0, "No providers." },
                 { TREE("null, 7, []"), 0, "PROVIDER" },
                 /* its own parent, and a parent that comes later: roots */
-                { TREE(PROVIDER("a", "self", "\"a\"", "", "")), 0, "self" },
-                { TREE(PROVIDER("a", "one", "\"b\"", "", "") "," PROVIDER("b", "two", "\"a\"", "",
-                                                                          "")),
+                { TREE(PROVIDER("a", "self", "'a'", "", "")), 0, "self" },
+                { "{'providers': [{'uuid': 'a', 'name': 'one', 'parent': 'b'},"
+                  " {'uuid': 'b', 'name': 'two', 'parent': 'a'}]}",
                   0, "└─two" },
-                { TREE(PROVIDER("a", "e\\u001bvil", "null", "\"T\\n\"", "")), 0, "e\\x1bvil" },
+                { TREE(PROVIDER("a", "e\\u001bvil", "null", "'T\\n'", "")), 0, "e\\x1bvil" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(json_done) json_t *tree = parse_quoted(cases[i].json);
                 _cleanup_(capture_done) Capture capture;
                 Error error = ERROR_NULL;
 
-                assert_int_equal(print(cases[i].json, STYLE_PIPE, &capture, &error), cases[i].r);
-                assert_contains(capture.text, cases[i].part);
+                assert_int_equal(
+                        ctl_tree_print(tree, &STYLE_PIPE, capture_begin(&capture)->stream, &error),
+                        cases[i].r);
+                assert_contains(capture_end(&capture), cases[i].part);
                 assert_true((cases[i].r < 0) == (error.text[0] != '\0'));
         }
 }
@@ -253,7 +198,5 @@ static void test_depth_is_bounded(void **state)
         assert_string_equal(capture_end(&capture), "");
 }
 
-TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_tree, test_siblings_stand_by_name,
-                test_who_shares, test_cordons_are_named, test_what_is_withheld_is_named,
-                test_traits_that_tell, test_ascii, test_all, test_usage_colours,
-                test_strange_documents, test_depth_is_bounded)
+TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_tree, test_parts_of_pages,
+                test_marks, test_ascii, test_strange_documents, test_depth_is_bounded)
