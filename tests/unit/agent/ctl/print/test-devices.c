@@ -31,42 +31,39 @@ static void test_show(void **state)
         check_rows(ctl_show_print, rows, ARRAY_SIZE(rows));
 }
 
-/* The whole text. */
-static void check(Printer print, const char *document, const char *expected)
-{
-        _cleanup_(capture_done) Capture capture;
-
-        assert_string_equal(capture_print(&capture, print, parse_quoted(document), STYLE_PIPE),
-                            expected);
-}
-
 static void test_mappings(void **state)
 {
-        check(ctl_mappings_print, CLAIM(""), "");
-        check(ctl_mappings_print, "{'mappings': {'': ['p']}}", "");
-        check(ctl_mappings_print,
-              "{'allocations': [{'provider': 'p', 'name': 'host_gpu'}],"
-              " 'devices': [{'provider': 'p', 'group': '_A', 'device': 'pci_1'},"
-              " {'provider': 'p', 'group': '_B', 'device': 'pci_1', 'mdev': 'm1'},"
-              " {'provider': 'p', 'group': '_B', 'device': 'pci_1', 'mdev': 'm2'}],"
-              " 'mappings': {'': ['h', 'p'], '_A': ['p'], '_B': ['p'], '_C': ['q', 5], '_D': 7}}",
-              "\n"
-              "GROUP  PROVIDER  DEVICE\n"
-              "_A     host_gpu  pci_1\n"
-              "_B     host_gpu  m1\n"
-              "_B     host_gpu  m2\n"
-              "_C     q         -\n");
+        static const PrintRow rows[] = {
+                { CLAIM(""), .text = "" },
+                { "{'mappings': {'': ['p']}}", .text = "" },
+                { "{'allocations': [{'provider': 'p', 'name': 'host_gpu'}],"
+                  " 'devices': [{'provider': 'p', 'group': '_A', 'device': 'pci_1'},"
+                  " {'provider': 'p', 'group': '_B', 'device': 'pci_1', 'mdev': 'm1'},"
+                  " {'provider': 'p', 'group': '_B', 'device': 'pci_1', 'mdev': 'm2'}],"
+                  " 'mappings': {'': ['h', 'p'], '_A': ['p'], '_B': ['p'], '_C': ['q', 5], '_D': 7}}",
+                  .text = "\n"
+                          "GROUP  PROVIDER  DEVICE\n"
+                          "_A     host_gpu  pci_1\n"
+                          "_B     host_gpu  m1\n"
+                          "_B     host_gpu  m2\n"
+                          "_C     q         -\n" },
+        };
+
+        check_rows(ctl_mappings_print, rows, ARRAY_SIZE(rows));
 }
 
 static void test_problems(void **state)
 {
-        check(ctl_problems_print, "{'problems': []}", "Claims and guests agree.\n");
-        check(ctl_problems_print,
-              "{'problems': [{'consumer': 'c', 'claim': 7, 'text': 'guest x'},"
-              "{'consumer': '', 'claim': 0, 'text': 'host y'}]}",
-              "CLAIM  GUEST  PROBLEM\n"
-              "    7  c      guest x\n"
-              "    -  -      host y\n");
+        static const PrintRow rows[] = {
+                { "{'problems': []}", .text = "Claims and guests agree.\n" },
+                { "{'problems': [{'consumer': 'c', 'claim': 7, 'text': 'guest x'},"
+                  "{'consumer': '', 'claim': 0, 'text': 'host y'}]}",
+                  .text = "CLAIM  GUEST  PROBLEM\n"
+                          "    7  c      guest x\n"
+                          "    -  -      host y\n" },
+        };
+
+        check_rows(ctl_problems_print, rows, ARRAY_SIZE(rows));
 }
 
 static void test_explain(void **state)
@@ -77,10 +74,10 @@ static void test_explain(void **state)
                   " 'text': 'asks for 5'}]}",
                   .has = { "It does not fit:\nVCPU: too much\n",
                            "capacity        3  asks for 5" } },
+                { "{'fits': true, 'summary': '', 'providers': []}", .text = "It fits.\n" },
         };
 
         check_rows(ctl_explain_print, rows, ARRAY_SIZE(rows));
-        check(ctl_explain_print, "{'fits': true, 'summary': '', 'providers': []}", "It fits.\n");
 }
 
 TEST_MAIN_AFTER(setlocale(LC_ALL, "C.UTF-8"), NULL, NULL, test_show, test_mappings, test_problems,

@@ -11,64 +11,38 @@
 #define FROM "31111111-2222-4333-8444-555555555555"
 
 #define CLAIMED                                                                                  \
-        "{\"usec\": 1699999940000000, \"event\": \"claimed\", \"author\": \"root (x, pid 7)\","  \
-        " \"claim\": 7, \"consumer\": \"" VM "\", \"guest\": \"web-1\", \"of\": \"\","           \
-        " \"allocations\": [{\"name\": \"demo\", \"class\": \"VCPU\", \"amount\": 2},"           \
-        " {\"name\": \"demo\", \"class\": \"MEMORY_MB\", \"amount\": 64},"                       \
-        " {\"name\": \"gpu\", \"class\": \"VGPU\", \"amount\": 1}],"                             \
-        " \"devices\": [{\"device\": \"pci_0000_41_00_0\", \"address\": \"\", \"mdev\": \"" MDEV \
-        "\"}], \"reason\": \"\"}"
-#define MOVED                                                                                 \
-        "{\"usec\": 1699996400000000, \"event\": \"moved\", \"author\": \"\", \"claim\": 12," \
-        " \"consumer\": \"" VM "\", \"guest\": \"\", \"allocations\": [], \"devices\": [],"   \
-        " \"reason\": \"from consumer " FROM "\"}"
-#define CORDONED                                                                            \
-        "{\"usec\": 1699996400000000, \"event\": \"cordoned\", \"author\": \"\\u001b[2J\"," \
-        " \"claim\": 0, \"consumer\": \"\", \"guest\": \"\", \"allocations\": [],"          \
-        " \"devices\": [{\"device\": \"gpu\"}], \"reason\": \"smoke\\n\\u202e\"}"
+        "{'usec': 1699999940000000, 'event': 'claimed', 'author': 'root (x, pid 7)',"            \
+        " 'claim': 7, 'consumer': '" VM "', 'guest': 'web-1', 'of': '', 'allocations': ["        \
+        "{'name': 'demo', 'class': 'VCPU', 'amount': 2}, {'name': 'demo', 'class': 'MEMORY_MB'," \
+        " 'amount': 64}, {'name': 'gpu', 'class': 'VGPU', 'amount': 1}], 'devices': ["           \
+        "{'device': 'pci_0000_41_00_0', 'address': '', 'mdev': '" MDEV "'}], 'reason': ''}"
+#define MOVED                                                                                      \
+        "{'usec': 1699996400000000, 'event': 'moved', 'author': '', 'claim': 12, 'consumer': '" VM \
+        "', 'guest': '', 'allocations': [], 'devices': [], 'reason': 'from consumer " FROM "'}"
+#define CORDONED                                                                              \
+        "{'usec': 1699996400000000, 'event': 'cordoned', 'author': '\\u001b[2J', 'claim': 0," \
+        " 'consumer': '', 'guest': '', 'allocations': [], 'devices': [{'device': 'gpu'}],"    \
+        " 'reason': 'smoke\\n\\u202e'}"
 /* As a file that somebody changed may have it. */
-#define STRANGE "{\"event\": 7, \"allocations\": {\"a\": 1}, \"devices\": [5, [], null]}"
+#define STRANGE "{'event': 7, 'allocations': {'a': 1}, 'devices': [5, [], null]}"
 
-static void print(const char *events, CtlStyle style, Capture *capture)
+static void test_pages(void **state)
 {
-        _cleanup_free_ char *text = NULL;
-        _cleanup_(json_done) json_t *document = NULL;
+        static const PrintRow rows[] = {
+                { "{'events': [" CLAIMED "," MOVED "," CORDONED "," STRANGE "]}",
+                  .has = { "claimed       7  web-1",
+                           "demo: VCPU=2, MEMORY_MB=64; gpu: VGPU=1; " MDEV, "root (x, pid 7)" } },
+                { "{'events': [" CLAIMED "," MOVED "," CORDONED "," STRANGE "]}",
+                  .has = { "moved        12  " VM, "the agent itself", "cordoned      -  -" } },
+                /* what somebody called itself steers no terminal */
+                { "{'events': [" CORDONED "]}",
+                  .has = { "\\x1b[2J", "smoke\\x0a\\xe2\\x80\\xae" } },
+                { "{'events': [" CLAIMED "," MOVED "]}", .has = { "1min ago", "11111111…" },
+                  .width = 80 },
+                { "{'events': []}", .text = "Nothing happened that is still known.\n" },
+        };
 
-        assert_true(asprintf(&text, "{\"events\": [%s]}", events) > 0);
-        document = parse_json(text);
-        capture_begin(capture);
-        assert_int_equal(ctl_events_print(document, &style, capture->stream), 0);
-        capture_end(capture);
-}
-
-static void test_wide(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-
-        print(CLAIMED "," MOVED "," CORDONED "," STRANGE, STYLE_PIPE, &capture);
-        assert_contains(capture.text, "claimed       7  web-1");
-        assert_contains(capture.text, "demo: VCPU=2, MEMORY_MB=64; gpu: VGPU=1; " MDEV);
-        assert_contains(capture.text, "root (x, pid 7)");
-        assert_contains(capture.text, "moved        12  " VM);
-        assert_contains(capture.text, "the agent itself");
-        assert_contains(capture.text, "cordoned      -  -");
-        /* what somebody called itself steers no terminal */
-        assert_contains(capture.text, "\\x1b[2J");
-        assert_contains(capture.text, "smoke\\x0a\\xe2\\x80\\xae");
-}
-
-static void test_narrow(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
-
-        style.width = 80;
-        print(CLAIMED "," MOVED, style, &capture);
-        assert_contains(capture.text, "1min ago");
-        assert_contains(capture.text, "11111111…");
-        capture_done(&capture);
-        print("", style, &capture);
-        assert_string_equal(capture.text, "Nothing happened that is still known.\n");
+        check_rows(ctl_events_print, rows, ARRAY_SIZE(rows));
 }
 
 static void test_find(void **state)
@@ -92,8 +66,8 @@ static void test_find(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(json_done) json_t *document = parse_json(
-                        "{\"events\": [" CLAIMED "," MOVED "," CORDONED ",{}," STRANGE "]}");
+                _cleanup_(json_done) json_t *document = parse_quoted(
+                        "{'events': [" CLAIMED "," MOVED "," CORDONED ",{}," STRANGE "]}");
                 size_t n;
 
                 ctl_events_find(document, cases[i].what);
@@ -103,4 +77,4 @@ static void test_find(void **state)
         }
 }
 
-TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_wide, test_narrow, test_find)
+TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_pages, test_find)

@@ -9,50 +9,47 @@
 #define MDEV   "663a4c06-0bc7-5385-8dc8-1ccdf8d20dff"
 #define DOMAIN "cf447404-72fa-5ea7-8367-d258ba73da75"
 
-static const char host[] =
-        "{\"format\": \"" SNAPSHOT_FORMAT "\", \"driver\": \"libvirt\", \"nodename\": \"host1\","
-        " \"arch\": \"x86_64\", \"hypervisor\": \"QEMU\", \"hypervisor_version\": 7002011,"
-        " \"memory_kib\": 33554432, \"online_cpus\": \"0-1\","
-        " \"taken_realtime_usec\": 1699999988000000,"
-        " \"cells\": [{\"id\": 0, \"memory_kib\": 33554432, \"cpus\": [{\"id\": 0}, {\"id\": 1}],"
-        "  \"pages\": [{\"size_kib\": 4, \"count\": 1000}, {\"size_kib\": 2048, \"count\": 512},"
-        "  {\"size_kib\": 1048576, \"count\": 0}]}, {\"id\": 3}],"
-        " \"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\","
-        "  \"class_code\": 197120, \"product\": \"GPU \\u001b[1m\", \"driver\": \"nvidia\","
-        "  \"numa_node\": 1, \"mdev_types\": [{\"id\": \"nvidia-35\", \"name\": \"V100\","
-        "  \"available_instances\": 4}, {\"id\": \"nvidia-36\", \"available_instances\": 0,"
-        "  \"created_instances\": 1, \"name\": \"V36\"}]},"
-        "  {\"name\": \"mtty_mtty\", \"mdev_types\": [{\"id\": \"mtty-1\","
-        "  \"available_instances\": 24}]},"
-        "  {\"name\": \"pci_0000_00_00_0\", \"address\": \"0000:00:00.0\","
-        "  \"class_code\": 393216, \"vendor_id\": 32902, \"product_id\": 4120},"
-        "  {\"name\": \"pci_0000_51_00_0\", \"address\": \"0000:51:00.0\","
-        "  \"is_physical_function\": true, \"max_virtual_functions\": 8},"
-        "  {\"name\": \"pci_0000_51_00_1\", \"address\": \"0000:51:00.1\","
-        "  \"physical_function\": \"0000:51:00.0\"}],"
-        " \"mdevs\": [{\"uuid\": \"" MDEV "\", \"type\": \"nvidia-35\","
-        "  \"parent\": \"pci_0000_41_00_0\"}],"
-        " \"domains\": [{\"uuid\": \"" DOMAIN "\", \"name\": \"guest\", \"state\": \"running\","
-        "  \"vcpus\": 4, \"memory_kib\": 4194304, \"mdevs\": [\"" MDEV "\"]}]}";
+#define HOST                                                                            \
+        "{'format': '" SNAPSHOT_FORMAT "', 'driver': 'libvirt', 'nodename': 'host1',"   \
+        " 'arch': 'x86_64', 'hypervisor': 'QEMU', 'hypervisor_version': 7002011,"       \
+        " 'memory_kib': 33554432, 'online_cpus': '0-1',"                                \
+        " 'taken_realtime_usec': 1699999988000000,"                                     \
+        " 'cells': [{'id': 0, 'memory_kib': 33554432, 'cpus': [{'id': 0}, {'id': 1}],"  \
+        "  'pages': [{'size_kib': 4, 'count': 1000}, {'size_kib': 2048, 'count': 512}," \
+        "  {'size_kib': 1048576, 'count': 0}]}, {'id': 3}],"                            \
+        " 'devices': [{'name': 'pci_0000_41_00_0', 'address': '0000:41:00.0',"          \
+        "  'class_code': 197120, 'product': 'GPU \\u001b[1m', 'driver': 'nvidia',"      \
+        "  'numa_node': 1, 'mdev_types': [{'id': 'nvidia-35', 'name': 'V100',"          \
+        "  'available_instances': 4}, {'id': 'nvidia-36', 'available_instances': 0,"    \
+        "  'created_instances': 1, 'name': 'V36'}]},"                                   \
+        "  {'name': 'mtty_mtty', 'mdev_types': [{'id': 'mtty-1',"                       \
+        "  'available_instances': 24}]},"                                               \
+        "  {'name': 'pci_0000_00_00_0', 'address': '0000:00:00.0',"                     \
+        "  'class_code': 393216, 'vendor_id': 32902, 'product_id': 4120},"              \
+        "  {'name': 'pci_0000_51_00_0', 'address': '0000:51:00.0',"                     \
+        "  'is_physical_function': true, 'max_virtual_functions': 8},"                  \
+        "  {'name': 'pci_0000_51_00_1', 'address': '0000:51:00.1',"                     \
+        "  'physical_function': '0000:51:00.0'}],"                                      \
+        " 'mdevs': [{'uuid': '" MDEV "', 'type': 'nvidia-35',"                          \
+        "  'parent': 'pci_0000_41_00_0'}],"                                             \
+        " 'domains': [{'uuid': '" DOMAIN "', 'name': 'guest', 'state': 'running',"      \
+        "  'vcpus': 4, 'memory_kib': 4194304, 'mdevs': ['" MDEV "']}]}"
 
-static void print(const char *json, CtlStyle style, Capture *capture)
+static int print(const json_t *document, const CtlStyle *style, FILE *output)
 {
-        _cleanup_(json_done) json_t *document = parse_json(json);
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         Error error = ERROR_NULL;
 
         if (snapshot_from_json(document, &snapshot, &error) < 0)
                 fail_msg("%s", error.text);
-        capture_begin(capture);
-        assert_int_equal(ctl_host_print(snapshot, &style, capture->stream), 0);
-        capture_end(capture);
+        return ctl_host_print(snapshot, style, output);
 }
 
 static void test_page(void **state)
 {
         _cleanup_(capture_done) Capture capture;
 
-        print(host, STYLE_PIPE, &capture);
+        capture_print(&capture, print, parse_quoted(HOST), STYLE_PIPE);
         assert_string_equal(
                 capture.text,
                 "host1\n"
@@ -85,38 +82,24 @@ static void test_page(void **state)
                 "guest  running      4   4 GiB        1  " DOMAIN "\n");
 }
 
-static void test_all_devices(void **state)
+static void test_parts_of_pages(void **state)
 {
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
+        static const PrintRow rows[] = {
+                { HOST, .has = { "Devices (5)", "0000:00:00.0     -  8086:1018" },
+                  .lacks = { "other device" }, .all = true },
+                { "{'format': '" SNAPSHOT_FORMAT "', 'nodename': 'a\\u001b[2J'}",
+                  .has = { "a\\x1b[2J" }, .lacks = { "\033[2J", "NUMA" }, .colours = true },
+                { "{'format': '" SNAPSHOT_FORMAT "', 'nodename': 'a'}", .lacks = { "polled" } },
+        };
 
-        style.all = true;
-        print(host, style, &capture);
-        assert_contains(capture.text, "Devices (5)");
-        assert_contains(capture.text, "0000:00:00.0     -  8086:1018");
-        assert_lacks(capture.text, "other device");
-}
-
-static void test_bare_host(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
-
-        style.colours = true;
-        print("{\"format\": \"" SNAPSHOT_FORMAT "\", \"nodename\": \"a\\u001b[2J\"}", style,
-              &capture);
-        assert_contains(capture.text, "a\\x1b[2J");
-        assert_lacks(capture.text, "\033[2J");
-        assert_lacks(capture.text, "NUMA");
-        assert_lacks(capture.text, "polled");
+        check_rows(print, rows, ARRAY_SIZE(rows));
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_page),
-                cmocka_unit_test(test_all_devices),
-                cmocka_unit_test(test_bare_host),
+                cmocka_unit_test(test_parts_of_pages),
         };
 
         setenv("TZ", "UTC", true);
