@@ -167,6 +167,16 @@ static int read_text(sd_bus_message *reply, char **ret, Error *reterr)
         return *ret ? CTL_BUS_DONE : error_oom(reterr);
 }
 
+/* format NULL: an array. */
+static int read_document(sd_bus_message *reply, const char *format, json_t **ret, Error *reterr)
+{
+        const char *text;
+        int r = sd_bus_message_read(reply, "s", &text);
+
+        return r < 0 ? malformed(r, reterr)
+                     : ctl_json_read_document(text, !format, format, ret, reterr);
+}
+
 int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret,
                      Error *reterr)
 {
@@ -180,14 +190,9 @@ int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json
                      Error *reterr)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        const char *text;
         int r = call_with(bus, "Describe", 0, &reply, reterr, "s", document);
 
-        if (r != CTL_BUS_DONE)
-                return r;
-        if (sd_bus_message_read(reply, "s", &text) < 0)
-                return malformed(-EBADMSG, reterr);
-        return ctl_json_read_document(text, !format, format, ret, reterr);
+        return r == CTL_BUS_DONE ? read_document(reply, format, ret, reterr) : r;
 }
 
 /* Each type of unit has an interface of its own: "…systemd1.Scope" of "a.scope". */
@@ -231,41 +236,41 @@ int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *rete
 
 /* Claims. */
 
-int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr)
+/* The consumer, if there is one, and what it asks for. */
+static int call_request(sd_bus *bus, const char *method, const CtlClaim *claim,
+                        sd_bus_message **ret, Error *reterr)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        const char *text;
-        int64_t id;
-        int r = new_call(bus, "Claim", &m, reterr);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = new_call(bus, method, &m, reterr);
 
         if (r < 0)
                 return r;
-        if ((r = sd_bus_message_append(m, "s", claim->consumer)) < 0 ||
-            (r = ctl_message_append_request(m, claim)) < 0)
-                return append_failed(r, reterr);
-        r = call(bus, m, 0, &reply, reterr);
+        r = claim->consumer ? sd_bus_message_append(m, "s", claim->consumer) : 0;
+        if (r >= 0)
+                r = ctl_message_append_request(m, claim);
+        return r < 0 ? append_failed(r, reterr) : call(bus, m, 0, ret, reterr);
+}
+
+int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *text;
+        int64_t id;
+        int r = call_request(bus, "Claim", claim, &reply, reterr);
+
         if (r != CTL_BUS_DONE)
                 return r;
         r = sd_bus_message_read(reply, BUS_CLAIM_OUT, &id, &text);
-        if (r < 0)
-                return malformed(r, reterr);
-        r = ctl_json_read_document(text, false, CLAIM_FORMAT, ret, reterr);
-        return r < 0 ? r : CTL_BUS_DONE;
+        return r < 0 ? malformed(r, reterr)
+                     : ctl_json_read_document(text, false, CLAIM_FORMAT, ret, reterr);
 }
 
-int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, char **ret, Error *reterr)
+int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
-        int r = new_call(bus, "Explain", &m, reterr);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = call_request(bus, "Explain", claim, &reply, reterr);
 
-        if (r < 0)
-                return r;
-        if ((r = ctl_message_append_request(m, claim)) < 0)
-                return append_failed(r, reterr);
-        r = call(bus, m, 0, &reply, reterr);
-        if (r != CTL_BUS_DONE)
-                return r;
-        return read_text(reply, ret, reterr);
+        return r == CTL_BUS_DONE ? read_document(reply, EXPLAIN_FORMAT, ret, reterr) : r;
 }
 
 int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const char *reason,
@@ -287,9 +292,7 @@ int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const c
 
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "s", argument);
-        if (r >= 0 && argument2)
-                r = sd_bus_message_append(m, "s", argument2);
+        r = sd_bus_message_append(m, argument2 ? "ss" : "s", argument, argument2);
         if (r < 0)
                 return append_failed(r, reterr);
         r = sd_bus_call(bus, m, timeout_usec, &error, &reply);

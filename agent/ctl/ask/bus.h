@@ -42,9 +42,8 @@ int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reter
 /* Answers when the new settings are in force. */
 int ctl_bus_reload(sd_bus *bus, uint64_t timeout_usec, Error *reterr);
 
-/* The document of EXPLAIN_FORMAT as a text. */
-int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, char **ret,
-                    Error *reterr); /* no consumer */
+/* Why it fits or not, EXPLAIN_FORMAT; no consumer. */
+int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr);
 
 /* PrepareGuest, GuestStarted, GuestReleased: with one or (argument2 not NULL) two texts.
  * ret_refused: set to the beginning of a sentence (static) when the agent looked at it and said no,

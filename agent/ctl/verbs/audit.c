@@ -12,14 +12,7 @@
 
 static int fetch_audit(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        _cleanup_free_ char *text = NULL;
-        int r = ctl_connect(ctl, &bus, reterr);
-
-        if (r < 0)
-                return r;
-        r = ctl_need_answer(ctl_bus_get_text(bus, method, AUDIT_TIMEOUT_USEC, &text, reterr));
-        return r < 0 ? r : ctl_json_read_document(text, false, AUDIT_FORMAT, ret, reterr);
+        return ctl_need_result(ctl, method, AUDIT_TIMEOUT_USEC, AUDIT_FORMAT, ret, reterr);
 }
 
 static int print_audit(Ctl *ctl, const char *method, Error *reterr)

@@ -58,7 +58,7 @@ static int find_consumer(const Ctl *ctl, const char *name, Uuid *ret, Error *ret
 
         if (uuid_from_text(name, ret) == 0)
                 return 0;
-        r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr));
+        r = ctl_need(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
         if (r < 0)
                 return r;
         json_array_foreach(json_object_get(host, "domains"), i, domain)
@@ -78,7 +78,7 @@ static int resolve_mappings(Ctl *ctl, Error *reterr)
 
         if (mappings->named.n_items == 0)
                 return 0;
-        r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr));
+        r = ctl_need(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
         return r < 0 ? r : ctl_mappings_resolve(mappings, tree, reterr);
 }
 
@@ -144,35 +144,30 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
         return r < 0 ? r : print_claim(ctl, document, reterr);
 }
 
-static int list_claims(sd_bus *bus, json_t **ret, Error *reterr)
+/* Those that live and, with history, behind them those that ended. */
+static int list_claims(const Ctl *ctl, bool history, json_t **ret, Error *reterr)
 {
-        return ctl_need_answer(
-                ctl_bus_describe(bus, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, ret, reterr));
-}
-
-/* Those that live, and behind them those that ended. */
-static int list_history(sd_bus *bus, json_t **ret, Error *reterr)
-{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL, *ended = NULL;
-        int r = list_claims(bus, &document, reterr);
+        int r = ctl_bus_open(&bus, ctl->options.host, reterr);
 
-        if (r >= 0)
-                r = ctl_need_answer(
-                        ctl_bus_describe(bus, BUS_DOCUMENT_HISTORY, CLAIMS_FORMAT, &ended, reterr));
-        if (r < 0)
-                return r;
-        if (json_array_extend(json_object_get(document, "claims"),
-                              json_object_get(ended, "claims")) < 0)
+        if (r == CTL_BUS_DONE)
+                r = ctl_bus_describe(bus, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr);
+        if (r == CTL_BUS_DONE && history)
+                r = ctl_bus_describe(bus, BUS_DOCUMENT_HISTORY, CLAIMS_FORMAT, &ended, reterr);
+        if (r != CTL_BUS_DONE)
+                return ctl_need_answer(r);
+        if (history && json_array_extend(json_object_get(document, "claims"),
+                                         json_object_get(ended, "claims")) < 0)
                 return error_oom(reterr);
         *ret = TAKE_PTR(document);
         return 0;
 }
 
-static int list_problems(Ctl *ctl, sd_bus *bus, Error *reterr)
+static int list_problems(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
-        int r = ctl_need_answer(
-                ctl_bus_describe(bus, BUS_DOCUMENT_PROBLEMS, PROBLEMS_FORMAT, &document, reterr));
+        int r = ctl_need(ctl, BUS_DOCUMENT_PROBLEMS, PROBLEMS_FORMAT, &document, reterr);
 
         if (r < 0)
                 return r;
@@ -184,25 +179,25 @@ static int list_problems(Ctl *ctl, sd_bus *bus, Error *reterr)
                                                                           : EXIT_SUCCESS;
 }
 
-int ctl_verb_claims(Ctl *ctl, Error *reterr)
+static int print_claims(Ctl *ctl, const json_t *document, bool history, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        _cleanup_json_ json_t *document = NULL;
-        bool history = ctl->options.history;
-        int r = ctl_connect(ctl, &bus, reterr);
-
-        if (r < 0)
-                return r;
-        if (ctl->options.problems)
-                return list_problems(ctl, bus, reterr);
-        r = history ? list_history(bus, &document, reterr) : list_claims(bus, &document, reterr);
-        if (r < 0)
-                return r;
         ctl_page(ctl);
         return ctl_wants_json(ctl)
                        ? ctl_print_json(ctl, document, reterr)
                        : ctl_oom_or(ctl_claims_print(document, history, &ctl->style, stdout),
                                     reterr);
+}
+
+int ctl_verb_claims(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        bool history = ctl->options.history;
+        int r;
+
+        if (ctl->options.problems)
+                return list_problems(ctl, reterr);
+        r = list_claims(ctl, history, &document, reterr);
+        return r < 0 ? r : print_claims(ctl, document, history, reterr);
 }
 
 /* Of the command line; checked before. */
@@ -218,13 +213,10 @@ static int64_t claim_id(const Ctl *ctl)
 
 int ctl_verb_show(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL;
         const json_t *claim;
-        int r = ctl_connect(ctl, &bus, reterr);
+        int r = list_claims(ctl, true, &document, reterr);
 
-        if (r >= 0)
-                r = list_history(bus, &document, reterr);
         if (r < 0)
                 return r;
         claim = ctl_claims_get(document, (uint64_t)claim_id(ctl));
@@ -236,7 +228,6 @@ int ctl_verb_show(Ctl *ctl, Error *reterr)
         return ctl_print_document(ctl, claim, ctl_show_print, reterr);
 }
 
-/* Exit code 1 when nobody has it, so that scripts need not read. */
 /* Else what is mistyped would look free. Before the first poll nobody knows. */
 static int check_name(const Ctl *ctl, const char *name, Error *reterr)
 {
@@ -251,36 +242,29 @@ static int check_name(const Ctl *ctl, const char *name, Error *reterr)
                 name);
 }
 
+/* Exit code 1 when nobody has it, so that scripts need not read. */
 int ctl_verb_who(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        const char *what = ctl->options.arguments[1];
         _cleanup_json_ json_t *document = NULL;
-        int r = ctl_connect(ctl, &bus, reterr);
+        int r = list_claims(ctl, false, &document, reterr);
+        bool anybody;
 
-        if (r >= 0)
-                r = list_claims(bus, &document, reterr);
         if (r < 0)
                 return r;
-        ctl_claims_find(document, ctl->options.arguments[1]);
-        if (!ctl_wants_json(ctl) && json_array_size(json_object_get(document, "claims")) == 0 &&
-            (r = check_name(ctl, ctl->options.arguments[1], reterr)) < 0)
+        ctl_claims_find(document, what);
+        anybody = json_array_size(json_object_get(document, "claims")) > 0;
+        if (!ctl_wants_json(ctl) && !anybody && (r = check_name(ctl, what, reterr)) < 0)
                 return r;
-        ctl_page(ctl);
-        r = ctl_wants_json(ctl)
-                    ? ctl_print_json(ctl, document, reterr)
-                    : ctl_oom_or(ctl_claims_print(document, false, &ctl->style, stdout), reterr);
-        if (r < 0)
-                return r;
-        return json_array_size(json_object_get(document, "claims")) > 0 ? EXIT_SUCCESS
-                                                                        : EXIT_FAILURE;
+        r = print_claims(ctl, document, false, reterr);
+        return r < 0 ? r : anybody ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int ctl_verb_history(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
         _cleanup_json_ json_t *document = NULL;
-        int r = ctl_need_answer(
-                ctl_fetch(ctl, BUS_DOCUMENT_EVENTS, EVENTS_FORMAT, &document, reterr));
+        int r = ctl_need(ctl, BUS_DOCUMENT_EVENTS, EVENTS_FORMAT, &document, reterr);
 
         if (r < 0)
                 return r;
@@ -298,18 +282,14 @@ int ctl_verb_explain(Ctl *ctl, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL;
-        _cleanup_free_ char *text = NULL;
         const CtlClaim claim = { .request = &ctl->options.request,
                                  .numa = &ctl->options.numa.options };
         int r = check_resources(&ctl->options, reterr);
 
-        if (r < 0)
-                return r;
-        r = ctl_connect(ctl, &bus, reterr);
         if (r >= 0)
-                r = ctl_need_answer(ctl_bus_explain(bus, &claim, &text, reterr));
+                r = ctl_connect(ctl, &bus, reterr);
         if (r >= 0)
-                r = ctl_json_read_document(text, false, EXPLAIN_FORMAT, &document, reterr);
+                r = ctl_need_answer(ctl_bus_explain(bus, &claim, &document, reterr));
         if (r < 0)
                 return r;
         ctl_page(ctl);
@@ -396,7 +376,7 @@ int ctl_verb_move(Ctl *ctl, Error *reterr)
                 _cleanup_json_ json_t *document =
                         json_pack("{sI ss}", "id", (json_int_t)id, "consumer", to.text);
 
-                return document ? ctl_print_json(ctl, document, reterr) : error_oom(reterr);
+                return ctl_print_json(ctl, document, reterr);
         }
         printf("Claim %" PRId64 " is of consumer %s now.\n", id, to.text);
         return 0;

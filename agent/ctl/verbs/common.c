@@ -71,6 +71,30 @@ int ctl_fetch(const Ctl *ctl, const char *document, const char *format, json_t *
         return r != CTL_BUS_DONE ? r : ctl_bus_describe(bus, document, format, ret, reterr);
 }
 
+int ctl_need(const Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr)
+{
+        return ctl_need_answer(ctl_fetch(ctl, document, format, ret, reterr));
+}
+
+int ctl_need_text(const Ctl *ctl, const char *method, uint64_t timeout_usec, char **ret,
+                  Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        int r = ctl_connect(ctl, &bus, reterr);
+
+        return r < 0 ? r
+                     : ctl_need_answer(ctl_bus_get_text(bus, method, timeout_usec, ret, reterr));
+}
+
+int ctl_need_result(const Ctl *ctl, const char *method, uint64_t timeout_usec, const char *format,
+                    json_t **ret, Error *reterr)
+{
+        _cleanup_free_ char *text = NULL;
+        int r = ctl_need_text(ctl, method, timeout_usec, &text, reterr);
+
+        return r < 0 ? r : ctl_json_read_document(text, false, format, ret, reterr);
+}
+
 int ctl_fetch_status(const Ctl *ctl, json_t **ret, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;

@@ -20,6 +20,17 @@ int ctl_connect(const Ctl *ctl, sd_bus **ret, Error *reterr);
 int ctl_fetch(const Ctl *ctl, const char *document, const char *format, json_t **ret,
               Error *reterr);
 
+/* The same of an agent that has to be there: ctl_need_answer() is applied. */
+int ctl_need(const Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr);
+
+/* ctl_bus_get_text() over a connection of its own, of an agent that has to be there. */
+int ctl_need_text(const Ctl *ctl, const char *method, uint64_t timeout_usec, char **ret,
+                  Error *reterr);
+
+/* The same; the text is a document of that format. */
+int ctl_need_result(const Ctl *ctl, const char *method, uint64_t timeout_usec, const char *format,
+                    json_t **ret, Error *reterr);
+
 /* Makes a status document, also of an agent that does not run. */
 int ctl_fetch_status(const Ctl *ctl, json_t **ret, Error *reterr);
 

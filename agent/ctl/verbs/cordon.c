@@ -102,11 +102,10 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *tree = NULL, *host = NULL;
         const SnapshotDevice *device;
-        int r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr));
+        int r = ctl_need(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
 
         if (r >= 0)
-                r = ctl_need_answer(
-                        ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr));
+                r = ctl_need(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
         if (r >= 0)
                 r = snapshot_from_json(host, &snapshot, reterr);
         if (r < 0)
@@ -124,15 +123,10 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
 /* Whoever moves them asks until nobody is left. */
 int ctl_verb_drain(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL;
         bool empty;
-        int r = ctl_connect(ctl, &bus, reterr);
+        int r = ctl_need(ctl, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr);
 
-        if (r < 0)
-                return r;
-        r = ctl_need_answer(
-                ctl_bus_describe(bus, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr));
         if (r >= 0 && device_of(ctl)[0])
                 r = keep_device(ctl, device_of(ctl), document, reterr);
         if (r < 0)
@@ -155,11 +149,10 @@ int ctl_check_retire(const CtlOptions *options, Error *reterr)
                        : 0;
 }
 
-static int undo_retire(Ctl *ctl, sd_bus *bus, Error *reterr)
+static int undo_retire(Ctl *ctl, Error *reterr)
 {
         _cleanup_free_ char *why = NULL;
-        int r = ctl_need_answer(
-                ctl_bus_get_text(bus, "UndoRetire", CORDON_TIMEOUT_USEC, &why, reterr));
+        int r = ctl_need_text(ctl, "UndoRetire", CORDON_TIMEOUT_USEC, &why, reterr);
 
         if (r < 0)
                 return r;
@@ -178,19 +171,13 @@ static int undo_retire(Ctl *ctl, sd_bus *bus, Error *reterr)
 /* Exit code 3 when somebody or something is in the way. */
 int ctl_verb_retire(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL;
-        _cleanup_free_ char *text = NULL;
-        int r = ctl_connect(ctl, &bus, reterr);
+        int r;
 
-        if (r < 0)
-                return r;
         if (ctl->options.undo)
-                return undo_retire(ctl, bus, reterr);
-        r = ctl_need_answer(ctl_bus_get_text(bus, ctl->options.dry_run ? "GetRetire" : "Retire",
-                                             CORDON_TIMEOUT_USEC, &text, reterr));
-        if (r >= 0)
-                r = ctl_json_read_document(text, false, RETIRE_FORMAT, &document, reterr);
+                return undo_retire(ctl, reterr);
+        r = ctl_need_result(ctl, ctl->options.dry_run ? "GetRetire" : "Retire", CORDON_TIMEOUT_USEC,
+                            RETIRE_FORMAT, &document, reterr);
         if (r < 0)
                 return r;
         if (ctl_wants_json(ctl))

@@ -148,25 +148,22 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
 /* Claims are in the picture when they can be had: a full disk hides no host. */
 static int draw_host(const Ctl *ctl, const json_t *tree, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *host = NULL, *claims = NULL;
-        int r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr));
+        int r = ctl_need(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
 
         if (r >= 0)
                 r = snapshot_from_json(host, &snapshot, reterr);
-        if (r >= 0)
-                r = ctl_connect(ctl, &bus, reterr);
         if (r < 0)
                 return r;
-        (void)ctl_bus_describe(bus, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &claims, NULL);
+        (void)ctl_fetch(ctl, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &claims, NULL);
         return ctl_draw(snapshot, tree, claims, stdout, reterr);
 }
 
 static int verb_tree(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *tree = NULL;
-        int r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr));
+        int r = ctl_need(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
 
         if (r < 0)
                 return r;
@@ -181,7 +178,7 @@ static int verb_plan(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *plan = NULL, *status = NULL;
         const char *differs = "";
-        int r = ctl_need_answer(ctl_fetch(ctl, BUS_DOCUMENT_PLAN, NULL, &plan, reterr));
+        int r = ctl_need(ctl, BUS_DOCUMENT_PLAN, NULL, &plan, reterr);
 
         if (r >= 0 && json_array_size(plan) == 0 && !ctl_wants_json(ctl))
                 r = ctl_fetch_status(ctl, &status, reterr);
@@ -256,14 +253,10 @@ static int print_synced(const Ctl *ctl, const char *why, Error *reterr)
 
 static int verb_sync(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_free_ char *why = NULL;
-        int r = ctl_connect(ctl, &bus, reterr);
+        int r = ctl_need_text(ctl, ctl->options.full ? "SyncFull" : "Sync", SYNC_TIMEOUT_USEC, &why,
+                              reterr);
 
-        if (r < 0)
-                return r;
-        r = ctl_need_answer(ctl_bus_get_text(bus, ctl->options.full ? "SyncFull" : "Sync",
-                                             SYNC_TIMEOUT_USEC, &why, reterr));
         if (r < 0)
                 return r;
         r = print_synced(ctl, why, reterr);
@@ -284,14 +277,10 @@ static int verb_reshape(Ctl *ctl, Error *reterr)
         const char *method = options->plan   ? "GetReshape"
                              : options->undo ? "UndoReshape"
                                              : "Reshape";
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *text = NULL;
-        int r = ctl_connect(ctl, &bus, reterr);
+        int r = ctl_need_text(ctl, method, RESHAPE_TIMEOUT_USEC, &text, reterr);
 
-        if (r < 0)
-                return r;
-        r = ctl_need_answer(ctl_bus_get_text(bus, method, RESHAPE_TIMEOUT_USEC, &text, reterr));
         if (r >= 0 && text[0])
                 r = ctl_json_read_document(text, false, RESHAPE_FORMAT, &document, reterr);
         if (r < 0)
