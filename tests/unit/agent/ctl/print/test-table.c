@@ -24,67 +24,37 @@ static void fill(CtlTable *table)
         ctl_table_cell(table, CTL_PLAIN, "%s", "");
 }
 
-static void print(CtlStyle style, Capture *capture)
+static int print(const json_t *unused, const CtlStyle *style, FILE *output)
 {
         _cleanup_(ctl_table_freep) CtlTable *table = NULL;
 
-        capture_begin(capture);
-        assert_int_equal(ctl_table_new(&table, &style, columns, ARRAY_SIZE(columns)), 0);
+        assert_int_equal(ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)), 0);
         fill(table);
         assert_int_equal(ctl_table_count(table), 2);
-        assert_int_equal(ctl_table_print(table, capture->stream), 0);
-        capture_end(capture);
+        return ctl_table_print(table, output);
 }
 
-static void test_pipe(void **state)
+static void test_styles(void **state)
 {
-        _cleanup_(capture_done) Capture capture;
+        static const PrintRow rows[] = {
+                { "{}", .text = "NAME                       N  TEXT\n"
+                                "host1_pci_0000_41_00_0     7  one two three four\n"
+                                "ev\\x1bil                1000\n" },
+                { "{}", .has = { "host1_pci_0000_41_00_0     7" }, .lacks = { "NAME" },
+                  .no_legend = true },
+                { "{}",
+                  .text = "NAME            N TEXT\n"
+                          "hos…_41_00_0    7 one two\n"
+                          "                  three four\n"
+                          "ev\\x1bil     1000\n",
+                  .width = 30 },
+                /* --all cuts nothing. */
+                { "{}", .has = { "host1_pci_0000_41_00_0", "one two three four" }, .width = 30,
+                  .all = true },
+                { "{}", .has = { "\033[0;1;31mhost1_pci", "ev\\x1bil" }, .colours = true },
+        };
 
-        print(STYLE_PIPE, &capture);
-        assert_string_equal(capture.text, "NAME                       N  TEXT\n"
-                                          "host1_pci_0000_41_00_0     7  one two three four\n"
-                                          "ev\\x1bil                1000\n");
-}
-
-static void test_no_legend(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
-
-        style.legend = false;
-        print(style, &capture);
-        assert_lacks(capture.text, "NAME");
-        assert_contains(capture.text, "host1_pci_0000_41_00_0     7");
-}
-
-static void test_narrow_terminal(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
-
-        style.width = 30;
-        print(style, &capture);
-        assert_string_equal(capture.text, "NAME            N TEXT\n"
-                                          "hos…_41_00_0    7 one two\n"
-                                          "                  three four\n"
-                                          "ev\\x1bil     1000\n");
-        /* --all cuts nothing. */
-        capture_done(&capture);
-        style.all = true;
-        print(style, &capture);
-        assert_contains(capture.text, "host1_pci_0000_41_00_0");
-        assert_contains(capture.text, "one two three four");
-}
-
-static void test_colours(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
-
-        style.colours = true;
-        print(style, &capture);
-        assert_contains(capture.text, "\033[0;1;31mhost1_pci");
-        assert_contains(capture.text, "ev\\x1bil");
+        check_rows(print, rows, ARRAY_SIZE(rows));
 }
 
 static void test_empty(void **state)
@@ -100,5 +70,4 @@ static void test_empty(void **state)
         assert_null(ctl_table_free(NULL));
 }
 
-TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_pipe, test_no_legend,
-                test_narrow_terminal, test_colours, test_empty)
+TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_styles, test_empty)

@@ -7,74 +7,58 @@
 #include "tests/fixtures/ctl-capture.h"
 #include "tests/fixtures/ctl-claim.h"
 
-static void print(const char *text, Capture *capture)
+static int print(const json_t *document, const CtlStyle *style, FILE *output)
 {
-        _cleanup_(json_done) json_t *document = parse_json(text);
-
-        capture_begin(capture);
-        assert_int_equal(ctl_xml_print(document, capture->stream), 0);
-        capture_end(capture);
+        return ctl_xml_print(document, output);
 }
 
-static void test_xml(void **state)
+static void test_devices(void **state)
 {
-        _cleanup_(capture_done) Capture capture;
+        _cleanup_(capture_done) Capture capture, foreign;
+        static const PrintRow rows[] = {
+                { "{'devices': [{'address': '0000:41:1f.7', 'mdev': ''},"
+                  " {'address': '0000:41:00.0\\u0027/>', 'mdev': ''}, {'address': ''}]}",
+                  .text = "<hostdev mode='subsystem' type='pci' managed='yes'>\n  <source>\n"
+                          "    <address domain='0x0000' bus='0x41' slot='0x1f' function='0x7'/>\n"
+                          "  </source>\n</hostdev>\n" },
+                /* [pci] device_spec managed: "no": whoever made the spec binds the driver. */
+                { "{'devices': [{'address': '0000:41:1f.7', 'mdev': '', 'managed': false}]}",
+                  .has = { "type='pci' managed='no'>" } },
+        };
 
-        print(CLAIM(DEVICE("pci_1", MDEV_1, "true")), &capture);
+        capture_print(&capture, print, parse_json(CLAIM(DEVICE("pci_1", MDEV_1, "true"))),
+                      STYLE_PIPE);
         assert_string_equal(capture.text,
                             "<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci'>\n"
                             "  <source>\n    <address uuid='" MDEV_1 "'/>\n  </source>\n"
                             "</hostdev>\n");
-}
-
-/* Names are foreign: none can end the comment or begin an element; a uuid that is none is left out.
- */
-static void test_xml_of_foreign_names(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-
-        print(CLAIM(DEVICE("x--><evil/>", MDEV_2, "false") "," DEVICE("y", "'/><evil", "true")),
-              &capture);
-        assert_contains(capture.text, "<parent>x?-?\?evil?\?</parent>");
-        assert_contains(capture.text, "<uuid>" MDEV_2 "</uuid>");
-        assert_contains(capture.text, "<type id='nvidia-35'/>");
-        assert_lacks(capture.text, "evil/");
-        assert_lacks(capture.text, "'/><evil");
-}
-
-static void test_pci(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-
-        print("{\"devices\": [{\"address\": \"0000:41:1f.7\", \"mdev\": \"\"},"
-              "{\"address\": \"0000:41:00.0'/>\", \"mdev\": \"\"}, {\"address\": \"\"}]}",
-              &capture);
-        assert_string_equal(capture.text,
-                            "<hostdev mode='subsystem' type='pci' managed='yes'>\n  <source>\n"
-                            "    <address domain='0x0000' bus='0x41' slot='0x1f' function='0x7'/>\n"
-                            "  </source>\n</hostdev>\n");
-}
-
-/* [pci] device_spec managed: "no": whoever made the spec binds the driver. */
-static void test_pci_that_is_not_managed(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-
-        print("{\"devices\": [{\"address\": \"0000:41:1f.7\", \"mdev\": \"\", \"managed\": false}]}",
-              &capture);
-        assert_contains(capture.text, "type='pci' managed='no'>");
+        /* Names are foreign: none can end the comment or begin an element; a uuid that is none is
+         * left out. */
+        capture_print(&foreign, print,
+                      parse_json(CLAIM(DEVICE("x--><evil/>", MDEV_2,
+                                              "false") "," DEVICE("y", "'/><evil", "true"))),
+                      STYLE_PIPE);
+        assert_contains(foreign.text, "<parent>x?-?\?evil?\?</parent>");
+        assert_contains(foreign.text, "<uuid>" MDEV_2 "</uuid>");
+        assert_contains(foreign.text, "<type id='nvidia-35'/>");
+        assert_lacks(foreign.text, "evil/");
+        assert_lacks(foreign.text, "'/><evil");
+        check_rows(print, rows, ARRAY_SIZE(rows));
 }
 
 static void test_layout(void **state)
 {
         _cleanup_(capture_done) Capture capture;
 
-        print("{\"devices\": [{\"address\": \"0000:41:00.0\"}],"
-              " \"cells\": [{\"cell\": 0, \"host_cell\": 1, \"memory_mb\": 512, \"page_kib\": 0,"
-              " \"vcpus\": \"0-1\"}, {\"cell\": 1, \"host_cell\": 3, \"memory_mb\": 64,"
-              " \"page_kib\": 2048, \"vcpus\": \"2\"}], \"cpus\": [{\"vcpu\": 0, \"cpus\": \"4\"},"
-              " {\"vcpu\": 1, \"cpus\": \"2-3\"}, {\"vcpu\": 2, \"cpus\": \"8'/>\"}]}",
-              &capture);
+        capture_print(
+                &capture, print,
+                parse_quoted(
+                        "{'devices': [{'address': '0000:41:00.0'}],"
+                        " 'cells': [{'cell': 0, 'host_cell': 1, 'memory_mb': 512, 'page_kib': 0,"
+                        " 'vcpus': '0-1'}, {'cell': 1, 'host_cell': 3, 'memory_mb': 64,"
+                        " 'page_kib': 2048, 'vcpus': '2'}], 'cpus': [{'vcpu': 0, 'cpus': '4'},"
+                        " {'vcpu': 1, 'cpus': '2-3'}, {'vcpu': 2, 'cpus': '8\\u0027/>'}]}"),
+                STYLE_PIPE);
         assert_string_equal(
                 capture.text,
                 "<memory unit='MiB'>576</memory>\n<vcpu placement='static'>3</vcpu>\n<cputune>\n"
@@ -93,5 +77,4 @@ static void test_layout(void **state)
                 "  </source>\n</hostdev>\n");
 }
 
-TEST_MAIN_AFTER(setlocale(LC_ALL, "C.UTF-8"), NULL, NULL, test_xml, test_xml_of_foreign_names,
-                test_pci, test_pci_that_is_not_managed, test_layout)
+TEST_MAIN_AFTER(setlocale(LC_ALL, "C.UTF-8"), NULL, NULL, test_devices, test_layout)
