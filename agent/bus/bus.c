@@ -3,6 +3,7 @@
 #include "agent/bus/bus.h"
 
 #include <errno.h>
+#include <string.h>
 #include <systemd/sd-bus.h>
 
 #include "agent/bus/ask.h"
@@ -85,48 +86,47 @@ static bool is_long(sd_bus_message *call)
         return result;
 }
 
+/* What it comes to is told when it ended; this is who wanted what changes something. Of others
+ * nobody is told. */
+static EventAuthor note_call(const BusService *service, sd_bus_message *call)
+{
+        static const struct {
+                const char *method, *what;
+        } changes[] = {
+                { "Reshape", "A reshape" },
+                { "UndoReshape", "Undoing the last reshape" },
+                { "Retire", "Retiring this host" },
+                { "Heal", "Healing" },
+        };
+        const char *method = sd_bus_message_get_member(call);
+        BusCaller caller = { 0 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
+                if (strcmp(changes[i].method, method) == 0) {
+                        bus_caller_find(service->gate, call, &caller);
+                        log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, caller.author.text),
+                                  "%s was asked for by %s.", changes[i].what, caller.author.text);
+                }
+        return caller.author;
+}
+
 static int do_sync(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return bus_operations_sync(call, ((BusService *)userdata)->operations, false);
+        return bus_operations_sync(call, ((BusService *)userdata)->operations);
 }
 
-static int do_sync_full(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        return bus_operations_sync(call, ((BusService *)userdata)->operations, true);
-}
+#define NOTED_OPERATION(name)                                                           \
+        static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
+        {                                                                               \
+                BusService *service = userdata;                                         \
+                EventAuthor by = note_call(service, call);                              \
+                                                                                        \
+                return bus_operations_##name(call, service->operations, &by);           \
+        }
 
-/* What it comes to is told when it ended; this is who wanted it. */
-static BusCaller note_call(const BusService *service, sd_bus_message *call, const char *what)
-{
-        BusCaller caller;
-
-        bus_caller_find(service->gate, call, &caller);
-        log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, caller.author.text),
-                  "%s was asked for by %s.", what, caller.author.text);
-        return caller;
-}
-
-static int do_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        BusCaller caller = note_call(userdata, call, "A reshape");
-
-        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_FORWARD,
-                                      &caller.author);
-}
-
-static int do_undo_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        BusCaller caller = note_call(userdata, call, "Undoing the last reshape");
-
-        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_UNDO,
-                                      &caller.author);
-}
-
-static int do_get_reshape(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        return bus_operations_reshape(call, ((BusService *)userdata)->operations, RESHAPE_SHOW,
-                                      NULL);
-}
+NOTED_OPERATION(reshape)
+NOTED_OPERATION(retire)
+NOTED_OPERATION(audit)
 
 static int do_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
@@ -136,11 +136,6 @@ static int do_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
 static int method_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         return bus_operations_cancel(call, ((BusService *)userdata)->operations, error);
-}
-
-static int do_audit(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        return bus_operations_audit(call, ((BusService *)userdata)->operations, false, NULL);
 }
 
 /* Who is out of use stands in the tree, and in what happened. */
@@ -167,21 +162,6 @@ static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error
         return change_cordon(userdata, call, true, error);
 }
 
-static int do_retire(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        BusCaller caller = note_call(userdata, call, "Retiring this host");
-
-        return bus_operations_retire(call, ((BusService *)userdata)->operations, false,
-                                     &caller.author);
-}
-
-static int do_get_retire(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        static const EventAuthor nobody;
-
-        return bus_operations_retire(call, ((BusService *)userdata)->operations, true, &nobody);
-}
-
 static int do_undo_retire(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -192,14 +172,6 @@ static int do_undo_retire(sd_bus_message *call, void *userdata, sd_bus_error *er
         bus_documents_note(&service->documents, BUS_EVENTS);
         tell_soon(service);
         return r;
-}
-
-static int do_heal(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        BusCaller caller = note_call(userdata, call, "Healing");
-
-        return bus_operations_audit(call, ((BusService *)userdata)->operations, true,
-                                    &caller.author);
 }
 
 /* Methods that change claims tell those who watch the properties. */
@@ -267,20 +239,20 @@ static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *er
 
 /* Methods that not everybody may call. */
 
-#define GUARDED_IF(name, action, check)                                                     \
-        static int method_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
-        {                                                                                   \
-                return polkit_guard(((BusService *)userdata)->polkit, call, action, check,  \
-                                    do_##name, userdata, error);                            \
+#define GUARDED_IF(name, action, check, run)                                                    \
+        static int method_##name(sd_bus_message *call, void *userdata, sd_bus_error *error)     \
+        {                                                                                       \
+                return polkit_guard(((BusService *)userdata)->polkit, call, action, check, run, \
+                                    userdata, error);                                           \
         }
-#define GUARDED(name, action) GUARDED_IF(name, action, NULL)
+#define GUARDED(name, action) GUARDED_IF(name, action, NULL, do_##name)
 
 static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, error);
 }
 
-GUARDED_IF(claim, POLKIT_ACTION_CLAIM, check_claim)
+GUARDED_IF(claim, POLKIT_ACTION_CLAIM, check_claim, do_claim)
 GUARDED(confirm, POLKIT_ACTION_CLAIM)
 GUARDED(extend, POLKIT_ACTION_CLAIM)
 GUARDED(release, POLKIT_ACTION_CLAIM)
@@ -291,15 +263,12 @@ GUARDED(prepare_guest, POLKIT_ACTION_CLAIM)
 GUARDED(guest_started, POLKIT_ACTION_CLAIM)
 GUARDED(guest_released, POLKIT_ACTION_CLAIM)
 GUARDED(sync, POLKIT_ACTION_MANAGE)
-GUARDED(sync_full, POLKIT_ACTION_MANAGE)
 GUARDED(reload, POLKIT_ACTION_MANAGE)
 GUARDED(reshape, POLKIT_ACTION_RESHAPE)
-GUARDED(undo_reshape, POLKIT_ACTION_RESHAPE)
-GUARDED(get_reshape, POLKIT_ACTION_MANAGE)
+GUARDED_IF(get_reshape, POLKIT_ACTION_MANAGE, NULL, do_reshape)
 GUARDED(audit, POLKIT_ACTION_MANAGE)
-GUARDED(heal, POLKIT_ACTION_MANAGE)
 GUARDED(cordon, POLKIT_ACTION_MANAGE)
-GUARDED(get_retire, POLKIT_ACTION_MANAGE)
+GUARDED_IF(get_retire, POLKIT_ACTION_MANAGE, NULL, do_retire)
 GUARDED(retire, POLKIT_ACTION_RETIRE)
 GUARDED(undo_retire, POLKIT_ACTION_RETIRE)
 GUARDED(uncordon, POLKIT_ACTION_MANAGE)
@@ -337,17 +306,17 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_SIGNAL_WITH_ARGS("DocumentChanged", SD_BUS_ARGS("s", document), 0),
         SD_BUS_METHOD_WITH_ARGS("Sync", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), method_sync,
                                 FREE),
-        SD_BUS_METHOD_WITH_ARGS("SyncFull", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error),
-                                method_sync_full, FREE),
+        SD_BUS_METHOD_WITH_ARGS("SyncFull", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), method_sync,
+                                FREE),
         SD_BUS_METHOD_WITH_ARGS("GetReshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
                                 method_get_reshape, FREE),
         SD_BUS_METHOD_WITH_ARGS("Reshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_reshape,
                                 FREE),
         SD_BUS_METHOD_WITH_ARGS("UndoReshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json),
-                                method_undo_reshape, FREE),
+                                method_reshape, FREE),
         SD_BUS_METHOD_WITH_ARGS("Audit", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_audit,
                                 FREE),
-        SD_BUS_METHOD_WITH_ARGS("Heal", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_heal,
+        SD_BUS_METHOD_WITH_ARGS("Heal", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_audit,
                                 FREE),
         SD_BUS_METHOD_WITH_ARGS("Cordon", SD_BUS_ARGS("s", device, "s", reason),
                                 SD_BUS_RESULT("s", error), method_cordon, FREE),

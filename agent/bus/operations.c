@@ -33,9 +33,14 @@ static const char *method_of(const Waiting *waiting)
         return sd_bus_message_get_member(waiting->call);
 }
 
+static bool is_call_of(sd_bus_message *call, const char *method)
+{
+        return strcmp(sd_bus_message_get_member(call), method) == 0;
+}
+
 static bool is_of(const Waiting *waiting, const char *method)
 {
-        return strcmp(method_of(waiting), method) == 0;
+        return is_call_of(waiting->call, method);
 }
 
 const char *bus_operations_get(const BusOperations *operations, Progress *ret)
@@ -113,27 +118,29 @@ static void on_synced(Tracker *tracker, const Error *error, void *userdata)
         end(waiting);
 }
 
-int bus_operations_sync(sd_bus_message *call, BusOperations *operations, bool full)
+int bus_operations_sync(sd_bus_message *call, BusOperations *operations)
 {
         Tracker *tracker = operations->config->tracker;
         Waiting *waiting;
         int r = add(operations, call, &waiting);
 
         return r < 0 ? r
-                     : begun(waiting, full ? tracker_sync_full(tracker, on_synced, waiting)
-                                           : tracker_sync(tracker, on_synced, waiting));
+                     : begun(waiting, is_of(waiting, "SyncFull")
+                                              ? tracker_sync_full(tracker, on_synced, waiting)
+                                              : tracker_sync(tracker, on_synced, waiting));
 }
 
 static const Error no_error;
 
-static void end_reshape(Waiting *waiting, Tracker *tracker, const Error *error)
+/* With the document ("" for none), or with why it failed. */
+static void answer(Waiting *waiting, const json_t *document, const char *name, const Error *why)
 {
-        const json_t *document = tracker_get_reshape(tracker);
         _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
 
-        if (error->code)
-                (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_RESHAPE, "%s",
-                                                 error->text);
+        if (why->code)
+                (void)sd_bus_reply_method_errorf(waiting->call, name, "%s", why->text);
+        else if (document && !text)
+                (void)sd_bus_reply_method_errno(waiting->call, -ENOMEM, NULL);
         else
                 (void)sd_bus_reply_method_return(waiting->call, "s", text ? text : "");
         end(waiting);
@@ -147,17 +154,18 @@ static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
         const Error *why = is_of(waiting, "UndoReshape") ? tracker_get_undo_error(tracker)
                                                          : &status->reshape_error;
 
-        end_reshape(userdata, tracker,
-                    why->code                            ? why
-                    : status->sync_state == SYNC_OFFLINE ? error
-                                                         : &no_error);
+        answer(userdata, tracker_get_reshape(tracker), BUS_ERROR_RESHAPE,
+               why->code                            ? why
+               : status->sync_state == SYNC_OFFLINE ? error
+                                                    : &no_error);
 }
 
 static void on_reshape_shown(Tracker *tracker, const Error *error, void *userdata)
 {
         const TrackerStatus *status = tracker_get_status(tracker);
 
-        end_reshape(userdata, tracker, status->sync_state == SYNC_OFFLINE ? error : &no_error);
+        answer(userdata, tracker_get_reshape(tracker), BUS_ERROR_RESHAPE,
+               status->sync_state == SYNC_OFFLINE ? error : &no_error);
 }
 
 static bool is_reshape(const char *method)
@@ -166,9 +174,11 @@ static bool is_reshape(const char *method)
                strcmp(method, "GetReshape") == 0;
 }
 
-int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, ReshapeKind kind,
-                           const EventAuthor *by)
+int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, const EventAuthor *by)
 {
+        ReshapeKind kind = is_call_of(call, "GetReshape")    ? RESHAPE_SHOW
+                           : is_call_of(call, "UndoReshape") ? RESHAPE_UNDO
+                                                             : RESHAPE_FORWARD;
         const char *why = nova_mode_refuses(tracker_get_nova(operations->config->tracker),
                                             NOVA_ACTION_RESHAPE);
         Waiting *waiting;
@@ -194,30 +204,21 @@ int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, Resh
 /* Whether the host could be published besides is not the question. */
 static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
-        Waiting *waiting = userdata;
         const json_t *document = tracker_get_audit(tracker);
         const Error *why = tracker_get_audit_error(tracker);
-        _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
 
-        if (!why->code && !text)
-                why = error;
-        if (why->code)
-                (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_NOT_READY, "%s",
-                                                 why->text);
-        else
-                (void)sd_bus_reply_method_return(waiting->call, "s", text ? text : "");
-        end(waiting);
+        answer(userdata, document, BUS_ERROR_NOT_READY, why->code || document ? why : error);
 }
 
-int bus_operations_audit(sd_bus_message *call, BusOperations *operations, bool heal,
-                         const EventAuthor *by)
+int bus_operations_audit(sd_bus_message *call, BusOperations *operations, const EventAuthor *by)
 {
         Waiting *waiting;
         int r = add(operations, call, &waiting);
 
         return r < 0 ? r
-                     : begun(waiting, tracker_audit(operations->config->tracker, heal, by,
-                                                    on_audited, waiting));
+                     : begun(waiting,
+                             tracker_audit(operations->config->tracker, is_of(waiting, "Heal"), by,
+                                           on_audited, waiting));
 }
 
 /* What is in the way of the question; what is in the way of the host stands in the answer. */
@@ -238,25 +239,18 @@ static const char *find_hindrance(const BusConfig *config, bool dry_run)
 
 static void on_retired(Tracker *tracker, const Error *error, void *userdata)
 {
-        Waiting *waiting = userdata;
+        static const Error unknown = { ENODATA, "Host and Placement could not be compared" };
         const json_t *document = tracker_get_retirement(tracker);
         const Error *why = tracker_get_retire_error(tracker);
-        _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
 
-        if (why->code || !text)
-                (void)sd_bus_reply_method_errorf(
-                        waiting->call, BUS_ERROR_NOT_READY, "%s",
-                        why->code     ? why->text
-                        : error->code ? error->text
-                                      : "Host and Placement could not be compared");
-        else
-                (void)sd_bus_reply_method_return(waiting->call, "s", text);
-        end(waiting);
+        if (!why->code && !document)
+                why = error->code ? error : &unknown;
+        answer(userdata, document, BUS_ERROR_NOT_READY, why);
 }
 
-int bus_operations_retire(sd_bus_message *call, BusOperations *operations, bool dry_run,
-                          const EventAuthor *by)
+int bus_operations_retire(sd_bus_message *call, BusOperations *operations, const EventAuthor *by)
 {
+        bool dry_run = is_call_of(call, "GetRetire");
         const char *why = find_hindrance(operations->config, dry_run);
         Waiting *waiting;
         int r;

@@ -24,14 +24,13 @@ DEFINE_CLEANUP(BusOperations *, bus_operations_free);
 /* The method that somebody waits for, the first one of several, and how far it is; "" for none. */
 const char *bus_operations_get(const BusOperations *operations, Progress *ret);
 
-/* Handlers of the methods of those names. by is copied. */
-int bus_operations_sync(sd_bus_message *call, BusOperations *operations, bool full);
-int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, ReshapeKind kind,
-                           const EventAuthor *by);
-int bus_operations_audit(sd_bus_message *call, BusOperations *operations, bool heal,
-                         const EventAuthor *by);
-int bus_operations_retire(sd_bus_message *call, BusOperations *operations, bool dry_run,
-                          const EventAuthor *by);
+/* Handlers of the methods of these kinds, which the name of the method tells apart: Sync and
+ * SyncFull; GetReshape, Reshape and UndoReshape; Audit and Heal; GetRetire and Retire. by is
+ * copied. */
+int bus_operations_sync(sd_bus_message *call, BusOperations *operations);
+int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, const EventAuthor *by);
+int bus_operations_audit(sd_bus_message *call, BusOperations *operations, const EventAuthor *by);
+int bus_operations_retire(sd_bus_message *call, BusOperations *operations, const EventAuthor *by);
 int bus_operations_reload(sd_bus_message *call, BusOperations *operations, sd_bus_error *error);
 
 /* Cancel(), which asks for what the operation itself asks for. */
