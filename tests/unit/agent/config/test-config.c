@@ -243,6 +243,14 @@ static void test_log_level(void **state)
         }
 }
 
+/* A value that is not allowed, and stands in the second line. */
+#define REFUSED(section, key, value, words)                         \
+        {                                                           \
+                "[" section "]\n" key " = " value "\n",             \
+                        "x.conf:2: [" section "] " key ": \"" value \
+                        "\" is not allowed; allowed is " words      \
+        }
+
 /* Every type's bad values, with the words. */
 static const struct {
         const char *text, *expected;
@@ -251,63 +259,41 @@ static const struct {
           "x.conf:3: [DEFAULT] state_path: \"agent\" is not allowed; allowed is an absolute path" },
         { "[DEFAULT]\nstate_path =\n",
           "x.conf:2: [DEFAULT] state_path: \"\" is not allowed; allowed is an absolute path" },
-        { "[DEFAULT]\nstate_path = $state_path\n",
-          "x.conf:2: [DEFAULT] state_path: \"$state_path\" is not allowed; allowed is an absolute path" },
-        { "[DEFAULT]\nclaim_db = /x\n",
-          "x.conf:2: [DEFAULT] claim_db: \"/x\" is not allowed; allowed is the path of a file, relative to state_path" },
-        { "[DEFAULT]\ninstances_path = $pybasedir/x\n",
-          "x.conf:2: [DEFAULT] instances_path: \"$pybasedir/x\" is not allowed; allowed is an absolute path" },
-        { "[DEFAULT]\nhost = a b\n",
-          "x.conf:2: [DEFAULT] host: \"a b\" is not allowed; "
-          "allowed is a name of up to 255 printable characters without spaces" },
-        { "[DEFAULT]\ncompute_driver = fake.FakeDriver\n",
-          "x.conf:2: [DEFAULT] compute_driver: \"fake.FakeDriver\" is not allowed; allowed "
-          "is libvirt, libvirt.LibvirtDriver, linux or static" },
-        { "[DEFAULT]\ndebug = maybe\n",
-          "x.conf:2: [DEFAULT] debug: \"maybe\" is not allowed; allowed is true or false" },
-        { "[DEFAULT]\nclaim_expiry_time = -1\n",
-          "x.conf:2: [DEFAULT] claim_expiry_time: \"-1\" is not allowed; allowed is a whole number from 0 to 2147483647" },
-        { "[DEFAULT]\nupdate_resources_interval = 2147483648\n",
-          "x.conf:2: [DEFAULT] update_resources_interval: \"2147483648\" is not allowed; "
-          "allowed is a whole number of seconds up to 2147483647, 0 for 60, or -1 for never" },
-        { "[DEFAULT]\nreserved_host_memory_mb = 512 MB\n",
-          "x.conf:2: [DEFAULT] reserved_host_memory_mb: \"512 MB\" is not allowed; allowed "
-          "is a whole number from 0 to 2147483647" },
-        { "[DEFAULT]\ncpu_allocation_ratio = -1\n",
-          "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"-1\" is not allowed; allowed is a number from 0 to 1000000" },
-        { "[DEFAULT]\ncpu_allocation_ratio = four\n",
-          "x.conf:2: [DEFAULT] cpu_allocation_ratio: \"four\" is not allowed; allowed is a number from 0 to 1000000" },
-        { "[DEFAULT]\ninitial_ram_allocation_ratio = 0.0\n",
-          "x.conf:2: [DEFAULT] initial_ram_allocation_ratio: \"0.0\" is not allowed; allowed is a number from 0.001 to 1000000" },
-        { "[agent]\nlog_level = loud\n",
-          "x.conf:2: [agent] log_level: \"loud\" is not allowed; allowed is debug, info, notice, warning, err or crit" },
-        { "[agent]\nowner_trait = nova\n",
-          "x.conf:2: [agent] owner_trait: \"nova\" is not allowed; allowed is a trait's "
-          "name (A-Z, 0-9, _; up to 255), or nothing for none" },
-        { "[libvirt]\nconnection_uri = system\n",
-          "x.conf:2: [libvirt] connection_uri: \"system\" is not allowed; allowed is a libvirt URI such as qemu:///system" },
-        { "[libvirt]\nkeepalive_interval = 3601\n",
-          "x.conf:2: [libvirt] keepalive_interval: \"3601\" is not allowed; allowed is a whole number from 0 to 3600" },
+        REFUSED("DEFAULT", "state_path", "$state_path", "an absolute path"),
+        REFUSED("DEFAULT", "claim_db", "/x", "the path of a file, relative to state_path"),
+        REFUSED("DEFAULT", "instances_path", "$pybasedir/x", "an absolute path"),
+        REFUSED("DEFAULT", "host", "a b",
+                "a name of up to 255 printable characters without spaces"),
+        REFUSED("DEFAULT", "compute_driver", "fake.FakeDriver",
+                "libvirt, libvirt.LibvirtDriver, linux or static"),
+        REFUSED("DEFAULT", "debug", "maybe", "true or false"),
+        REFUSED("DEFAULT", "claim_expiry_time", "-1", "a whole number from 0 to 2147483647"),
+        REFUSED("DEFAULT", "update_resources_interval", "2147483648",
+                "a whole number of seconds up to 2147483647, 0 for 60, or -1 for never"),
+        REFUSED("DEFAULT", "reserved_host_memory_mb", "512 MB",
+                "a whole number from 0 to 2147483647"),
+        REFUSED("DEFAULT", "cpu_allocation_ratio", "-1", "a number from 0 to 1000000"),
+        REFUSED("DEFAULT", "cpu_allocation_ratio", "four", "a number from 0 to 1000000"),
+        REFUSED("DEFAULT", "initial_ram_allocation_ratio", "0.0", "a number from 0.001 to 1000000"),
+        REFUSED("agent", "log_level", "loud", "debug, info, notice, warning, err or crit"),
+        REFUSED("agent", "owner_trait", "nova",
+                "a trait's name (A-Z, 0-9, _; up to 255), or nothing for none"),
+        REFUSED("libvirt", "connection_uri", "system", "a libvirt URI such as qemu:///system"),
+        REFUSED("libvirt", "keepalive_interval", "3601", "a whole number from 0 to 3600"),
         { "[libvirt]\nimages_type = rbd\n",
           "x.conf:2: [libvirt] images_type = rbd needs images_storage_pool, the name of the storage pool of "
           "libvirt that has the disks" },
-        { "[static]\npath = host.json\n",
-          "x.conf:2: [static] path: \"host.json\" is not allowed; allowed is an absolute path" },
+        REFUSED("static", "path", "host.json", "an absolute path"),
         { "[DEFAULT]\ncompute_driver = static\n",
           "x.conf:2: compute_driver = static needs [static] path, the JSON file of a host" },
-        { "[placement]\nauth_type = kerberos\n",
-          "x.conf:2: [placement] auth_type: \"kerberos\" is not allowed; allowed is none, "
-          "admin_token, password or v3applicationcredential" },
-        { "[placement]\nendpoint_override = placement:8778\n",
-          "x.conf:2: [placement] endpoint_override: \"placement:8778\" is not allowed; "
-          "allowed is unix:///PATH, or http://HOST… or https://HOST… without user name, query and fragment" },
-        { "[placement]\nmax_connections = 0\n",
-          "x.conf:2: [placement] max_connections: \"0\" is not allowed; allowed is a whole number from 1 to 64" },
-        { "[placement]\ntimeout = 1.5\n", "x.conf:2: [placement] timeout: \"1.5\" is not "
-                                          "allowed; allowed is a whole number from 1 to 3600" },
-        { "[placement]\nauth_url = unix:///x\n",
-          "x.conf:2: [placement] auth_url: \"unix:///x\" is not allowed; allowed is "
-          "http://HOST… or https://HOST… without user name, query and fragment" },
+        REFUSED("placement", "auth_type", "kerberos",
+                "none, admin_token, password or v3applicationcredential"),
+        REFUSED("placement", "endpoint_override", "placement:8778",
+                "unix:///PATH, or http://HOST… or https://HOST… without user name, query and fragment"),
+        REFUSED("placement", "max_connections", "0", "a whole number from 1 to 64"),
+        REFUSED("placement", "timeout", "1.5", "a whole number from 1 to 3600"),
+        REFUSED("placement", "auth_url", "unix:///x",
+                "http://HOST… or https://HOST… without user name, query and fragment"),
         { "\n[placement]\n",
           "x.conf:2: [placement] endpoint_override is not set; auth_type = none needs it "
           "(http://HOST…, https://HOST… or unix:///PATH)" },
