@@ -126,10 +126,7 @@ static int load_pci_specs(Config *config, const ConfigSettings *settings, Error 
         if (r == 0 && entry)
                 r = pci_specs_check(&config->driver.host.pci_specs,
                                     config->driver.host.report_in_placement, reterr);
-        if (r < 0)
-                return error_prefixf(reterr, r, "%s:%u: [%s] %s", entry->file, entry->line,
-                                     entry->section, entry->key);
-        return 0;
+        return r < 0 ? config_entry_prefix(entry, r, reterr) : 0;
 }
 
 /* section: of that alone; NULL: all. */
@@ -348,19 +345,16 @@ static int config_make(Config **ret, const ConfigSettings *settings, ConfigWarni
         if (!config)
                 return error_oom(reterr);
         r = set_options(config, settings, NULL, reterr);
-        if (r < 0)
-                return r;
-        r = finish_agent(config, settings, reterr);
+        if (r >= 0)
+                r = finish_agent(config, settings, reterr);
         if (r < 0)
                 return r;
         warn_old_options(settings, warning, userdata);
         r = config_load_mdev_types(config, settings, warning, userdata, reterr);
-        if (r < 0)
-                return r;
-        r = load_pci_specs(config, settings, reterr);
-        if (r < 0)
-                return r;
-        r = finish_placement(config, settings, warning, userdata, reterr);
+        if (r >= 0)
+                r = load_pci_specs(config, settings, reterr);
+        if (r >= 0)
+                r = finish_placement(config, settings, warning, userdata, reterr);
         if (r < 0)
                 return r;
         config_lend_strings(config);
@@ -404,12 +398,10 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
         int r;
 
         r = config_find_files(file, warning, userdata, &paths, reterr);
-        if (r < 0)
-                return r;
-        r = config_settings_read(&settings, paths, reterr);
-        if (r < 0)
-                return r;
-        r = config_settings_follow_auth(&settings, reterr);
+        if (r >= 0)
+                r = config_settings_read(&settings, paths, reterr);
+        if (r >= 0)
+                r = config_settings_follow_auth(&settings, reterr);
         if (r < 0)
                 return r;
         config_warn_unknown(&settings, warning, userdata);

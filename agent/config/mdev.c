@@ -101,8 +101,7 @@ static int load_type(const Config *config, const ConfigSettings *settings,
         r = check_addresses(&config->driver.host, type, reterr);
         addresses = find_entry(settings, sections, config_mdev_options);
         if (r < 0 && addresses)
-                return error_prefixf(reterr, r, "%s:%u: [%s] %s", addresses->file, addresses->line,
-                                     addresses->section, addresses->key);
+                return config_entry_prefix(addresses, r, reterr);
         return r;
 }
 

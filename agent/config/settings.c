@@ -134,21 +134,19 @@ bool config_settings_find_section(const ConfigSettings *settings, const char *se
         return false;
 }
 
+int config_entry_prefix(const ConfigEntry *entry, int r, Error *reterr)
+{
+        return error_prefixf(reterr, r, "%s:%u: [%s] %s", entry->file, entry->line, entry->section,
+                             entry->key);
+}
+
 int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEntry *entry,
                           const char *state_path, Error *reterr)
 {
-        int r;
+        const char *text = entry ? entry->value : option->default_value;
+        int r = text ? config_option_set(option, base, text, state_path, reterr) : 0;
 
-        if (!entry)
-                return option->default_value
-                               ? config_option_set(option, base, option->default_value, state_path,
-                                                   reterr)
-                               : 0;
-        r = config_option_set(option, base, entry->value, state_path, reterr);
-        if (r < 0)
-                return error_prefixf(reterr, r, "%s:%u: [%s] %s", entry->file, entry->line,
-                                     entry->section, entry->key);
-        return 0;
+        return r < 0 && entry ? config_entry_prefix(entry, r, reterr) : r;
 }
 
 int config_set_from_settings(const ConfigOption *option, void *base, const ConfigSettings *settings,

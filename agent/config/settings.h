@@ -45,6 +45,9 @@ const ConfigEntry *config_settings_next(const ConfigSettings *settings, const Co
 bool config_settings_find_section(const ConfigSettings *settings, const char *section,
                                   const char **ret_file, unsigned *ret_line);
 
+/* Puts its place before the words: "FILE:LINE: [section] key: ". Returns r. */
+int config_entry_prefix(const ConfigEntry *entry, int r, Error *reterr);
+
 /* Sets an option of base from its entry, or to its default when entry is NULL. Words begin with
  * "FILE:LINE: [section] key: ". */
 int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEntry *entry,
