@@ -63,62 +63,15 @@ static int append_trees(sd_bus_message *m, const CtlClaim *claim)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-/* An option whose value is written by a function. */
-static int append_lists(sd_bus_message *m, const char *name, const char *type,
-                        int (*append)(sd_bus_message *m, const CtlClaim *claim),
-                        const CtlClaim *claim)
+static int append_cpus(sd_bus_message *m, const CtlClaim *claim)
 {
-        int r;
-
-        if ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-            (r = sd_bus_message_append(m, "s", name)) < 0 ||
-            (r = sd_bus_message_open_container(m, 'v', type)) < 0 || (r = append(m, claim)) < 0 ||
-            (r = sd_bus_message_close_container(m)) < 0)
-                return r;
-        return sd_bus_message_close_container(m);
+        return sd_bus_message_append_strv(m, (char **)claim->numa->cpus);
 }
 
-static int append_cells(sd_bus_message *m, const NumaOptions *numa)
+static int append_memory(sd_bus_message *m, const CtlClaim *claim)
 {
-        int r = 0;
-
-        if (numa->n_cpus > 0 && ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-                                 (r = sd_bus_message_append(m, "s", "numa-cpus")) < 0 ||
-                                 (r = sd_bus_message_open_container(m, 'v', "as")) < 0 ||
-                                 (r = sd_bus_message_append_strv(m, (char **)numa->cpus)) < 0 ||
-                                 (r = sd_bus_message_close_container(m)) < 0 ||
-                                 (r = sd_bus_message_close_container(m)) < 0))
-                return r;
-        if (numa->n_memory > 0 &&
-            ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
-             (r = sd_bus_message_append(m, "s", "numa-mem")) < 0 ||
-             (r = sd_bus_message_open_container(m, 'v', "at")) < 0 ||
-             (r = sd_bus_message_append_array(m, 't', numa->memory_mb,
-                                              numa->n_memory * sizeof(uint64_t))) < 0 ||
-             (r = sd_bus_message_close_container(m)) < 0 ||
-             (r = sd_bus_message_close_container(m)) < 0))
-                return r;
-        return 0;
-}
-
-static int append_numa(sd_bus_message *m, const NumaOptions *numa)
-{
-        const struct {
-                const char *name, *text;
-        } texts[] = { { "cpu-policy", numa->cpu_policy },
-                      { "cpu-dedicated-mask", numa->dedicated_mask },
-                      { "cpu-thread-policy", numa->thread_policy },
-                      { "mem-page-size", numa->page_size },
-                      { "pci-numa-affinity-policy", numa->affinity },
-                      { "numa-strategy", numa->strategy } };
-        int r = 0;
-
-        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(texts); i++)
-                if (texts[i].text)
-                        r = sd_bus_message_append(m, "{sv}", texts[i].name, "s", texts[i].text);
-        if (r >= 0 && numa->nodes > 0)
-                r = sd_bus_message_append(m, "{sv}", "numa-nodes", "t", numa->nodes);
-        return r < 0 ? r : append_cells(m, numa);
+        return sd_bus_message_append_array(m, 't', claim->numa->memory_mb,
+                                           claim->numa->n_memory * sizeof(uint64_t));
 }
 
 /* "a{sas}": equal suffixes stand next to each other. */
@@ -155,28 +108,68 @@ static bool names_trees(const ResourceRequest *request)
         return false;
 }
 
+static int append_texts(sd_bus_message *m, const CtlClaim *claim)
+{
+        const NumaOptions *numa = claim->numa;
+        const struct {
+                const char *name, *text;
+        } texts[] = { { "consumer-type", claim->consumer_type },
+                      { "project", claim->project },
+                      { "user", claim->user },
+                      { "control-group", claim->control_group },
+                      { "cpu-policy", numa->cpu_policy },
+                      { "cpu-dedicated-mask", numa->dedicated_mask },
+                      { "cpu-thread-policy", numa->thread_policy },
+                      { "mem-page-size", numa->page_size },
+                      { "pci-numa-affinity-policy", numa->affinity },
+                      { "numa-strategy", numa->strategy } };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(texts); i++)
+                if (texts[i].text)
+                        r = sd_bus_message_append(m, "{sv}", texts[i].name, "s", texts[i].text);
+        return r;
+}
+
+/* Options whose values are written by a function. */
+static int append_lists(sd_bus_message *m, const CtlClaim *claim)
+{
+        const struct {
+                bool given;
+                const char *name, *type;
+                int (*append)(sd_bus_message *m, const CtlClaim *claim);
+        } lists[] = { { claim->numa->n_cpus > 0, "numa-cpus", "as", append_cpus },
+                      { claim->numa->n_memory > 0, "numa-mem", "at", append_memory },
+                      { claim->request->n_subtrees > 0, "same-subtree", "aas", append_subtrees },
+                      { names_trees(claim->request), "in-tree", "a{ss}", append_trees },
+                      { claim->mappings && claim->mappings->n_items > 0, "mappings", "a{sas}",
+                        append_mappings } };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(lists); i++)
+                if (lists[i].given &&
+                    ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+                     (r = sd_bus_message_append(m, "s", lists[i].name)) < 0 ||
+                     (r = sd_bus_message_open_container(m, 'v', lists[i].type)) < 0 ||
+                     (r = lists[i].append(m, claim)) < 0 ||
+                     (r = sd_bus_message_close_container(m)) < 0 ||
+                     (r = sd_bus_message_close_container(m)) < 0))
+                        return r;
+        return r;
+}
+
 static int append_options(sd_bus_message *m, const CtlClaim *claim)
 {
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
-        if (r >= 0 && claim->consumer_type)
-                r = sd_bus_message_append(m, "{sv}", "consumer-type", "s", claim->consumer_type);
         if (r >= 0)
-                r = append_numa(m, claim->numa);
-        if (r >= 0 && claim->request->n_subtrees > 0)
-                r = append_lists(m, "same-subtree", "aas", append_subtrees, claim);
-        if (r >= 0 && names_trees(claim->request))
-                r = append_lists(m, "in-tree", "a{ss}", append_trees, claim);
-        if (r >= 0 && claim->mappings && claim->mappings->n_items > 0)
-                r = append_lists(m, "mappings", "a{sas}", append_mappings, claim);
-        if (r >= 0 && claim->project)
-                r = sd_bus_message_append(m, "{sv}", "project", "s", claim->project);
-        if (r >= 0 && claim->user)
-                r = sd_bus_message_append(m, "{sv}", "user", "s", claim->user);
+                r = append_texts(m, claim);
+        if (r >= 0)
+                r = append_lists(m, claim);
+        if (r >= 0 && claim->numa->nodes > 0)
+                r = sd_bus_message_append(m, "{sv}", "numa-nodes", "t", claim->numa->nodes);
         if (r >= 0 && claim->process > 0)
                 r = sd_bus_message_append(m, "{sv}", "process", "u", claim->process);
-        if (r >= 0 && claim->control_group)
-                r = sd_bus_message_append(m, "{sv}", "control-group", "s", claim->control_group);
         if (r >= 0 && claim->resize_target)
                 r = sd_bus_message_append(m, "{sv}", "resize-target", "b", 1);
         if (r >= 0 && claim->request->isolate)
