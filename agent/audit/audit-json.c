@@ -3,7 +3,7 @@
 #include "agent/audit/audit-json.h"
 
 #include "agent/audit/audit-picture.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "base/json.h"
 
 static json_t *finding_to_json(const AuditFinding *finding, const AuditResult *result)

@@ -7,7 +7,7 @@
 
 #include "agent/bus/claims-internal.h"
 #include "agent/formats/claim-json.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
 #include "base/json.h"
 

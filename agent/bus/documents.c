@@ -7,8 +7,8 @@
 
 #include "agent/bus/claims-internal.h"
 #include "agent/formats/claim-json.h"
-#include "agent/formats/documents.h"
 #include "agent/formats/event-json.h"
+#include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
 #include "agent/formats/tree-json.h"
 #include "base/json.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "agent/cycle/verdict.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
 #include "base/json.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 
 void retirement_done(Retirement *retirement)
 {

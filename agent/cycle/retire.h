@@ -40,6 +40,6 @@ int retire_judge(const RetireFacts *facts, Retirement *ret);
 /* Is anything or anybody in the way? */
 bool retirement_is_refused(const Retirement *retirement);
 
-/* In the form of RETIRE_FORMAT (agent/formats/documents.h). A new reference; NULL when out of
+/* In the form of RETIRE_FORMAT (agent/formats/format-names.h). A new reference; NULL when out of
  * memory. */
 json_t *retirement_to_json(const Retirement *retirement, bool done);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "base/json.h"
 
 uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class)

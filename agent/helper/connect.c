@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/helper/talk.h"
 #include "base/clock.h"
 #include "base/json.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/helper/identity-judge.h"
 #include "agent/helper/talk.h"
 #include "agent/state/identity.h"

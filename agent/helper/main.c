@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "agent/config/config.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/helper/clouds.h"
 #include "agent/helper/connect.h"
 #include "agent/helper/identity-work.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/formats/tree-json.h"
 #include "base/json.h"
 #include "report/placement/consumer.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/state/state-file.h"
 #include "base/clock.h"
 #include "base/jitter.h"

@@ -9,7 +9,7 @@
 #include "agent/ctl/ask/authorization.h"
 #include "agent/ctl/ask/progress.h"
 #include "agent/ctl/print/json.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
 
 #define MANAGER_NAME "org.freedesktop.systemd1"

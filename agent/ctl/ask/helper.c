@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "agent/ctl/print/json.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "drivers/host/snapshot.h"
 
 #define PROGRAM  "computectl-helper" /* agent/helper/main.c */

@@ -5,7 +5,7 @@
 #include "agent/ctl/print/field.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/text.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
 
 #include <inttypes.h>

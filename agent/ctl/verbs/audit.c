@@ -6,7 +6,7 @@
 #include "agent/ctl/print/audit.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/verbs/common.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 
 #define AUDIT_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
 

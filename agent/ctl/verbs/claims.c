@@ -13,7 +13,7 @@
 #include "agent/ctl/print/xml.h"
 #include "agent/ctl/verbs/common.h"
 #include "agent/ctl/verbs/request.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
 #include "agent/formats/tree-json.h"
 

@@ -6,7 +6,7 @@
 
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/verbs/verbs.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
 #include "drivers/host/snapshot.h"
 

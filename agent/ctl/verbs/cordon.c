@@ -10,7 +10,7 @@
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/retire.h"
 #include "agent/ctl/verbs/common.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
 

@@ -8,7 +8,7 @@
 
 #include "agent/config/config.h"
 #include "agent/ctl/ask/bus.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
 #include "base/json.h"
 #include "base/uuid.h"

@@ -27,7 +27,7 @@
 #include "agent/ctl/verbs/identity.h"
 #include "agent/ctl/verbs/migrate.h"
 #include "agent/ctl/verbs/watch.h"
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/formats/tree-json.h"
 
 #define SYNC_TIMEOUT_USEC    (5 * 60 * USEC_PER_SEC)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/formats/documents.h"
+#include "agent/formats/format-names.h"
 #include "agent/formats/tree-json.h"
 
 #include "tests/fixtures/ctl-capture.h"
