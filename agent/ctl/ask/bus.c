@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "agent/ctl/ask/authorization.h"
-#include "agent/ctl/ask/progress.h"
+#include "agent/ctl/ask/progress-line.h"
 #include "agent/ctl/print/json.h"
 #include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl/ask/progress.h"
+#include "agent/ctl/ask/progress-line.h"
 
 #include <errno.h>
 #include <inttypes.h>
