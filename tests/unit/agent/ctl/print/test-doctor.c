@@ -135,22 +135,70 @@ static void test_what_is_missing(void **state)
         assert_int_equal(ctl_doctor_exit(document, status), CTL_STATUS_NOT_RUNNING);
 }
 
-/* The first start makes the folder; a daemon that runs without it is in trouble. */
-static void test_no_folder_yet(void **state)
+/* One finding of a host that has nothing; all else of it is well. */
+static void test_single_findings(void **state)
 {
+        static char nvidia[] = "nvidia-35", *types[] = { nvidia, NULL };
         static const struct {
-                const char *status, *disk;
-        } cases[] = { { "not-running", "" }, { "ok", "bad" } };
+                const char *status;
+                int disk_error;
+                bool mdev_type, hook_enabled, hook_installed;
+                int exit;
+                const char *check, *state, *words; /* words NULL: not looked at */
+        } cases[] = {
+                /* The first start makes the folder; a daemon that runs without it is in trouble. */
+                { "{'state': 'not-running'}", .disk_error = ENOENT, .exit = 3, .check = "disk",
+                  .state = "" },
+                { "{'state': 'ok'}", .disk_error = ENOENT, .exit = 4, .check = "disk",
+                  .state = "bad" },
+                /* An mdev type that nobody offers. */
+                { "{'state': 'ok'}", .mdev_type = true, .exit = 4, .check = "devices",
+                  .state = "bad" },
+                /* What was reported once is kept, and an agent that runs says so; without one
+                 * nobody knows. */
+                { "{'state': 'ok'}", .check = "storage", .state = "warning",
+                  .words = "The size of /x is not known: DISK_GB is not reported" },
+                { "{'state': 'degraded', 'reasons': [{'check': 'host'}]}", .exit = 4,
+                  .check = "storage", .state = "warning",
+                  .words =
+                          "The size of /x is not known: DISK_GB is not reported, or keeps what was reported last" },
+                { "{'state': 'not-running'}", .exit = 3, .check = "storage", .state = "warning",
+                  .words =
+                          "The size of /x is not known: DISK_GB is not reported, or keeps what was reported last" },
+                { "{'state': 'ok'}", .check = "hook", .state = "" },
+                { "{'state': 'ok'}", .hook_installed = true, .check = "hook", .state = "" },
+                { "{'state': 'ok'}", .hook_enabled = true, .exit = 4, .check = "hook",
+                  .state = "bad" },
+                { "{'state': 'ok'}", .hook_enabled = true, .hook_installed = true, .check = "hook",
+                  .state = "ok" },
+        };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_json_ json_t *status = json_pack("{ss}", "state", cases[i].status);
-                _cleanup_json_ json_t *document = NULL;
-                CtlFacts facts = { .status = status };
+                _cleanup_json_ json_t *status = parse_quoted(cases[i].status), *document = NULL;
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                const Config config = { .driver.host.instances_path = "/x",
+                                        .enabled_mdev_types = cases[i].mdev_type ? types : NULL,
+                                        .hook_enabled = cases[i].hook_enabled };
+                CtlFacts facts = { .config = &config,
+                                   .status = status,
+                                   .hook_installed = cases[i].hook_installed,
+                                   .disk_free_bytes = GIB };
+                const char *found;
 
-                error_setf(&facts.disk_error, ENOENT, "gone");
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                facts.snapshot = snapshot;
+                if (cases[i].disk_error)
+                        error_setf(&facts.disk_error, cases[i].disk_error, "gone");
                 document = ctl_doctor_judge(&facts);
-                assert_string_equal(state_of(document, "disk"), cases[i].disk);
-                assert_int_equal(ctl_doctor_exit(document, status), i == 0 ? 3 : 4);
+                found = state_of(document, cases[i].check);
+                if (strcmp(found, cases[i].state) != 0 ||
+                    (int)ctl_doctor_exit(document, status) != cases[i].exit)
+                        fail_msg("case %zu: %s: %s, exit %d", i, cases[i].check, found,
+                                 (int)ctl_doctor_exit(document, status));
+                if (cases[i].words)
+                        assert_string_equal(
+                                ctl_json_text(finding_of(document, cases[i].check), "text"),
+                                cases[i].words);
         }
 }
 
@@ -169,70 +217,6 @@ static void test_wrapped(void **state)
                                                    "                        Make room!\n");
 }
 
-static void test_an_mdev_type_that_nobody_offers(void **state)
-{
-        _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok"), *document = NULL;
-        char *types[] = { (char[]){ "nvidia-35" }, NULL };
-        const Config config = { .enabled_mdev_types = types };
-        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-
-        assert_int_equal(snapshot_new(&snapshot), 0);
-        document = ctl_doctor_judge(
-                &(const CtlFacts){ .config = &config, .status = status, .snapshot = snapshot });
-        assert_string_equal(state_of(document, "devices"), "bad");
-        assert_string_equal(state_of(document, "storage"), "warning"); /* it has no disk either */
-}
-
-/* What was reported once is kept, and an agent that runs says so; without one nobody knows. */
-static void test_a_disk_of_unknown_size(void **state)
-{
-        static const struct {
-                const char *status, *words;
-        } cases[] = {
-                { "{\"state\": \"ok\"}", "The size of /x is not known: DISK_GB is not reported" },
-                { "{\"state\": \"degraded\", \"reasons\": [{\"check\": \"host\"}]}",
-                  "The size of /x is not known: DISK_GB is not reported, or keeps what was reported last" },
-                { "{\"state\": \"not-running\"}",
-                  "The size of /x is not known: DISK_GB is not reported, or keeps what was reported last" },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_json_ json_t *status = json_loads(cases[i].status, 0, NULL);
-                const Config config = { .driver.host.instances_path = "/x" };
-                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-                _cleanup_json_ json_t *document = NULL;
-
-                assert_int_equal(snapshot_new(&snapshot), 0);
-                document = ctl_doctor_judge(&(const CtlFacts){
-                        .config = &config, .status = status, .snapshot = snapshot });
-                assert_string_equal(ctl_json_text(finding_of(document, "storage"), "text"),
-                                    cases[i].words);
-        }
-}
-
-static void test_hook(void **state)
-{
-        static const struct {
-                bool enabled, installed;
-                const char *state;
-        } cases[] = { { false, false, "" },
-                      { false, true, "" },
-                      { true, false, "bad" },
-                      { true, true, "ok" } };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok");
-                const Config config = { .hook_enabled = cases[i].enabled };
-                _cleanup_json_ json_t *document = ctl_doctor_judge(&(const CtlFacts){
-                        .config = &config,
-                        .status = status,
-                        .hook_installed = cases[i].installed,
-                });
-
-                assert_string_equal(state_of(document, "hook"), cases[i].state);
-        }
-}
-
 static void test_measured(void **state)
 {
         char root[] = "/", nowhere[] = "/nonexistent";
@@ -246,6 +230,5 @@ static void test_measured(void **state)
         assert_int_equal(facts.disk_error.code, ENOENT);
 }
 
-TEST_MAIN(test_table, test_what_is_missing, test_cells_without_cpus, test_no_folder_yet,
-          test_wrapped, test_an_mdev_type_that_nobody_offers, test_a_disk_of_unknown_size,
-          test_hook, test_measured)
+TEST_MAIN(test_table, test_what_is_missing, test_cells_without_cpus, test_single_findings,
+          test_wrapped, test_measured)
