@@ -209,7 +209,6 @@ CHANGING_METHOD(guest_started)
 QUEUED_METHOD(claim)
 QUEUED_METHOD(move_claim)
 QUEUED_METHOD(release)
-QUEUED_METHOD(release_allocations)
 QUEUED_METHOD(prepare_guest)
 QUEUED_METHOD(guest_released)
 
@@ -256,7 +255,6 @@ GUARDED_IF(claim, POLKIT_ACTION_CLAIM, check_claim, do_claim)
 GUARDED(confirm, POLKIT_ACTION_CLAIM)
 GUARDED(extend, POLKIT_ACTION_CLAIM)
 GUARDED(release, POLKIT_ACTION_CLAIM)
-GUARDED(release_allocations, POLKIT_ACTION_CLAIM)
 GUARDED(move_claim, POLKIT_ACTION_CLAIM)
 GUARDED(abort, POLKIT_ACTION_CLAIM)
 GUARDED(prepare_guest, POLKIT_ACTION_CLAIM)
@@ -286,7 +284,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT,
                                 method_release, FREE),
         SD_BUS_METHOD_WITH_ARGS("ReleaseAllocations", SD_BUS_ARGS("x", id, "s", reason),
-                                SD_BUS_NO_RESULT, method_release_allocations, FREE),
+                                SD_BUS_NO_RESULT, method_release, FREE),
         SD_BUS_METHOD_WITH_ARGS("MoveClaim", SD_BUS_ARGS("s", from, "s", to, "s", consumer_type),
                                 SD_BUS_RESULT("x", id), method_move_claim, FREE),
         SD_BUS_METHOD_WITH_ARGS("Abort", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT,

@@ -349,18 +349,16 @@ int bus_extend(sd_bus_message *call, const BusCaller *caller, ClaimService *serv
         return sd_bus_reply_method_return(call, NULL);
 }
 
-static int release_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                         ClaimQueue *queue, bool everywhere, sd_bus_error *error)
+int bus_release(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                ClaimQueue *queue, sd_bus_error *error)
 {
+        bool everywhere = strcmp(sd_bus_message_get_member(call), "ReleaseAllocations") == 0;
         Error words = ERROR_NULL;
         const char *reason;
         Claims *claims;
         int64_t id;
-        int r = sd_bus_message_read(call, "xs", &id, &reason);
+        int r = begin(call, service, &claims, error, "xs", &id, &reason);
 
-        if (r < 0)
-                return r;
-        r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
         claims_set_author(claims, &caller->author);
@@ -370,18 +368,6 @@ static int release_claim(sd_bus_message *call, const BusCaller *caller, ClaimSer
                 return bus_claims_error(service, error, r, &words);
         bus_claims_note(caller, service, claims, CLAIM_EVENT_REMOVED, id, reason, "released");
         return sd_bus_reply_method_return(call, NULL);
-}
-
-int bus_release(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                ClaimQueue *queue, sd_bus_error *error)
-{
-        return release_claim(call, caller, service, queue, false, error);
-}
-
-int bus_release_allocations(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                            ClaimQueue *queue, sd_bus_error *error)
-{
-        return release_claim(call, caller, service, queue, true, error);
 }
 
 int bus_abort(sd_bus_message *call, const BusCaller *caller, ClaimService *service,

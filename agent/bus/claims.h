@@ -19,10 +19,9 @@ int bus_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *servi
 int bus_move_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
                    ClaimQueue *queue, sd_bus_error *error);
 
+/* Release and ReleaseAllocations. */
 int bus_release(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
                 ClaimQueue *queue, sd_bus_error *error);
-int bus_release_allocations(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                            ClaimQueue *queue, sd_bus_error *error);
 int bus_confirm(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
                 sd_bus_error *error);
 int bus_abort(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
