@@ -110,18 +110,6 @@ static void add_claim_cells(CtlTable *table, const json_t *claim, const View *vi
                       style);
 }
 
-static int add_allocation_cells(CtlTable *table, const json_t *allocation)
-{
-        _cleanup_free_ char *resources =
-                ctl_json_format_resources(json_object_get(allocation, "resources"));
-
-        if (!resources)
-                return -ENOMEM;
-        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(allocation, "name"));
-        ctl_table_cell(table, CTL_PLAIN, "%s", resources);
-        return 0;
-}
-
 /* One line per provider; what the claim itself has stands in the first. */
 static int add_claim(CtlTable *table, const json_t *claim, const View *view, const CtlStyle *style)
 {
@@ -135,7 +123,7 @@ static int add_claim(CtlTable *table, const json_t *claim, const View *view, con
                 else
                         for (size_t j = 0; j < view->n_of_claim; j++)
                                 ctl_table_cell(table, CTL_PLAIN, "%s", "");
-                if (add_allocation_cells(table, json_array_get(allocations, i)) < 0)
+                if (ctl_allocation_cells(table, json_array_get(allocations, i)) < 0)
                         return -ENOMEM;
                 if (view->history && i == 0)
                         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(claim, "end_reason"));

@@ -7,7 +7,6 @@
 
 #include "agent/ctl/print/field.h"
 #include "agent/ctl/print/json.h"
-#include "agent/ctl/print/table.h"
 #include "agent/ctl/print/text.h"
 #include "base/cpu-set.h"
 
@@ -168,17 +167,22 @@ int ctl_mappings_print(const json_t *claim, const CtlStyle *style, FILE *output)
         return ctl_table_print(table, output);
 }
 
-static int add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
+int ctl_allocation_cells(CtlTable *table, const json_t *allocation)
 {
         _cleanup_free_ char *resources =
                 ctl_json_format_resources(json_object_get(allocation, "resources"));
 
         if (!resources)
                 return -ENOMEM;
-        ctl_table_line(table);
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(allocation, "name"));
         ctl_table_cell(table, CTL_PLAIN, "%s", resources);
         return 0;
+}
+
+static int add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
+{
+        ctl_table_line(table);
+        return ctl_allocation_cells(table, allocation);
 }
 
 int ctl_allocations_print(const json_t *claim, const CtlStyle *style, FILE *output)

@@ -7,7 +7,11 @@
 #include <jansson.h>
 
 #include "agent/ctl/print/style.h"
+#include "agent/ctl/print/table.h"
 #include "base/error.h"
+
+/* The provider of an allocation, and what it has of it. -ENOMEM. */
+int ctl_allocation_cells(CtlTable *table, const json_t *allocation);
 
 /* The table of providers and what it has of each. -ENOMEM. */
 int ctl_allocations_print(const json_t *claim, const CtlStyle *style, FILE *output);
