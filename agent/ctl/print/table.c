@@ -3,6 +3,7 @@
 #include "agent/ctl/print/table.h"
 
 #include "agent/ctl/print/text.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <libsmartcols/libsmartcols.h>
@@ -158,7 +159,7 @@ static size_t measure_column(CtlTable *table, size_t column)
                 const char *text = scols_cell_get_data(
                         scols_line_get_cell(scols_table_get_line(table->table, i), column));
 
-                width = MAX(width, text ? ctl_text_length(text) : 0);
+                width = MAX(width, text ? text_count_characters(text) : 0);
         }
         return width;
 }

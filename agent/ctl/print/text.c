@@ -62,15 +62,6 @@ char *ctl_text_format(bool utf8, const char *format, va_list ap)
         return ctl_text_escape(text, utf8);
 }
 
-size_t ctl_text_length(const char *text)
-{
-        size_t n = 0;
-
-        for (; *text; text++)
-                n += ((unsigned char)*text & 0xc0) != 0x80;
-        return n;
-}
-
 /* Where the character of that number begins. */
 static size_t find_character(const char *text, size_t number)
 {
@@ -88,7 +79,7 @@ static size_t find_character(const char *text, size_t number)
 char *ctl_text_cut(const char *text, size_t n, bool utf8)
 {
         const char *mark = utf8 ? "…" : "~";
-        size_t length = ctl_text_length(text), head = (n - 1) / 3, tail = n - 1 - head;
+        size_t length = text_count_characters(text), head = (n - 1) / 3, tail = n - 1 - head;
         char *cut;
 
         if (length <= n)
@@ -107,14 +98,14 @@ void ctl_text_wrap(char *text, size_t n)
                 if (*c != ' ')
                         continue;
                 *c = '\0';
-                if (blank && ctl_text_length(line) > n) {
+                if (blank && text_count_characters(line) > n) {
                         *blank = '\n';
                         line = blank + 1;
                 }
                 *c = ' ';
                 blank = c;
         }
-        if (blank && ctl_text_length(line) > n)
+        if (blank && text_count_characters(line) > n)
                 *blank = '\n';
 }
 

@@ -18,9 +18,6 @@ char *ctl_text_escape(const char *foreign, bool utf8);
 /* The same of a format and its arguments. */
 char *ctl_text_format(bool utf8, const char *format, va_list ap) _printf_(2, 0);
 
-/* Characters of a text that ctl_text_escape() made. */
-size_t ctl_text_length(const char *text);
-
 /* A copy of such a text that has at most n characters (n >= 3): "host1_…_00_0". The caller frees;
  * NULL when out of memory. */
 char *ctl_text_cut(const char *text, size_t n, bool utf8);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/ctl/print/text.h"
+#include "base/text.h"
 #include "tests/unit/test.h"
 
 static void test_escape_table(void **state)
@@ -65,7 +66,7 @@ static void test_cut_table(void **state)
 
                 assert_string_equal(utf8, cases[i].utf8);
                 assert_string_equal(ascii, cases[i].ascii);
-                assert_true(ctl_text_length(utf8) <= cases[i].n);
+                assert_true(text_count_characters(utf8) <= cases[i].n);
         }
 }
 

@@ -3,8 +3,8 @@
 #include "agent/ctl/print/watch.h"
 
 #include "agent/ctl/print/status.h"
-#include "agent/ctl/print/text.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "tests/fixtures/ctl-capture.h"
 
 #define GUEST   "11111111-2222-4333-8444-555555555555"
@@ -135,7 +135,7 @@ static void test_narrow_page(void **state)
                 ": Placement is\n  equal to this host, but the last audit found problems\n");
         assert_contains(capture.text, "1234567\n  writes, 12345 conflicts, 4711 owed\n");
         for (char *line = strtok(capture.text, "\n"); line; line = strtok(NULL, "\n"))
-                assert_true(ctl_text_length(line) <= 80);
+                assert_true(text_count_characters(line) <= 80);
 }
 
 static void test_line(void **state)
