@@ -159,14 +159,7 @@ int ctl_claims_print(const json_t *document, bool history, const CtlStyle *style
 
 static bool has(const json_t *array, const char *first, const char *second, const char *name)
 {
-        const json_t *item;
-        size_t i;
-
-        json_array_foreach((json_t *)array, i, item)
-                if (strcmp(ctl_json_text(item, first), name) == 0 ||
-                    strcmp(ctl_json_text(item, second), name) == 0)
-                        return true;
-        return false;
+        return ctl_json_find(array, first, name) || ctl_json_find(array, second, name);
 }
 
 void ctl_claims_keep(json_t *document, const char *name)
@@ -234,7 +227,7 @@ void ctl_claims_find(json_t *document, const char *what)
                              : strcmp(ctl_json_text(claim, "consumer"), what) != 0 &&
                                        strcmp(ctl_json_text(claim, "guest"), name) != 0 &&
                                        !has(devices, "device", "mdev", what) &&
-                                       !has(devices, "address", "address", what))
+                                       !ctl_json_find(devices, "address", what))
                         (void)json_array_remove(claims, i);
         }
 }

@@ -103,13 +103,10 @@ int ctl_layout_print(const json_t *claim, const CtlStyle *style, FILE *output)
 
 static const char *provider_name(const json_t *claim, const char *uuid)
 {
-        const json_t *allocation;
-        size_t i;
+        const json_t *allocation =
+                ctl_json_find(json_object_get(claim, "allocations"), "provider", uuid);
 
-        json_array_foreach(json_object_get(claim, "allocations"), i, allocation)
-                if (strcmp(ctl_json_text(allocation, "provider"), uuid) == 0)
-                        return ctl_json_text(allocation, "name");
-        return uuid;
+        return allocation ? ctl_json_text(allocation, "name") : uuid;
 }
 
 static void add_mapping_line(CtlTable *table, const char *suffix, const char *provider,

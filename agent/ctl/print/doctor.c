@@ -93,13 +93,7 @@ static int judge_reasons(const CtlFacts *facts, json_t *findings)
 
 static bool has_reason(const CtlFacts *facts, const char *check)
 {
-        const json_t *reason;
-        size_t i;
-
-        json_array_foreach(json_object_get(facts->status, "reasons"), i, reason)
-                if (strcmp(ctl_json_text(reason, "check"), check) == 0)
-                        return true;
-        return false;
+        return ctl_json_find(json_object_get(facts->status, "reasons"), "check", check);
 }
 
 static int judge_service(const CtlFacts *facts, json_t *findings)
@@ -412,11 +406,7 @@ int ctl_doctor_print(const json_t *document, const CtlStyle *style, FILE *output
 CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status)
 {
         CtlStatusExit code = ctl_status_exit(status);
-        const json_t *finding;
-        size_t i;
+        bool bad = ctl_json_find(json_object_get(document, "findings"), "state", "bad");
 
-        json_array_foreach(json_object_get(document, "findings"), i, finding)
-                if (code == CTL_STATUS_OK && strcmp(ctl_json_text(finding, "state"), "bad") == 0)
-                        code = CTL_STATUS_NOT_WELL;
-        return code;
+        return code == CTL_STATUS_OK && bad ? CTL_STATUS_NOT_WELL : code;
 }

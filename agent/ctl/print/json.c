@@ -43,6 +43,17 @@ const char *ctl_json_text(const json_t *object, const char *key)
         return text ? text : "";
 }
 
+const json_t *ctl_json_find(const json_t *array, const char *key, const char *text)
+{
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach((json_t *)array, i, item)
+                if (strcmp(ctl_json_text(item, key), text) == 0)
+                        return item;
+        return NULL;
+}
+
 uint64_t ctl_json_u64(const json_t *object, const char *key)
 {
         json_int_t value = json_integer_value(json_object_get(object, key));

@@ -24,6 +24,9 @@ int ctl_json_print(const json_t *document, CtlJson mode, const CtlStyle *style, 
 const char *ctl_json_text(const json_t *object, const char *key);
 uint64_t ctl_json_u64(const json_t *object, const char *key);
 
+/* The first item of an array with that text for a member, or NULL. Borrowed. */
+const json_t *ctl_json_find(const json_t *array, const char *key, const char *text);
+
 /* Parses what the agent sent; array says whether it is an array or an object. format, unless NULL,
  * is what its "format" member must be. -EBADMSG with words. */
 int ctl_json_read_document(const char *text, bool array, const char *format, json_t **ret,

@@ -31,14 +31,7 @@ static const json_t *member(const json_t *object, const char *a, const char *b, 
 
 static const json_t *find_provider(const json_t *shape, const char *uuid)
 {
-        const json_t *provider;
-        size_t i;
-
-        json_array_foreach(json_object_get(shape, "providers"), i, provider) {
-                if (strcmp(ctl_json_text(provider, "uuid"), uuid) == 0)
-                        return provider;
-        }
-        return NULL;
+        return ctl_json_find(json_object_get(shape, "providers"), "uuid", uuid);
 }
 
 static const char *provider_name(const json_t *document, const char *uuid)

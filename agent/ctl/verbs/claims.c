@@ -53,7 +53,6 @@ static int find_consumer(const Ctl *ctl, const char *name, Uuid *ret, Error *ret
 {
         _cleanup_json_ json_t *host = NULL;
         const json_t *domain;
-        size_t i;
         int r;
 
         if (uuid_from_text(name, ret) == 0)
@@ -61,10 +60,9 @@ static int find_consumer(const Ctl *ctl, const char *name, Uuid *ret, Error *ret
         r = ctl_need(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
         if (r < 0)
                 return r;
-        json_array_foreach(json_object_get(host, "domains"), i, domain)
-                if (strcmp(ctl_json_text(domain, "name"), name) == 0 &&
-                    uuid_from_text(ctl_json_text(domain, "uuid"), ret) == 0)
-                        return 0;
+        domain = ctl_json_find(json_object_get(host, "domains"), "name", name);
+        if (domain && uuid_from_text(ctl_json_text(domain, "uuid"), ret) == 0)
+                return 0;
         return error_setf(reterr, ENOENT, "\"%.60s\" is neither a uuid nor a guest of this host",
                           name);
 }

@@ -76,14 +76,9 @@ int ctl_verb_uncordon(Ctl *ctl, Error *reterr)
 
 static bool is_provider(const json_t *tree, const char *name)
 {
-        const json_t *provider;
-        size_t i;
+        const json_t *providers = json_object_get(tree, "providers");
 
-        json_array_foreach(json_object_get(tree, "providers"), i, provider)
-                if (strcmp(ctl_json_text(provider, "name"), name) == 0 ||
-                    strcmp(ctl_json_text(provider, "uuid"), name) == 0)
-                        return true;
-        return false;
+        return ctl_json_find(providers, "name", name) || ctl_json_find(providers, "uuid", name);
 }
 
 static const SnapshotDevice *find_device(const Snapshot *snapshot, const char *name)

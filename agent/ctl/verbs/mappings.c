@@ -66,12 +66,10 @@ int ctl_mappings_check(const CtlMappings *mappings, const ResourceRequest *reque
 
 static int find_provider(const json_t *tree, const char *name, Uuid *ret, Error *reterr)
 {
-        const json_t *provider;
-        size_t i;
+        const json_t *provider = ctl_json_find(json_object_get(tree, "providers"), "name", name);
 
-        json_array_foreach(json_object_get(tree, "providers"), i, provider)
-                if (strcmp(ctl_json_text(provider, "name"), name) == 0)
-                        return uuid_from_text(ctl_json_text(provider, "uuid"), ret);
+        if (provider)
+                return uuid_from_text(ctl_json_text(provider, "uuid"), ret);
         return error_setf(
                 reterr, EINVAL,
                 "--mapping: this host has no provider \"%.100s\"; \"computectl tree\" shows them",
