@@ -15,25 +15,23 @@
         "], 'inventories': {" inventories "}}"
 #define TREE(providers) "{'providers': [" providers "]}"
 
+#define MEMORY INVENTORY(100, 50)
+#define CPUS   INVENTORY(8, 8)
+#define GPU_A  INVENTORY(16, 1)
+#define GPU_B  INVENTORY(16, 0)
+#define ONE    INVENTORY(1, 0)
+#define NONE   INVENTORY(0, 0)
 /* Children of one parent are not next to each other: order is that of the tree all the same. */
-#define PROVIDERS                                                                                        \
-        "{'uuid': 'r', 'name': 'host1', 'parent': null, 'traits': ['A', 'B', 'C', 'D'],"                 \
-        " 'inventories': {'MEMORY_MB': " INVENTORY(100, 50) ", 'VCPU': " INVENTORY(                      \
-                8,                                                                                       \
-                8) "}},"                                                                                 \
-                   "{'uuid': 'a', 'name': 'gpu_a', 'parent': 'r', 'traits': [],"                         \
-                   " 'inventories': {'VGPU': " INVENTORY(                                                \
-                           16,                                                                           \
-                           1) "}},"                                                                      \
-                              "{'uuid': 'b', 'name': 'gpu_b', 'parent': 'r', 'traits': ['X'],"           \
-                              " 'inventories': {'VGPU': " INVENTORY(                                     \
-                                      16,                                                                \
-                                      0) "}},"                                                           \
-                                         "{'uuid': 'c', 'name': 'below_a', 'parent': 'a', 'traits': []," \
-                                         " 'inventories': {'P': " INVENTORY(1, 0) ", 'Q': " INVENTORY(   \
-                                                 0,                                                      \
-                                                 0) "}},"                                                \
-                                                    "{'uuid': 's', 'name': 'shared', 'parent': null, 'traits': [], 'inventories': {}}"
+#define PROVIDERS                                                                        \
+        "{'uuid': 'r', 'name': 'host1', 'parent': null, 'traits': ['A', 'B', 'C', 'D']," \
+        " 'inventories': {'MEMORY_MB': " MEMORY ", 'VCPU': " CPUS "}},"                  \
+        "{'uuid': 'a', 'name': 'gpu_a', 'parent': 'r', 'traits': [],"                    \
+        " 'inventories': {'VGPU': " GPU_A "}},"                                          \
+        "{'uuid': 'b', 'name': 'gpu_b', 'parent': 'r', 'traits': ['X'],"                 \
+        " 'inventories': {'VGPU': " GPU_B "}},"                                          \
+        "{'uuid': 'c', 'name': 'below_a', 'parent': 'a', 'traits': [],"                  \
+        " 'inventories': {'P': " ONE ", 'Q': " NONE "}},"                                \
+        "{'uuid': 's', 'name': 'shared', 'parent': null, 'traits': [], 'inventories': {}}"
 #define HOST TREE(PROVIDERS)
 
 static int print(const json_t *tree, const CtlStyle *style, FILE *output)
