@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "agent/state/state-file.h"
 #include "base/read-file.h"
 
 #define FILE_NAME      "compute_id"
@@ -119,28 +120,13 @@ static int look_everywhere(Found *found, const char *const *config_files, const 
         return look(found, state_path, strlen(state_path), reterr);
 }
 
-static int write_all(int fd, const char *text, size_t n)
-{
-        while (n > 0) {
-                ssize_t r = write(fd, text, n);
-
-                if (r < 0 && errno == EINTR)
-                        continue;
-                if (r < 0)
-                        return -errno;
-                text += r;
-                n -= (size_t)r;
-        }
-        return 0;
-}
-
 static int fill_file(int fd, const Uuid *uuid)
 {
         char line[UUID_TEXT_LENGTH + 2];
         int r, n;
 
         n = snprintf(line, sizeof(line), "%s\n", uuid->text);
-        r = write_all(fd, line, (size_t)n);
+        r = state_file_write_all(fd, line, (size_t)n);
         if (r < 0)
                 return r;
         /* Others may read it, as they may read Nova's; the umask says which. */

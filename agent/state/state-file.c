@@ -13,7 +13,7 @@
 
 #define STATE_FILE_MAX_BYTES (16 * 1024 * 1024)
 
-static int write_all(int fd, const char *text, size_t n)
+int state_file_write_all(int fd, const char *text, size_t n)
 {
         while (n > 0) {
                 ssize_t written = write(fd, text, n);
@@ -39,7 +39,7 @@ static int write_synced(const char *path, const char *text)
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
-        r = write_all(fd, text, strlen(text));
+        r = state_file_write_all(fd, text, strlen(text));
         if (r < 0)
                 return r;
         return fsync(fd) < 0 ? -errno : 0;

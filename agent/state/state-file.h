@@ -17,5 +17,8 @@ int state_file_write(const char *path, const json_t *json, Error *reterr);
  * with words. */
 int state_file_read(const char *path, const char *format, json_t **ret, Error *reterr);
 
+/* Writes all of a text, however often it is interrupted. Negative errno. */
+int state_file_write_all(int fd, const char *text, size_t n);
+
 /* What state_file_read() does with a file whose content turned out to be wrong. */
 void state_file_set_aside(const char *path);
