@@ -211,6 +211,32 @@ int consumer_add(Consumer *consumer, const Uuid *provider, const char *resource_
         return consumer_set(consumer, provider, resource_class, sum);
 }
 
+static int each(Consumer *consumer, const Allocation *allocations, size_t n,
+                int (*change)(Consumer *consumer, const Uuid *provider, const char *resource_class,
+                              uint64_t amount))
+{
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                const Resources *held = &allocations[i].resources;
+
+                for (size_t j = 0; r >= 0 && j < held->n_items; j++)
+                        r = change(consumer, &allocations[i].provider,
+                                   held->items[j].resource_class, held->items[j].amount);
+        }
+        return r;
+}
+
+int consumer_add_all(Consumer *consumer, const Allocation *allocations, size_t n)
+{
+        return each(consumer, allocations, n, consumer_add);
+}
+
+int consumer_set_all(Consumer *consumer, const Allocation *allocations, size_t n)
+{
+        return each(consumer, allocations, n, consumer_set);
+}
+
 uint64_t consumer_sum(const Consumer *consumer, const char *resource_class)
 {
         uint64_t sum = 0;
@@ -236,19 +262,7 @@ static int copy_consumer(Consumer *to, const Consumer *from)
         if (copy_text(&to->project_id, from->project_id) < 0 ||
             copy_text(&to->user_id, from->user_id) < 0 || copy_text(&to->type, from->type) < 0)
                 return -ENOMEM;
-        for (size_t i = 0; i < from->n_allocations; i++) {
-                const Allocation *allocation = &from->allocations[i];
-
-                for (size_t j = 0; j < allocation->resources.n_items; j++) {
-                        const ResourceAmount *item = &allocation->resources.items[j];
-                        int r = consumer_set(to, &allocation->provider, item->resource_class,
-                                             item->amount);
-
-                        if (r < 0)
-                                return r;
-                }
-        }
-        return 0;
+        return consumer_set_all(to, from->allocations, from->n_allocations);
 }
 
 int consumer_copy(Consumer **ret, const Consumer *consumer)

@@ -81,6 +81,10 @@ int consumer_add(Consumer *consumer, const Uuid *provider, const char *resource_
 int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_class,
                  uint64_t amount);
 
+/* The same of all of these, in this order. -ENOMEM, -EOVERFLOW. */
+int consumer_add_all(Consumer *consumer, const Allocation *allocations, size_t n);
+int consumer_set_all(Consumer *consumer, const Allocation *allocations, size_t n);
+
 /* Forgets what it holds. */
 void consumer_clear(Consumer *consumer);
 

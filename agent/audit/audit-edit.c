@@ -24,20 +24,6 @@ static int drop_share(const AuditInput *input, const Claim *claim, Consumer *con
         return 0;
 }
 
-static int add_claimed(const Claim *claim, Consumer *consumer)
-{
-        for (size_t i = 0; i < claim->n_allocations; i++) {
-                const Allocation *held = &claim->allocations[i];
-
-                for (size_t j = 0; j < held->resources.n_items; j++)
-                        if (consumer_set(consumer, &held->provider,
-                                         held->resources.items[j].resource_class,
-                                         held->resources.items[j].amount) < 0)
-                                return -ENOMEM;
-        }
-        return 0;
-}
-
 int audit_edit(const AuditInput *input, AuditRemedy remedy, const Consumer *consumer,
                const Claim *claim, Consumer **ret)
 {
@@ -47,7 +33,8 @@ int audit_edit(const AuditInput *input, AuditRemedy remedy, const Consumer *cons
                 return 1;
         if (consumer_copy(&edited, consumer) < 0 ||
             drop_share(input, remedy == AUDIT_REMEDY_WRITE_CLAIM ? claim : NULL, edited) < 0 ||
-            (remedy == AUDIT_REMEDY_WRITE_CLAIM && add_claimed(claim, edited) < 0))
+            (remedy == AUDIT_REMEDY_WRITE_CLAIM &&
+             consumer_set_all(edited, claim->allocations, claim->n_allocations) < 0))
                 return -ENOMEM;
         if (consumer_holds_equal(edited, consumer))
                 return 1;

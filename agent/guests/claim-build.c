@@ -91,32 +91,15 @@ static int take_classes(const Build *build, const Allocation *allocations, size_
         return 0;
 }
 
-static int copy_claim(const Claim *claim, Consumer **ret)
-{
-        _cleanup_(consumer_freep) Consumer *held = NULL;
-
-        if (consumer_new(&held, &claim->consumer) < 0)
-                return -ENOMEM;
-        for (size_t i = 0; i < claim->n_allocations; i++) {
-                const Allocation *allocation = &claim->allocations[i];
-
-                for (size_t j = 0; j < allocation->resources.n_items; j++)
-                        if (consumer_set(held, &allocation->provider,
-                                         allocation->resources.items[j].resource_class,
-                                         allocation->resources.items[j].amount) < 0)
-                                return -ENOMEM;
-        }
-        *ret = TAKE_PTR(held);
-        return 0;
-}
-
 int claim_build_share(const Claim *claim, const Consumer *consumer, const ProviderTree *tree,
                       const Uuid *root, Consumer **ret_share)
 {
         _cleanup_(consumer_freep) Consumer *share = NULL, *held = NULL;
         Build build = { .claim = claim, .consumer = consumer, .tree = tree, .root = root };
 
-        if (consumer_new(&share, &claim->consumer) < 0 || copy_claim(claim, &held) < 0)
+        if (consumer_new(&share, &claim->consumer) < 0 ||
+            consumer_new(&held, &claim->consumer) < 0 ||
+            consumer_set_all(held, claim->allocations, claim->n_allocations) < 0)
                 return -ENOMEM;
         build.share = share;
         if (take_classes(&build, claim->allocations, claim->n_allocations) < 0 ||

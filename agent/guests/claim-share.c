@@ -151,20 +151,3 @@ bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemo
                 return may_be_ours(&left->reported, claim, consumer);
         return moved && (!claim || holds_the_same(view, root, consumer, claim));
 }
-
-int claim_share_add(const Claim *claim, Consumer *consumer)
-{
-        for (size_t i = 0; i < claim->n_allocations; i++) {
-                const Allocation *allocation = &claim->allocations[i];
-
-                for (size_t j = 0; j < allocation->resources.n_items; j++) {
-                        int r = consumer_add(consumer, &allocation->provider,
-                                             allocation->resources.items[j].resource_class,
-                                             allocation->resources.items[j].amount);
-
-                        if (r < 0)
-                                return r;
-                }
-        }
-        return 0;
-}

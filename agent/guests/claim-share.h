@@ -43,6 +43,3 @@ ClaimReported claim_share_reported(const HostView *view, const Consumer *consume
  * very second in which it had been written before it was read. */
 bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemoval *left,
                          const Claim *claim, const Consumer *consumer);
-
-/* Adds what the claim holds. -ENOMEM, -EOVERFLOW. */
-int claim_share_add(const Claim *claim, Consumer *consumer);

@@ -276,7 +276,8 @@ static void put(ClaimTask *task)
         int r = consumer_copy(&consumer, task->seen);
 
         if (r >= 0 && !task->claiming.is_there)
-                r = claim_share_add(task->claim, consumer);
+                r = consumer_add_all(consumer, task->claim->allocations,
+                                     task->claim->n_allocations);
         if (r >= 0)
                 r = claim_task_name(consumer, request->project_id, request->user_id,
                                     request->consumer_type);

@@ -94,11 +94,8 @@ static int move_all(ClaimTask *task, const HostView *view, Error *reterr)
         Consumer *from = task->seen, *to = task->moving.target;
         int r = allocations_new(&both);
 
-        for (size_t i = 0; r >= 0 && i < from->n_allocations; i++)
-                for (size_t j = 0; r >= 0 && j < from->allocations[i].resources.n_items; j++)
-                        r = consumer_add(to, &from->allocations[i].provider,
-                                         from->allocations[i].resources.items[j].resource_class,
-                                         from->allocations[i].resources.items[j].amount);
+        if (r >= 0)
+                r = consumer_add_all(to, from->allocations, from->n_allocations);
         if (r >= 0)
                 r = claim_task_name(to, from->project_id, from->user_id, task->moving.move.to_type);
         task->moving.after = claim_share_reported(view, to, true);

@@ -57,7 +57,7 @@ static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
         }
         if (r != 0)
                 return r;
-        r = claim_share_add(task->claim, task->seen);
+        r = consumer_add_all(task->seen, task->claim->allocations, task->claim->n_allocations);
         if (r >= 0)
                 r = claim_task_name(task->seen, task->claim->project_id, task->claim->user_id,
                                     task->claim->consumer_type);

@@ -54,20 +54,6 @@ static int compare_aliases(const void *a, const void *b)
                           &((const ReshapeAlias *)b)->consumer);
 }
 
-static int copy_holdings(const Claim *claim, Consumer *to)
-{
-        for (size_t i = 0; i < claim->n_allocations; i++) {
-                const Allocation *held = &claim->allocations[i];
-
-                for (size_t j = 0; j < held->resources.n_items; j++)
-                        if (consumer_set(to, &held->provider,
-                                         held->resources.items[j].resource_class,
-                                         held->resources.items[j].amount) < 0)
-                                return -ENOMEM;
-        }
-        return 0;
-}
-
 static int add_claim(Follow *follow, size_t index)
 {
         const Claim *claim = follow->list.claims[index];
@@ -79,7 +65,7 @@ static int add_claim(Follow *follow, size_t index)
         follow->aliases[index] = (ReshapeAlias){ follow->ids[index], claim->consumer };
         if (allocations_ensure(follow->before, &follow->ids[index], &consumer) < 0)
                 return -ENOMEM;
-        return copy_holdings(claim, consumer);
+        return consumer_set_all(consumer, claim->allocations, claim->n_allocations);
 }
 
 static int read_claims(Follow *follow, Error *reterr)
@@ -116,15 +102,8 @@ static int follow_placement(Follow *follow)
                 if (!before || !after || !own || !consumer_holds_equal(before, own))
                         continue;
                 consumer_clear(own);
-                for (size_t j = 0; j < after->n_allocations; j++)
-                        for (size_t k = 0; k < after->allocations[j].resources.n_items; k++) {
-                                const ResourceAmount *item =
-                                        &after->allocations[j].resources.items[k];
-
-                                if (consumer_set(own, &after->allocations[j].provider,
-                                                 item->resource_class, item->amount) < 0)
-                                        return -ENOMEM;
-                        }
+                if (consumer_set_all(own, after->allocations, after->n_allocations) < 0)
+                        return -ENOMEM;
         }
         return 0;
 }

@@ -244,16 +244,9 @@ static int restore_consumer(const ReshapeImage *image, const Consumer *after, Co
         if (!before)
                 return 0;
         consumer_clear(current);
-        for (size_t i = 0; i < before->n_allocations; i++) {
-                const Resources *resources = &before->allocations[i].resources;
-
-                for (size_t j = 0; j < resources->n_items; j++)
-                        if (consumer_set(current, &before->allocations[i].provider,
-                                         resources->items[j].resource_class,
-                                         resources->items[j].amount) < 0)
-                                return error_oom(reterr);
-        }
-        return 0;
+        return consumer_set_all(current, before->allocations, before->n_allocations) < 0
+                       ? error_oom(reterr)
+                       : 0;
 }
 
 static int check_stranger(const ProviderTree *current, const ProviderTree *tree,
