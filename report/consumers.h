@@ -24,8 +24,7 @@ typedef struct ConsumersAnswer {
  * the answer points to may be taken with TAKE_PTR; the rest is freed afterwards. The handle of the
  * call is void already.
  *
- * Of a write, REPORT_E_CONFLICT (409) says that a generation moved; REPORT_E_REFUSED with status
- * 409 that an amount does not fit (any more). */
+ * What became of a write, report_outcome_of_write() says of result and status. */
 typedef void (*ConsumersDone)(int result, ConsumersAnswer *answer, const Error *error,
                               void *userdata);
 

@@ -60,16 +60,9 @@ const char *tracker_status_find_hindrance(const TrackerStatus *status, const Con
 
 SyncState sync_state_of_outcome(int result)
 {
-        switch (result) {
-        case REPORT_E_UNREACHABLE:
-        case REPORT_E_UNAVAILABLE:
-        case REPORT_E_UNAUTHORIZED:
+        if (report_outcome_is_away(result))
                 return SYNC_OFFLINE;
-        case REPORT_E_CONFLICT:
-                return SYNC_PENDING;
-        default:
-                return SYNC_STALE;
-        }
+        return result == REPORT_E_CONFLICT ? SYNC_PENDING : SYNC_STALE;
 }
 
 /* Logs once that who we are is refused, whatever the state was before. True when it did: nothing

@@ -240,27 +240,27 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
         int outcome = claim_task_outcome(result);
 
         task->call = NULL;
-        switch (claim_decide_write(result, answer->status)) {
-        case CLAIM_WRITE_DONE:
+        switch (report_outcome_of_write(result, answer->status)) {
+        case REPORT_WRITTEN:
                 finish_write(task);
                 return;
-        case CLAIM_WRITE_RACED:
+        case REPORT_WRITTEN_RACED:
                 abandon(task, "somebody else wrote the consumer");
                 if (claim_task_retry(task))
                         return;
                 outcome = CLAIM_E_BUSY;
                 break;
-        case CLAIM_WRITE_NO_ROOM:
+        case REPORT_WRITTEN_NO_ROOM:
                 if (ask_for_room(task))
                         return;
                 undo(task, "Placement refused it");
                 if (!task->claiming.is_there || !claim_task_retry(task))
                         fail_for_others(task, error);
                 return;
-        case CLAIM_WRITE_REFUSED:
+        case REPORT_WRITTEN_REFUSED:
                 undo(task, "Placement refused it");
                 break;
-        case CLAIM_WRITE_UNKNOWN:
+        case REPORT_WRITTEN_UNKNOWN:
                 abandon(task, "Placement did not answer");
                 break;
         }
@@ -450,7 +450,7 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
         int r;
 
         task->call = NULL;
-        if (claim_decide_is_away(result)) {
+        if (report_outcome_is_away(result)) {
                 on_away(task, error);
                 return;
         }

@@ -2,36 +2,11 @@
 
 #include "agent/placing/decide.h"
 
-#define HTTP_BAD_REQUEST     400
-#define HTTP_REQUEST_TIMEOUT 408
-#define HTTP_CONFLICT        409
-#define HTTP_SERVER_ERROR    500
-
-bool claim_decide_is_away(int result)
-{
-        return result == REPORT_E_UNREACHABLE || result == REPORT_E_UNAVAILABLE ||
-               result == REPORT_E_UNAUTHORIZED;
-}
-
 const char *claim_decide_refuses(ClaimMode mode, NovaMode nova)
 {
         const char *why = nova_mode_refuses(nova, NOVA_ACTION_CLAIM);
 
         return !why && mode == CLAIM_MODE_VERIFY ? "[agent] claim_mode is verify" : why;
-}
-
-ClaimWriteDecision claim_decide_write(int result, int status)
-{
-        if (result == REPORT_DONE)
-                return CLAIM_WRITE_DONE;
-        if (result == REPORT_E_CONFLICT)
-                return CLAIM_WRITE_RACED;
-        if (status == HTTP_CONFLICT)
-                return CLAIM_WRITE_NO_ROOM;
-        return status >= HTTP_BAD_REQUEST && status < HTTP_SERVER_ERROR &&
-                               status != HTTP_REQUEST_TIMEOUT
-                       ? CLAIM_WRITE_REFUSED
-                       : CLAIM_WRITE_UNKNOWN;
 }
 
 ClaimOwedDecision claim_decide_owed(ClaimStanding standing, bool here, bool same, bool gone)

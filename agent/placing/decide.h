@@ -7,24 +7,9 @@
 #include "agent/guests/claim-share.h"
 #include "agent/placing/queue.h"
 
-/* Cannot Placement be asked now? result is that of a consumers call (report/consumers.h). */
-bool claim_decide_is_away(int result);
-
 /* Why allocations that nobody placed are not written, in words that end a sentence; NULL: they are.
  */
 const char *claim_decide_refuses(ClaimMode mode, NovaMode nova);
-
-typedef enum ClaimWriteDecision {
-        CLAIM_WRITE_DONE,
-        CLAIM_WRITE_RACED,   /* somebody wrote meanwhile; it may be done all the same: a connection
-                                that breaks makes curl send it twice */
-        CLAIM_WRITE_NO_ROOM, /* what was chosen went to somebody else; nothing was written */
-        CLAIM_WRITE_REFUSED, /* nothing was written */
-        CLAIM_WRITE_UNKNOWN, /* what became of it is not known, nor whether it still comes */
-} ClaimWriteDecision;
-
-/* Of PUT and POST /allocations. */
-ClaimWriteDecision claim_decide_write(int result, int status);
 
 typedef enum ClaimOwedDecision {
         CLAIM_OWED_WRITE,

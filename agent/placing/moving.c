@@ -76,14 +76,14 @@ static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, 
 static void on_moved(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
-        ClaimWriteDecision decision = claim_decide_write(result, answer->status);
+        ReportWritten written = report_outcome_of_write(result, answer->status);
 
         task->call = NULL;
-        if (decision == CLAIM_WRITE_DONE)
+        if (written == REPORT_WRITTEN)
                 end_move(task, &task->moving.after, true, 0, error);
-        else if (decision == CLAIM_WRITE_UNKNOWN)
+        else if (written == REPORT_WRITTEN_UNKNOWN)
                 claim_task_end(task, claim_task_outcome(result), error); /* repaired later */
-        else if (decision != CLAIM_WRITE_RACED || !claim_task_retry(task))
+        else if (written != REPORT_WRITTEN_RACED || !claim_task_retry(task))
                 end_move(task, NULL, false, claim_task_outcome(result), error);
 }
 

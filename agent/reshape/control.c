@@ -177,12 +177,6 @@ static void log_done(const ReshapeControl *control, const ReshapeImage *image)
                   n);
 }
 
-static bool is_away(int result)
-{
-        return result == REPORT_E_UNREACHABLE || result == REPORT_E_UNAVAILABLE ||
-               result == REPORT_E_UNAUTHORIZED;
-}
-
 static void note_end(ReshapeControl *control, int result, const Error *error)
 {
         const DriverReshape *verdict = reshaper_get_verdict(control->reshaper);
@@ -191,7 +185,7 @@ static void note_end(ReshapeControl *control, int result, const Error *error)
         keep_document(control, image, verdict);
         if (control->kind == RESHAPE_UNDO)
                 control->undo_error = result == 0 ? ERROR_NULL : *error;
-        if (control->kind == RESHAPE_SHOW || is_away(result))
+        if (control->kind == RESHAPE_SHOW || report_outcome_is_away(result))
                 return;
         if (control->kind == RESHAPE_UNDO && result != 0) {
                 log_warning("The last reshape was not undone: %s.", error_text(error, result));
@@ -222,7 +216,7 @@ static void on_ended(Reshaper *reshaper, int result, const Error *error, void *u
 
         note_end(control, result, &words);
         /* Without an answer of Placement the start is not over. */
-        if (!is_away(result))
+        if (!report_outcome_is_away(result))
                 control->at_start &= control->kind == RESHAPE_SHOW;
         else if (control->was_asked && !control->asked)
                 reshape_control_ask(control, control->kind, &control->by);

@@ -2,6 +2,11 @@
 
 #include "report/placement/outcome.h"
 
+#define HTTP_BAD_REQUEST     400
+#define HTTP_REQUEST_TIMEOUT 408
+#define HTTP_CONFLICT        409
+#define HTTP_SERVER_ERROR    500
+
 static const struct {
         const char *text;
         int severity;
@@ -29,6 +34,26 @@ const char *report_outcome_to_text(int outcome)
 bool report_outcome_is_fatal(int outcome)
 {
         return outcome < 0 || outcome >= _REPORT_OUTCOME_MAX || outcomes[outcome].fatal;
+}
+
+bool report_outcome_is_away(int outcome)
+{
+        return outcome == REPORT_E_UNREACHABLE || outcome == REPORT_E_UNAVAILABLE ||
+               outcome == REPORT_E_UNAUTHORIZED;
+}
+
+ReportWritten report_outcome_of_write(int outcome, int status)
+{
+        if (outcome == REPORT_DONE)
+                return REPORT_WRITTEN;
+        if (outcome == REPORT_E_CONFLICT)
+                return REPORT_WRITTEN_RACED;
+        if (status == HTTP_CONFLICT)
+                return REPORT_WRITTEN_NO_ROOM;
+        return status >= HTTP_BAD_REQUEST && status < HTTP_SERVER_ERROR &&
+                               status != HTTP_REQUEST_TIMEOUT
+                       ? REPORT_WRITTEN_REFUSED
+                       : REPORT_WRITTEN_UNKNOWN;
 }
 
 static int severity(int outcome)

@@ -28,6 +28,22 @@ const char *report_outcome_to_text(int outcome);
 /* True when the rest of a plan cannot go better: the service is away, or refuses this client. */
 bool report_outcome_is_fatal(int outcome);
 
+/* True when nothing of what is there can be known: no service, or none that knows this client. */
+bool report_outcome_is_away(int outcome);
+
+/* What became of allocations that were sent, by PUT or POST /allocations. */
+typedef enum ReportWritten {
+        REPORT_WRITTEN,
+        REPORT_WRITTEN_RACED,   /* somebody wrote meanwhile; it may be done all the same: a
+                                   connection that breaks makes curl send it twice */
+        REPORT_WRITTEN_NO_ROOM, /* an amount does not fit (any more); nothing was written */
+        REPORT_WRITTEN_REFUSED, /* nothing was written */
+        REPORT_WRITTEN_UNKNOWN, /* it is not known, nor whether it still comes */
+} ReportWritten;
+
+/* status: of the answer; 0: there was none. */
+ReportWritten report_outcome_of_write(int outcome, int status);
+
 /* The one of two results that the caller has to know: local failures first, then fatal ones, then
  * those that ask for another attempt, then the rest. */
 int report_outcome_worse(int a, int b);

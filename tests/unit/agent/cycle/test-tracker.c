@@ -295,11 +295,6 @@ ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
         return world.access;
 }
 
-const char *report_outcome_to_text(int outcome)
-{
-        return "outcome";
-}
-
 /* agent/audit/auditor.h */
 
 int auditor_new(Auditor **ret, const AuditorConfig *config)

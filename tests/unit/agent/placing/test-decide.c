@@ -4,48 +4,6 @@
 
 #include "tests/unit/test.h"
 
-static void test_write(void **state)
-{
-        static const struct {
-                int result, status;
-                ClaimWriteDecision course;
-        } cases[] = {
-                { REPORT_DONE, 204, CLAIM_WRITE_DONE },
-                { REPORT_E_CONFLICT, 409, CLAIM_WRITE_RACED },
-                { REPORT_E_REFUSED, 409, CLAIM_WRITE_NO_ROOM },
-                { REPORT_E_REFUSED, 400, CLAIM_WRITE_REFUSED },
-                { REPORT_E_UNAUTHORIZED, 401, CLAIM_WRITE_REFUSED },
-                { REPORT_E_UNAVAILABLE, 408, CLAIM_WRITE_UNKNOWN },
-                { REPORT_E_UNAVAILABLE, 500, CLAIM_WRITE_UNKNOWN },
-                { REPORT_E_UNAVAILABLE, 503, CLAIM_WRITE_UNKNOWN },
-                { REPORT_E_UNREACHABLE, 0, CLAIM_WRITE_UNKNOWN },
-                /* An answer that could not be read. */
-                { REPORT_E_UNAVAILABLE, 200, CLAIM_WRITE_UNKNOWN },
-                { -ENOMEM, 204, CLAIM_WRITE_UNKNOWN },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (claim_decide_write(cases[i].result, cases[i].status) != cases[i].course)
-                        fail_msg("case %zu", i);
-}
-
-static void test_away(void **state)
-{
-        static const struct {
-                int result;
-                bool away;
-        } cases[] = {
-                { REPORT_DONE, false },         { REPORT_E_UNREACHABLE, true },
-                { REPORT_E_UNAVAILABLE, true }, { REPORT_E_UNAUTHORIZED, true },
-                { REPORT_E_REFUSED, false },    { REPORT_E_CONFLICT, false },
-                { REPORT_E_TOO_OLD, false },    { -ENOMEM, false },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (claim_decide_is_away(cases[i].result) != cases[i].away)
-                        fail_msg("case %zu", i);
-}
-
 static void test_owed_write(void **state)
 {
         static const struct {
@@ -158,4 +116,4 @@ static void test_move(void **state)
                         fail_msg("%s", cases[i].name);
 }
 
-TEST_MAIN(test_write, test_away, test_owed_write, test_removal, test_move)
+TEST_MAIN(test_owed_write, test_removal, test_move)

@@ -53,4 +53,46 @@ static void test_fatal(void **state)
                 assert_false(report_outcome_is_fatal(not_fatal[i]));
 }
 
-TEST_MAIN(test_texts, test_worse, test_fatal)
+static void test_write(void **state)
+{
+        static const struct {
+                int result, status;
+                ReportWritten written;
+        } cases[] = {
+                { REPORT_DONE, 204, REPORT_WRITTEN },
+                { REPORT_E_CONFLICT, 409, REPORT_WRITTEN_RACED },
+                { REPORT_E_REFUSED, 409, REPORT_WRITTEN_NO_ROOM },
+                { REPORT_E_REFUSED, 400, REPORT_WRITTEN_REFUSED },
+                { REPORT_E_UNAUTHORIZED, 401, REPORT_WRITTEN_REFUSED },
+                { REPORT_E_UNAVAILABLE, 408, REPORT_WRITTEN_UNKNOWN },
+                { REPORT_E_UNAVAILABLE, 500, REPORT_WRITTEN_UNKNOWN },
+                { REPORT_E_UNAVAILABLE, 503, REPORT_WRITTEN_UNKNOWN },
+                { REPORT_E_UNREACHABLE, 0, REPORT_WRITTEN_UNKNOWN },
+                /* An answer that could not be read. */
+                { REPORT_E_UNAVAILABLE, 200, REPORT_WRITTEN_UNKNOWN },
+                { -ENOMEM, 204, REPORT_WRITTEN_UNKNOWN },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                if (report_outcome_of_write(cases[i].result, cases[i].status) != cases[i].written)
+                        fail_msg("case %zu", i);
+}
+
+static void test_away(void **state)
+{
+        static const struct {
+                int result;
+                bool away;
+        } cases[] = {
+                { REPORT_DONE, false },         { REPORT_E_UNREACHABLE, true },
+                { REPORT_E_UNAVAILABLE, true }, { REPORT_E_UNAUTHORIZED, true },
+                { REPORT_E_REFUSED, false },    { REPORT_E_CONFLICT, false },
+                { REPORT_E_TOO_OLD, false },    { -ENOMEM, false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                if (report_outcome_is_away(cases[i].result) != cases[i].away)
+                        fail_msg("case %zu", i);
+}
+
+TEST_MAIN(test_texts, test_worse, test_fatal, test_write, test_away)
