@@ -6,35 +6,17 @@
 #include "agent/cycle/retire.h"
 #include "agent/cycle/tracker-internal.h"
 
-/* What the host would have if Placement had nothing. */
-static int make_own(Tracker *tracker, ProviderTree **ret, Error *reterr)
-{
-        _cleanup_(allocations_freep) Allocations *nobody = NULL;
-        DriverReshape verdict = { 0 };
-        MadeTree made = { 0 };
-        int r;
-
-        if (allocations_new(&nobody) < 0)
-                return error_oom(reterr);
-        verdict.consumers = nobody;
-        r = tree_maker_make(&tracker->maker, tracker->snapshot, NULL, false, &verdict, &made,
-                            reterr);
-        driver_reshape_done(&verdict);
-        *ret = made.tree;
-        return MIN(r, 0);
-}
-
 int tracker_judge_retirement(Tracker *tracker, bool *ret_refused, Error *reterr)
 {
         _cleanup_(allocations_freep) Allocations *consumers = NULL, *others = NULL;
         _cleanup_(retirement_done) Retirement retirement = { 0 };
-        _cleanup_(provider_tree_freep) ProviderTree *own = NULL;
         _cleanup_(claim_list_done) ClaimList claims = { 0 };
         Claims *store = claim_service_get(tracker->config.claims);
         RetireFacts facts = { .remote = reporter_tree(tracker->reporter),
                               .root = &tracker->config.root,
                               .claims = &claims,
                               .snapshot = tracker->snapshot };
+        MadeTree own = { 0 }; /* what the host would have if Placement had nothing */
         int r;
 
         reporter_take_gathered(tracker->reporter, &consumers, &others);
@@ -42,11 +24,13 @@ int tracker_judge_retirement(Tracker *tracker, bool *ret_refused, Error *reterr)
         r = store ? claims_list(store, CLAIMS_LIVING, NULL, &claims, reterr) : -ENODATA;
         if (r != 0)
                 return error_setf(reterr, ENODATA, "The claims of this host cannot be read");
-        r = make_own(tracker, &own, reterr);
+        r = tree_maker_make_empty(&tracker->maker, tracker->snapshot, NULL, false, &own, reterr);
         if (r < 0)
                 return r;
-        facts.own = own;
-        if (retire_judge(&facts, &retirement) < 0)
+        facts.own = own.tree;
+        r = retire_judge(&facts, &retirement);
+        provider_tree_free(own.tree);
+        if (r < 0)
                 return error_oom(reterr);
         *ret_refused = retirement_is_refused(&retirement);
         tracker->retirement = retirement_to_json(&retirement, false);

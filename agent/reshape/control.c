@@ -281,18 +281,12 @@ int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
 int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const ProviderTree *base,
                           const Snapshot *snapshot, ProviderTree **ret_tree, Error *reterr)
 {
-        _cleanup_(allocations_freep) Allocations *nobody = NULL;
-        DriverReshape verdict = { 0 };
         MadeTree made = { 0 };
         int r;
 
         if (control->asked && control->asked_kind == RESHAPE_UNDO)
                 error_setf(&control->undo_error, ENOENT, "There is no reshape to undo");
-        if (allocations_new(&nobody) < 0)
-                return error_oom(reterr);
-        verdict.consumers = nobody;
-        r = tree_maker_make(maker, snapshot, base, true, &verdict, &made, reterr);
-        driver_reshape_done(&verdict);
+        r = tree_maker_make_empty(maker, snapshot, base, true, &made, reterr);
         if (r < 0)
                 return r;
         control->at_start = control->asked = false;

@@ -237,7 +237,6 @@ static int decide_forward(Reshaper *reshaper, Allocations *moved, const Allocati
 static int decide(Reshaper *reshaper, Allocations *before, const Allocations *others, Error *reterr)
 {
         ReshapeImage *image = &reshaper->image;
-        int r;
 
         reshape_image_done(image);
         image->taken_usec = clock_usec(CLOCK_REALTIME);
@@ -248,8 +247,7 @@ static int decide(Reshaper *reshaper, Allocations *before, const Allocations *ot
                                           &image->after, reterr);
         if (allocations_copy(&image->after.consumers, before) < 0)
                 return error_oom(reterr);
-        r = decide_forward(reshaper, image->after.consumers, others, reterr);
-        return r;
+        return decide_forward(reshaper, image->after.consumers, others, reterr);
 }
 
 static int publish(Reshaper *reshaper, const Allocations *consumers, Error *reterr)
@@ -350,16 +348,11 @@ static int probe(Reshaper *reshaper, Error *reterr)
 static ProviderTree *guess_tree(Reshaper *reshaper)
 {
         const ReshaperConfig *config = &reshaper->config;
-        _cleanup_(allocations_freep) Allocations *nobody = NULL;
-        DriverReshape verdict = { 0 };
         MadeTree made = { 0 };
 
-        if (config->kind != RESHAPE_FORWARD || allocations_new(&nobody) < 0)
-                return NULL;
-        verdict.consumers = nobody;
-        (void)tree_maker_make(config->maker, reshaper->snapshot, reshaper->before, true, &verdict,
-                              &made, NULL);
-        driver_reshape_done(&verdict);
+        if (config->kind == RESHAPE_FORWARD)
+                (void)tree_maker_make_empty(config->maker, reshaper->snapshot, reshaper->before,
+                                            true, &made, NULL);
         return made.tree;
 }
 

@@ -83,3 +83,15 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
         };
         return 0;
 }
+
+int tree_maker_make_empty(const TreeMaker *maker, const Snapshot *snapshot,
+                          const ProviderTree *base, bool known, MadeTree *ret_made, Error *reterr)
+{
+        _cleanup_(allocations_freep) Allocations *nobody = NULL;
+        _cleanup_(driver_reshape_done) DriverReshape reshape = { 0 };
+
+        if (allocations_new(&nobody) < 0)
+                return error_oom(reterr);
+        reshape.consumers = nobody;
+        return tree_maker_make(maker, snapshot, base, known, &reshape, ret_made, reterr);
+}

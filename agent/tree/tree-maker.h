@@ -35,3 +35,7 @@ typedef struct MadeTree {
  * is undefined then. */
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
                     bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr);
+
+/* The same with a reshape in which nobody holds anything. */
+int tree_maker_make_empty(const TreeMaker *maker, const Snapshot *snapshot,
+                          const ProviderTree *base, bool known, MadeTree *ret_made, Error *reterr);
