@@ -67,16 +67,19 @@ static void look_later(Picture *picture)
         look(picture);
 }
 
-/* "leaked release-share, …" */
-static void format(const Audit *audit, char text[static 256])
+/* expected: "leaked release-share, …" */
+static void assert_findings(const Picture *picture, const char *about, const char *expected)
 {
+        const Audit *audit = &picture->audit;
+        char text[256] = "";
         size_t n = 0;
 
-        text[0] = '\0';
         for (size_t i = 0; i < audit->n_items; i++)
-                n += (size_t)snprintf(text + n, 256 - n, "%s%s %s", i > 0 ? ", " : "",
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s", i > 0 ? ", " : "",
                                       audit_type_to_text(audit->items[i].type),
                                       audit_remedy_to_text(audit->items[i].remedy));
+        if (strcmp(text, expected) != 0)
+                fail_msg("%s: %s", about, text);
 }
 
 #define GUEST     "VCPU=2@host MEMORY_MB=512@host"
@@ -151,7 +154,6 @@ static void test_table(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 Picture picture;
-                char findings[256];
 
                 begin(&picture);
                 if (rows[i].held)
@@ -164,9 +166,7 @@ static void test_table(void **state)
                 /* seen before, long ago */
                 picture.input.boot_usec += GRACE;
                 look(&picture);
-                format(&picture.audit, findings);
-                if (strcmp(findings, rows[i].findings) != 0)
-                        fail_msg("%s: %s", rows[i].name, findings);
+                assert_findings(&picture, rows[i].name, rows[i].findings);
                 if (rows[i].words && !strstr(picture.audit.items[0].text, rows[i].words))
                         fail_msg("%s: %s", rows[i].name, picture.audit.items[0].text);
                 end(&picture);
@@ -318,7 +318,6 @@ static void test_what_may_be_moving(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 Picture picture;
-                char findings[256];
                 Consumer *m;
 
                 begin(&picture);
@@ -335,10 +334,9 @@ static void test_what_may_be_moving(void **state)
                 m->project_id = strdup(rows[i].project);
                 look(&picture);
                 look_later(&picture);
-                format(&picture.audit, findings);
-                if (strcmp(findings, rows[i].findings) != 0 ||
-                    picture.audit.n_in_flight != rows[i].in_flight)
-                        fail_msg("%s: %s (%zu)", rows[i].name, findings, picture.audit.n_in_flight);
+                assert_findings(&picture, rows[i].name, rows[i].findings);
+                if (picture.audit.n_in_flight != rows[i].in_flight)
+                        fail_msg("%s: %zu", rows[i].name, picture.audit.n_in_flight);
                 end(&picture);
         }
 }
@@ -364,7 +362,6 @@ static void test_claimed_anew_and_not_confirmed(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 Picture picture;
-                char findings[256];
 
                 begin(&picture);
                 audit_consumer(picture.consumers, 'g', "unknown", GUEST);
@@ -378,9 +375,8 @@ static void test_claimed_anew_and_not_confirmed(void **state)
                                          0);
                 look(&picture);
                 look_later(&picture);
-                format(&picture.audit, findings);
-                if (strcmp(findings, rows[i].findings) != 0)
-                        fail_msg("%zu: %s", i, findings);
+                assert_findings(&picture, rows[i].ended ? rows[i].ended : "nothing ended",
+                                rows[i].findings);
                 end(&picture);
         }
 }
@@ -390,15 +386,13 @@ static void test_untold(void **state)
 {
         for (int guest = 0; guest < 2; guest++) {
                 Picture picture;
-                char findings[256];
 
                 begin(&picture);
                 add_claim(&picture, 'g', GUEST)->standing = CLAIM_STANDING_WRITTEN;
                 if (guest)
                         facts_guest(&picture.facts, 'g', "");
                 look(&picture);
-                format(&picture.audit, findings);
-                assert_string_equal(findings, guest ? "untold write-claim" : "untold none");
+                assert_findings(&picture, __func__, guest ? "untold write-claim" : "untold none");
                 end(&picture);
         }
 }
@@ -407,7 +401,6 @@ static void test_untold(void **state)
 static void test_a_guest_with_more_than_its_claim(void **state)
 {
         Picture picture;
-        char findings[256];
 
         begin(&picture);
         audit_consumer(picture.consumers, 'g', "unknown", GUEST " VGPU=1@host");
@@ -415,8 +408,7 @@ static void test_a_guest_with_more_than_its_claim(void **state)
         facts_guest(&picture.facts, 'g', "1");
         look(&picture);
         look_later(&picture);
-        format(&picture.audit, findings);
-        assert_string_equal(findings, "amount none");
+        assert_findings(&picture, __func__, "amount none");
         assert_non_null(strstr(picture.audit.items[0].text, make_mdev('1').text));
         end(&picture);
 }
@@ -432,7 +424,6 @@ static void test_hindrances(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
                 Picture picture;
-                char text[256];
 
                 begin(&picture);
                 picture.input.waits = waits[i];
@@ -445,8 +436,7 @@ static void test_hindrances(void **state)
                 facts_guest(&picture.facts, 'n', "");
                 look(&picture);
                 look_later(&picture);
-                format(&picture.audit, text);
-                assert_string_equal(text, findings[i]);
+                assert_findings(&picture, __func__, findings[i]);
                 for (size_t j = 0; waits[i] && j + 1 < picture.audit.n_items; j++)
                         assert_non_null(strstr(picture.audit.items[j].text, waits[i]));
                 end(&picture);
@@ -458,23 +448,19 @@ static void test_a_consumer_that_was_just_written(void **state)
 {
         Consumer *consumer;
         Picture picture;
-        char findings[256];
 
         begin(&picture);
         consumer = audit_consumer(picture.consumers, 'g', "unknown", GUEST " VGPU=1@host_a");
         add_claim(&picture, 'g', GUEST);
         facts_guest(&picture.facts, 'g', "");
         look(&picture);
-        format(&picture.audit, findings);
-        assert_string_equal(findings, "amount none");
+        assert_findings(&picture, __func__, "amount none");
         assert_non_null(strstr(picture.audit.items[0].text, "a moment ago"));
         look_later(&picture);
-        format(&picture.audit, findings);
-        assert_string_equal(findings, "amount write-claim");
+        assert_findings(&picture, __func__, "amount write-claim");
         consumer->generation++;
         look(&picture);
-        format(&picture.audit, findings);
-        assert_string_equal(findings, "amount none");
+        assert_findings(&picture, __func__, "amount none");
         end(&picture);
 }
 
@@ -489,7 +475,6 @@ static void test_another_gpu(void **state)
                                .mdev_type = type,
                                .mdev = make_mdev('4') };
         Picture picture;
-        char findings[256];
 
         begin(&picture);
         audit_consumer(picture.consumers, 'g', "unknown", GUEST " VGPU=1@host_a");
@@ -498,8 +483,7 @@ static void test_another_gpu(void **state)
         facts_guest(&picture.facts, 'g', "4");
         look(&picture);
         look_later(&picture);
-        format(&picture.audit, findings);
-        assert_string_equal(findings, "provider write-claim");
+        assert_findings(&picture, __func__, "provider write-claim");
         end(&picture);
 }
 

@@ -405,6 +405,13 @@ static int tear_down(void **state)
         return 0;
 }
 
+/* Another world, for the next case of a table. */
+static void start_over(void)
+{
+        (void)tear_down(NULL);
+        assert_int_equal(set_up(NULL), 0);
+}
+
 static void on_told(Tracker *tracker, const Error *error, void *userdata)
 {
         world.n_told++;
@@ -509,7 +516,7 @@ static void test_reshape_at_the_start(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 const TrackerStatus *status;
 
-                set_up(NULL);
+                start_over();
                 world.starts = cases[i].starts;
                 world.reshape_needed = true;
                 memcpy(world.gather_results, cases[i].gather, sizeof(cases[i].gather));
@@ -525,7 +532,6 @@ static void test_reshape_at_the_start(void **state)
                 (void)run_cycle();
                 if (world.n_reshapes != cases[i].n_later)
                         fail_msg("%s: %zu later", cases[i].about, world.n_reshapes);
-                tear_down(NULL);
         }
 }
 
@@ -551,7 +557,7 @@ static void test_outcomes(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 const TrackerStatus *status;
 
-                set_up(NULL);
+                start_over();
                 world.refresh_results[0] = cases[i].refresh;
                 world.publish_results[0] = cases[i].publish;
                 start(&reporter_config, false);
@@ -562,7 +568,6 @@ static void test_outcomes(void **state)
                 assert_int_equal(status->sync_error.code != 0, cases[i].expected != SYNC_SYNCED);
                 /* The next cycle heals it. */
                 assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
-                tear_down(NULL);
         }
 }
 
@@ -727,7 +732,7 @@ static void test_audits(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                set_up(NULL);
+                start_over();
                 world.refresh_results[0] = cases[i].refresh;
                 world.publish_results[0] = cases[i].publish;
                 world.audit_fails = cases[i].fails;
@@ -740,7 +745,6 @@ static void test_audits(void **state)
                 /* once, not in each cycle */
                 run_cycle();
                 assert_int_equal(world.n_audits, cases[i].n_audits);
-                tear_down(NULL);
         }
 }
 
@@ -821,7 +825,7 @@ static void test_without_placement_the_remembered_host_is_used(void **state)
                 Provider *remembered;
                 Uuid uuid;
 
-                set_up(NULL);
+                start_over();
                 assert_int_equal(uuid_from_text(ROOT, &uuid), 0);
                 assert_int_equal(provider_tree_new(&world.remembered), 0);
                 assert_int_equal(provider_tree_add(world.remembered, &uuid, cases[i].name, NULL,
@@ -838,7 +842,6 @@ static void test_without_placement_the_remembered_host_is_used(void **state)
                 assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
                 root = tracker_get_tree(world.tracker)->providers[0];
                 assert_null(provider_find_inventory(root, "CUSTOM_X"));
-                tear_down(NULL);
         }
 }
 
@@ -855,41 +858,13 @@ static void test_a_root_under_another_name_is_refused(void **state)
         assert_non_null(strstr(world.told.text, "old"));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_one_cycle, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_a_full_sync, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_conflicts_start_over, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_conflicts_end, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_no_snapshot_publishes_nothing, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_a_known_host_is_served, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_the_last_snapshot_is_kept, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_a_hung_poll_does_not_hold_the_cycle, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_a_cycle_waits_for_a_later_poll, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_a_request_during_a_cycle_gets_its_own, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_cancelled_waiters_are_not_told, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_dry_run_stops_before_the_first_write, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_standalone, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_a_reshape_is_reported_and_the_old_shape_kept,
-                                                set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_the_right_to_reshape_is_told, set_up,
-                                                tear_down),
-                cmocka_unit_test_setup_teardown(test_a_renamed_host_is_refused, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_a_root_under_another_name_is_refused, set_up,
-                                                tear_down),
-                cmocka_unit_test(test_reshape_at_the_start),
-                cmocka_unit_test(test_outcomes),
-                cmocka_unit_test(test_audits),
-                cmocka_unit_test_setup_teardown(test_what_audits_wait_for, set_up, tear_down),
-                cmocka_unit_test(test_without_placement_the_remembered_host_is_used),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_a_full_sync, test_one_cycle, test_reshape_at_the_start,
+               test_outcomes, test_conflicts_start_over, test_conflicts_end,
+               test_no_snapshot_publishes_nothing, test_the_last_snapshot_is_kept,
+               test_a_known_host_is_served, test_a_hung_poll_does_not_hold_the_cycle,
+               test_a_cycle_waits_for_a_later_poll, test_a_request_during_a_cycle_gets_its_own,
+               test_cancelled_waiters_are_not_told, test_dry_run_stops_before_the_first_write,
+               test_audits, test_what_audits_wait_for, test_standalone,
+               test_a_reshape_is_reported_and_the_old_shape_kept, test_the_right_to_reshape_is_told,
+               test_a_renamed_host_is_refused, test_without_placement_the_remembered_host_is_used,
+               test_a_root_under_another_name_is_refused)
