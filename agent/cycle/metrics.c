@@ -57,6 +57,17 @@ static void print_label(FILE *output, const char *name, const char *value)
         fputc('"', output);
 }
 
+/* name{first="…",second="…"} number */
+static void print_part(FILE *output, const char *name, const char *first, const char *first_value,
+                       const char *second, const char *second_value, uint64_t number)
+{
+        fprintf(output, PREFIX "%s{", name);
+        print_label(output, first, first_value);
+        fputc(',', output);
+        print_label(output, second, second_value);
+        fprintf(output, "} %" PRIu64 "\n", number);
+}
+
 static void print_state(const Metrics *metrics, FILE *output)
 {
         const TrackerStatus *status = metrics->status;
@@ -127,13 +138,9 @@ static void print_contest(const Metrics *metrics, FILE *output)
         for (size_t i = 0; contest && i < contest->n_parts; i++) {
                 const ContestPart *part = &contest->parts[i];
 
-                if (!contest_is_told(part))
-                        continue;
-                fputs(PREFIX "placement_undone{", output);
-                print_label(output, "provider", part->name);
-                fputc(',', output);
-                print_label(output, "part", part->part);
-                fprintf(output, "} %u\n", part->n);
+                if (contest_is_told(part))
+                        print_part(output, "placement_undone", "provider", part->name, "part",
+                                   part->part, part->n);
         }
 }
 
@@ -188,11 +195,8 @@ static void print_inventories(const Metrics *metrics, FILE *output, const char *
                 for (size_t j = 0; j < provider->n_inventories; j++) {
                         const InventoryRecord *record = &provider->inventories[j];
 
-                        fprintf(output, PREFIX "%s{", name);
-                        print_label(output, "provider", provider->name);
-                        fputc(',', output);
-                        print_label(output, "resource_class", record->resource_class);
-                        fprintf(output, "} %" PRIu64 "\n", amount(metrics, provider, record));
+                        print_part(output, name, "provider", provider->name, "resource_class",
+                                   record->resource_class, amount(metrics, provider, record));
                 }
         }
 }
@@ -203,11 +207,8 @@ static void print_device_health(const Metrics *metrics, FILE *output)
         for (size_t i = 0; metrics->devices && i < metrics->devices->n_devices; i++) {
                 const LedgerDevice *device = &metrics->devices->devices[i];
 
-                fputs(PREFIX "device_up{", output);
-                print_label(output, "provider", device->name);
-                fputc(',', output);
-                print_label(output, "resource_class", device->resource_class);
-                fprintf(output, "} %d\n", !device->missing && !device->held);
+                print_part(output, "device_up", "provider", device->name, "resource_class",
+                           device->resource_class, !device->missing && !device->held);
         }
 }
 
@@ -244,14 +245,10 @@ static void print_devices(const Metrics *metrics, FILE *output)
         for (size_t i = 0; metrics->snapshot && i < metrics->snapshot->n_devices; i++) {
                 const SnapshotDevice *device = &metrics->snapshot->devices[i];
 
-                for (size_t j = 0; j < device->n_mdev_types; j++) {
-                        fputs(PREFIX "mdev_available_instances{", output);
-                        print_label(output, "device", device->name);
-                        fputc(',', output);
-                        print_label(output, "type", device->mdev_types[j].id);
-                        fprintf(output, "} %" PRIu64 "\n",
-                                device->mdev_types[j].available_instances);
-                }
+                for (size_t j = 0; j < device->n_mdev_types; j++)
+                        print_part(output, "mdev_available_instances", "device", device->name,
+                                   "type", device->mdev_types[j].id,
+                                   device->mdev_types[j].available_instances);
         }
 }
 
