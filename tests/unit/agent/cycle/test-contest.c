@@ -2,38 +2,12 @@
 
 #include "tests/unit/test.h"
 #include "agent/cycle/contest.h"
+#include "tests/fixtures/claims.h"
 
-#define ROOT   "11111111-2222-3333-4444-555555555555"
-#define GPU    "11111111-2222-3333-4444-555555555556"
 #define MINUTE (60 * USEC_PER_SEC)
-
-static Uuid uuid_of(const char *text)
-{
-        Uuid uuid = UUID_NULL;
-
-        assert_int_equal(uuid_from_text(text, &uuid), 0);
-        return uuid;
-}
-
-/* demo with VCPU and the trait CUSTOM_A, and a GPU below it. */
-static ProviderTree *make_tree(uint64_t vcpus, bool trait, bool gpu)
-{
-        const Uuid root = uuid_of(ROOT), child = uuid_of(GPU);
-        ProviderTree *tree;
-        Provider *provider;
-
-        assert_int_equal(provider_tree_new(&tree), 0);
-        assert_int_equal(provider_tree_add(tree, &root, "demo", NULL, &provider, NULL), 0);
-        if (vcpus > 0)
-                assert_int_equal(
-                        provider_set_inventory(provider, "VCPU", &INVENTORY_DEFAULT(vcpus)), 0);
-        if (trait)
-                assert_int_equal(string_set_add(&provider->traits, "CUSTOM_A"), 1);
-        if (gpu)
-                assert_int_equal(
-                        provider_tree_add(tree, &child, "demo_gpu", &root, &provider, NULL), 0);
-        return tree;
-}
+#define HOST   "demo VCPU=8 +CUSTOM_A; demo_gpu<demo"
+#define FOUR   "demo VCPU=4 +CUSTOM_A; demo_gpu<demo"
+#define BARE   "demo VCPU=8; demo_gpu<demo" /* without the trait */
 
 /* A cycle: what is read, what is written unless it is left alone. Returns whether it was written.
  */
@@ -41,7 +15,7 @@ static bool cycle(Contest *contest, const ProviderTree *wanted, const ProviderTr
                   uint64_t now)
 {
         _cleanup_(provider_tree_freep) ProviderTree *sent = NULL;
-        const Uuid root = uuid_of(ROOT);
+        const Uuid root = make_uuid("demo");
 
         assert_int_equal(contest_look(contest, wanted, remote, &root, now), 0);
         assert_int_equal(provider_tree_copy(&sent, wanted), 0);
@@ -72,20 +46,18 @@ static size_t count_writes(const ProviderTree *wanted, const ProviderTree *remot
 static void test_no_ping_pong(void **state)
 {
         static const struct {
-                uint64_t vcpus;
-                bool trait, gpu;
-                const char *words;
+                const char *remote, *words;
         } cases[] = {
-                { 4, true, true, "inventory VCPU of demo: total 4, not 8 (undone 3 times)" },
-                { 0, true, true, "inventory VCPU of demo: taken away (undone 3 times)" },
-                { 8, false, true, "trait CUSTOM_A of demo: taken away (undone 3 times)" },
-                { 8, true, false, "provider demo_gpu: deleted (undone 3 times)" },
+                { FOUR, "inventory VCPU of demo: total 4, not 8 (undone 3 times)" },
+                { "demo +CUSTOM_A; demo_gpu<demo",
+                  "inventory VCPU of demo: taken away (undone 3 times)" },
+                { BARE, "trait CUSTOM_A of demo: taken away (undone 3 times)" },
+                { "demo VCPU=8 +CUSTOM_A", "provider demo_gpu: deleted (undone 3 times)" },
         };
-        _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(8, true, true);
+        _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(HOST);
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(provider_tree_freep) ProviderTree *remote =
-                        make_tree(cases[i].vcpus, cases[i].trait, cases[i].gpu);
+                _cleanup_(provider_tree_freep) ProviderTree *remote = make_tree(cases[i].remote);
                 size_t n = count_writes(wanted, remote, cases[i].words);
 
                 /* 3, then after 15, 30, 60 … 1440 minutes */
@@ -96,8 +68,8 @@ static void test_no_ping_pong(void **state)
 
 static void test_a_trait_that_comes_back(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(8, false, true),
-                                                    *remote = make_tree(8, true, true);
+        _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(BARE),
+                                                    *remote = make_tree(HOST);
 
         assert_in_range(
                 count_writes(wanted, remote, "trait CUSTOM_A of demo: put there (undone 3 times)"),
@@ -107,8 +79,8 @@ static void test_a_trait_that_comes_back(void **state)
 /* Every 5 minutes, as Nova does it: it stands in between. */
 static void test_seldom(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(8, true, true),
-                                                    *remote = make_tree(8, false, true);
+        _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(HOST),
+                                                    *remote = make_tree(BARE);
         _cleanup_(contest_done) Contest contest = { 0 };
 
         for (uint64_t minute = 0; minute <= 15; minute++)
@@ -120,8 +92,8 @@ static void test_seldom(void **state)
 /* Once is an operator, and what the host itself changed is nobody else. */
 static void test_what_is_none(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *eight = make_tree(8, true, true),
-                                                    *four = make_tree(4, true, true);
+        _cleanup_(provider_tree_freep) ProviderTree *eight = make_tree(HOST),
+                                                    *four = make_tree(FOUR);
         _cleanup_(contest_done) Contest contest = { 0 };
 
         for (uint64_t minute = 0; minute < 60; minute++) {
@@ -139,8 +111,8 @@ static void test_what_is_none(void **state)
 /* The other writer is gone: what was left alone is written, and forgotten. */
 static void test_it_ends(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(8, true, true),
-                                                    *remote = make_tree(4, true, true);
+        _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(HOST),
+                                                    *remote = make_tree(FOUR);
         _cleanup_(contest_done) Contest contest = { 0 };
         uint64_t minute = 0;
 

@@ -66,7 +66,7 @@ static void test_table(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                set_up(NULL);
+                (void)set_up(NULL);
                 for (const char *step = cases[i].steps; *step; step++) {
                         if (*step == '(')
                                 cycle_waiters_begin(&waiters);
@@ -81,7 +81,7 @@ static void test_table(void **state)
                 }
                 if (strcmp(told, cases[i].told) != 0)
                         fail_msg("%s: %s", cases[i].steps, told);
-                tear_down(NULL);
+                (void)tear_down(NULL);
         }
 }
 
@@ -99,13 +99,4 @@ static void test_who_is_told_may_ask_and_cancel(void **state)
         assert_string_equal(told, "abdz");
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_table),
-                cmocka_unit_test_setup_teardown(test_who_is_told_may_ask_and_cancel, set_up,
-                                                tear_down),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_table, test_who_is_told_may_ask_and_cancel)

@@ -122,24 +122,26 @@ typedef struct OursCase {
         const char *now;
         int64_t generation;
         bool ours;
+        bool unsure;
+        uint64_t before_sec, now_sec; /* when Placement says that the consumer was written; 0: it
+                                         does not */
 } OursCase;
 
-/* before_sec, now_sec: when Placement says that the consumer was written; 0: it does not. */
-static void assert_ours(const OursCase *one, bool unsure, uint64_t before_sec, uint64_t now_sec)
+static void assert_ours(const OursCase *one)
 {
         _cleanup_(consumer_freep) Consumer *before = make_consumer(one->before),
                                            *now = make_consumer(one->now);
         _cleanup_(claim_freep) Claim *claim = one->claim ? make_claim(one->claim) : NULL;
         _cleanup_(host_view_freep) HostView *view = NULL;
         const ClaimRemoval unknown = { 0 };
-        ClaimRemoval left = { .unsure = unsure };
+        ClaimRemoval left = { .unsure = one->unsure };
 
         /* The host's own tree alone, as the claims know it. */
         assert_int_equal(host_view_new(&view, fixture_tree(OWN)), 0);
         before->generation = one->before_generation;
-        before->modified_sec = before_sec;
+        before->modified_sec = one->before_sec;
         now->generation = one->generation;
-        now->modified_sec = now_sec;
+        now->modified_sec = one->now_sec;
         left.reported = claim_share_reported(view, before, one->written);
         if (claim_share_is_ours(view, "host", &left, claim, now) != one->ours)
                 fail_msg("%s", one->name);
@@ -151,128 +153,74 @@ static void test_ours(void **state)
 {
         static const OursCase cases[] = {
                 { "written, and nobody wrote since", "", -1, true, "host VCPU=2", "host VCPU=2", 1,
-                  true },
+                  true, false, 0, 0 },
                 { "beside another host's share", "other VCPU=2", 4, true, "host VCPU=2",
-                  "host VCPU=2,other VCPU=2", 5, true },
+                  "host VCPU=2,other VCPU=2", 5, true, false, 0, 0 },
                 { "read, and nobody wrote since", "host VCPU=2", 3, false, "host VCPU=2",
-                  "host VCPU=2", 3, true },
+                  "host VCPU=2", 3, true, false, 0, 0 },
                 { "read, and written since", "host VCPU=2", 3, false, "host VCPU=2", "host VCPU=2",
-                  4, false },
-                { "placed here again", "", -1, true, "host VCPU=2", "host VCPU=2", 2, false },
-                { "placed here again, larger", "", -1, true, "host VCPU=2", "host VCPU=4", 2,
-                  false },
+                  4, false, false, 0, 0 },
+                { "placed here again", "", -1, true, "host VCPU=2", "host VCPU=2", 2, false, false,
+                  0, 0 },
+                { "placed here again, larger", "", -1, true, "host VCPU=2", "host VCPU=4", 2, false,
+                  false, 0, 0 },
                 { "deleted, and placed here smaller", "", -1, true, "host VCPU=2", "host VCPU=1", 1,
-                  false },
+                  false, false, 0, 0 },
                 { "deleted, and placed on another GPU", "", -1, true, "host VCPU=2,gpu VGPU=1",
-                  "host VCPU=2", 1, false },
-                { "evacuated", "", -1, true, "host VCPU=2", "host VCPU=2,far VCPU=2", 2, true },
+                  "host VCPU=2", 1, false, false, 0, 0 },
+                { "evacuated", "", -1, true, "host VCPU=2", "host VCPU=2,far VCPU=2", 2, true,
+                  false, 0, 0 },
                 { "the host it came from is done", "other VCPU=2", 4, true, "host VCPU=2",
-                  "host VCPU=2", 6, true },
+                  "host VCPU=2", 6, true, false, 0, 0 },
                 { "evacuated, and placed here again", "", -1, true, "host VCPU=2",
-                  "host VCPU=4,far VCPU=2", 3, false },
+                  "host VCPU=4,far VCPU=2", 3, false, false, 0, 0 },
                 { "evacuated, and a GPU placed here", "", -1, true, "host VCPU=2",
-                  "host VCPU=2,gpu VGPU=1,far VCPU=2", 3, false },
+                  "host VCPU=2,gpu VGPU=1,far VCPU=2", 3, false, false, 0, 0 },
                 { "healed, with a disk that is not claimed", "host VCPU=2,host DISK_GB=5", 3, true,
-                  "host VCPU=2", "host VCPU=2,host DISK_GB=5", 4, true },
+                  "host VCPU=2", "host VCPU=2,host DISK_GB=5", 4, true, false, 0, 0 },
                 { "what is shared is nobody's elsewhere", "", -1, true, "host VCPU=2",
-                  "host VCPU=2,shared DISK_GB=5", 2, false },
-                { "the claim is not known any more", "", -1, true, NULL, "host VCPU=2", 1, true },
-                { "the same, written since", "", -1, true, NULL, "host VCPU=2", 2, false },
+                  "host VCPU=2,shared DISK_GB=5", 2, false, false, 0, 0 },
+                { "the claim is not known any more", "", -1, true, NULL, "host VCPU=2", 1, true,
+                  false, 0, 0 },
+                { "the same, written since", "", -1, true, NULL, "host VCPU=2", 2, false, false, 0,
+                  0 },
+                /* A consumer that was deleted and made anew counts from the start. */
+                { "made anew, written as often", "other VCPU=2", 2, true, "host VCPU=2",
+                  "host VCPU=2,far VCPU=2", 1, false, false, 0, 0 },
+                { "made anew with what it was before ours", "other VCPU=2", 4, true, "host VCPU=2",
+                  "host VCPU=2", 4, false, false, 0, 0 },
+                { "not known whether it was written", "other VCPU=2", 4, true, "host VCPU=2",
+                  "host VCPU=2", 4, true, true, 0, 0 },
+                { "written at once", "", -1, true, "host VCPU=2", "host VCPU=2", 1, true, false,
+                  1000, 1000 },
+                { "written as late as it can be", "", -1, true, "host VCPU=2", "host VCPU=2", 1,
+                  true, false, 1000, 1000 + CLAIM_WRITE_LATE_SEC },
+                { "made anew behind that", "", -1, true, "host VCPU=2", "host VCPU=2", 1, false,
+                  false, 1000, 1001 + CLAIM_WRITE_LATE_SEC },
+                { "the same, and the claim is not known any more", "", -1, true, NULL,
+                  "host VCPU=2", 1, false, false, 1000, 9000 },
+                { "evacuated much later", "", -1, true, "host VCPU=2", "host VCPU=2,far VCPU=2", 2,
+                  true, false, 1000, 9000 },
+                { "who held something tells no time of now", "other VCPU=2", 4, true, "host VCPU=2",
+                  "host VCPU=2,other VCPU=2", 5, true, false, 1000, 9000 },
+                { "as it was read", "host VCPU=2", 3, false, "host VCPU=2", "host VCPU=2", 3, true,
+                  false, 1000, 1000 },
+                { "made anew after it was read", "host VCPU=2", 3, false, "host VCPU=2",
+                  "host VCPU=2", 3, false, false, 1000, 1001 },
+                { "made anew where the clock is behind", "host VCPU=2", 3, false, "host VCPU=2",
+                  "host VCPU=2", 3, false, false, 1000, 999 },
+                { "as it was read, and claimed of another GPU", "host VCPU=2", 1, false,
+                  "host VCPU=2,gpu VGPU=1", "host VCPU=2", 1, true, false, 1000, 1000 },
+                { "the same, and no time told", "host VCPU=2", 1, false, "host VCPU=2,gpu VGPU=1",
+                  "host VCPU=2", 1, false, false, 1000, 0 },
+                { "written with less at the last moment", "", -1, true, "host VCPU=2,gpu VGPU=1",
+                  "host VCPU=2", 1, false, false, 1000, 1000 + CLAIM_WRITE_LATE_SEC },
+                { "no time told now", "", -1, true, "host VCPU=2", "host VCPU=2", 1, true, false,
+                  1000, 0 },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                assert_ours(&cases[i], false, 0, 0);
+                assert_ours(&cases[i]);
 }
 
-/* A consumer that was deleted and made anew counts from the start. */
-static void test_made_anew(void **state)
-{
-        static const struct {
-                OursCase base;
-                bool unsure;
-                uint64_t before_sec, now_sec;
-        } cases[] = {
-                { { "made anew, written as often", "other VCPU=2", 2, true, "host VCPU=2",
-                    "host VCPU=2,far VCPU=2", 1, false },
-                  false,
-                  0,
-                  0 },
-                { { "made anew with what it was before ours", "other VCPU=2", 4, true,
-                    "host VCPU=2", "host VCPU=2", 4, false },
-                  false,
-                  0,
-                  0 },
-                { { "not known whether it was written", "other VCPU=2", 4, true, "host VCPU=2",
-                    "host VCPU=2", 4, true },
-                  true,
-                  0,
-                  0 },
-                { { "written at once", "", -1, true, "host VCPU=2", "host VCPU=2", 1, true },
-                  false,
-                  1000,
-                  1000 },
-                { { "written as late as it can be", "", -1, true, "host VCPU=2", "host VCPU=2", 1,
-                    true },
-                  false,
-                  1000,
-                  1000 + CLAIM_WRITE_LATE_SEC },
-                { { "made anew behind that", "", -1, true, "host VCPU=2", "host VCPU=2", 1, false },
-                  false,
-                  1000,
-                  1001 + CLAIM_WRITE_LATE_SEC },
-                { { "the same, and the claim is not known any more", "", -1, true, NULL,
-                    "host VCPU=2", 1, false },
-                  false,
-                  1000,
-                  9000 },
-                { { "evacuated much later", "", -1, true, "host VCPU=2", "host VCPU=2,far VCPU=2",
-                    2, true },
-                  false,
-                  1000,
-                  9000 },
-                { { "who held something tells no time of now", "other VCPU=2", 4, true,
-                    "host VCPU=2", "host VCPU=2,other VCPU=2", 5, true },
-                  false,
-                  1000,
-                  9000 },
-                { { "as it was read", "host VCPU=2", 3, false, "host VCPU=2", "host VCPU=2", 3,
-                    true },
-                  false,
-                  1000,
-                  1000 },
-                { { "made anew after it was read", "host VCPU=2", 3, false, "host VCPU=2",
-                    "host VCPU=2", 3, false },
-                  false,
-                  1000,
-                  1001 },
-                { { "made anew where the clock is behind", "host VCPU=2", 3, false, "host VCPU=2",
-                    "host VCPU=2", 3, false },
-                  false,
-                  1000,
-                  999 },
-                { { "as it was read, and claimed of another GPU", "host VCPU=2", 1, false,
-                    "host VCPU=2,gpu VGPU=1", "host VCPU=2", 1, true },
-                  false,
-                  1000,
-                  1000 },
-                { { "the same, and no time told", "host VCPU=2", 1, false, "host VCPU=2,gpu VGPU=1",
-                    "host VCPU=2", 1, false },
-                  false,
-                  1000,
-                  0 },
-                { { "written with less at the last moment", "", -1, true, "host VCPU=2,gpu VGPU=1",
-                    "host VCPU=2", 1, false },
-                  false,
-                  1000,
-                  1000 + CLAIM_WRITE_LATE_SEC },
-                { { "no time told now", "", -1, true, "host VCPU=2", "host VCPU=2", 1, true },
-                  false,
-                  1000,
-                  0 },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                assert_ours(&cases[i].base, cases[i].unsure, cases[i].before_sec, cases[i].now_sec);
-}
-
-TEST_MAIN(test_shares, test_is, test_ours, test_made_anew)
+TEST_MAIN(test_shares, test_is, test_ours)

@@ -11,133 +11,142 @@
         "other VCPU=2"
 #define GPU "host_pci_0000_41_00_0"
 
-typedef struct Scene {
+static struct {
         char *folder;
         Cordon *cordon;
         ProviderTree *mirror; /* what Placement has */
         Uuid root;
-} Scene;
+} scene;
 
-static void start(Scene *scene)
+static void start(void)
 {
-        cordon_free(scene->cordon);
-        assert_int_equal(cordon_new(&scene->cordon, scene->folder, false), 0);
+        cordon_free(scene.cordon);
+        assert_int_equal(cordon_new(&scene.cordon, scene.folder, false), 0);
 }
 
-static void begin(Scene *scene)
+static int begin(void **state)
 {
-        *scene = (Scene){ .folder = scratch_folder_make(), .root = make_uuid("host") };
-        scene->mirror = make_tree(HOST);
-        start(scene);
+        scene.folder = scratch_folder_make();
+        scene.root = make_uuid("host");
+        scene.mirror = make_tree(HOST);
+        scene.cordon = NULL;
+        start();
+        return 0;
 }
 
-static void end(Scene *scene)
+static int end(void **state)
 {
-        cordon_free(scene->cordon);
-        provider_tree_free(scene->mirror);
-        scratch_folder_remove(scene->folder);
+        cordon_free(scene.cordon);
+        provider_tree_free(scene.mirror);
+        scratch_folder_remove(scene.folder);
+        return 0;
 }
 
-static int set(Scene *scene, const char *device, Error *reterr)
+/* Another scene, for the next case of a table. */
+static void start_over(void)
 {
-        return cordon_set(scene->cordon, scene->mirror, &scene->root, device, "broken fan", "ann",
+        (void)end(NULL);
+        (void)begin(NULL);
+}
+
+static int set(const char *device, Error *reterr)
+{
+        return cordon_set(scene.cordon, scene.mirror, &scene.root, device, "broken fan", "ann",
                           1000 * USEC_PER_SEC, reterr);
 }
 
-static Inventory *vgpus(const Scene *scene)
+static int lift(const char *device, Error *reterr)
 {
-        Provider *provider = provider_tree_find_name(scene->mirror, "host_pci_0000_41_00_0");
+        return cordon_lift(scene.cordon, scene.mirror, &scene.root, device, reterr);
+}
+
+static Inventory *vgpus(void)
+{
+        Provider *provider = provider_tree_find_name(scene.mirror, "host_pci_0000_41_00_0");
 
         return &provider->inventories[0].inventory;
 }
 
 /* A cycle: what is published becomes what Placement has. withheld: the device ledger does so. */
-static void publish_withheld(Scene *scene, bool withheld)
+static void publish_withheld(bool withheld)
 {
-        cordon_clear(scene->cordon, scene->mirror, &scene->root, true);
+        cordon_clear(scene.cordon, scene.mirror, &scene.root, true);
         if (withheld)
-                vgpus(scene)->reserved = vgpus(scene)->total;
-        assert_int_equal(cordon_apply(scene->cordon, scene->mirror, &scene->root, true, NULL), 0);
+                vgpus()->reserved = vgpus()->total;
+        assert_int_equal(cordon_apply(scene.cordon, scene.mirror, &scene.root, true, NULL), 0);
 }
 
-static void publish(Scene *scene)
+static void publish(void)
 {
-        publish_withheld(scene, false);
+        publish_withheld(false);
 }
 
-static Provider *host_of(const Scene *scene)
+static Provider *host_of(void)
 {
-        return provider_tree_find_name(scene->mirror, "host");
+        return provider_tree_find_name(scene.mirror, "host");
 }
 
-static uint64_t reserved(const Scene *scene, const char *provider, const char *resource_class)
+static uint64_t reserved(const char *provider, const char *resource_class)
 {
-        return provider_find_inventory(provider_tree_find_name(scene->mirror, provider),
+        return provider_find_inventory(provider_tree_find_name(scene.mirror, provider),
                                        resource_class)
                 ->reserved;
 }
 
-static bool is_disabled(const Scene *scene)
+static bool is_disabled(void)
 {
-        return string_set_contains(&host_of(scene)->traits, CORDON_TRAIT);
+        return string_set_contains(&host_of()->traits, CORDON_TRAIT);
 }
 
-static bool covers(const Scene *scene, const char *provider)
+static bool covers(const char *provider)
 {
         const Uuid uuid = make_uuid(provider);
 
-        return cordon_covers(scene->cordon, scene->mirror, &scene->root, &uuid);
+        return cordon_covers(scene.cordon, scene.mirror, &scene.root, &uuid);
 }
 
 static void test_host(void **state)
 {
         Error error = ERROR_NULL;
-        Scene scene;
 
-        begin(&scene);
         assert_null(cordon_host_words(scene.cordon));
-        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", &error), -ENOENT);
+        assert_int_equal(lift("", &error), -ENOENT);
         assert_string_equal(error.text, "The host is not cordoned");
-        assert_int_equal(set(&scene, "", NULL), 0);
+        assert_int_equal(set("", NULL), 0);
         assert_string_equal(cordon_host_words(scene.cordon),
                             "the host is cordoned by ann since 1970-01-01 00:16 UTC: broken fan");
-        assert_true(covers(&scene, "host") && !covers(&scene, GPU) && !covers(&scene, "other"));
-        publish(&scene);
-        assert_true(is_disabled(&scene));
+        assert_true(covers("host") && !covers(GPU) && !covers("other"));
+        publish();
+        assert_true(is_disabled());
         /* A17, A9.4: whoever takes it away does not end it, and a restart does not */
-        string_set_remove(&host_of(&scene)->traits, CORDON_TRAIT);
-        start(&scene);
+        string_set_remove(&host_of()->traits, CORDON_TRAIT);
+        start();
         assert_non_null(cordon_host_words(scene.cordon));
-        publish(&scene);
-        assert_true(is_disabled(&scene));
-        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", NULL), 0);
+        publish();
+        assert_true(is_disabled());
+        assert_int_equal(lift("", NULL), 0);
         assert_null(cordon_host_words(scene.cordon));
-        assert_false(covers(&scene, "host"));
+        assert_false(covers("host"));
         /* not lost when the agent is restarted before Placement was told */
-        start(&scene);
-        publish(&scene);
-        assert_false(is_disabled(&scene));
-        publish(&scene);
+        start();
+        publish();
+        assert_false(is_disabled());
+        publish();
         /* an operator's own from now on */
-        assert_int_equal(string_set_add(&host_of(&scene)->traits, CORDON_TRAIT), 1);
-        publish(&scene);
-        assert_true(is_disabled(&scene));
-        end(&scene);
+        assert_int_equal(string_set_add(&host_of()->traits, CORDON_TRAIT), 1);
+        publish();
+        assert_true(is_disabled());
 }
 
 static void test_a_trait_of_somebody_else_stays(void **state)
 {
-        Scene scene;
-
-        begin(&scene);
-        assert_int_equal(string_set_add(&host_of(&scene)->traits, CORDON_TRAIT), 1);
-        assert_int_equal(set(&scene, "", NULL), 0);
-        publish(&scene);
-        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", NULL), 0);
-        publish(&scene);
-        publish(&scene);
-        assert_true(is_disabled(&scene));
-        end(&scene);
+        assert_int_equal(string_set_add(&host_of()->traits, CORDON_TRAIT), 1);
+        assert_int_equal(set("", NULL), 0);
+        publish();
+        assert_int_equal(lift("", NULL), 0);
+        publish();
+        publish();
+        assert_true(is_disabled());
 }
 
 static void test_devices(void **state)
@@ -145,115 +154,96 @@ static void test_devices(void **state)
         static const char *const names[] = { GPU, "pci_0000_41_00_0", "0000:41:00.0" };
         const Uuid card = make_uuid("host_0000:C1:00.0");
         Error error = ERROR_NULL;
-        Scene scene;
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                begin(&scene);
-                assert_int_equal(set(&scene, names[i], NULL), 0);
+                start_over();
+                assert_int_equal(set(names[i], NULL), 0);
                 assert_int_equal(cordon_count_devices(scene.cordon), 1);
-                assert_true(covers(&scene, GPU) && !covers(&scene, "host"));
-                publish(&scene);
-                assert_int_equal(reserved(&scene, GPU, "VGPU"), 4);
-                assert_int_equal(reserved(&scene, "host", "VCPU"), 0);
-                start(&scene);
-                publish(&scene);
-                assert_int_equal(
-                        cordon_lift(scene.cordon, scene.mirror, &scene.root, names[i], NULL), 0);
-                publish(&scene);
+                assert_true(covers(GPU) && !covers("host"));
+                publish();
+                assert_int_equal(reserved(GPU, "VGPU"), 4);
+                assert_int_equal(reserved("host", "VCPU"), 0);
+                start();
+                publish();
+                assert_int_equal(lift(names[i], NULL), 0);
+                publish();
                 /* what was reserved before */
-                assert_int_equal(reserved(&scene, GPU, "VGPU"), 1);
-                publish(&scene);
+                assert_int_equal(reserved(GPU, "VGPU"), 1);
+                publish();
                 assert_int_equal(cordon_count_devices(scene.cordon), 0);
-                end(&scene);
         }
         /* cordoned by one name, again by another: one cordon, which any name lifts */
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                begin(&scene);
-                assert_int_equal(set(&scene, names[i], NULL), 0);
-                assert_int_equal(set(&scene, names[(i + 1) % ARRAY_SIZE(names)], NULL), 0);
+                start_over();
+                assert_int_equal(set(names[i], NULL), 0);
+                assert_int_equal(set(names[(i + 1) % ARRAY_SIZE(names)], NULL), 0);
                 assert_int_equal(cordon_count_devices(scene.cordon), 1);
-                assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root,
-                                             names[(i + 2) % ARRAY_SIZE(names)], NULL),
-                                 0);
+                assert_int_equal(lift(names[(i + 2) % ARRAY_SIZE(names)], NULL), 0);
                 assert_int_equal(cordon_count_devices(scene.cordon), 0);
-                end(&scene);
         }
-        begin(&scene);
-        assert_int_equal(set(&scene, "0000:c1:00.0", NULL), 0);
-        publish(&scene);
-        assert_int_equal(reserved(&scene, "host_0000:C1:00.0", "CARD"), 1);
+        start_over();
+        assert_int_equal(set("0000:c1:00.0", NULL), 0);
+        publish();
+        assert_int_equal(reserved("host_0000:C1:00.0", "CARD"), 1);
         assert_non_null(strstr(cordon_device_words(scene.cordon), "0000:c1:00.0 cordoned by ann"));
-        assert_int_equal(set(&scene, "0000:ff:00.0", &error), -ENODEV);
+        assert_int_equal(set("0000:ff:00.0", &error), -ENODEV);
         assert_non_null(strstr(error.text, "computectl tree"));
-        assert_int_equal(set(&scene, "other", NULL), -ENODEV);
+        assert_int_equal(set("other", NULL), -ENODEV);
         /* it went away and comes back */
         assert_true(provider_tree_remove(scene.mirror, &card));
-        publish(&scene);
+        publish();
         assert_int_equal(cordon_count_devices(scene.cordon), 1);
-        end(&scene);
 }
 
 /* What a missing device has reserved is not the cordon's to give back. */
 static void test_a_device_that_is_withheld(void **state)
 {
-        Scene scene;
-
-        begin(&scene);
-        assert_int_equal(set(&scene, GPU, NULL), 0);
-        publish(&scene);
-        publish_withheld(&scene, true);
-        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, GPU, NULL), 0);
+        assert_int_equal(set(GPU, NULL), 0);
+        publish();
+        publish_withheld(true);
+        assert_int_equal(lift(GPU, NULL), 0);
         for (int i = 0; i < 3; i++) {
-                publish_withheld(&scene, true);
-                assert_int_equal(vgpus(&scene)->reserved, 4);
+                publish_withheld(true);
+                assert_int_equal(vgpus()->reserved, 4);
         }
         /* the ledger gives it back */
-        vgpus(&scene)->reserved = 1;
-        publish(&scene);
-        assert_int_equal(vgpus(&scene)->reserved, 1);
-        end(&scene);
+        vgpus()->reserved = 1;
+        publish();
+        assert_int_equal(vgpus()->reserved, 1);
 }
 
 /* The driver sees, edits and keeps what is reserved but for the cordon. */
 static void test_what_others_reserve_meanwhile(void **state)
 {
-        Scene scene;
-
-        begin(&scene);
-        assert_int_equal(set(&scene, GPU, NULL), 0);
-        publish(&scene);
+        assert_int_equal(set(GPU, NULL), 0);
+        publish();
         cordon_clear(scene.cordon, scene.mirror, &scene.root, true);
-        assert_int_equal(vgpus(&scene)->reserved, 1);
-        vgpus(&scene)->reserved = 2;
+        assert_int_equal(vgpus()->reserved, 1);
+        vgpus()->reserved = 2;
         assert_int_equal(cordon_apply(scene.cordon, scene.mirror, &scene.root, true, NULL), 0);
-        assert_int_equal(vgpus(&scene)->reserved, 4);
-        start(&scene);
-        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, GPU, NULL), 0);
-        publish(&scene);
-        assert_int_equal(vgpus(&scene)->reserved, 2);
+        assert_int_equal(vgpus()->reserved, 4);
+        start();
+        assert_int_equal(lift(GPU, NULL), 0);
+        publish();
+        assert_int_equal(vgpus()->reserved, 2);
         /* nothing is left of it: all that is reserved now is somebody else's */
-        publish(&scene);
-        vgpus(&scene)->reserved = 4;
-        publish(&scene);
-        assert_int_equal(vgpus(&scene)->reserved, 4);
-        end(&scene);
+        publish();
+        vgpus()->reserved = 4;
+        publish();
+        assert_int_equal(vgpus()->reserved, 4);
 }
 
 /* Before Placement was read nothing is remembered of what stood there. */
 static void test_a_first_picture(void **state)
 {
-        Scene scene;
-
-        begin(&scene);
-        assert_int_equal(set(&scene, "", NULL), 0);
+        assert_int_equal(set("", NULL), 0);
         assert_int_equal(cordon_apply(scene.cordon, scene.mirror, &scene.root, false, NULL), 0);
-        assert_true(is_disabled(&scene));
-        string_set_remove(&host_of(&scene)->traits, CORDON_TRAIT);
-        publish(&scene);
-        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", NULL), 0);
-        publish(&scene);
-        assert_false(is_disabled(&scene));
-        end(&scene);
+        assert_true(is_disabled());
+        string_set_remove(&host_of()->traits, CORDON_TRAIT);
+        publish();
+        assert_int_equal(lift("", NULL), 0);
+        publish();
+        assert_false(is_disabled());
 }
 
 static void test_bad_files(void **state)
@@ -267,55 +257,46 @@ static void test_bad_files(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-                Scene scene;
-
-                begin(&scene);
+                start_over();
                 scratch_write(scene.folder, "cordon.json", texts[i]);
-                start(&scene);
+                start();
                 assert_null(cordon_host_words(scene.cordon));
-                assert_int_equal(set(&scene, "", NULL), 0);
-                end(&scene);
+                assert_int_equal(set("", NULL), 0);
         }
 }
 
 static void test_a_disk_that_cannot_be_written(void **state)
 {
         Error error = ERROR_NULL;
-        Scene scene;
 
-        begin(&scene);
         cordon_free(scene.cordon);
         assert_int_equal(cordon_new(&scene.cordon, "/nonexistent", false), 0);
-        assert_true(set(&scene, "", &error) < 0);
+        assert_true(set("", &error) < 0);
         assert_true(error.text[0] != '\0');
         assert_null(cordon_host_words(scene.cordon));
-        publish(&scene);
-        assert_false(is_disabled(&scene));
-        end(&scene);
+        publish();
+        assert_false(is_disabled());
 }
 
 static void test_retired(void **state)
 {
         Error error = ERROR_NULL;
-        Scene scene;
 
-        begin(&scene);
         assert_int_equal(cordon_set_retired(scene.cordon, true, &error), -ENOENT);
-        assert_int_equal(set(&scene, "", NULL), 0);
+        assert_int_equal(set("", NULL), 0);
         assert_int_equal(cordon_set_retired(scene.cordon, true, NULL), 0);
-        start(&scene);
+        start();
         assert_true(cordon_is_retired(scene.cordon));
         assert_non_null(strstr(cordon_host_words(scene.cordon), "cordoned and retired by ann"));
-        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", &error), -EINVAL);
+        assert_int_equal(lift("", &error), -EINVAL);
         assert_int_equal(cordon_set_retired(scene.cordon, false, NULL), 0);
-        start(&scene);
+        start();
         assert_false(cordon_is_retired(scene.cordon));
-        assert_int_equal(cordon_lift(scene.cordon, scene.mirror, &scene.root, "", NULL), 0);
+        assert_int_equal(lift("", NULL), 0);
         assert_int_equal(cordon_set_retired(scene.cordon, true, NULL), -ENOENT);
-        end(&scene);
 }
 
-TEST_MAIN_AFTER(log_set_level(LOG_EMERG), NULL, NULL, test_retired, test_host,
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_host,
                 test_a_trait_of_somebody_else_stays, test_devices, test_a_device_that_is_withheld,
                 test_what_others_reserve_meanwhile, test_a_first_picture, test_bad_files,
                 test_a_disk_that_cannot_be_written)

@@ -86,50 +86,45 @@ static void expect(const Provider *provider, const char *expected)
         assert_string_equal(text, expected);
 }
 
-static void test_a12_compute_node(void **state)
+/* Which provider an entry is for. */
+static void test_a12_targets(void **state)
 {
-        Fixture *f = *state;
+        static const struct {
+                const char *text, *problem, *root, *foreign; /* problem "": none */
+        } cases[] = {
+                { "- identification: {uuid: $COMPUTE_NODE}\n"
+                  "  inventories: {additional: [CUSTOM_A: {total: 5}]}\n"
+                  "  traits: {additional: [CUSTOM_T]}\n",
+                  "", "CUSTOM_A=5 COMPUTE_NODE CUSTOM_T OWNER_NOVA", "" },
+                /* a root that is named is no compute node */
+                { "- {identification: {uuid: $COMPUTE_NODE}, traits: {additional: [CUSTOM_A]}}\n"
+                  "- {identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}\n",
+                  "", "COMPUTE_NODE CUSTOM_B OWNER_NOVA", "" },
+                { "- {identification: {uuid: " UUID_ROOT "}, traits: {additional: [CUSTOM_A]}}\n"
+                  "- {identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}\n"
+                  "- {identification: {name: agent}, traits: {additional: [CUSTOM_C]}}\n",
+                  "cn1: the provider has another entry", "COMPUTE_NODE CUSTOM_A OWNER_NOVA",
+                  "CUSTOM_C OWNER_NOVA" },
+                { "- {identification: {name: nobody}, traits: {additional: [CUSTOM_A]}}\n"
+                  "- {identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}\n",
+                  "nobody: there is no such provider", "COMPUTE_NODE CUSTOM_B OWNER_NOVA", "" },
+        };
 
-        merge(f, META "- identification: {uuid: $COMPUTE_NODE}\n"
-                      "  inventories: {additional: [CUSTOM_A: {total: 5}]}\n"
-                      "  traits: {additional: [CUSTOM_T]}\n");
-        assert_string_equal(f->problems, "");
-        expect(f->root, "CUSTOM_A=5 COMPUTE_NODE CUSTOM_T OWNER_NOVA");
-        expect(f->foreign, "");
-}
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_free_ char *text = NULL;
+                Fixture *f;
 
-static void test_a12_named_root_is_not_compute_node(void **state)
-{
-        Fixture *f = *state;
-
-        merge(f,
-              META "- {identification: {uuid: $COMPUTE_NODE}, traits: {additional: [CUSTOM_A]}}\n"
-                   "- {identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}\n");
-        assert_string_equal(f->problems, "");
-        expect(f->root, "COMPUTE_NODE CUSTOM_B OWNER_NOVA");
-}
-
-static void test_a12_same_provider_twice(void **state)
-{
-        Fixture *f = *state;
-
-        merge(f,
-              META "- {identification: {uuid: " UUID_ROOT "}, traits: {additional: [CUSTOM_A]}}\n"
-                   "- {identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}\n"
-                   "- {identification: {name: agent}, traits: {additional: [CUSTOM_C]}}\n");
-        assert_non_null(strstr(f->problems, "cn1: the provider has another entry"));
-        expect(f->root, "COMPUTE_NODE CUSTOM_A OWNER_NOVA");
-        expect(f->foreign, "CUSTOM_C OWNER_NOVA");
-}
-
-static void test_a12_absent_provider(void **state)
-{
-        Fixture *f = *state;
-
-        merge(f, META "- {identification: {name: nobody}, traits: {additional: [CUSTOM_A]}}\n"
-                      "- {identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}\n");
-        assert_non_null(strstr(f->problems, "nobody: there is no such provider"));
-        expect(f->root, "COMPUTE_NODE CUSTOM_B OWNER_NOVA");
+                (void)teardown(state);
+                (void)setup(state);
+                f = *state;
+                assert_true(asprintf(&text, META "%s", cases[i].text) > 0);
+                merge(f, text);
+                if (!strstr(f->problems, cases[i].problem) ||
+                    (f->problems[0] && !cases[i].problem[0]))
+                        fail_msg("case %zu: %s", i, f->problems);
+                expect(f->root, cases[i].root);
+                expect(f->foreign, cases[i].foreign);
+        }
 }
 
 static void test_g2_13_foreign_provider_in_the_second_cycle(void **state)
@@ -224,21 +219,7 @@ static void test_bad_state(void **state)
         }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                TEST(test_a12_compute_node),
-                TEST(test_a12_named_root_is_not_compute_node),
-                TEST(test_a12_same_provider_twice),
-                TEST(test_a12_absent_provider),
-                TEST(test_g2_13_foreign_provider_in_the_second_cycle),
-                TEST(test_a12_foreign_inventory_costs_the_entry),
-                TEST(test_g2_13_what_leaves_the_file_leaves_placement),
-                TEST(test_g2_13_remembers_until_it_is_gone),
-                cmocka_unit_test(test_bad_state),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(setup, teardown, test_a12_targets, test_g2_13_foreign_provider_in_the_second_cycle,
+               test_a12_foreign_inventory_costs_the_entry,
+               test_g2_13_what_leaves_the_file_leaves_placement,
+               test_g2_13_remembers_until_it_is_gone, test_bad_state)
