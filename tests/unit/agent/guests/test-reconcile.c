@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What is done of what claims/reconcile.h decides, on a claim database. */
+
+#include "agent/guests/reconcile.h"
+
+#include "claims/claims-placement.h"
+#include "tests/fixtures/claims.h"
+#include "tests/fixtures/host-facts.h"
+#include "tests/unit/test.h"
+
+#define HOST "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3"
+
+/* What it asks of agent/guests/database.c, linked before the library. */
+static char told[16];
+
+bool claim_service_is_started_only(const ClaimService *service)
+{
+        return false;
+}
+
+void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim)
+{
+        assert_true(strlen(told) + 1 < sizeof(told));
+        strcat(told, event == CLAIM_EVENT_ADDED ? "+" : event == CLAIM_EVENT_CHANGED ? "~" : "-");
+}
+
+/* Taken so late that what expires has. */
+static void make_late_facts(FactsFixture *ret)
+{
+        make_facts(ret);
+        ret->facts.taken_usec = UINT64_MAX / 4;
+}
+
+static int look(const Fixture *fixture, const FactsFixture *facts, const ReconcileAnswer *answer,
+                ReconcileWord word, ReconcileProblems *problems, ClaimWanted *wanted)
+{
+        const ReconcileInput order = { .facts = &facts->facts,
+                                       .expiry_usec = 1,
+                                       .word = word,
+                                       .answers = answer,
+                                       .n_answers = answer ? 1 : 0 };
+        ReconcileMemory memory = { 0 };
+        int r = claim_reconcile(NULL, fixture->claims, &order, &memory, problems, wanted, NULL);
+
+        reconcile_memory_done(&memory);
+        return r;
+}
+
+/* Of guest g. */
+static int64_t make_claim(Fixture *fixture, ClaimStanding standing, bool confirmed)
+{
+        const ClaimPlacing placing = { .standing = standing };
+        ClaimRequest request = { .consumer = make_guest('g'), .consumer_type = CLAIM_TYPE_GUEST };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        make_request(&request.resources, "VCPU=2,MEMORY_MB=512");
+        assert_int_equal(
+                claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL, NULL), 0);
+        resource_request_done(&request.resources);
+        if (confirmed)
+                assert_int_equal(claims_confirm(fixture->claims, claim->id, NULL), 0);
+        return claim->id;
+}
+
+/* Each is told to who watches, and what is wrong in the end is listed. */
+static void test_acts(void **state)
+{
+        static const struct {
+                const char *about;
+                bool claim, confirmed;
+                uint64_t vcpus; /* of the guest; 0: there is none */
+                const char *told;
+                size_t n_problems;
+        } cases[] = {
+                { "nobody", false, false, 0, "", 0 },
+                { "a guest without a claim", false, false, 2, "+", 0 },
+                { "more than the host has", false, false, 9, "+", 2 },
+                { "its guest came", true, false, 2, "~", 0 },
+                { "both", true, true, 2, "", 0 },
+                { "it disagrees", true, true, 3, "", 1 },
+        };
+        Fixture *fixture = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ReconcileProblems problems = { 0 };
+                FactsFixture facts;
+
+                told[0] = '\0';
+                make_late_facts(&facts);
+                if (cases[i].vcpus > 0)
+                        facts_guest(&facts, 'g', "")->vcpus = cases[i].vcpus;
+                assert_true(fixture_open(fixture) >= 0);
+                fixture_set_host(fixture, HOST);
+                if (cases[i].claim)
+                        (void)make_claim(fixture, CLAIM_STANDING_NONE, cases[i].confirmed);
+                assert_int_equal(look(fixture, &facts, NULL, RECONCILE_ALONE, &problems, NULL), 0);
+                if (strcmp(told, cases[i].told) != 0 || problems.n_items != cases[i].n_problems)
+                        fail_msg("%s: \"%s\", %zu problem(s): %s", cases[i].about, told,
+                                 problems.n_items,
+                                 problems.n_items > 0 ? problems.items[0].text : "");
+                reconcile_problems_done(&problems);
+                fixture_close(fixture);
+                assert_int_equal(unlink(fixture->path), 0);
+        }
+}
+
+/* What hangs on whom Placement is asked about is left to the second call. */
+static void test_wanted(void **state)
+{
+        const ReconcileAnswer nothing = { .consumer = make_guest('g') };
+        Fixture *fixture = *state;
+        ReconcileProblems problems = { 0 };
+        ClaimWanted wanted = { 0 };
+        FactsFixture facts;
+
+        told[0] = '\0';
+        make_late_facts(&facts);
+        assert_true(fixture_open(fixture) >= 0);
+        fixture_set_host(fixture, HOST);
+        (void)make_claim(fixture, CLAIM_STANDING_NONE, false);
+        assert_int_equal(reconcile_add_problem(&problems, &nothing.consumer, 0, "of before"), 0);
+        assert_int_equal(look(fixture, &facts, NULL, RECONCILE_CAN_ASK, &problems, &wanted), 0);
+        assert_int_equal(wanted.n_uuids, 1);
+        assert_true(uuid_equal(&wanted.uuids[0], &nothing.consumer));
+        assert_string_equal(told, "");
+        assert_int_equal(problems.n_items, 1);
+        assert_int_equal(look(fixture, &facts, &nothing, RECONCILE_AWAY, &problems, NULL), 0);
+        assert_string_equal(told, "-");
+        assert_int_equal(problems.n_items, 0);
+        claim_wanted_done(&wanted);
+        reconcile_problems_done(&problems);
+}
+
+static void assert_standing(const Fixture *fixture, int64_t id, ClaimStanding standing)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        assert_int_equal(claims_get(fixture->claims, id, &claim, NULL), 0);
+        assert_int_equal(claim->standing, standing);
+}
+
+/* Only a claim whose guest was seen; what is placed here is no owed write any more. */
+static void test_complete(void **state)
+{
+        const Uuid guest = make_guest('g'), host = make_uuid("host");
+        _cleanup_(consumer_freep) Consumer *holding = NULL;
+        Fixture *fixture = *state;
+        int64_t id;
+
+        assert_true(fixture_open(fixture) >= 0);
+        fixture_set_host(fixture, HOST);
+        id = make_claim(fixture, CLAIM_STANDING_OWED, false);
+        assert_int_equal(consumer_new(&holding, &guest), 0);
+        assert_int_equal(consumer_set(holding, &host, "VCPU", 2), 0);
+        assert_int_equal(claim_complete(fixture->claims, id, holding, NULL), CLAIM_E_NOT_FOUND);
+        assert_int_equal(claims_confirm(fixture->claims, id, NULL), 0);
+        assert_int_equal(claim_complete(fixture->claims, id, NULL, NULL), 0);
+        assert_standing(fixture, id, CLAIM_STANDING_OWED);
+        assert_int_equal(claim_complete(fixture->claims, id, holding, NULL), 0);
+        assert_standing(fixture, id, CLAIM_STANDING_NONE);
+}
+
+TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_acts, test_wanted, test_complete)
