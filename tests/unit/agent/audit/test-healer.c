@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What becomes of each finding, over a claim database and a Placement in memory. */
+
+#include "agent/audit/healer.h"
+
+#include "tests/fixtures/placing.h"
+
+/* What it asks of agent/guests/database.c beside the queue, and of report/reporter.c. */
+static char trace[16]; /* a letter for each */
+
+static void note(char letter)
+{
+        size_t n = strlen(trace);
+
+        assert_true(n + 1 < sizeof(trace));
+        trace[n] = letter;
+        trace[n + 1] = '\0';
+}
+
+void claim_service_record(ClaimService *service, const EventNote *event)
+{
+        assert_int_equal(event->kind, EVENT_HEALED);
+        note('r');
+}
+
+void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim)
+{
+        assert_int_equal(event, CLAIM_EVENT_REMOVED);
+        note('e');
+}
+
+void claim_service_look_again(ClaimService *service)
+{
+        note('a');
+}
+
+Session *reporter_get_session(Reporter *reporter)
+{
+        return NULL;
+}
+
+static void on_healed(void *userdata)
+{
+        note('d');
+}
+
+static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        assert_int_equal(result, REPORT_DONE);
+        if (answer->consumer->n_allocations == 0)
+                return;
+        assert_int_equal(allocations_add(userdata, answer->consumer), 0);
+        answer->consumer = NULL;
+}
+
+static void run(Agent *agent)
+{
+        while (sd_event_run(agent->event, 0) > 0)
+                ;
+}
+
+/* What an audit read. */
+static Allocations *read_all(Agent *agent, const Uuid *consumer)
+{
+        Allocations *consumers;
+        ConsumersCall *call;
+
+        assert_int_equal(allocations_new(&consumers), 0);
+        assert_true(consumers_read(&call, NULL, consumer, on_read, consumers, NULL) >= 0);
+        run(agent);
+        return consumers;
+}
+
+typedef struct Case {
+        const char *about;
+        const char *placed, *claimed; /* when it was looked at; claimed NULL: no claim */
+        AuditRemedy remedy;
+        bool only_ends;
+        const char *refused;
+        bool in_hand;          /* somebody claims it */
+        const char *meanwhile; /* somebody writes that; NULL: nobody */
+        FakeTrouble trouble;
+        bool lasts;
+        AuditOutcome outcomes[2]; /* and of a finding behind it that nothing is done about */
+        const char *trace, *left;
+} Case;
+
+/* Yields the claim that the finding is of. */
+static int64_t claim(Agent *agent, const Case *row)
+{
+        _cleanup_(claim_freep) Claim *made = NULL;
+
+        if (!row->claimed)
+                return 0;
+        assert_int_equal(fixture_claim(agent->fixture, "i", row->claimed, &made), 0);
+        return row->remedy == AUDIT_REMEDY_RELEASE_SHARE ? 0 : made->id;
+}
+
+static void heal(Agent *agent, const Case *row, AuditResult results[static 2])
+{
+        const Uuid i = make_uuid("i"), j = make_uuid("j"), host = make_uuid("host");
+        AuditFinding findings[] = {
+                { .remedy = row->remedy,
+                  .consumer = i,
+                  .claim_id = claim(agent, row),
+                  .text = (char *)row->about },
+                { .consumer = j },
+        };
+        const Audit audit = { .items = findings, .n_items = ARRAY_SIZE(findings) };
+        const AuditInput input = { .tree = agent->all, .root = host };
+        HealerOrder order = { .claims = &agent->service,
+                              .input = &input,
+                              .audit = &audit,
+                              .results = results,
+                              .everything = !row->only_ends,
+                              .refused = row->refused };
+        Healer *healer;
+
+        fake_placement_put(&i, row->placed);
+        order.consumers = read_all(agent, &i);
+        if (row->meanwhile)
+                fake_placement_put(&i, row->meanwhile);
+        fake_placement_trouble(row->trouble, 0, row->lasts);
+        agent->service.n_healed = row->in_hand;
+        assert_int_equal(healer_new(&healer, &order, on_healed, NULL), 0);
+        healer_run(healer);
+        run(agent);
+        healer_free(healer);
+        allocations_free(order.consumers);
+}
+
+#define HELD "host VCPU=2,other VCPU=1"
+
+static void test_table(void **state)
+{
+        static const Case cases[] = {
+                { "the share goes", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .outcomes = { AUDIT_HEALED }, .trace = "rd", .left = "other VCPU=1" },
+                { "what is claimed is written", HELD, "VCPU=3", .remedy = AUDIT_REMEDY_WRITE_CLAIM,
+                  .outcomes = { AUDIT_HEALED }, .trace = "rd", .left = "host VCPU=3,other VCPU=1" },
+                { "nothing is written at a start", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .only_ends = true, .trace = "d", .left = HELD },
+                { "but claims end", HELD, "VCPU=2", .remedy = AUDIT_REMEDY_END_CLAIM,
+                  .only_ends = true, .outcomes = { AUDIT_HEALED }, .trace = "ed", .left = HELD },
+                { "it ended", HELD, .remedy = AUDIT_REMEDY_END_CLAIM, .trace = "d", .left = HELD },
+                { "adopted soon", HELD, .remedy = AUDIT_REMEDY_ADOPT, .outcomes = { AUDIT_HEALED },
+                  .trace = "ad", .left = HELD },
+                { "nobody may write", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE, .refused = "nova",
+                  .outcomes = { AUDIT_FAILED, AUDIT_FAILED }, .trace = "d", .left = HELD },
+                { "claimed since", HELD, "VCPU=2", .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .trace = "d", .left = HELD },
+                { "being claimed", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE, .in_hand = true,
+                  .outcomes = { AUDIT_FAILED }, .trace = "d", .left = HELD },
+                { "a conflict that was none", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .trouble = FAKE_TROUBLE_RACE, .outcomes = { AUDIT_HEALED }, .trace = "rd",
+                  .left = "other VCPU=1" },
+                { "again and again", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .trouble = FAKE_TROUBLE_RACE, .lasts = true, .outcomes = { AUDIT_FAILED },
+                  .trace = "d", .left = HELD },
+                { "sent twice", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .trouble = FAKE_TROUBLE_TWICE, .outcomes = { AUDIT_HEALED }, .trace = "rd",
+                  .left = "other VCPU=1" },
+                { "somebody else wrote", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .meanwhile = "host VCPU=4", .outcomes = { AUDIT_FAILED }, .trace = "d",
+                  .left = "host VCPU=4" },
+                { "somebody else put it right", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .meanwhile = "other VCPU=4", .outcomes = { AUDIT_HEALED }, .trace = "rd",
+                  .left = "other VCPU=4" },
+                { "Placement is away, so for all", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .trouble = FAKE_TROUBLE_LOST, .outcomes = { AUDIT_FAILED, AUDIT_FAILED },
+                  .trace = "d", .left = HELD },
+        };
+
+        for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
+                const Uuid i = make_uuid("i");
+                AuditResult results[2] = { 0 };
+                char left[256];
+                Agent agent;
+
+                trace[0] = '\0';
+                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                heal(&agent, &cases[n], results);
+                fake_placement_format(&i, left);
+                if (results[0].outcome != cases[n].outcomes[0] ||
+                    results[1].outcome != cases[n].outcomes[1] ||
+                    strcmp(trace, cases[n].trace) != 0 || strcmp(left, cases[n].left) != 0)
+                        fail_msg("%s: %d %d \"%s\" \"%s\" (%s)", cases[n].about, results[0].outcome,
+                                 results[1].outcome, trace, left, results[0].error.text);
+                agent_end(&agent);
+        }
+}
+
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_table)
