@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* When an audit is due, whom it reads, and what becomes of what it finds. */
+
+#include "agent/audit/auditor.h"
+
+#include "agent/audit/healer.h"
+#include "agent/guests/reconcile.h"
+#include "report/consumers.h"
+#include "tests/fixtures/audit.h"
+
+#define HELD "VCPU=2@host MEMORY_MB=512@host"
+
+/* What it asks of the parts beside it, linked before the library. */
+static struct {
+        char trace[16]; /* what was done, a letter each */
+        Claims *claims;
+        const HostFacts *facts;
+        uint64_t built_usec;
+        bool started_only;
+        size_t n_findings;
+        ProviderTree *tree;
+        const char *held; /* of guest g: found by gathering */
+        int answer;       /* to each read; 0: it holds nothing */
+        ReporterDone gathered;
+        ConsumersDone read;
+        HealerDone healed;
+        void *userdata;
+} world;
+
+static void note(char letter)
+{
+        size_t n = strlen(world.trace);
+
+        assert_true(n + 1 < sizeof(world.trace));
+        world.trace[n] = letter;
+        world.trace[n + 1] = '\0';
+}
+
+Claims *claim_service_get(ClaimService *service)
+{
+        return world.claims;
+}
+
+const HostFacts *claim_service_facts(const ClaimService *service)
+{
+        return world.facts;
+}
+
+uint64_t claim_service_get_built_usec(const ClaimService *service)
+{
+        return world.built_usec;
+}
+
+bool claim_service_is_started_only(const ClaimService *service)
+{
+        return world.started_only;
+}
+
+void claim_service_set_findings(ClaimService *service, ReconcileProblems *findings)
+{
+        world.n_findings = findings->n_items;
+        reconcile_problems_done(findings);
+}
+
+void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests)
+{
+        free(guests);
+        note('a');
+}
+
+int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr)
+{
+        note('c');
+        return 0;
+}
+
+const ProviderTree *reporter_tree(Reporter *reporter)
+{
+        return world.tree;
+}
+
+Session *reporter_get_session(Reporter *reporter)
+{
+        return NULL;
+}
+
+void reporter_get_progress(const Reporter *reporter, Progress *ret)
+{
+        *ret = (Progress){ "gathering", 0, 0 };
+}
+
+int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
+                    ReporterDone done, void *userdata)
+{
+        note('g');
+        world.gathered = done;
+        world.userdata = userdata;
+        return 0;
+}
+
+void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
+                            Allocations **ret_others)
+{
+        assert_int_equal(allocations_new(ret_consumers), 0);
+        if (world.held)
+                audit_consumer(*ret_consumers, 'g', "INSTANCE", world.held);
+}
+
+int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, ConsumersDone done,
+                   void *userdata, Error *reterr)
+{
+        note('r');
+        world.read = done;
+        *ret = (ConsumersCall *)&world;
+        return 0;
+}
+
+ConsumersCall *consumers_cancel(ConsumersCall *call)
+{
+        return NULL;
+}
+
+int healer_new(Healer **ret, const HealerOrder *order, HealerDone done, void *userdata)
+{
+        note(order->everything ? 'H' : 'h');
+        world.healed = done;
+        *ret = (Healer *)&world;
+        return 0;
+}
+
+void healer_run(Healer *healer)
+{
+}
+
+Healer *healer_free(Healer *healer)
+{
+        return NULL;
+}
+
+size_t healer_get_position(const Healer *healer)
+{
+        return 0;
+}
+
+static void on_done(void *userdata)
+{
+        note('d');
+}
+
+static void answer_read(Auditor *auditor)
+{
+        ConsumersAnswer answer = { 0 };
+        Uuid nobody = UUID_NULL;
+        ConsumersDone read = world.read;
+        Error error = ERROR_NULL;
+
+        world.read = NULL;
+        assert_int_equal(consumer_new(&answer.consumer, &nobody), 0);
+        read(world.answer, &answer, &error, auditor);
+        consumer_free(answer.consumer);
+}
+
+/* Until it is done. */
+static void run(Auditor *auditor, int gathered)
+{
+        HealerDone healed;
+
+        assert_int_equal(auditor_begin(auditor, NULL, NULL, on_done, NULL, NULL), 0);
+        world.gathered(NULL, gathered, &ERROR_NULL, world.userdata);
+        while (world.read)
+                answer_read(auditor);
+        healed = world.healed;
+        world.healed = NULL;
+        if (healed)
+                healed(auditor);
+}
+
+static void set_up(Fixture *fixture, FactsFixture *facts)
+{
+        memset(&world, 0, sizeof(world));
+        make_facts(facts);
+        world.facts = &facts->facts;
+        world.tree = make_tree("host VCPU=8 MEMORY_MB=4096");
+        assert_true(fixture_open(fixture) >= 0);
+        fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096");
+        world.claims = fixture->claims;
+}
+
+static void tear_down(Fixture *fixture)
+{
+        provider_tree_free(world.tree);
+        fixture_close(fixture);
+        assert_int_equal(unlink(fixture->path), 0);
+}
+
+static void test_runs(void **state)
+{
+        static const struct {
+                const char *about;
+                bool at_start, heal; /* why; neither: somebody wants to look */
+                const char *held;    /* by guest g; NULL: nothing */
+                bool guest, running, started_only, claim;
+                int gathered, answer;
+                const char *trace;
+                size_t n_findings;
+                bool due; /* still, afterwards */
+        } rows[] = {
+                { "a look changes nothing", .trace = "gd" },
+                { "a start ends claims", .at_start = true, .trace = "gahd" },
+                { "healing writes", .heal = true, .trace = "gaHd" },
+                { "healing at a start", .at_start = true, .heal = true, .trace = "gaHd" },
+                { "a guest that does not run is read", .guest = true, .trace = "grd",
+                  .n_findings = 1 },
+                { "one that runs is not", .guest = true, .running = true, .trace = "gd",
+                  .n_findings = 1 },
+                { "nor where it needs no claim", .guest = true, .started_only = true,
+                  .trace = "gd" },
+                { "nor who was found", .guest = true, .held = HELD, .trace = "gd",
+                  .n_findings = 1 },
+                { "a claim's consumer is read", .claim = true, .trace = "grd" },
+                { "it cannot be gathered", .gathered = REPORT_E_UNREACHABLE, .trace = "gd" },
+                { "nor at a start, which stays due", .at_start = true,
+                  .gathered = REPORT_E_UNREACHABLE, .trace = "gd", .due = true },
+                { "one cannot be read", .claim = true, .answer = REPORT_E_FORBIDDEN,
+                  .trace = "grd" },
+        };
+        Fixture *fixture = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                const AuditorConfig config = { .root = make_uuid("host"),
+                                               .at_start = rows[i].at_start };
+                bool failed = rows[i].gathered != 0 || rows[i].answer != 0;
+                FactsFixture facts;
+                Auditor *auditor;
+
+                set_up(fixture, &facts);
+                world.held = rows[i].held;
+                world.started_only = rows[i].started_only;
+                world.answer = rows[i].answer;
+                if (rows[i].guest)
+                        facts_guest(&facts, 'g', "")->running = rows[i].running;
+                if (rows[i].claim)
+                        assert_int_equal(fixture_claim(fixture, "i", "VCPU=1", NULL), 0);
+                assert_int_equal(auditor_new(&auditor, &config), 0);
+                if (rows[i].heal || !rows[i].at_start)
+                        auditor_ask(auditor, rows[i].heal, NULL);
+                assert_true(auditor_is_due(auditor));
+                run(auditor, rows[i].gathered);
+                if (strcmp(world.trace, rows[i].trace) != 0 ||
+                    world.n_findings != rows[i].n_findings ||
+                    auditor_is_due(auditor) != rows[i].due ||
+                    (auditor_get_error(auditor)->code != 0) != failed ||
+                    (auditor_get_document(auditor) == NULL) != failed)
+                        fail_msg("%s: \"%s\", %zu finding(s), \"%s\"", rows[i].about, world.trace,
+                                 world.n_findings, auditor_get_error(auditor)->text);
+                assert_int_equal(auditor_get_summary(auditor)->n_open, rows[i].n_findings);
+                auditor_free(auditor);
+                tear_down(fixture);
+        }
+}
+
+/* By itself each so many cycles, and when the claim database was made anew. */
+static void test_due(void **state)
+{
+        const AuditorConfig config = { .root = make_uuid("host"), .heal_cycles = 3 };
+        Fixture *fixture = *state;
+        FactsFixture facts;
+        Auditor *auditor;
+        Error error;
+
+        set_up(fixture, &facts);
+        assert_int_equal(auditor_new(&auditor, &config), 0);
+        for (int i = 1; i <= 6; i++)
+                assert_int_equal(auditor_is_due(auditor), i % 3 == 0);
+        run(auditor, 0);
+        assert_string_equal(world.trace, "gaHd");
+        world.built_usec = 1;
+        assert_true(auditor_is_due(auditor));
+        run(auditor, 0);
+        assert_string_equal(world.trace, "gaHdgahd");
+
+        auditor_ask(auditor, true, NULL);
+        error_setf(&error, EBUSY, "no Placement");
+        auditor_give_up(auditor, &error);
+        assert_string_equal(auditor_get_error(auditor)->text, "no Placement");
+        assert_false(auditor_is_due(auditor));
+        world.facts = NULL;
+        assert_int_not_equal(auditor_begin(auditor, NULL, NULL, on_done, NULL, NULL), 0);
+        auditor_free(auditor);
+        tear_down(fixture);
+}
+
+TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_runs, test_due)
