@@ -30,8 +30,7 @@ static void test_claims(void **state)
 
 static void test_claims_of_a_host_that_placement_does_not_know(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *remote = make_tree(REMOTE),
-                                                    *wanted = make_tree(WANTED), *tree = NULL,
+        _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(WANTED), *tree = NULL,
                                                     *empty = make_tree("");
         const Uuid root = make_uuid("cn1");
 
