@@ -99,12 +99,32 @@ static void pass_through_json(DeviceLedger *ledger)
         assert_int_equal(device_ledger_from_json(json, ledger, NULL), 0);
 }
 
+typedef struct Case {
+        const char *about;
+        Cycle cycles[12];
+} Case;
+
+/* The agent is restarted after each cycle. */
+static void run_cases(const Case *cases, size_t n_cases, unsigned hold_sec)
+{
+        for (size_t i = 0; i < n_cases; i++) {
+                DeviceLedger ledger = DEVICE_LEDGER_INIT;
+
+                for (size_t j = 0; j < ARRAY_SIZE(cases[i].cycles) && cases[i].cycles[j].host;
+                     j++) {
+                        char about[120];
+
+                        snprintf(about, sizeof(about), "%s, cycle %zu", cases[i].about, j);
+                        run_cycle(&ledger, &cases[i].cycles[j], hold_sec, about);
+                        pass_through_json(&ledger);
+                }
+                device_ledger_done(&ledger);
+        }
+}
+
 static void test_pain_2(void **state)
 {
-        static const struct {
-                const char *about;
-                Cycle cycles[5];
-        } cases[] = {
+        static const Case cases[] = {
                 { "after a reboot: withheld, told once, released",
                   { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
                     { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-", 0 },
@@ -139,16 +159,7 @@ static void test_pain_2(void **state)
                     { NO_GPU GUEST, BOOT_2, CONFIG_2, false, "4/4", "-", 0 } } },
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                DeviceLedger ledger = DEVICE_LEDGER_INIT;
-
-                for (size_t j = 0; j < ARRAY_SIZE(cases[i].cycles) && cases[i].cycles[j].host;
-                     j++) {
-                        run_cycle(&ledger, &cases[i].cycles[j], 0, cases[i].about);
-                        pass_through_json(&ledger);
-                }
-                device_ledger_done(&ledger);
-        }
+        run_cases(cases, ARRAY_SIZE(cases), 0);
 }
 
 /* What comes and goes in one boot stays withheld; hold: 30 s. */
@@ -162,10 +173,7 @@ static void test_pain_9_hysteresis(void **state)
         {                                                                \
                 NO_GPU, BOOT_1, CONFIG_1, false, expected, news, seconds \
         }
-        static const struct {
-                const char *about;
-                Cycle cycles[12];
-        } cases[] = {
+        static const Case cases[] = {
                 { "gone and back: offered again after the hold",
                   { THERE("4/0", "", 1000), GONE("4/4", "-", 1010), GONE("4/4", "", 1020),
                     THERE("4/4", "", 1030), THERE("4/4", "", 1059), THERE("4/0", "+", 1060),
@@ -204,19 +212,7 @@ static void test_pain_9_hysteresis(void **state)
                     { GPU_MDEV, BOOT_2, CONFIG_1, true, "4/0", "+", 5001 } } },
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                DeviceLedger ledger = DEVICE_LEDGER_INIT;
-
-                for (size_t j = 0; j < ARRAY_SIZE(cases[i].cycles) && cases[i].cycles[j].host;
-                     j++) {
-                        char about[120];
-
-                        snprintf(about, sizeof(about), "%s, cycle %zu", cases[i].about, j);
-                        run_cycle(&ledger, &cases[i].cycles[j], 30, about);
-                        pass_through_json(&ledger);
-                }
-                device_ledger_done(&ledger);
-        }
+        run_cases(cases, ARRAY_SIZE(cases), 30);
 }
 
 static void test_when_it_is_due(void **state)
