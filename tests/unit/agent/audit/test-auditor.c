@@ -8,12 +8,12 @@
 #include "agent/guests/reconcile.h"
 #include "report/consumers.h"
 #include "tests/fixtures/audit.h"
+#include "tests/fixtures/trace.h"
 
 #define HELD "VCPU=2@host MEMORY_MB=512@host"
 
 /* What it asks of the parts beside it, linked before the library. */
 static struct {
-        char trace[16]; /* what was done, a letter each */
         Claims *claims;
         const HostFacts *facts;
         uint64_t built_usec;
@@ -27,15 +27,6 @@ static struct {
         HealerDone healed;
         void *userdata;
 } world;
-
-static void note(char letter)
-{
-        size_t n = strlen(world.trace);
-
-        assert_true(n + 1 < sizeof(world.trace));
-        world.trace[n] = letter;
-        world.trace[n + 1] = '\0';
-}
 
 Claims *claim_service_get(ClaimService *service)
 {
@@ -179,6 +170,7 @@ static void run(Auditor *auditor, int gathered)
 static void set_up(Fixture *fixture, FactsFixture *facts)
 {
         memset(&world, 0, sizeof(world));
+        trace[0] = '\0';
         make_facts(facts);
         world.facts = &facts->facts;
         world.tree = make_tree("host VCPU=8 MEMORY_MB=4096");
@@ -247,12 +239,11 @@ static void test_runs(void **state)
                         auditor_ask(auditor, rows[i].heal, NULL);
                 assert_true(auditor_is_due(auditor));
                 run(auditor, rows[i].gathered);
-                if (strcmp(world.trace, rows[i].trace) != 0 ||
-                    world.n_findings != rows[i].n_findings ||
+                if (strcmp(trace, rows[i].trace) != 0 || world.n_findings != rows[i].n_findings ||
                     auditor_is_due(auditor) != rows[i].due ||
                     (auditor_get_error(auditor)->code != 0) != failed ||
                     (auditor_get_document(auditor) == NULL) != failed)
-                        fail_msg("%s: \"%s\", %zu finding(s), \"%s\"", rows[i].about, world.trace,
+                        fail_msg("%s: \"%s\", %zu finding(s), \"%s\"", rows[i].about, trace,
                                  world.n_findings, auditor_get_error(auditor)->text);
                 assert_int_equal(auditor_get_summary(auditor)->n_open, rows[i].n_findings);
                 auditor_free(auditor);
@@ -274,11 +265,11 @@ static void test_due(void **state)
         for (int i = 1; i <= 6; i++)
                 assert_int_equal(auditor_is_due(auditor), i % 3 == 0);
         run(auditor, 0);
-        assert_string_equal(world.trace, "gaHd");
+        assert_string_equal(trace, "gaHd");
         world.built_usec = 1;
         assert_true(auditor_is_due(auditor));
         run(auditor, 0);
-        assert_string_equal(world.trace, "gaHdgahd");
+        assert_string_equal(trace, "gaHdgahd");
 
         auditor_ask(auditor, true, NULL);
         error_setf(&error, EBUSY, "no Placement");

@@ -5,19 +5,9 @@
 #include "agent/audit/healer.h"
 
 #include "tests/fixtures/placing.h"
+#include "tests/fixtures/trace.h"
 
 /* What it asks of agent/guests/database.c beside the queue, and of report/reporter.c. */
-static char trace[16]; /* a letter for each */
-
-static void note(char letter)
-{
-        size_t n = strlen(trace);
-
-        assert_true(n + 1 < sizeof(trace));
-        trace[n] = letter;
-        trace[n + 1] = '\0';
-}
-
 void claim_service_record(ClaimService *service, const EventNote *event)
 {
         assert_int_equal(event->kind, EVENT_HEALED);

@@ -7,13 +7,11 @@
 #include "claims/claims-placement.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
-#include "tests/unit/test.h"
+#include "tests/fixtures/trace.h"
 
 #define HOST "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3"
 
 /* What it asks of agent/guests/database.c, linked before the library. */
-static char told[16];
-
 bool claim_service_is_started_only(const ClaimService *service)
 {
         return false;
@@ -21,8 +19,7 @@ bool claim_service_is_started_only(const ClaimService *service)
 
 void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim)
 {
-        assert_true(strlen(told) + 1 < sizeof(told));
-        strcat(told, event == CLAIM_EVENT_ADDED ? "+" : event == CLAIM_EVENT_CHANGED ? "~" : "-");
+        note(event == CLAIM_EVENT_ADDED ? '+' : event == CLAIM_EVENT_CHANGED ? '~' : '-');
 }
 
 /* Taken so late that what expires has. */
@@ -86,7 +83,7 @@ static void test_acts(void **state)
                 ReconcileProblems problems = { 0 };
                 FactsFixture facts;
 
-                told[0] = '\0';
+                trace[0] = '\0';
                 make_late_facts(&facts);
                 if (cases[i].vcpus > 0)
                         facts_guest(&facts, 'g', "")->vcpus = cases[i].vcpus;
@@ -95,8 +92,8 @@ static void test_acts(void **state)
                 if (cases[i].claim)
                         (void)make_claim(fixture, CLAIM_STANDING_NONE, cases[i].confirmed);
                 assert_int_equal(look(fixture, &facts, NULL, RECONCILE_ALONE, &problems, NULL), 0);
-                if (strcmp(told, cases[i].told) != 0 || problems.n_items != cases[i].n_problems)
-                        fail_msg("%s: \"%s\", %zu problem(s): %s", cases[i].about, told,
+                if (strcmp(trace, cases[i].told) != 0 || problems.n_items != cases[i].n_problems)
+                        fail_msg("%s: \"%s\", %zu problem(s): %s", cases[i].about, trace,
                                  problems.n_items,
                                  problems.n_items > 0 ? problems.items[0].text : "");
                 reconcile_problems_done(&problems);
@@ -114,7 +111,7 @@ static void test_wanted(void **state)
         ClaimWanted wanted = { 0 };
         FactsFixture facts;
 
-        told[0] = '\0';
+        trace[0] = '\0';
         make_late_facts(&facts);
         assert_true(fixture_open(fixture) >= 0);
         fixture_set_host(fixture, HOST);
@@ -123,10 +120,10 @@ static void test_wanted(void **state)
         assert_int_equal(look(fixture, &facts, NULL, RECONCILE_CAN_ASK, &problems, &wanted), 0);
         assert_int_equal(wanted.n_uuids, 1);
         assert_true(uuid_equal(&wanted.uuids[0], &nothing.consumer));
-        assert_string_equal(told, "");
+        assert_string_equal(trace, "");
         assert_int_equal(problems.n_items, 1);
         assert_int_equal(look(fixture, &facts, &nothing, RECONCILE_AWAY, &problems, NULL), 0);
-        assert_string_equal(told, "-");
+        assert_string_equal(trace, "-");
         assert_int_equal(problems.n_items, 0);
         claim_wanted_done(&wanted);
         reconcile_problems_done(&problems);

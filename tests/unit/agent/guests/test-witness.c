@@ -5,24 +5,14 @@
 #include "agent/guests/witness.h"
 
 #include "report/gather.h"
-#include "tests/unit/test.h"
+#include "tests/fixtures/trace.h"
 
 static struct {
-        char trace[64]; /* what was done, a letter each */
         size_t n_wanted;
         bool cannot_ask;
         GatherDone gathered;
         void *userdata;
 } world;
-
-static void note(char letter)
-{
-        size_t n = strlen(world.trace);
-
-        assert_true(n + 1 < sizeof(world.trace));
-        world.trace[n] = letter;
-        world.trace[n + 1] = '\0';
-}
 
 void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
 {
@@ -90,6 +80,7 @@ static void test_table(void **state)
                 Allocations *holding = NULL;
 
                 memset(&world, 0, sizeof(world));
+                trace[0] = '\0';
                 world.n_wanted = cases[i].n_wanted;
                 world.cannot_ask = cases[i].cannot_ask;
                 if (claim_witness_begin(&witness, NULL, NULL, on_done, &witness) > 0)
@@ -103,8 +94,8 @@ static void test_table(void **state)
                         world.gathered(cases[i].result, holding, NULL, &ERROR_NULL, world.userdata);
                 }
                 assert_null(witness);
-                if (strcmp(world.trace, cases[i].trace) != 0)
-                        fail_msg("%s: %s", cases[i].about, world.trace);
+                if (strcmp(trace, cases[i].trace) != 0)
+                        fail_msg("%s: %s", cases[i].about, trace);
         }
 }
 
