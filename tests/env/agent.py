@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.env.scratch import EnvError, wait_until
 from tests.env.service import Service
+from tests.env.shim import build_shim
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,14 +42,16 @@ class Agent(Service):
     placement (a service, or a URL), uri, bus: what it talks to; each may be left out. options: more configuration as
     {section: {key: value}}; a list of values repeats the key. A notification socket stands in for systemd: notifications holds what
     the daemon told it, and start() waits for READY=1. within: a command that runs the programs (Libvirtd.enter(), for its /sys).
+    host: what the static driver reads (tests.env.hosts.recorded_host()); libvirt is not asked then.
     """
 
     name = 'agent'
 
     def __init__(self, scratch=None, placement=None, uri=None, bus=None, options=None,
-                 within=()):
+                 within=(), host=None):
         super().__init__(scratch)
         self.within = list(within)
+        self.more_env = {}
         self.bus = bus
         self.state = self.folder / 'state'
         self.state.mkdir(mode=0o700)
@@ -67,6 +70,9 @@ class Agent(Service):
                 endpoint = 'unix://%s' % placement.socket_path
             self.options['placement'] = {'auth_type': 'admin_token', 'token': 'admin',
                                          'endpoint_override': endpoint, 'timeout': 5}
+        if host is not None:
+            self.configure({'DEFAULT': {'compute_driver': 'static'}, 'devices': {'enabled_mdev_types': None}})
+            self.record(host)
         self.configure(options or {})
         self.notifications = []
         self.watchdog_usec = None
@@ -93,6 +99,12 @@ class Agent(Service):
         self.config.write_text('\n'.join(lines) + '\n')
         self.config.chmod(0o600)
 
+    def record(self, host):
+        """Let the static driver have this host."""
+        path = self.folder / 'host.json'
+        path.write_text(json.dumps(host))
+        self.configure({'static': {'path': path}})
+
     def env(self):
         env = self.bus.env() if self.bus else {
             **os.environ, 'DBUS_SYSTEM_BUS_ADDRESS': 'unix:path=%s' % (self.folder / 'no-bus')}
@@ -100,7 +112,14 @@ class Agent(Service):
         env.pop('NOTIFY_SOCKET', None)
         # What leaks is read in the log.
         env['LSAN_OPTIONS'] = 'exitcode=0'
-        return env
+        return {**env, **self.more_env}
+
+    def preload(self, shim, **env):
+        """Have the programs started with that library of tests/shims, which is told env."""
+        library = build_shim(shim, self.folder / (shim + '-shim.so'))
+        self.more_env = {**env, 'LD_PRELOAD': str(library),
+                         # The sanitizer's library is preloaded behind it.
+                         'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
 
     def argv(self, *args):
         return [*self.within, str(build_folder() / 'compute-agentd'), '--config', str(self.config), *args]
@@ -136,28 +155,46 @@ class Agent(Service):
         for path in sorted(self.folder.glob('agent-*.log')):
             refuse_sanitizers('compute-agentd', path.read_text(errors='replace'))
 
+    def start(self, state=None):
+        """As any service; with a state return when SyncState is that."""
+        super().start()
+        if state:
+            self.wait_state(state)
+        return self
+
+    def restart(self, state=None):
+        self.stop()
+        return self.start(state)
+
     def wait_ready(self, seconds=30):
         """Return when it said READY=1."""
         self.child.wait_ready(lambda: 'READY=1' in self.notifications, seconds,
                               'compute-agentd')
 
-    def run(self, *args, timeout=60):
-        """Run compute-agentd to its end, e.g. with --once; returns the CompletedProcess."""
+    def run(self, *args, timeout=60, code=None):
+        """Run compute-agentd to its end, e.g. with --once; returns the CompletedProcess. code: that it has to end with."""
         done = subprocess.run(self.argv(*args), env=self.env(), capture_output=True, text=True,
                               timeout=timeout, check=False)
         refuse_sanitizers('compute-agentd', done.stderr)
+        if code not in (None, done.returncode):
+            raise EnvError('compute-agentd %s: exit %d, not %d: %s' % (' '.join(map(str, args)), done.returncode, code, done.stderr))
         return done
 
-    def ctl(self, *args, check=True, timeout=60):
-        """Run computectl; returns the CompletedProcess."""
+    def ctl(self, *args, check=True, timeout=60, code=0):
+        """Run computectl; returns the CompletedProcess. It has to end with that code, unless nobody checks."""
         done = subprocess.run([*self.within, str(build_folder() / 'computectl'), *map(str, args)],
                               env={**self.env(), 'SYSTEMD_PAGER': ''}, capture_output=True,
                               text=True, timeout=timeout, check=False)
         refuse_sanitizers('computectl', done.stderr)
-        if check and done.returncode != 0:
-            raise EnvError('computectl %s: exit %d: %s\n--- log of the agent:\n%s' % (
-                ' '.join(map(str, args)), done.returncode, done.stderr, self.log()[-2000:]))
+        if check and done.returncode != code:
+            raise EnvError('computectl %s: exit %d, not %d: %s\n--- log of the agent:\n%s' % (
+                ' '.join(map(str, args)), done.returncode, code, done.stdout + done.stderr, self.log()[-2000:]))
         return done
+
+    def begin(self, *args):
+        """Start computectl; returns the Popen, with its words in pipes."""
+        return subprocess.Popen([*self.within, str(build_folder() / 'computectl'), *map(str, args)], env=self.env(),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def ctl_json(self, *args):
         return json.loads(self.ctl(*args, '--json=short').stdout)

@@ -3,6 +3,7 @@
 
 import os
 import socket
+import subprocess
 
 from tests.env.service import Service
 
@@ -49,6 +50,11 @@ class Bus(Service):
 
     def env(self):
         return {**os.environ, 'DBUS_SYSTEM_BUS_ADDRESS': self.address}
+
+    def busctl(self, *args, **kwargs):
+        """Run busctl on it; returns the CompletedProcess."""
+        return subprocess.run(['busctl', '--address=%s' % self.address, *map(str, args)], capture_output=True, text=True,
+                              timeout=60, check=False, **kwargs)
 
     def _spawn(self):
         return self.scratch.spawn(

@@ -4,17 +4,15 @@
 Needs root: the callers run as another user than the agent.
 """
 
-import json
 import os
 import struct
 import subprocess
 from typing import NamedTuple
 
-from tests.bench.claims import fill
+from tests.bench.claims import HOST, fill
 from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
 from tests.env.scratch import wait_until
-from tests.env.shim import build_shim
 
 NOBODY = 65534
 
@@ -36,28 +34,16 @@ def host(gpus):
                 'address': '0000:%02x:%02x.0' % divmod(i, 32), 'vendor_id': 4318, 'product_id': 7864,
                 'mdev_types': [{'id': 'nvidia-35', 'name': 'one',
                                 'available_instances': 16}]} for i in range(gpus)]
-    return {'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'bench', 'arch': 'x86_64',
-            'hypervisor': 'QEMU', 'memory_kib': 1 << 30, 'online_cpus': '0-511',
-            'disk_total_bytes': 1 << 44, 'devices': devices}
-
-
-class FrugalAgent(Agent):
-    """A sanitizer keeps little of what was freed: its memory is looked at."""
-
-    def env(self):
-        options = os.environ.get('ASAN_OPTIONS', '').split(':') + ['quarantine_size_mb=4']
-        return {**super().env(), 'ASAN_OPTIONS': ':'.join(filter(None, options))}
+    return {**HOST, 'devices': devices}
 
 
 class MeasuredAgent(Agent):
     """Its main loop is measured: tests/shims/epoll.c."""
 
     def prepare(self):
-        self.shim, self.longest = build_shim('epoll', self.folder / 'epoll-shim.so'), self.folder / 'longest'
+        self.longest = self.folder / 'longest'
         self.forget_stop()
-
-    def env(self):
-        return {**super().env(), 'LD_PRELOAD': str(self.shim), 'EPOLL_SHIM': str(self.longest)}
+        self.preload('epoll', EPOLL_SHIM=str(self.longest))
 
     def forget_stop(self):
         with open(self.longest, 'r+b' if self.longest.exists() else 'w+b') as file:
@@ -75,14 +61,15 @@ class CrowdedAgent:
         self.scratch = scratch
         self.bus = Bus(scratch).start()
         self.bus.open_to_all()
-        recorded = scratch.folder('host') / 'host.json'
-        recorded.write_text(json.dumps(host(gpus)))
-        self.agent = (MeasuredAgent if measured else FrugalAgent)(scratch, None, None, self.bus, {
-            'DEFAULT': {'compute_driver': 'static', 'cpu_allocation_ratio': 100,
-                        'update_resources_interval': 3600, 'claim_expiry_time': 3600},
-            'static': {'path': recorded}})
+        self.agent = (MeasuredAgent if measured else Agent)(scratch, bus=self.bus, host=host(gpus), options={
+            'DEFAULT': {'cpu_allocation_ratio': 100, 'update_resources_interval': 3600, 'claim_expiry_time': 3600},
+            'devices': {'enabled_mdev_types': 'nvidia-35'}})
         if measured:
             self.agent.prepare()
+        else:
+            # A sanitizer keeps little of what was freed: its memory is looked at.
+            options = os.environ.get('ASAN_OPTIONS', '').split(':') + ['quarantine_size_mb=4']
+            self.agent.more_env = {'ASAN_OPTIONS': ':'.join(filter(None, options))}
         self.start()
         if claims:
             self.agent.stop()

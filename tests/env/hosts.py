@@ -157,6 +157,17 @@ def simple_host(cells=1, gpus=0, name='compute-1'):
         name=name)
 
 
+def recorded_host(name, **facts):
+    """What the static driver reads: a host of 8 CPUs, 8 GiB and a disk of 1 TiB, where facts say nothing else."""
+    return {'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': name, 'arch': 'x86_64', 'hypervisor': 'QEMU',
+            'online_cpus': '0-7', 'memory_kib': 8 << 20, 'disk_total_bytes': 1 << 40, **facts}
+
+
+def recorded_cells(n=2):
+    """Cells for it, of 4 CPUs and 4 GiB each."""
+    return [{'id': cell, 'memory_kib': 4 << 20, 'cpus': [{'id': 4 * cell + cpu} for cpu in range(4)]} for cell in range(n)]
+
+
 DEMO_MDEV = 'c6ab9c37-3c8f-4d21-a8ba-3bb0a6a2cb01'
 
 

@@ -259,6 +259,17 @@ class Libvirtd(Service):
         for name in self.virsh('list', '--name').split():
             self.virsh('destroy', name)
 
+    def delete_guest(self, name):
+        """Destroy it and forget it."""
+        self.virsh('destroy', name)
+        self.virsh('undefine', name)
+
+    def delete_guests(self):
+        """Destroy every running guest, and forget all."""
+        self.destroy_guests()
+        for name in self.virsh('list', '--all', '--name').split():
+            self.virsh('undefine', name)
+
     def processes(self):
         """The pids, as seen from outside, of all that runs inside: daemon, QEMUs, helpers."""
         if not (self._namespace and self._namespace.alive()):

@@ -34,7 +34,7 @@ from tests.env.libvirtd import Libvirtd
 from tests.env.placement import PYTHON, Answer, Placement, make_schema
 from tests.env.rabbitmq import RabbitMQ
 from tests.env.scratch import EnvError, Scratch, free_port, wait_until
-from tests.env.service import Service
+from tests.env.service import Service, Startable
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / 'plugins/nova'
@@ -294,7 +294,7 @@ class Hypervisor:
         return {uuid: runs for runs, uuids in listed.items() for uuid in uuids}
 
 
-class Cloud:
+class Cloud(Startable):
     """All of it, as a context manager. hosts: what hypervisors there are (tests.env.hosts).
 
     Started without nova-compute; see start_computes(). options: more of Nova's, for each service.
@@ -337,17 +337,6 @@ class Cloud:
         self.more_services = []
         self.hypervisors = [Hypervisor(self, host) for host in hosts]
         self._image = None
-
-    def __enter__(self):
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *exc):
-        self.close()
 
     def close(self):
         """End all of it."""

@@ -11,6 +11,7 @@ import shutil
 import socket
 import sqlite3
 import subprocess
+import uuid
 from pathlib import Path
 
 from tests.env.cache import cached, key_of
@@ -245,6 +246,59 @@ class Placement(Service):
         if answer.status != 200:
             raise EnvError('GET %s: %d %s' % (path, answer.status, answer.text))
         return answer.json
+
+    def api(self, method, path, body=None):
+        """The JSON of an unrecorded request, which goes well."""
+        answer = self.request(method, path, body, record=False)
+        if answer.status >= 300:
+            raise EnvError('%s %s: %d %s' % (method, path, answer.status, answer.text))
+        return answer.json
+
+    # What others than the agent do. Not recorded.
+
+    def make_provider(self, name, inventories=None, parent=None, traits=()):
+        """One with inventories {class: total, or a whole record}; its uuid."""
+        made = str(uuid.uuid4())
+        self.api('POST', '/resource_providers', {'uuid': made, 'name': name, **({'parent_provider_uuid': parent} if parent else {})})
+        if inventories:
+            self.set_part(made, 'inventories', {key: one if isinstance(one, dict) else {'total': one, 'max_unit': one}
+                                                for key, one in inventories.items()})
+        if traits:
+            self.set_part(made, 'traits', list(traits))
+        return made
+
+    def set_part(self, provider, part, value):
+        """Let inventories, traits or aggregates of a provider be that."""
+        path = '/resource_providers/' + provider
+        self.api('PUT', path + '/' + part, {part: value, 'resource_provider_generation': self.get(path)['generation']})
+
+    def put(self, consumer, held, kind='INSTANCE', project='demo'):
+        """What a scheduler writes: a consumer holds {provider: {class: amount}}, and nothing else; the status of the answer."""
+        return self.request('PUT', '/allocations/' + consumer, {
+            'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
+            'project_id': project, 'user_id': 'user', 'consumer_type': kind,
+            'consumer_generation': self.generation(consumer)}, record=False).status
+
+    def place(self, consumer, held, **more):
+        """The same, which goes well; the consumer, who is new when it is None."""
+        consumer = consumer or str(uuid.uuid4())
+        status = self.put(consumer, held, **more)
+        if status != 204:
+            raise EnvError('%s does not get %s: %d' % (consumer, held, status))
+        return consumer
+
+    def held(self, consumer):
+        """{provider: {class: amount}}"""
+        found = self.get('/allocations/' + consumer)['allocations']
+        return {provider: part['resources'] for provider, part in found.items()}
+
+    def generation(self, consumer):
+        """None when it holds nothing."""
+        return self.get('/allocations/' + consumer).get('consumer_generation')
+
+    def delete(self, consumer):
+        """Nothing is held for it any more."""
+        self.api('DELETE', '/allocations/' + consumer)
 
     def tree(self, root_uuid):
         """The providers of a tree as {uuid: dict}, empty if there is none.

@@ -7,6 +7,7 @@
         assert proxy.count('PUT') == 9
 """
 
+import concurrent.futures
 import contextlib
 import http.client
 import http.server
@@ -17,7 +18,7 @@ import time
 from dataclasses import dataclass, field
 
 from tests.env import faults
-from tests.env.scratch import free_port
+from tests.env.scratch import EnvError, free_port, wait_until
 
 _HOP = {'connection', 'keep-alive', 'transfer-encoding', 'content-length', 'host', 'expect'}
 
@@ -127,6 +128,23 @@ class Proxy:
             yield fault
         finally:
             self.remove(fault)
+
+    @contextlib.contextmanager
+    def held(self, ask, where='before', **match):
+        """Call ask() in the background, and have the with block while its first request that matches hangs.
+
+        Yields the Future of what it returns, which is there behind the block.
+        """
+        hang = self.add(faults.Hang(where, times=1, **match))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            future = pool.submit(ask)
+            try:
+                wait_until(lambda: hang.reached.is_set() or future.done(), 30, 'a request to hang')
+                if not hang.reached.is_set():
+                    raise EnvError('no request to hang: %s' % (future.result(),))
+                yield future
+            finally:
+                hang.release()
 
     def count(self, method=None, path=''):
         """How many requests came with this method whose path holds this text."""

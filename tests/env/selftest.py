@@ -268,18 +268,26 @@ class BusTest(Clean):
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
-class ProxyTest(Clean):
+class CleanAtEnd(Clean):
+    """The same with a scratch for the class."""
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.scratch = Scratch()
         cls.addClassCleanup(cls.assert_clean)
         cls.addClassCleanup(cls.scratch.close)
-        cls.placement = Placement(cls.scratch, server='simple').start()
 
     @classmethod
     def tearDownClass(cls):
         """The cleanups do it."""
+
+
+class ProxyTest(CleanAtEnd):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.placement = Placement(cls.scratch, server='simple').start()
 
     def setUp(self):
         self.proxy = self.enterContext(Proxy(self.placement.port))
@@ -362,22 +370,15 @@ class ProxyTest(Clean):
 
 
 @unittest.skipUnless(NAMESPACES, 'namespaces are not allowed')
-class LibvirtdTest(Clean):
+class LibvirtdTest(CleanAtEnd):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.scratch = Scratch()
-        cls.addClassCleanup(cls.assert_clean)
-        cls.addClassCleanup(cls.scratch.close)
         cls.host = fakesys.demo_host()
         cls.host.pci = fakesys.sriov('0000:21:00.0', 2, numa_node=0, total_vfs=8)
         cls.daemon = Libvirtd(cls.host, cls.scratch)
         cls.addClassCleanup(cls.daemon.close)
         cls.daemon.start()
-
-    @classmethod
-    def tearDownClass(cls):
-        """The cleanups do it."""
 
     def xml(self, *args):
         return ET.fromstring(self.daemon.virsh(*args))

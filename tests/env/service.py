@@ -7,20 +7,8 @@ import signal
 from tests.env.scratch import Scratch
 
 
-class Service:
-    """A server that can be started, stopped, killed, paused and started again in one folder.
-
-    scratch is borrowed if given; else the service has its own, which close() removes. As a
-    context manager it starts on entry and closes on exit.
-    """
-
-    name = 'service'
-
-    def __init__(self, scratch=None):
-        self._owned = None if scratch else Scratch()
-        self.scratch = scratch or self._owned
-        self.folder = self.scratch.folder(self.name)
-        self.child = None
+class Startable:
+    """What has start() and close(): as a context manager it starts on entry and closes on exit."""
 
     def __enter__(self):
         try:
@@ -32,6 +20,21 @@ class Service:
 
     def __exit__(self, *exc):
         self.close()
+
+
+class Service(Startable):
+    """A server that can be started, stopped, killed, paused and started again in one folder.
+
+    scratch is borrowed if given; else the service has its own, which close() removes.
+    """
+
+    name = 'service'
+
+    def __init__(self, scratch=None):
+        self._owned = None if scratch else Scratch()
+        self.scratch = scratch or self._owned
+        self.folder = self.scratch.folder(self.name)
+        self.child = None
 
     def _spawn(self):
         """Start the process; returns its Child."""

@@ -147,8 +147,7 @@ def run(scratch, here, keep):
                                'compute_driver': 'linux' if here else 'libvirt'}})
 
     title('compute-agentd starts, and publishes the host')
-    agent.start()
-    agent.wait_state('synced')
+    agent.start('synced')
     show(agent, 'status')
     title('What this machine has' if here else 'What the hypervisor has')
     show(agent, 'discover')
