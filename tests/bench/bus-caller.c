@@ -69,13 +69,12 @@ static int fill_all(sd_bus_message *m)
 
 static int fill_large(sd_bus_message *m)
 {
-        _cleanup_free_ char *text = malloc(LARGE + 1);
+        char *text;
+        int r = sd_bus_message_append_string_space(m, LARGE, &text);
 
-        if (!text)
-                return -ENOMEM;
-        memset(text, 'a', LARGE);
-        text[LARGE] = '\0';
-        return sd_bus_message_append(m, "s", text);
+        if (r >= 0)
+                memset(text, 'a', LARGE);
+        return r;
 }
 
 static int fill_claim(sd_bus_message *m)
@@ -97,13 +96,10 @@ static int fill_bad_claim(sd_bus_message *m)
 
 static int fill_large_claim(sd_bus_message *m)
 {
-        _cleanup_free_ char *text = malloc(LARGE + 1);
+        const char *behind_consumer = &BUS_CLAIM_IN[1];
+        int r = fill_large(m);
 
-        if (!text)
-                return -ENOMEM;
-        memset(text, 'a', LARGE);
-        text[LARGE] = '\0';
-        return sd_bus_message_append(m, BUS_CLAIM_IN, text, 0, 0);
+        return r < 0 ? r : sd_bus_message_append(m, behind_consumer, 0, 0);
 }
 
 /* So many traits, each before those that came earlier. */

@@ -9,7 +9,6 @@ Claim alone is what is counted. The disk's own rate is that of 4 KiB writes with
 """
 
 import argparse
-import json
 import os
 import sqlite3
 import statistics
@@ -23,13 +22,10 @@ from pathlib import Path
 
 from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
+from tests.env.hosts import recorded_host
 from tests.env.scratch import Scratch, wait_until
 
-HOST = {
-    'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'bench', 'arch': 'x86_64',
-    'hypervisor': 'QEMU', 'memory_kib': 1 << 30, 'online_cpus': '0-511',
-    'disk_total_bytes': 1 << 44,
-}
+HOST = recorded_host('bench', memory_kib=1 << 30, online_cpus='0-511', disk_total_bytes=1 << 44)
 
 
 def fsyncs_a_second(folder, seconds):
@@ -108,12 +104,9 @@ def main():
     args = parser.parse_args()
     with Scratch() as scratch, tempfile.TemporaryDirectory(dir=args.folder) as folder:
         bus = Bus(scratch).start()
-        recorded = Path(folder) / 'host.json'
-        recorded.write_text(json.dumps(HOST))
-        agent = Agent(scratch, None, None, bus, {
-            'DEFAULT': {'state_path': folder, 'compute_driver': 'static', 'cpu_allocation_ratio': 100,
-                        'update_resources_interval': 3600, 'claim_expiry_time': 3600},
-            'static': {'path': recorded}, 'devices': {'enabled_mdev_types': None}})
+        agent = Agent(scratch, bus=bus, host=HOST, options={
+            'DEFAULT': {'state_path': folder, 'cpu_allocation_ratio': 100,
+                        'update_resources_interval': 3600, 'claim_expiry_time': 3600}})
         agent.state = Path(folder)
         agent.start()
         wait_until(lambda: agent.status().get('n_providers'), 30, 'the host')

@@ -10,12 +10,11 @@ to its end, most of it Placement's own, and beside it the CPU time of the agent 
 """
 
 import argparse
-import json
 import sys
 import time
 import uuid
 
-from tests.bench.claims import cpu_seconds, fill
+from tests.bench.claims import HOST, cpu_seconds, fill
 from tests.env.agent import Agent
 from tests.env.bus import Bus
 from tests.env.placement import Placement
@@ -24,22 +23,10 @@ from tests.env.scratch import Scratch, wait_until
 DEVICES = 64
 
 
-def api(placement, method, path, body=None):
-    answer = placement.request(method, path, body, record=False)
-    if answer.status >= 300:
-        raise RuntimeError('%s %s: %d %s' % (method, path, answer.status, answer.text))
-    return answer.json
-
-
 def add_devices(placement, root):
-    api(placement, 'PUT', '/resource_classes/CUSTOM_WIDE')
+    placement.api('PUT', '/resource_classes/CUSTOM_WIDE')
     for n in range(DEVICES):
-        device = str(uuid.uuid4())
-        api(placement, 'POST', '/resource_providers', {
-            'uuid': device, 'name': 'bench_dev%02d' % n, 'parent_provider_uuid': root})
-        api(placement, 'PUT', '/resource_providers/%s/inventories' % device, {
-            'resource_provider_generation': 0, 'inventories': {'CUSTOM_WIDE': {
-                'total': 1, 'reserved': 0, 'min_unit': 1, 'max_unit': 1, 'step_size': 1, 'allocation_ratio': 1.0}}})
+        placement.make_provider('bench_dev%02d' % n, {'CUSTOM_WIDE': 1}, root)
 
 
 def measure_wide(agent, placement):
@@ -50,8 +37,7 @@ def measure_wide(agent, placement):
             mark, used = placement.mark(), cpu_seconds(agent.child.pid)
             options = ['--group=_D%02d:CUSTOM_WIDE=1' % n for n in range(groups)]
             begun = time.monotonic()
-            claim = json.loads(agent.ctl('claim', '--consumer', str(uuid.uuid4()), '--resources', 'VCPU=1', *options,
-                                         '--json=short').stdout)
+            claim = agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', *options)
             best = min(best, time.monotonic() - begun)
             cpu = min(cpu, cpu_seconds(agent.child.pid) - used)
             requests = len(placement.requests_since(mark))
@@ -83,14 +69,8 @@ def main():
     with Scratch() as scratch:
         placement = Placement(scratch).start()
         bus = Bus(scratch).start()
-        recorded = scratch.folder('host') / 'host.json'
-        recorded.write_text(json.dumps({
-            'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'bench', 'arch': 'x86_64', 'hypervisor': 'QEMU',
-            'memory_kib': 1 << 30, 'online_cpus': '0-511', 'disk_total_bytes': 1 << 44}))
-        agent = Agent(scratch, placement=placement.endpoint, bus=bus, options={
-            'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 3600, 'cpu_allocation_ratio': 100},
-            'static': {'path': recorded}}).start()
-        agent.wait_state('synced')
+        agent = Agent(scratch, placement, bus=bus, host=HOST, options={
+            'DEFAULT': {'update_resources_interval': 3600, 'cpu_allocation_ratio': 100}}).start('synced')
         add_devices(placement, agent.root())
         agent.ctl('sync')
         measure_wide(agent, placement)

@@ -9,15 +9,16 @@ that a ping took, "CPU" the most that the main thread ran between two pings, whi
 """
 
 import argparse
-import json
 import sqlite3
 import subprocess
 import sys
 import time
 import uuid
 
+from tests.bench.claims import HOST
 from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
+from tests.env.libvirtd import nodedev_name
 from tests.env.scratch import Scratch, wait_until
 
 MDEVS_OF_EACH = 4
@@ -27,20 +28,15 @@ def address(n):
     return '%04x:%02x:%02x.%d' % (n >> 16, n >> 8 & 0xff, n >> 3 & 0x1f, n & 7)
 
 
-def libvirt_name(n):
-    return 'pci_' + address(n).replace(':', '_').replace('.', '_')
-
-
 def gpu(n):
-    return {'name': libvirt_name(n), 'address': address(n), 'numa_node': 0, 'mdev_types': [
+    return {'name': nodedev_name(address(n)), 'address': address(n), 'numa_node': 0, 'mdev_types': [
         {'id': 'nvidia-35', 'available_instances': MDEVS_OF_EACH - 1, 'created_instances': 1}]}
 
 
 def host(gpus, guests):
     """Each GPU has one mdev; the first guests have these."""
     mdevs = [{'uuid': str(uuid.UUID(int=n + 1)), 'type': 'nvidia-35', 'parent': gpus[n]['name']} for n in range(len(gpus))]
-    return {'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'bench', 'arch': 'x86_64', 'hypervisor': 'QEMU',
-            'memory_kib': 1 << 36, 'online_cpus': '0-511', 'disk_total_bytes': 1 << 44, 'devices': gpus, 'mdevs': mdevs,
+    return {**HOST, 'memory_kib': 1 << 36, 'devices': gpus, 'mdevs': mdevs,
             'domains': [{'uuid': guests[n], 'name': 'guest%d' % n, 'state': 'running', 'vcpus': 1, 'memory_kib': 1024,
                          'mdevs': [mdevs[n]['uuid']] if n < len(mdevs) else []} for n in range(len(guests))]}
 
@@ -105,8 +101,7 @@ def measure(agent, name, work, times=3):
 
 
 def claim_and_release(agent, *what):
-    claim = json.loads(agent.ctl('claim', '--consumer', str(uuid.uuid4()), *what, '--json=short').stdout)
-    agent.ctl('release', claim['id'])
+    agent.ctl('release', agent.ctl_json('claim', '--consumer', uuid.uuid4(), *what)['id'])
 
 
 def method(agent, *what, check=True):
@@ -116,11 +111,11 @@ def method(agent, *what, check=True):
                    check=check, env=agent.env(), stdout=subprocess.DEVNULL, stderr=None if check else subprocess.DEVNULL)
 
 
-def measure_all(agent, recorded, facts):
+def measure_all(agent, facts):
     def edit():
         """Another amount of memory: the host is told to claims and guests again."""
         facts['memory_kib'] += 1 << 20
-        recorded.write_text(json.dumps(facts))
+        agent.record(facts)
         agent.ctl('sync', check=False)
 
     print('%-42s %9s %9s' % ('longest stop of the main loop', 'wall ms', 'CPU ms'))
@@ -146,23 +141,22 @@ def main():
     guests = [str(uuid.UUID(int=1 << 64 | n)) for n in range(args.claims)]
     with Scratch() as scratch:
         bus = Bus(scratch).start()
-        recorded = scratch.folder('host') / 'host.json'
-        recorded.write_text(json.dumps(host(gpus, [])))
-        agent = Agent(scratch, bus=bus, options={
-            'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 3600, 'cpu_allocation_ratio': 100},
-            'agent': {'metrics_file': scratch.folder('metrics') / 'agent.prom'}, 'static': {'path': recorded}}).start()
+        agent = Agent(scratch, bus=bus, host=host(gpus, []), options={
+            'DEFAULT': {'update_resources_interval': 3600, 'cpu_allocation_ratio': 100},
+            'devices': {'enabled_mdev_types': 'nvidia-35'},
+            'agent': {'metrics_file': scratch.folder('metrics') / 'agent.prom'}}).start()
         wait_until(lambda: agent.status().get('n_providers') == args.providers, 120, 'the host')
         agent.stop()
         fill(agent, guests, gpus)
         facts = host(gpus, guests)
-        recorded.write_text(json.dumps(facts))
+        agent.record(facts)
         agent.start()
         wait_until(lambda: agent.status().get('n_providers') == args.providers, 120, 'the host')
         print('%d claims, %d providers' % (args.claims, args.providers))
         if args.wait:
             print('pid %d' % agent.child.pid, flush=True)
             sys.stdin.readline()
-        measure_all(agent, recorded, facts)
+        measure_all(agent, facts)
         agent.stop()
     return 0
 

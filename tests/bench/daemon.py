@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.bench.claims import cpu_seconds
 from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
 from tests.env.hosts import demo_host
@@ -34,13 +35,6 @@ def memory_mb(pid):
         key, value = line.split(':')
         fields[key] = int(value.split()[0]) * 1024 / 1e6
     return (fields['Rss'], fields['Pss'], fields['Private_Clean'] + fields['Private_Dirty'])
-
-
-def cpu_seconds(pid):
-    """User and system time of all its threads."""
-    nanoseconds = sum(int((task / 'schedstat').read_text().split()[0])
-                      for task in Path('/proc/%d/task' % pid).iterdir())
-    return nanoseconds / 1e9
 
 
 def measure_agent(scratch, libvirtd, bus):

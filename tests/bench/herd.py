@@ -7,29 +7,20 @@ Each has a recorded host of its own and looks every INTERVAL seconds; the phases
 is of the usual 60 s. In the outage a proxy answers 503. Fails when the fleet that fails asks for more.
 """
 
-import json
 import sys
 import time
 
 from tests.env import faults
 from tests.env.agent import Agent
+from tests.env.hosts import recorded_host
 from tests.env.placement import Placement
 from tests.env.proxy import Proxy
 from tests.env.scratch import Scratch
 
-HOST = {
-    'format': 'compute-agent-host/1', 'driver': 'static', 'arch': 'x86_64', 'hypervisor': 'QEMU', 'memory_kib': 1 << 26,
-    'online_cpus': '0-63', 'disk_total_bytes': 1 << 40,
-}
-
 
 def make_agent(scratch, proxy, interval, number):
-    host = scratch.folder('host') / 'host.json'
-    host.write_text(json.dumps({**HOST, 'nodename': 'herd-%d' % number}))
-    agent = Agent(scratch, proxy.endpoint, options={
-        'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': interval}, 'static': {'path': host},
-        'devices': {'enabled_mdev_types': None}}).start()
-    return agent
+    host = recorded_host('herd-%d' % number, memory_kib=1 << 26, online_cpus='0-63')
+    return Agent(scratch, proxy, host=host, options={'DEFAULT': {'update_resources_interval': interval}}).start()
 
 
 def phase(proxy, name, seconds):
@@ -48,9 +39,7 @@ def main():
     interval = int(sys.argv[2]) if len(sys.argv) > 2 else 10
     seconds = 6 * interval
     with Scratch() as scratch, Placement(scratch) as placement, Proxy(placement.port) as proxy:
-        agents = []
-        for number in range(n_agents):
-            agents.append(make_agent(scratch, proxy, interval, number))
+        agents = [make_agent(scratch, proxy, interval, number) for number in range(n_agents)]
         time.sleep(2 * interval)
         print('%d real agents that look every %d s' % (n_agents, interval), flush=True)
         quiet = phase(proxy, 'quiet', seconds)
