@@ -33,32 +33,8 @@ class PlacementCase(unittest.TestCase):
             cls.placement = Placement(cls.scratch, config=cls.placement_config).start()
             cls.proxy = Proxy(cls.placement.port).listen()
             cls.scratch.on_close(cls.proxy.close)
-
-    @classmethod
-    def api(cls, method, path, body=None):
-        """A request of somebody else; its JSON."""
-        answer = cls.placement.request(method, path, body, record=False)
-        assert answer.status < 300, (method, path, answer.status, answer.text)
-        return answer.json
-
-    def held(self, consumer):
-        """{provider: {class: amount}}, here and elsewhere."""
-        found = self.api('GET', '/allocations/' + consumer)['allocations']
-        return {provider: item['resources'] for provider, item in found.items()}
-
-    def generation(self, consumer):
-        """None when it holds nothing."""
-        return self.api('GET', '/allocations/' + consumer).get('consumer_generation')
-
-    def put(self, consumer, held):
-        """What a scheduler writes; the status of the answer."""
-        return self.placement.request('PUT', '/allocations/' + consumer, {
-            'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
-            'project_id': 'project', 'user_id': 'user', 'consumer_type': 'INSTANCE',
-            'consumer_generation': self.generation(consumer)}, record=False).status
-
-    def place(self, consumer, held):
-        self.assertEqual(self.put(consumer, held), 204)
+            cls.api, cls.held, cls.generation = cls.placement.api, cls.placement.held, cls.placement.generation
+            cls.put, cls.place = cls.placement.put, cls.placement.place
 
     def delete_consumers(self, *providers):
         """Nobody holds anything of them any more."""

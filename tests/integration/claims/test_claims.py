@@ -83,15 +83,13 @@ class TestRules(ClaimCase):
 
     def test_release_of_what_is_not_there(self):
         agent = self.start_agent()
-        done = agent.ctl('release', 4711, check=False)
-        self.assertEqual(done.returncode, 1)
+        done = agent.ctl('release', 4711, code=1)
         self.assertIn('4711', done.stderr)
 
     def test_release_of_several_does_what_can_be_done(self):
         agent = self.start_agent()
         ids = [json.loads(self.claim(agent, 'VCPU=1').stdout)['id'] for _ in range(3)]
-        done = agent.ctl('release', ids[0], 4711, ids[1], 4712, check=False)
-        self.assertEqual(done.returncode, 1)
+        done = agent.ctl('release', ids[0], 4711, ids[1], 4712, code=1)
         self.assertEqual(done.stdout, 'Claim %d is released.\nClaim %d is released.\n' % tuple(ids[:2]))
         for missing in ('4711', '4712'):
             self.assertIn('no active claim ' + missing, done.stderr)
@@ -147,18 +145,13 @@ class TestSurvival(ClaimCase):
 
     def test_an_operators_ratio_holds_for_claims_without_placement(self):
         agent = self.start_agent()
-        root = self.placement.tree_by_name(agent.root())['demo']
-        inventories = root['inventories']
+        inventories = self.placement.tree_by_name(agent.root())['demo']['inventories']
         inventories['VCPU']['allocation_ratio'] = 1.0
-        answer = self.placement.request(
-            'PUT', '/resource_providers/%s/inventories' % agent.root(),
-            {'resource_provider_generation': root['generation'], 'inventories': inventories})
-        self.assertEqual(answer.status, 200)
+        self.placement.set_part(agent.root(), 'inventories', inventories)
         agent.ctl('sync')
         agent.stop()
         self.placement.kill()
-        agent.start()
-        agent.wait_state('offline')
+        agent.start('offline')
         self.claim(agent, 'VCPU=16')
         done = self.claim(agent, 'VCPU=1', check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
@@ -171,8 +164,7 @@ class TestSurvival(ClaimCase):
         for name in ('claim.sqlite', 'claim.sqlite-wal'):
             if (agent.state / name).exists():
                 (agent.state / name).write_bytes(b'\x13' * 8192)
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         self.assertIn('corrupt', agent.log())
         kept = [path for path in agent.state.iterdir() if 'corrupt' in path.name]
         self.assertTrue(kept)
@@ -187,8 +179,7 @@ class TestSurvival(ClaimCase):
                                      "'%table_name%version%'").fetchone()[0]
             database.execute('UPDATE %s SET version = 999' % table)
         database.close()
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         self.assertIn('999', agent.log())
         done = self.claim(agent, 'VCPU=1', check=False)
         self.assertEqual(done.returncode, 1)

@@ -54,9 +54,7 @@ class TakenCase(unittest.TestCase):
         self.addCleanup(self.undefine_all)
 
     def undefine_all(self):
-        self.libvirtd.destroy_guests()
-        for name in self.libvirtd.virsh('list', '--all', '--name').split():
-            self.libvirtd.virsh('undefine', name)
+        self.libvirtd.delete_guests()
 
     def start_agent(self, **default):
         """No poll comes by itself within the test, unless told."""
@@ -66,8 +64,7 @@ class TakenCase(unittest.TestCase):
             'pci': {'device_spec': '{"vendor_id": "8086", "product_id": "154c"}',
                     'report_in_placement': 'true'}})
         self.addCleanup(self.agent.stop)
-        self.agent.start()
-        self.agent.wait_state('standalone')
+        self.agent.start('standalone')
         wait_until(lambda: self.agent.status()['n_providers'] == 4, 20, 'four providers')
 
     def claim(self, resources):

@@ -47,8 +47,7 @@ class Host:
             'agent': {'start_jitter_sec': 0}})
         if compute_id:
             (self.agent.state / 'compute_id').write_text(compute_id + '\n')
-        self.agent.start()
-        self.agent.wait_state('synced')
+        self.agent.start('synced')
         self.root = self.agent.root()
 
     def claim(self, guest, amounts, *more):
@@ -72,8 +71,7 @@ class Host:
     def clean(self):
         """Nothing is promised, and nothing runs."""
         if not self.agent.running():
-            self.agent.start()
-            self.agent.wait_state('synced')
+            self.agent.start('synced')
         if not self.guests() and not self.claims():
             return
         self.libvirtd.destroy_guests()
@@ -415,8 +413,7 @@ class TestCourses(MoveCase):
             self.addCleanup(host.agent.restart)
             self.addCleanup(host.agent.configure, {'agent': {'claim_mode': None}})
             host.agent.configure({'agent': {'claim_mode': 'write'}})
-            host.agent.restart()
-            host.agent.wait_state('synced')
+            host.agent.restart('synced')
 
     def race(self, racers):
         """Who got the VGPU; more than one never does."""

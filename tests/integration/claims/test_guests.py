@@ -3,7 +3,6 @@
 
 import json
 import sqlite3
-import subprocess
 import unittest
 import uuid
 from xml.etree import ElementTree
@@ -19,9 +18,7 @@ ADDRESS_A, ADDRESS_B = '0000:41:00.0', '0000:81:00.0'
 
 class GuestCase(ClaimCase):
     def tearDown(self):
-        self.libvirtd.destroy_guests()
-        for name in self.libvirtd.virsh('list', '--all', '--name').split():
-            self.libvirtd.virsh('undefine', name)
+        self.libvirtd.delete_guests()
 
     def claim_json(self, agent, resources, *more):
         return json.loads(self.claim(agent, resources, None, *more).stdout)
@@ -95,8 +92,7 @@ class TestDevices(GuestCase):
         for what, words in ((str(uuid.uuid4()), 'No claims.'), ('cpu:0', 'No claims.'), ('cell:0', 'No claims.'),
                             ('0000:ff:00.0', '"0000:ff:00.0" is no device, CPU, cell or guest'), ('cell:99', 'is no device'),
                             ('cpu:9999', 'is no device'), ("x' OR 1=1", 'is no device')):
-            done = agent.ctl('who', what, check=False)
-            self.assertEqual(done.returncode, 1, what)
+            done = agent.ctl('who', what, code=1)
             self.assertIn(words, done.stdout + done.stderr)
         agent.ctl('release', claim['id'], '--reason', 'done with it')
         self.assertEqual(agent.ctl('who', device['mdev'], check=False).returncode, 1)
@@ -125,8 +121,7 @@ class TestGuests(GuestCase):
         self.assertIn('had no claim', agent.log())
         # Once: not again in the next cycles, and not after a restart.
         agent.kill()
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         agent.ctl('sync')
         self.assertEqual(len(self.claims(agent)), 2)
         self.assertNotIn('had no claim', agent.log())
@@ -139,8 +134,7 @@ class TestGuests(GuestCase):
         for name in ('claim.sqlite', 'claim.sqlite-wal'):
             if (agent.state / name).exists():
                 (agent.state / name).write_bytes(b'\x13' * 8192)
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         wait_until(lambda: self.of_guest(agent, guest), 20, 'a claim')
         self.assertEqual(self.held(agent, 'demo', 'VCPU'), 2)
 
@@ -180,8 +174,7 @@ class TestGuests(GuestCase):
         off = self.libvirtd.start_guest('off')
         wait_until(lambda: len(self.claims(agent)) == 2, 20, 'two claims')
         self.libvirtd.virsh('destroy', 'off')
-        self.libvirtd.virsh('destroy', 'gone')
-        self.libvirtd.virsh('undefine', 'gone')
+        self.libvirtd.delete_guest('gone')
         wait_until(lambda: not self.of_guest(agent, gone), 30, 'the orphan to go')
         self.assertEqual(len(self.of_guest(agent, off)), 1)
         ended = [c for c in agent.ctl_json('claims', '--history')['claims']
@@ -251,8 +244,7 @@ class TestExplain(GuestCase):
         free = memory['capacity'] - memory['used']
         done = agent.ctl('explain', '--resources', 'MEMORY_MB=%d' % (free + 7),
                          '--group', 'gpu:VGPU=1', '--required', 'gpu:CUSTOM_FAST',
-                         '--json=short', check=False)
-        self.assertEqual(done.returncode, 1)
+                         '--json=short', code=1)
         document = json.loads(done.stdout)
         self.assertFalse(document['fits'])
         terms = {(p['name'], p['class']): (p['term'], p['missing']) for p in document['providers']}
@@ -264,8 +256,7 @@ class TestExplain(GuestCase):
         self.assertEqual(agent.ctl('explain', '--resources', 'CUSTOM_X=1', check=False).returncode, 1)
         for trait, words in (('CUSTOM_GOLD', 'lacks the required trait CUSTOM_GOLD'),
                              ('!HW_ARCH_X86_64', 'has the forbidden trait HW_ARCH_X86_64')):
-            done = agent.ctl('explain', '--resources', 'VCPU=1', '--required', trait, check=False)
-            self.assertEqual(done.returncode, 1)
+            done = agent.ctl('explain', '--resources', 'VCPU=1', '--required', trait, code=1)
             self.assertRegex(done.stdout, r'demo +trait +- +%s\n' % words)
         self.assertEqual(len(self.claims(agent)), 1)
 

@@ -2,7 +2,6 @@
 """Guests that run in a real libvirtd, and what a real Placement has of them: placed by a scheduler, claimed by the agent,
 raced for, deleted while nobody looked. The names are those of the facts (F4, F8)."""
 
-import concurrent.futures
 import json
 import unittest
 import uuid
@@ -26,16 +25,12 @@ class TestGuestsPlaced(HostCase):
         cls.libvirtd.start()
         cls.addClassCleanup(cls.libvirtd.destroy_guests)
         cls.agent = Agent(cls.scratch, cls.proxy.endpoint, cls.libvirtd.uri, cls.bus, {
-            'DEFAULT': {'claim_expiry_time': 3600, 'update_resources_interval': 3600}}).start()
-        cls.agent.wait_state('synced')
+            'DEFAULT': {'claim_expiry_time': 3600, 'update_resources_interval': 3600}}).start('synced')
         cls.root = cls.agent.root()
         tree = cls.placement.tree_by_name(cls.root)
         cls.vgpus = {tree[name]['uuid']: tree[name]['inventories']['VGPU']['total']
                      for name in (GPU_A, GPU_B)}
-        cls.other = str(uuid.uuid4())
-        cls.api('POST', '/resource_providers', {'uuid': cls.other, 'name': 'another-host'})
-        cls.api('PUT', '/resource_providers/%s/inventories' % cls.other, {
-            'resource_provider_generation': 0, 'inventories': {'VCPU': {'total': 8}}})
+        cls.other = cls.placement.make_provider('another-host', {'VCPU': 8})
 
     def setUp(self):
         self.guest = str(uuid.uuid4())
@@ -45,21 +40,15 @@ class TestGuestsPlaced(HostCase):
         self.proxy.clear()
         self.agent.configure({'DEFAULT': {'claim_expiry_time': 3600}})
         self.agent.stop()
-        self.libvirtd.destroy_guests()
-        for name in self.libvirtd.virsh('list', '--all', '--name').split():
-            self.libvirtd.virsh('undefine', name)
-        self.agent.start()
-        self.agent.wait_state('synced')
+        self.libvirtd.delete_guests()
+        self.agent.start('synced')
         for claim in self.agent.ctl_json('claims')['claims']:
             self.agent.ctl('release', claim['id'])
         self.agent.ctl('sync')
         self.delete_consumers(self.root, self.other, *self.vgpus)
 
-    def held(self, consumer=None):
-        return super().held(consumer or self.guest)
-
     def wait_held(self, held):
-        wait_until(lambda: self.held() == held, 30, 'Placement to have %s' % held)
+        wait_until(lambda: self.held(self.guest) == held, 30, 'Placement to have %s' % held)
 
     def claim(self, resources=RESOURCES, consumer=None, check=True):
         done = self.agent.ctl('claim', '--consumer', consumer or self.guest, '--resources',
@@ -77,13 +66,12 @@ class TestGuestsPlaced(HostCase):
         self.agent.ctl('sync')
 
     def delete_guest(self):
-        self.libvirtd.virsh('destroy', 'guest')
-        self.libvirtd.virsh('undefine', 'guest')
+        self.libvirtd.delete_guest('guest')
 
     def assert_confirmed(self, claim):
         self.assertEqual([(one['id'], one['state']) for one in self.claims()],
                          [(claim['id'], 'confirmed')])
-        self.assertEqual(json.loads(self.agent.ctl('audit', '--json=short').stdout)['findings'], [])
+        self.assertEqual(self.agent.ctl_json('audit')['findings'], [])
 
     def test_placed_by_a_scheduler(self):
         placed = {self.root: GUEST, self.other: {'VCPU': 2}}
@@ -97,7 +85,7 @@ class TestGuestsPlaced(HostCase):
         self.agent.ctl('sync')
         self.assertEqual(self.claims(), [])
         self.assertEqual(self.placement.writes_since(mark), [])
-        self.assertEqual(self.held(), placed)
+        self.assertEqual(self.held(self.guest), placed)
 
     def test_placed_here_anew_on_another_gpu(self):
         """A migration that was reverted and begun again: the first claim is there yet."""
@@ -118,32 +106,20 @@ class TestGuestsPlaced(HostCase):
 
     def test_the_last_vgpu_goes_to_somebody_faster(self):
         last, thief = self.leave_one_vgpu(), str(uuid.uuid4())
-        hang = self.proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            claiming = pool.submit(self.claim, RESOURCES + ',VGPU=1', check=False)
-            try:
-                self.assertTrue(hang.reached.wait(30))
-                self.place(thief, {last: {'VGPU': 1}})
-            finally:
-                hang.release()
-            done = claiming.result()
+        with self.proxy.held(lambda: self.claim(RESOURCES + ',VGPU=1', check=False), method='PUT', path='^/allocations/') as claiming:
+            self.place(thief, {last: {'VGPU': 1}})
+        done = claiming.result()
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn('other consumers hold in Placement', done.stderr)
-        self.assertEqual((self.held(), self.claims()), ({}, []))
+        self.assertEqual((self.held(self.guest), self.claims()), ({}, []))
         self.assertEqual(self.held(thief), {last: {'VGPU': 1}})
 
     def test_the_last_vgpu_goes_to_the_agent(self):
         last, late = self.leave_one_vgpu(), str(uuid.uuid4())
-        hang = self.proxy.add(faults.Hang('after', method='PUT', path='^/allocations/', times=1))
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            claiming = pool.submit(self.claim, RESOURCES + ',VGPU=1')
-            try:
-                self.assertTrue(hang.reached.wait(30))
-                self.assertEqual(self.put(late, {last: {'VGPU': 1}}), 409)
-            finally:
-                hang.release()
-            claim = claiming.result()
-        self.assertEqual(self.held(), {self.root: GUEST, last: {'VGPU': 1}})
+        with self.proxy.held(lambda: self.claim(RESOURCES + ',VGPU=1'), where='after', method='PUT', path='^/allocations/') as claiming:
+            self.assertEqual(self.put(late, {last: {'VGPU': 1}}), 409)
+        claim = claiming.result()
+        self.assertEqual(self.held(self.guest), {self.root: GUEST, last: {'VGPU': 1}})
         self.assertEqual([device['device'] for device in claim['devices']], [GPU_B[len('demo_'):]])
         done = self.claim('VGPU=1', consumer=late, check=False)
         self.assertIn('other consumers hold in Placement', done.stderr)
@@ -158,7 +134,7 @@ class TestGuestsPlaced(HostCase):
         self.agent.stop()
         self.delete_guest()
         self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})
-        self.assertEqual(len(self.held()), 3)
+        self.assertEqual(len(self.held(self.guest)), 3)
         return claim, elsewhere
 
     def orphaned(self):
@@ -179,7 +155,7 @@ class TestGuestsPlaced(HostCase):
         with self.proxy.fault(faults.Cut()):
             self.agent.start()
             wait_until(self.orphaned, 30, 'the end of the claim')
-            self.assertEqual(len(self.held()), 3)
+            self.assertEqual(len(self.held(self.guest)), 3)
         self.agent.ctl('sync')
         self.wait_held(elsewhere)
 
@@ -202,7 +178,7 @@ class TestGuestsPlaced(HostCase):
         claim = self.claim()
         self.start_guest(claim)
         self.assert_confirmed(claim)
-        self.assertEqual(self.held(), {self.root: GUEST})
+        self.assertEqual(self.held(self.guest), {self.root: GUEST})
 
 
 if __name__ == '__main__':

@@ -138,16 +138,9 @@ class TestLayout(LayoutCase):
         root = agent.root()
         cells = []
         for _ in range(5):
-            vm = str(uuid.uuid4())
-            answer = self.placement.request('PUT', '/allocations/' + vm, {
-                'allocations': {root: {'resources': {'VCPU': 1, 'MEMORY_MB': 64}}},
-                'project_id': 'p', 'user_id': 'u', 'consumer_type': 'INSTANCE',
-                'consumer_generation': None})
-            self.assertEqual(answer.status, 204, answer.text)
-            self.addCleanup(self.placement.request, 'DELETE', '/allocations/' + vm)
-            done = agent.ctl('claim', '--consumer', vm, '--resources', 'VCPU=1,MEMORY_MB=64',
-                             '--numa-nodes', '1', '--json=short')
-            cells.append(json.loads(done.stdout)['cells'][0]['host_cell'])
+            vm = self.placement.place(None, {root: {'VCPU': 1, 'MEMORY_MB': 64}})
+            claim = agent.ctl_json('claim', '--consumer', vm, '--resources', 'VCPU=1,MEMORY_MB=64', '--numa-nodes', '1')
+            cells.append(claim['cells'][0]['host_cell'])
         self.assertEqual(cells, [0, 0, 0, 0, 1])
 
     def float_guests(self, n, vcpus, memory_mib, cpuset):

@@ -24,8 +24,7 @@ class LifeCase(HostCase):
         super().setUpClass()
         cls.libvirtd.start()
         cls.addClassCleanup(cls.libvirtd.destroy_guests)
-        cls.agent = Agent(cls.scratch, cls.proxy.endpoint, cls.libvirtd.uri, cls.bus, cls.options).start()
-        cls.agent.wait_state('synced')
+        cls.agent = Agent(cls.scratch, cls.proxy.endpoint, cls.libvirtd.uri, cls.bus, cls.options).start('synced')
         cls.root = cls.agent.root()
         tree = cls.placement.tree_by_name(cls.root)
         cls.uuids = {name: provider['uuid'] for name, provider in tree.items()}
@@ -37,9 +36,7 @@ class LifeCase(HostCase):
 
     def clean(self):
         self.proxy.clear()
-        self.libvirtd.destroy_guests()
-        for name in self.libvirtd.virsh('list', '--all', '--name').split():
-            self.libvirtd.virsh('undefine', name)
+        self.libvirtd.delete_guests()
         self.delete_consumers(*self.uuids.values())
         for claim in self.claims():
             self.agent.ctl('release', claim['id'], check=False)
@@ -62,14 +59,6 @@ class LifeCase(HostCase):
         done = self.agent.ctl('claim', '--consumer', consumer, '--resources', resources, '--json=short', check=check)
         return json.loads(done.stdout) if check else done
 
-    def delete_allocations(self, consumer):
-        answer = self.placement.request('DELETE', '/allocations/' + consumer, record=False)
-        self.assertEqual(answer.status, 204, answer.text)
-
-    def delete_guest(self, name):
-        self.libvirtd.virsh('destroy', name)
-        self.libvirtd.virsh('undefine', name)
-
     def end_reason(self, claim):
         return self.agent.ctl_json('show', claim['id'])['end_reason']
 
@@ -91,7 +80,7 @@ class TestSlowBuild(LifeCase):
         self.assertEqual(self.claim_of(slow['consumer'])['id'], slow['id'])
         self.assertEqual(self.held(slow['consumer']), {self.gpu: {'VGPU': 1}})
 
-        self.delete_allocations(slow['consumer'])
+        self.placement.delete(slow['consumer'])
         wait_until(lambda: not self.claim_of(slow['consumer']), 30, 'the end of the claim')
         self.assertEqual(self.end_reason(slow), 'expired')
         self.assertTrue(self.claim_of(second['consumer']))
@@ -118,7 +107,7 @@ class TestSlowBuild(LifeCase):
         self.libvirtd.start_guest('rebuilt', uuid=claim['consumer'])
         self.agent.ctl('confirm', claim['id'])
         self.agent.ctl('sync')
-        self.delete_guest('rebuilt')
+        self.libvirtd.delete_guest('rebuilt')
         time.sleep(4)
         self.agent.ctl('sync')
         self.assertEqual(self.claim_of(claim['consumer'])['id'], claim['id'])
@@ -144,8 +133,8 @@ class TestFullHost(LifeCase):
 
     def succeed(self, confirm):
         held, first, others = self.fill(confirm)
-        self.delete_guest('first')
-        self.delete_allocations(first['consumer'])
+        self.libvirtd.delete_guest('first')
+        self.placement.delete(first['consumer'])
         next_one = str(uuid.uuid4())
         self.place(next_one, held)
         began = time.monotonic()
@@ -166,7 +155,7 @@ class TestFullHost(LifeCase):
         answer = self.placement.get('/resource_providers/%s/inventories' % self.gpu)
         self.assertEqual(answer['inventories']['VGPU']['total'], self.n_vgpus)
         # Placement has lost it, and it runs: somebody else is placed there.
-        self.delete_allocations(first['consumer'])
+        self.placement.delete(first['consumer'])
         next_one = str(uuid.uuid4())
         self.place(next_one, held)
         done = self.claim(next_one, self.RESOURCES, check=False)
@@ -175,8 +164,8 @@ class TestFullHost(LifeCase):
 
     def test_it_ends_at_once_when_both_are_known(self):
         _, first, others = self.fill()
-        self.delete_allocations(first['consumer'])
-        self.delete_guest('first')
+        self.placement.delete(first['consumer'])
+        self.libvirtd.delete_guest('first')
         self.agent.ctl('sync')
         self.assertIsNone(self.claim_of(first['consumer']))
         self.assertEqual(len(self.claims()), len(others))
@@ -206,7 +195,7 @@ class TestAdoption(LifeCase):
 
     def assert_as_placed(self, consumer):
         self.assertEqual(self.holding(consumer), self.placed)
-        self.assertEqual(json.loads(self.agent.ctl('audit', '--json=short').stdout)['findings'], [])
+        self.assertEqual(self.agent.ctl_json('audit')['findings'], [])
         self.assertEqual(self.held(consumer), self.placed)
 
     def start_placed(self, name):
@@ -243,8 +232,7 @@ class TestAdoption(LifeCase):
         for path in self.agent.state.glob('claim.sqlite*'):
             path.unlink()
         consumers = [self.start_placed('guest%d' % i) for i in range(3)]
-        self.agent.start()
-        self.agent.wait_state('synced')
+        self.agent.start('synced')
         self.agent.ctl('sync')
         for consumer in consumers:
             self.assert_as_placed(consumer)

@@ -5,6 +5,8 @@ import json
 import unittest
 import uuid
 
+from tests.env.hosts import recorded_host
+from tests.env.libvirtd import nodedev_name
 from tests.env.scratch import wait_until
 from tests.integration.claims.test_placement_claims import PlacementClaimCase
 
@@ -18,14 +20,9 @@ class TestMappings(PlacementClaimCase):
     @classmethod
     def make_agent(cls, name, **kwargs):
         agent = super().make_agent(name, **kwargs)
-        path = agent.options['static']['path']
-        host = json.loads(path.read_text())
-        host['devices'] = [{'name': 'pci_' + address.replace(':', '_').replace('.', '_'),
-                            'address': address, 'vendor_id': 0x10de, 'product_id': 0x1eb8}
-                           for address in GPUS]
-        path.write_text(json.dumps(host))
-        agent.configure({'devices': {'enabled_mdev_types': None}, 'pci': {
-            'report_in_placement': True, 'device_spec': json.dumps({'vendor_id': '10de'})}})
+        agent.record(recorded_host(name, devices=[
+            {'name': nodedev_name(address), 'address': address, 'vendor_id': 0x10de, 'product_id': 0x1eb8} for address in GPUS]))
+        agent.configure({'pci': {'report_in_placement': True, 'device_spec': json.dumps({'vendor_id': '10de'})}})
         return agent
 
     def setUp(self):

@@ -3,22 +3,17 @@
 
 import contextlib
 import json
-import subprocess
 import unittest
 import uuid
 
 from tests.env import faults
-from tests.env.agent import Agent, build_folder
+from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.hosts import recorded_host
 from tests.env.scratch import wait_until
 from tests.integration.claims.placement_case import PlacementCase
 
 PCI = [{'name': 'pci_0000_%d1_00_0' % n, 'address': '0000:%d1:00.0' % n} for n in (4, 8)]
-
-
-def inventory(total):
-    return {'total': total, 'reserved': 0, 'min_unit': 1, 'max_unit': total, 'step_size': 1,
-            'allocation_ratio': 1.0}
 
 
 class PlacementClaimCase(PlacementCase):
@@ -31,37 +26,21 @@ class PlacementClaimCase(PlacementCase):
         super().setUpClass()
         cls.bus = Bus(cls.scratch).start()
         cls.agent = cls.make_agent('one')
-        cls.agent.start()
-        cls.agent.wait_state('synced')
+        cls.agent.start('synced')
         cls.root = cls.agent.root()
         cls.add_nics()
 
     @classmethod
     def make_agent(cls, name, **kwargs):
-        host = cls.scratch.folder('host-' + name) / 'host.json'
-        host.write_text(json.dumps({
-            'format': 'compute-agent-host/1', 'nodename': name, 'memory_kib': 8 << 20,
-            'online_cpus': '0-7', 'disk_total_bytes': 1 << 37}))
-        return Agent(cls.scratch, placement=cls.proxy.endpoint, bus=kwargs.pop('bus', cls.bus), options={
-            'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 3600},
-            'static': {'path': host}, 'agent': {'claim_mode': cls.mode, **kwargs}})
+        return Agent(cls.scratch, cls.proxy, bus=kwargs.pop('bus', cls.bus), host=recorded_host(name), options={
+            'DEFAULT': {'update_resources_interval': 3600}, 'agent': {'claim_mode': cls.mode, **kwargs}})
 
     @classmethod
     def add_nics(cls):
         """Two providers of somebody else below the host, as Neutron makes them."""
-        cls.nics = []
         cls.api('PUT', '/resource_classes/CUSTOM_BW')
-        for n in range(2):
-            nic = str(uuid.uuid4())
-            cls.api('POST', '/resource_providers', {'uuid': nic, 'name': 'one_eth%d' % n,
-                                                   'parent_provider_uuid': cls.root})
-            cls.api('PUT', '/resource_providers/%s/inventories' % nic, {
-                'resource_provider_generation': 0, 'inventories': {'CUSTOM_BW': inventory(1000)}})
-            cls.nics.append(nic)
-        cls.other = str(uuid.uuid4())
-        cls.api('POST', '/resource_providers', {'uuid': cls.other, 'name': 'another-host'})
-        cls.api('PUT', '/resource_providers/%s/inventories' % cls.other, {
-            'resource_provider_generation': 0, 'inventories': {'VCPU': inventory(64)}})
+        cls.nics = [cls.placement.make_provider('one_eth%d' % n, {'CUSTOM_BW': 1000}, cls.root) for n in range(2)]
+        cls.other = cls.placement.make_provider('another-host', {'VCPU': 64})
         cls.agent.ctl('sync')
 
     def setUp(self):
@@ -70,8 +49,7 @@ class PlacementClaimCase(PlacementCase):
     def clean(self):
         self.proxy.clear()
         if not self.agent.status():
-            self.agent.start()
-            self.agent.wait_state('synced')
+            self.agent.start('synced')
         for claim in self.claims():
             self.agent.ctl('release', claim['id'])
         self.agent.ctl('sync')
@@ -94,10 +72,8 @@ class PlacementClaimCase(PlacementCase):
         return [request[:2] for request in self.placement.requests_since(mark)]
 
     def call(self, method, signature, *arguments, agent=None):
-        return subprocess.run(
-            ['busctl', '--system', 'call', 'org.computeagent.Agent1', '/org/computeagent/Agent1',
-             'org.computeagent.Agent1', method, signature, *map(str, arguments)],
-            env=(agent or self.agent).env(), capture_output=True, text=True, timeout=60, check=False)
+        return (agent or self.agent).bus.busctl('call', 'org.computeagent.Agent1', '/org/computeagent/Agent1',
+                                                'org.computeagent.Agent1', method, signature, *arguments)
 
     def move(self, source, target, agent=None):
         return (agent or self.agent).ctl_json('move', source, target)['id']
@@ -168,19 +144,10 @@ class TestClaims(PlacementClaimCase):
     def test_somebody_else_was_faster(self):
         """The last unit goes between the reading and the write; then there is none."""
         thief, consumer = str(uuid.uuid4()), str(uuid.uuid4())
-        hang = faults.Hang(method='PUT', path='^/allocations/' + consumer, times=1)
-        self.proxy.add(hang)
-        with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer', consumer,
-                               '--resources', 'CUSTOM_BW=1000'], env=self.agent.env(),
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                self.assertTrue(hang.reached.wait(20))
-                self.place(thief, {self.nics[0]: {'CUSTOM_BW': 1000}, self.nics[1]: {'CUSTOM_BW': 1000}})
-            finally:
-                hang.release()
-            _, words = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 1)
-        self.assertIn('other consumers hold in Placement', words)
+        with self.proxy.held(lambda: self.refused('CUSTOM_BW=1000', consumer, 'other consumers hold in Placement'),
+                             method='PUT', path='^/allocations/' + consumer) as claiming:
+            self.place(thief, {self.nics[0]: {'CUSTOM_BW': 1000}, self.nics[1]: {'CUSTOM_BW': 1000}})
+        claiming.result()
         self.assert_nothing_left(consumer)
 
     def test_conflicts_are_tried_again(self):
@@ -258,8 +225,7 @@ class TestClaims(PlacementClaimCase):
         claim = self.claim('VCPU=1', consumer)
         self.agent.kill()
         self.placement.request('DELETE', '/allocations/' + consumer, record=False)
-        self.agent.start()
-        self.agent.wait_state('synced')
+        self.agent.start('synced')
         self.agent.ctl('release', claim['id'])
         self.agent.ctl('sync')
         self.assert_nothing_left(consumer)
@@ -417,13 +383,9 @@ class TestClaims(PlacementClaimCase):
     def test_released_while_it_changes_hands(self):
         instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
         claim = self.claim('VCPU=1', instance)['id']
-        hang = self.proxy.add(faults.Hang('after', method='POST', path='^/allocations$', times=1))
-        with subprocess.Popen([str(build_folder() / 'computectl'), 'move', instance, migration],
-                              env=self.agent.env(), stderr=subprocess.DEVNULL) as process:
-            self.assertTrue(hang.reached.wait(20))
+        with self.proxy.held(lambda: self.agent.ctl('move', instance, migration, check=False),
+                             where='after', method='POST', path='^/allocations$'):
             self.agent.ctl('release', claim)
-            hang.release()
-            process.wait(timeout=60)
         wait_until(lambda: not self.held(migration), 20, 'the removal')
         self.assert_nothing_left(instance)
 
@@ -439,19 +401,11 @@ class TestClaims(PlacementClaimCase):
 
     def test_2025480_a_cycle_in_the_middle_changes_nothing(self):
         consumer = str(uuid.uuid4())
-        hang = faults.Hang(method='PUT', path='^/allocations/' + consumer, times=1)
-        self.proxy.add(hang)
-        with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer', consumer,
-                               '--resources', 'VCPU=1'], env=self.agent.env(),
-                              stdout=subprocess.DEVNULL) as process:
-            try:
-                self.assertTrue(hang.reached.wait(20))
-                self.assertEqual([c['state'] for c in self.claims()], ['pending'])
-                self.agent.ctl('sync')
-                self.assertEqual([c['state'] for c in self.claims()], ['pending'])
-            finally:
-                hang.release()
-            self.assertEqual(process.wait(timeout=60), 0)
+        with self.proxy.held(lambda: self.claim('VCPU=1', consumer), method='PUT', path='^/allocations/' + consumer) as claiming:
+            self.assertEqual([c['state'] for c in self.claims()], ['pending'])
+            self.agent.ctl('sync')
+            self.assertEqual([c['state'] for c in self.claims()], ['pending'])
+        claiming.result()
         self.assertEqual([c['state'] for c in self.claims()], ['claimed'])
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
 
@@ -459,9 +413,7 @@ class TestClaims(PlacementClaimCase):
         """The claim is made all the same: who asks again gets it, and it expires like any other."""
         consumer = str(uuid.uuid4())
         hang = self.proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
-        with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer', consumer,
-                               '--resources', 'VCPU=1'], env=self.agent.env(),
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with self.agent.begin('claim', '--consumer', consumer, '--resources', 'VCPU=1') as process:
             self.assertTrue(hang.reached.wait(20))
             process.kill()
         hang.release()
@@ -473,17 +425,11 @@ class TestClaims(PlacementClaimCase):
         """Nobody was promised anything: what was written is taken back."""
         for when in ('before', 'after'):
             consumer = str(uuid.uuid4())
-            hang = faults.Hang(when, method='PUT', path='^/allocations/' + consumer, times=1)
-            self.proxy.add(hang)
-            with subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer',
-                                   consumer, '--resources', 'VCPU=1'], env=self.agent.env(),
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-                self.assertTrue(hang.reached.wait(20))
+            with self.proxy.held(lambda consumer=consumer: self.claim('VCPU=1', consumer, check=False),
+                                 where=when, method='PUT', path='^/allocations/' + consumer) as claiming:
                 self.agent.kill()
-                process.wait(timeout=60)
-            hang.release()
-            self.agent.start()
-            self.agent.wait_state('synced')
+                claiming.result()
+            self.agent.start('synced')
             wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
             self.assert_nothing_left(consumer)
 
@@ -565,11 +511,8 @@ class TestWrite(PlacementClaimCase):
     def test_isolate_counts_groups_without_resources_as_placement_does(self):
         self.api('PUT', '/traits/CUSTOM_NET')
         for nic in self.nics:
-            path = '/resource_providers/%s/traits' % nic
-            before = self.api('GET', path)
-            self.api('PUT', path, {**before, 'traits': ['CUSTOM_NET']})
-            self.addCleanup(lambda path=path: self.api('PUT', path, {
-                **self.api('GET', path), 'traits': []}))
+            self.placement.set_part(nic, 'traits', ['CUSTOM_NET'])
+            self.addCleanup(self.placement.set_part, nic, 'traits', [])
         self.agent.ctl('sync')
         fits = []
         for policy in ('none', 'isolate'):
@@ -597,14 +540,11 @@ class TestWrite(PlacementClaimCase):
         self.addCleanup(bus.stop)
         second = self.make_agent('one', bus=bus)
         (second.state / 'compute_id').write_text(self.root + '\n')
-        second.start()
         self.addCleanup(second.stop)
-        second.wait_state('synced')
+        second.start('synced')
         self.place(str(uuid.uuid4()), {self.nics[0]: {'CUSTOM_BW': 1000}})
         consumers = [str(uuid.uuid4()) for _ in range(2)]
-        processes = [subprocess.Popen([str(build_folder() / 'computectl'), 'claim', '--consumer',
-                                       consumer, '--resources', 'CUSTOM_BW=1000'], env=agent.env(),
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        processes = [agent.begin('claim', '--consumer', consumer, '--resources', 'CUSTOM_BW=1000')
                      for consumer, agent in zip(consumers, (self.agent, second))]
         words = [process.communicate(timeout=60)[1] for process in processes]
         codes = [process.returncode for process in processes]
@@ -630,19 +570,9 @@ class TestWide(PlacementClaimCase):
         super().add_nics()
         cls.api('PUT', '/resource_classes/CUSTOM_WIDE')
         cls.api('PUT', '/traits/CUSTOM_EVEN')
-        cls.devices = [cls.add_device(n) for n in range(cls.n_devices)]
+        cls.devices = [cls.placement.make_provider('one_dev%02d' % n, {'CUSTOM_WIDE': 1}, cls.root, () if n % 2 else ['CUSTOM_EVEN'])
+                       for n in range(cls.n_devices)]
         cls.agent.ctl('sync')
-
-    @classmethod
-    def add_device(cls, n):
-        device = str(uuid.uuid4())
-        cls.api('POST', '/resource_providers', {'uuid': device, 'name': 'one_dev%02d' % n,
-                                               'parent_provider_uuid': cls.root})
-        cls.api('PUT', '/resource_providers/%s/inventories' % device, {
-            'resource_provider_generation': 0, 'inventories': {'CUSTOM_WIDE': inventory(1)}})
-        cls.api('PUT', '/resource_providers/%s/traits' % device, {
-            'resource_provider_generation': 1, 'traits': [] if n % 2 else ['CUSTOM_EVEN']})
-        return device
 
     def clean(self):
         super().clean()

@@ -29,8 +29,7 @@ class Remote(unittest.TestCase):
     def setUpClass(cls):
         cls.scratch = Scratch.of(cls)
         cls.bus = Bus(cls.scratch).start()
-        cls.agent = Agent(cls.scratch, bus=cls.bus).start()
-        cls.agent.wait_state('standalone')
+        cls.agent = Agent(cls.scratch, bus=cls.bus).start('standalone')
         cls.log = cls.scratch.path / 'ssh.log'
         tools = cls.scratch.folder('tools')
         ssh = tools / 'ssh'

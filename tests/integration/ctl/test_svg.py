@@ -16,8 +16,7 @@ class Svg(unittest.TestCase):
     def setUp(self):
         scratch = Scratch.of(self)
         bus = Bus(scratch).start()
-        self.agent = Agent(scratch, bus=bus).start()
-        self.agent.wait_state('standalone')
+        self.agent = Agent(scratch, bus=bus).start('standalone')
 
     def draw(self):
         return self.agent.ctl('tree', '--svg').stdout

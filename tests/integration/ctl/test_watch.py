@@ -53,8 +53,7 @@ class Watch(unittest.TestCase):
     def setUp(self):
         self.scratch = Scratch.of(self)
         self.bus = Bus(self.scratch).start()
-        self.agent = Agent(self.scratch, bus=self.bus).start()
-        self.agent.wait_state('standalone')
+        self.agent = Agent(self.scratch, bus=self.bus).start('standalone')
         self.env = {**self.bus.env(), 'LC_ALL': 'C.UTF-8', 'TERM': 'xterm', 'NO_COLOR': '1'}
         for name in ('COLUMNS', 'SYSTEMD_COLORS'):
             self.env.pop(name, None)
@@ -166,8 +165,7 @@ class Watch(unittest.TestCase):
         """A page on the screen costs the agent nothing but its polls."""
         self.agent.stop()
         self.agent.configure({'DEFAULT': {'update_resources_interval': 3600}})
-        self.agent.start()
-        self.agent.wait_state('standalone')
+        self.agent.start('standalone')
         monitor = subprocess.Popen(
             ['dbus-monitor', '--address', self.bus.address,
              "type='method_call',destination='org.computeagent.Agent1'"], stdout=subprocess.PIPE)
