@@ -40,8 +40,7 @@ class AgentCase(unittest.TestCase):
         return Agent(self.test_scratch, options=options, **kwargs)
 
     def start_agent(self, options=None, **kwargs):
-        agent = self.make_agent(options, **kwargs).start()
-        agent.wait_state('synced')
+        agent = self.make_agent(options, **kwargs).start('synced')
         return agent
 
     def vgpus(self, agent, name=GPU_A):
@@ -75,24 +74,12 @@ class TestPublish(AgentCase):
 
     def test_b3_7_who_shares_with_this_host_is_known_and_left_alone(self):
         agent = self.start_agent()
-        root, pool, aggregate = agent.root(), str(uuid.uuid4()), str(uuid.uuid4())
-
-        def put(provider, part, body):
-            path = '/resource_providers/' + provider
-            generation = self.placement.get(path)['generation']
-            answer = self.placement.request('PUT', path + '/' + part, {
-                'resource_provider_generation': generation, **body}, record=False)
-            self.assertEqual(answer.status, 200, answer.text)
-
-        self.placement.request('POST', '/resource_providers', {'uuid': pool, 'name': 'pool'},
-                               record=False)
-        self.addCleanup(self.placement.request, 'DELETE', '/resource_providers/' + pool)
-        put(pool, 'inventories', {'inventories': {'DISK_GB': {'total': 100}}})
-        put(pool, 'traits', {'traits': ['MISC_SHARES_VIA_AGGREGATE']})
-        put(pool, 'aggregates', {'aggregates': [aggregate]})
+        root, aggregate = agent.root(), str(uuid.uuid4())
+        pool = self.placement.make_provider('pool', {'DISK_GB': 100}, traits=['MISC_SHARES_VIA_AGGREGATE'])
+        self.placement.set_part(pool, 'aggregates', [aggregate])
         agent.ctl('sync')
         self.assertEqual(agent.ctl_json('tree')['shares'], [])
-        put(root, 'aggregates', {'aggregates': [aggregate]})
+        self.placement.set_part(root, 'aggregates', [aggregate])
         before = self.placement.tree(pool)
         mark = self.placement.mark()
         agent.ctl('sync')
@@ -116,13 +103,9 @@ class TestPublish(AgentCase):
 
     def test_an_operators_ratio_survives(self):
         agent = self.start_agent()
-        root = self.placement.tree_by_name(agent.root())['demo']
-        inventories = root['inventories']
+        inventories = self.placement.tree_by_name(agent.root())['demo']['inventories']
         inventories['VCPU']['allocation_ratio'] = 2.5
-        answer = self.placement.request(
-            'PUT', '/resource_providers/%s/inventories' % agent.root(),
-            {'resource_provider_generation': root['generation'], 'inventories': inventories})
-        self.assertEqual(answer.status, 200)
+        self.placement.set_part(agent.root(), 'inventories', inventories)
         agent.ctl('sync')
         set_available(self.libvirtd.sys, '0000:41:00.0', 'nvidia-35', 3)
         self.addCleanup(set_available, self.libvirtd.sys, '0000:41:00.0', 'nvidia-35', 4)
@@ -135,14 +118,9 @@ class TestPublish(AgentCase):
         agent = self.start_agent()
         root = self.placement.tree_by_name(agent.root())['demo']
         self.placement.request('PUT', '/traits/CUSTOM_GOLD')
-        answer = self.placement.request(
-            'PUT', '/resource_providers/%s/traits' % agent.root(),
-            {'resource_provider_generation': root['generation'],
-             'traits': root['traits'] + ['CUSTOM_GOLD']})
-        self.assertEqual(answer.status, 200)
+        self.placement.set_part(agent.root(), 'traits', root['traits'] + ['CUSTOM_GOLD'])
         agent.configure({'DEFAULT': {'reserved_host_memory_mb': 1024}})
-        agent.restart()
-        agent.wait_state('synced')
+        agent.restart('synced')
         root = self.placement.tree_by_name(agent.root())['demo']
         self.assertIn('CUSTOM_GOLD', root['traits'])
         self.assertEqual(root['inventories']['MEMORY_MB']['reserved'], 1024)
@@ -151,8 +129,7 @@ class TestPublish(AgentCase):
         agent = self.start_agent()
         before = self.placement.tree_by_name(agent.root())
         mark = self.placement.mark()
-        agent.restart()
-        agent.wait_state('synced')
+        agent.restart('synced')
         self.assertEqual(self.placement.writes_since(mark), [])
         self.assertEqual(self.placement.tree_by_name(agent.root()).keys(), before.keys())
 
@@ -164,8 +141,7 @@ class TestPublish(AgentCase):
     def test_a_device_that_left_the_configuration_leaves_placement(self):
         agent = self.start_agent()
         agent.configure({'devices': {'enabled_mdev_types': 'nvidia-36'}})
-        agent.restart()
-        agent.wait_state('synced')
+        agent.restart('synced')
         tree = self.placement.tree_by_name(agent.root())
         # The second GPU has an mdev of nvidia-35 and room for no other type.
         self.assertEqual(set(tree), {'demo', GPU_A})
@@ -175,30 +151,26 @@ class TestPublish(AgentCase):
 class TestOnce(AgentCase):
     def test_once_publishes_and_exits_0(self):
         agent = self.make_agent()
-        done = agent.run('--once')
-        self.assertEqual(done.returncode, 0, done.stderr)
+        agent.run('--once', code=0)
         self.assertEqual(placement_tree(self.placement, agent.root()),
                          expected_tree(agent, self.host))
 
     def test_once_exits_1_when_placement_is_down(self):
         agent = self.make_agent()
         self.placement.kill()
-        done = agent.run('--once')
-        self.assertEqual(done.returncode, 1)
+        done = agent.run('--once', code=1)
         self.assertIn('Placement', done.stderr)
         self.assertIn(str(self.placement.port), done.stderr)
 
     def test_once_exits_1_when_the_hypervisor_is_down(self):
         agent = self.make_agent(uri='qemu:///system?socket=/nonexistent/libvirt-sock')
-        done = agent.run('--once')
-        self.assertEqual(done.returncode, 1)
+        done = agent.run('--once', code=1)
         self.assertIn('libvirt', done.stderr)
 
     def test_dry_run_prints_the_plan_and_writes_nothing(self):
         agent = self.make_agent()
         mark = self.placement.mark()
-        done = agent.run('--dry-run')
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = agent.run('--dry-run', code=0)
         self.assertIn('POST /resource_providers', done.stdout)
         self.assertIn('/inventories', done.stdout)
         self.assertEqual(self.placement.writes_since(mark), [])
@@ -206,11 +178,8 @@ class TestOnce(AgentCase):
         self.assertIn('Nothing to do', agent.run('--dry-run').stdout)
 
     def test_e3_dry_run_says_that_the_name_is_taken(self):
-        other = str(uuid.uuid4())
-        answer = self.placement.request('POST', '/resource_providers', {'uuid': other, 'name': 'demo'})
-        self.assertEqual(answer.status, 200, answer.text)
-        done = self.make_agent().run('--dry-run')
-        self.assertEqual(done.returncode, 1)
+        other = self.placement.make_provider('demo')
+        done = self.make_agent().run('--dry-run', code=1)
         self.assertIn('The name belongs to provider %s in Placement' % other, done.stderr)
         self.assertIn('may be another host, which lives', done.stderr)
 
@@ -220,23 +189,20 @@ class TestOnce(AgentCase):
             if folder == 'there':
                 state.mkdir()
             agent = self.make_agent({'DEFAULT': {'state_path': state}})
-            done = agent.run('--dry-run')
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = agent.run('--dry-run', code=0)
             self.assertIn('POST /resource_providers', done.stdout)
             self.assertEqual(list(state.rglob('*')), [])
 
     def test_a_bad_value_exits_78_with_file_line_and_key(self):
         agent = self.make_agent({'DEFAULT': {'reserved_host_memory_mb': 'lots'}})
-        done = agent.run('--once')
-        self.assertEqual(done.returncode, 78)
+        done = agent.run('--once', code=78)
         line = agent.config.read_text().splitlines().index('reserved_host_memory_mb = lots') + 1
         self.assertIn('%s:%d' % (agent.config, line), done.stderr)
         self.assertIn('reserved_host_memory_mb', done.stderr)
 
     def test_an_unknown_key_is_a_warning(self):
         agent = self.make_agent({'DEFAULT': {'reserved_host_memroy_mb': '1'}})
-        done = agent.run('--once')
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = agent.run('--once', code=0)
         self.assertIn('reserved_host_memroy_mb', done.stderr)
         self.assertIn('%s:' % agent.config, done.stderr)
 
@@ -270,13 +236,11 @@ class TestDrivers(AgentCase):
         path = self.test_scratch.path / 'bad.json'
         path.write_text('{"format": "compute-agent-host/1", "cells": 7}')
         agent = self.make_agent({'DEFAULT': {'compute_driver': 'static'}, 'static': {'path': path}})
-        done = agent.run('--once')
-        self.assertEqual(done.returncode, 1)
+        done = agent.run('--once', code=1)
         self.assertIn(str(path), done.stderr)
 
     def test_standalone(self):
-        agent = self.make_agent(placement=None).start()
-        agent.wait_state('standalone')
+        agent = self.make_agent(placement=None).start('standalone')
         wait_until(lambda: agent.status().get('n_providers') == 3, 10, 'three providers')
         agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')
 

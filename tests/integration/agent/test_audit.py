@@ -41,47 +41,10 @@ class AuditCase(GuestCase):
 
     def allocate(self, held, consumer=None, consumer_type='INSTANCE'):
         """Let a consumer hold {provider: {class: amount}}, and nothing else; returns its uuid."""
-        consumer = consumer or str(uuid.uuid4())
-        now = self.placement.get('/allocations/%s' % consumer)
-        answer = self.placement.request('PUT', '/allocations/%s' % consumer, {
-            'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
-            'consumer_generation': now.get('consumer_generation'), 'project_id': 'demo',
-            'user_id': 'someone', 'consumer_type': consumer_type})
-        self.assertEqual(answer.status, 204, answer.text)
-        return consumer
+        return self.placement.place(consumer, held, kind=consumer_type)
 
     def holds(self, consumer):
-        """{provider: {class: amount}}"""
-        held = self.placement.get('/allocations/%s' % consumer)['allocations']
-        return {provider: part['resources'] for provider, part in held.items()}
-
-    def add_provider(self, name, inventories, traits=()):
-        """A provider that is not of this host."""
-        provider = str(uuid.uuid4())
-        answer = self.placement.request('POST', '/resource_providers',
-                                        {'name': name, 'uuid': provider})
-        self.assertIn(answer.status, (200, 201), answer.text)
-        answer = self.placement.request(
-            'PUT', '/resource_providers/%s/inventories' % provider,
-            {'resource_provider_generation': 0,
-             'inventories': {rc: {'total': total} for rc, total in inventories.items()}})
-        self.assertEqual(answer.status, 200, answer.text)
-        if traits:
-            answer = self.placement.request(
-                'PUT', '/resource_providers/%s/traits' % provider,
-                {'resource_provider_generation': 1, 'traits': list(traits)})
-            self.assertEqual(answer.status, 200, answer.text)
-        return provider
-
-    def share(self, *providers):
-        """Put them into an aggregate: those that share are for the others."""
-        aggregate = str(uuid.uuid4())
-        for provider in providers:
-            path = '/resource_providers/%s' % provider
-            generation = self.placement.get(path)['generation']
-            answer = self.placement.request('PUT', path + '/aggregates', {
-                'resource_provider_generation': generation, 'aggregates': [aggregate]})
-            self.assertEqual(answer.status, 200, answer.text)
+        return self.placement.held(consumer)
 
     def audit(self, agent, verb='audit', *options):
         """The exit code, and {consumer: (type, remedy, outcome)}."""
@@ -109,8 +72,7 @@ class AuditCase(GuestCase):
         agent.ctl('confirm', json.loads(claim.stdout)['id'])
         agent.stop()
         agent.configure(OPTIONS)
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         return agent, guest
 
     def start_behind_proxy(self):
@@ -135,10 +97,10 @@ class TestAudit(AuditCase):
     def test_g2_7_leaks_on_child_providers_are_found_and_healed(self):
         """Nova looks at the root, and at a few classes: these are custom ones below it."""
         agent, guest = self.start_with_guest()
-        sharing = self.add_provider('store', {'DISK_GB': 1000},
-                                    ['MISC_SHARES_VIA_AGGREGATE'])
-        self.share(sharing, agent.root())
-        other = self.add_provider('other-host', {'VCPU': 8})
+        sharing, aggregate = self.placement.make_provider('store', {'DISK_GB': 1000}, traits=['MISC_SHARES_VIA_AGGREGATE']), str(uuid.uuid4())
+        for provider in (sharing, agent.root()):
+            self.placement.set_part(provider, 'aggregates', [aggregate])
+        other = self.placement.make_provider('other-host', {'VCPU': 8})
         gpu, card = self.provider(agent, GPU_NAME), self.provider(agent, T4_NAME)
         foreign = self.allocate({sharing: {'DISK_GB': 7}})
         vgpu = self.allocate({gpu: {'CUSTOM_NVIDIA_35': 1}})
@@ -199,15 +161,14 @@ class TestAudit(AuditCase):
         self.wait_findings(agent, {})
         self.assertEqual(self.holds(bare), {root: {'VCPU': 1, 'MEMORY_MB': 40}})
         # It is taken back when the guest is gone.
-        self.libvirtd.virsh('destroy', 'told')
-        self.libvirtd.virsh('undefine', 'told')
+        self.libvirtd.delete_guest('told')
         wait_until(lambda: not self.holds(bare), 20, 'the removal')
 
     def test_what_is_on_its_way_is_left_alone(self):
         """F8 1849165, 2025480: a consumer that the scheduler just made, before its guest is here."""
         agent = self.start_agent({**OPTIONS, 'DEFAULT': {'claim_expiry_time': 3600}})
         self.allocate({agent.root(): {'VCPU': 1}})
-        document = json.loads(agent.ctl('heal', '--json=short').stdout)
+        document = agent.ctl_json('heal')
         self.assertEqual((document['findings'], document['in_flight'], document['holding']),
                          ([], 1, 1))
 
@@ -215,8 +176,7 @@ class TestAudit(AuditCase):
         agent = self.start_agent(OPTIONS)
         self.placement.kill()
         for verb in ('audit', 'heal'):
-            done = agent.ctl(verb, check=False)
-            self.assertEqual(done.returncode, 1, done)
+            done = agent.ctl(verb, code=1)
             self.assertTrue(done.stderr)
         agent.stop()
         self.assertEqual(agent.ctl('audit', check=False).returncode, 1)
@@ -231,7 +191,7 @@ class TestHealTrouble(AuditCase):
     def test_healing_that_fails_at_each_request(self):
         """F8: nothing is left of the leak in the end, and nothing that is not of this host goes."""
         agent, proxy = self.start_behind_proxy()
-        other = self.add_provider('other-host', {'VCPU': 8})
+        other = self.placement.make_provider('other-host', {'VCPU': 8})
         gpu, rest = self.provider(agent, GPU_NAME), {other: {'VCPU': 1}}
         for kind in range(len(faults.outages())):
             leaks = [self.allocate({gpu: {'CUSTOM_NVIDIA_35': 1}, **rest}) for _ in range(2)]
@@ -253,17 +213,15 @@ class TestHealTrouble(AuditCase):
             self.assertEqual(self.audit(agent), (0, {}))
             self.assertEqual([self.holds(leak) for leak in leaks], [rest, rest])
 
+    def healing(self, agent, proxy):
+        """A with block between reading and write of "computectl heal"."""
+        return proxy.held(lambda: self.audit(agent, 'heal'), method='PUT', path='^/allocations/')
+
     def race(self, agent, proxy, consumer, held):
         """Somebody writes the consumer between our reading and our write; what healing said."""
-        hang = proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            healing = pool.submit(self.audit, agent, 'heal')
-            try:
-                self.assertTrue(hang.reached.wait(20))
-                self.allocate(held, consumer)
-            finally:
-                hang.release()
-            return healing.result()
+        with self.healing(agent, proxy) as healing:
+            self.allocate(held, consumer)
+        return healing.result()
 
     def test_a_claim_for_what_is_being_healed_waits_and_is_written(self):
         """Verified meanwhile it would be promised, and nobody would hold anything for it."""
@@ -272,17 +230,12 @@ class TestHealTrouble(AuditCase):
         agent.ctl('sync')
         late = self.allocate({root: amounts})
         self.wait_findings(agent, {late: 'leaked'})
-        hang = proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            healing = pool.submit(self.audit, agent, 'heal')
-            try:
-                self.assertTrue(hang.reached.wait(20))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            with self.healing(agent, proxy) as healing:
                 claiming = pool.submit(agent.ctl, 'claim', '--consumer', late, '--resources', 'VCPU=1,MEMORY_MB=40')
                 # it reads nothing while the removal is on its way
                 time.sleep(0.3)
                 self.assertFalse(claiming.done())
-            finally:
-                hang.release()
             self.assertEqual(healing.result()[1], {late: ('leaked', 'release-share', 'healed')})
             claiming.result()
         self.assertEqual(self.holds(late), {root: amounts})
@@ -292,15 +245,9 @@ class TestHealTrouble(AuditCase):
         agent.ctl('sync')
         leaked = self.allocate({agent.root(): {'VCPU': 1}})
         self.wait_findings(agent, {leaked: 'leaked'})
-        hang = proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            healing = pool.submit(self.audit, agent, 'heal')
-            try:
-                self.assertTrue(hang.reached.wait(20))
-                done = agent.ctl('claim', '--consumer', leaked, '--resources', 'VCPU=1', check=False)
-            finally:
-                hang.release()
-            healing.result()
+        with self.healing(agent, proxy) as healing:
+            done = agent.ctl('claim', '--consumer', leaked, '--resources', 'VCPU=1', check=False)
+        healing.result()
         self.assertEqual(done.returncode, 1)
         self.assertIn('being healed: try again', done.stderr)
         self.assertNotIn('Claims cannot be taken', agent.log())
@@ -308,7 +255,7 @@ class TestHealTrouble(AuditCase):
 
     def test_a_scheduler_that_writes_what_is_being_healed(self):
         agent, proxy = self.start_behind_proxy()
-        other = self.add_provider('other-host', {'VCPU': 8})
+        other = self.placement.make_provider('other-host', {'VCPU': 8})
         root, guest = agent.root(), self.libvirtd.start_guest('bare', memory_mib=40, vcpus=1)
         agent.ctl('sync')
         leaked = self.allocate({root: {'VCPU': 1}})
@@ -350,8 +297,7 @@ class TestStart(AuditCase):
         agent.stop()
         for path in agent.state.glob('claim.sqlite*'):
             path.unlink()
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         told = {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}
         wait_until(lambda: [claim['allocations'][0]['resources']
                             for claim in self.of_guest(agent, guest)] == [told], 20, 'the claim')
@@ -363,10 +309,9 @@ class TestStart(AuditCase):
         """F8 1794996, 1896463: the dead host comes back, and its guest is on another one."""
         agent, guest = self.start_with_guest(running=False)
         agent.stop()
-        other = self.add_provider('other-host', {'VCPU': 8, 'MEMORY_MB': 1024})
+        other = self.placement.make_provider('other-host', {'VCPU': 8, 'MEMORY_MB': 1024})
         self.allocate({other: {'VCPU': 2, 'MEMORY_MB': 40}}, guest)
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         wait_until(lambda: not self.of_guest(agent, guest), 20, 'the end of the claim')
         ended = agent.ctl_json('claims', '--history')['claims'][0]
         self.assertEqual((ended['consumer'], ended['end_reason']), (guest, 'evacuated'))

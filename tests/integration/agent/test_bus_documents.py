@@ -60,19 +60,14 @@ class BusCase(unittest.TestCase):
     def setUpClass(cls):
         cls.scratch = Scratch.of(cls)
         cls.bus = Bus(cls.scratch).start()
-        # Whoever it is may come to the bus.
-        for folder in [cls.bus.folder, *cls.bus.folder.parents]:
-            if not folder.stat().st_mode & 0o001:
-                folder.chmod(folder.stat().st_mode | 0o011)
+        cls.bus.open_to_all()
 
     @classmethod
-    def start_agent(cls, options=None):
-        cls.agent = Agent(cls.scratch, bus=cls.bus, options=options,
-                          uri=testdriver_xml(demo_host(), cls.scratch.path)).start()
+    def start_agent(cls, options, placement=None):
+        cls.agent = Agent(cls.scratch, placement, testdriver_xml(demo_host(), cls.scratch.path), cls.bus, options).start()
 
     def busctl(self, *args, **kwargs):
-        done = subprocess.run(['busctl', '--address=%s' % self.bus.address, '--json=short', *args],
-                              capture_output=True, text=True, timeout=60, check=False, **kwargs)
+        done = self.bus.busctl('--json=short', *args, **kwargs)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)['data'] if done.stdout else None
 
@@ -87,8 +82,7 @@ class BusCase(unittest.TestCase):
 
     def refused(self, *args, **kwargs):
         """The words of a call that fails."""
-        done = subprocess.run(['busctl', '--address=%s' % self.bus.address, 'call', NAME, NODE, NAME, *args],
-                              capture_output=True, text=True, timeout=60, check=False, **kwargs)
+        done = self.bus.busctl('call', NAME, NODE, NAME, *args, **kwargs)
         self.assertNotEqual(done.returncode, 0, done.stdout)
         return done.stderr
 
@@ -237,10 +231,7 @@ class TestDocuments(BusCase):
 
     def test_there_is_one_object(self):
         for path in ('/claim/1', '/provider', '/operation/1', '/x'):
-            done = subprocess.run(
-                ['busctl', '--address=%s' % self.bus.address, 'call', NAME, NODE + path,
-                 'org.freedesktop.DBus.Properties', 'GetAll', 's', NAME],
-                capture_output=True, text=True, timeout=30, check=False)
+            done = self.bus.busctl('call', NAME, NODE + path, 'org.freedesktop.DBus.Properties', 'GetAll', 's', NAME)
             self.assertIn('no such object', done.stderr, path)
 
 
@@ -252,17 +243,11 @@ class TestOperations(BusCase):
         super().setUpClass()
         cls.placement = Placement(cls.scratch).start()
         cls.proxy = cls.enterClassContext(Proxy(cls.placement.port))
-        cls.start_agent({'placement': {'auth_type': 'admin_token', 'token': 'admin',
-                                       'endpoint_override': cls.proxy.endpoint,
-                                       'max_connections': 1}})
+        cls.start_agent({'placement': {'max_connections': 1}}, cls.proxy)
         cls.agent.wait_state('synced')
-        cls.consumers = [str(uuid.uuid4()) for _ in range(cls.CONSUMERS)]
         gpu = cls.placement.tree_by_name(cls.agent.root())
         gpu = next(one for name, one in gpu.items() if name.endswith('pci_0000_41_00_0'))
-        for consumer in cls.consumers:
-            cls.placement.request('PUT', '/allocations/' + consumer, {
-                'allocations': {gpu['uuid']: {'resources': {'VGPU': 1}}}, 'project_id': 'p',
-                'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+        cls.consumers = [cls.placement.place(None, {gpu['uuid']: {'VGPU': 1}}) for _ in range(cls.CONSUMERS)]
 
     def setUp(self):
         self.addCleanup(self.proxy.clear)
@@ -298,8 +283,7 @@ class TestOperations(BusCase):
 
     def classes(self):
         """What of the card's classes guests hold in Placement."""
-        held = self.placement.get('/allocations/' + self.consumers[0])['allocations']
-        return {name for one in held.values() for name in one['resources']}
+        return {name for amounts in self.placement.held(self.consumers[0]).values() for name in amounts}
 
     def test_a_terminal_shows_how_far_it_is(self):
         before = self.classes()
@@ -378,8 +362,7 @@ class TestOperations(BusCase):
 
     def test_a_sync_that_fails(self):
         self.proxy.add(server_error(503))
-        done = self.agent.ctl('sync', check=False)
-        self.assertEqual(done.returncode, 1)
+        done = self.agent.ctl('sync', code=1)
         self.assertIn('503', done.stderr)
         # When it went well last is not forgotten by a reload.
         published = self.agent.status()['last_sync_usec']

@@ -2,7 +2,6 @@
 """The D-Bus policy and the interface description, held against a real bus and the real daemon."""
 
 import os
-import subprocess
 import unittest
 import uuid
 import xml.etree.ElementTree as ElementTree
@@ -64,14 +63,10 @@ class StrictBus(Bus):
         return self._address
 
     def _accepts(self):
-        return self.busctl(0, 'list').returncode == 0
+        return self.busctl_as(0, 'list').returncode == 0
 
-    def busctl(self, user, *args):
-        """Run busctl as that user."""
-        return subprocess.run(
-            ['busctl', '--address=%s' % self.address, *args], user=user, group=user,
-            extra_groups=[], cwd='/', env={'PATH': os.environ['PATH']}, capture_output=True,
-            text=True, timeout=30, check=False)
+    def busctl_as(self, user, *args):
+        return self.busctl(*args, user=user, group=user, extra_groups=[], cwd='/', env={'PATH': os.environ['PATH']})
 
 
 class TestPolicy(unittest.TestCase):
@@ -81,7 +76,7 @@ class TestPolicy(unittest.TestCase):
         self.bus.start()
 
     def request_name(self, user):
-        return self.bus.busctl(user, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
+        return self.bus.busctl_as(user, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
                                'org.freedesktop.DBus', 'RequestName', 'su', NAME, '4')
 
     def test_who_may_have_the_name(self):
@@ -94,10 +89,10 @@ class TestPolicy(unittest.TestCase):
 
     def test_the_agent_may_ask_what_is_unread(self):
         for user, status in ((0, 0), (OWNER, 0), (OTHER, 1)):
-            done = self.bus.busctl(user, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
+            done = self.bus.busctl_as(user, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
                                    'org.freedesktop.DBus.Debug.Stats', 'GetConnectionStats', 's', 'org.freedesktop.DBus')
             self.assertEqual('Access denied' in done.stderr, status == 1, (user, done.stderr))
-        done = self.bus.busctl(OWNER, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
+        done = self.bus.busctl_as(OWNER, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
                                'org.freedesktop.DBus.Debug.Stats', 'GetStats')
         self.assertIn('Access denied', done.stderr)
 
@@ -107,24 +102,23 @@ class TestDaemon(unittest.TestCase):
     def setUpClass(cls):
         scratch = Scratch.of(cls)
         cls.bus = StrictBus(scratch).start()
-        cls.agent = Agent(scratch, bus=cls.bus, uri=testdriver_xml(demo_host(), scratch.path)).start()
-        cls.agent.wait_state('standalone')
+        cls.agent = Agent(scratch, bus=cls.bus, uri=testdriver_xml(demo_host(), scratch.path)).start('standalone')
 
     def test_everybody_may_read(self):
         for user in (0, OWNER, OTHER):
-            done = self.bus.busctl(user, 'get-property', NAME, NODE, NAME, 'SyncState')
+            done = self.bus.busctl_as(user, 'get-property', NAME, NODE, NAME, 'SyncState')
             self.assertEqual((done.returncode, done.stdout), (0, 's "standalone"\n'), done.stderr)
-            done = self.bus.busctl(user, 'call', NAME, NODE, NAME, 'Describe', 's', 'claims')
+            done = self.bus.busctl_as(user, 'call', NAME, NODE, NAME, 'Describe', 's', 'claims')
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_not_everybody_may_change(self):
         calls = (('Claim', 'sa(sa{st}asas)a{sv}', str(uuid.uuid4()), '0', '0'),
                  ('Confirm', 'x', '1'), ('Release', 'xs', '1', ''), ('Sync',))
         for call in calls:
-            done = self.bus.busctl(OTHER, 'call', NAME, NODE, NAME, *call)
+            done = self.bus.busctl_as(OTHER, 'call', NAME, NODE, NAME, *call)
             self.assertEqual(done.returncode, 1, call)
             self.assertIn('Access', done.stderr)
-        done = self.bus.busctl(0, 'call', NAME, NODE, NAME, 'Sync')
+        done = self.bus.busctl_as(0, 'call', NAME, NODE, NAME, 'Sync')
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def members(self, interface):
@@ -147,7 +141,7 @@ class TestDaemon(unittest.TestCase):
         described = ElementTree.parse(ROOT / ('systemd/%s.xml' % NAME)).getroot()
         for interface in described.findall('interface'):
             name = interface.get('name')
-            done = self.bus.busctl(0, 'introspect', '--xml-interface', NAME, NODE)
+            done = self.bus.busctl_as(0, 'introspect', '--xml-interface', NAME, NODE)
             self.assertEqual(done.returncode, 0, done.stderr)
             served = ElementTree.fromstring(done.stdout).find("interface[@name='%s']" % name)
             self.assertEqual(self.members(interface), self.members(served), name)

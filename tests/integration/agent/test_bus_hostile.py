@@ -17,6 +17,7 @@ import uuid
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.hosts import recorded_host
 from tests.env.hostile import NAME, PATH, Hostile, Polkit
 from tests.env.scratch import Scratch, wait_until
 from tests.env.wire import Wire
@@ -40,14 +41,13 @@ def host():
             for i in range(0x40, 0x48)]
     cards = [{'name': 'pci_0000_%02x_00_0' % i, 'driver': 'ice', 'address': '0000:%02x:00.0' % i, 'numa_node': i % 2,
               'vendor_id': 0x8086, 'product_id': 0x1572, 'class_code': 0x020000} for i in range(5, 25)]
-    return {'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'soak', 'arch': 'x86_64',
-            'hypervisor': 'QEMU', 'memory_kib': 128 << 20, 'online_cpus': '0-127', 'disk_total_bytes': 1 << 44,
-            'cells': cells, 'devices': gpus + cards}
+    return recorded_host('soak', memory_kib=128 << 20, online_cpus='0-127', disk_total_bytes=1 << 44, cells=cells,
+                         devices=gpus + cards)
 
 
 OPTIONS = {
-    'DEFAULT': {'compute_driver': 'static', 'cpu_allocation_ratio': 16, 'update_resources_interval': 3600,
-                'claim_expiry_time': 86400},
+    'DEFAULT': {'cpu_allocation_ratio': 16, 'update_resources_interval': 3600, 'claim_expiry_time': 86400},
+    'devices': {'enabled_mdev_types': 'nvidia-35'},
     'compute': {'cpu_shared_set': '0-15,64-79', 'cpu_dedicated_set': '16-63,80-127'},
     'pci': {'report_in_placement': 'true',
             'device_spec': '{"vendor_id": "8086", "product_id": "1572", "resource_class": "CUSTOM_NIC"}'},
@@ -88,9 +88,7 @@ class TestHostileBus(unittest.TestCase):
         self.scratch = Scratch.of(self)
         self.bus = Bus(self.scratch).start()
         self.bus.open_to_all()
-        recorded = self.scratch.folder('host') / 'host.json'
-        recorded.write_text(json.dumps(host()))
-        self.agent = Agent(self.scratch, None, None, self.bus, {**OPTIONS, 'static': {'path': recorded}}).start()
+        self.agent = Agent(self.scratch, bus=self.bus, options=OPTIONS, host=host()).start()
         wait_until(lambda: self.agent.status().get('n_providers'), 60, 'the host')
         self.root = Wire(self.bus.socket_path, seconds=120)
         self.addCleanup(self.root.close)

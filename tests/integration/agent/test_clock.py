@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The clock of the host is set while the agent runs. The machine's own stays as it is: tests/shims/clock.c is preloaded."""
 
-import os
 import time
 import unittest
 import uuid
@@ -9,26 +8,7 @@ import uuid
 from tests.env.agent import Agent
 from tests.env.clock import YEAR, write_offset
 from tests.env.libvirtd import guest_xml
-from tests.env.shim import build_shim
 from tests.integration.claims.placement_case import HostCase
-
-
-class ShiftedAgent(Agent):
-    """An agent whose clock is ahead by set_clock() seconds."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.shim = build_shim('clock', self.folder / 'clock-shim.so')
-        self.offset = self.folder / 'clock-offset'
-        self.set_clock(0)
-
-    def set_clock(self, seconds):
-        write_offset(self.offset, seconds)
-
-    def env(self):
-        return {**super().env(), 'LD_PRELOAD': str(self.shim), 'CLOCK_SHIM': str(self.offset),
-                # The sanitizer's library is preloaded behind it.
-                'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
 
 
 class TestClock(HostCase):
@@ -40,11 +20,17 @@ class TestClock(HostCase):
         cls.libvirtd.start()
 
     def setUp(self):
-        self.agent = ShiftedAgent(self.scratch, bus=self.bus, uri=self.libvirtd.uri,
-                                  options={'DEFAULT': {'claim_expiry_time': 60}})
+        self.agent = Agent(self.scratch, bus=self.bus, uri=self.libvirtd.uri, options={'DEFAULT': {'claim_expiry_time': 60}})
+        self.offset = self.agent.folder / 'clock-offset'
+        self.set_clock(0)
+        self.agent.preload('clock', CLOCK_SHIM=str(self.offset))
         self.addCleanup(self.agent.stop)
         self.agent.start()
         self.agent.ctl('sync')
+
+    def set_clock(self, seconds):
+        """The agent's is ahead by so many."""
+        write_offset(self.offset, seconds)
 
     def claim(self):
         return self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources',
@@ -54,13 +40,13 @@ class TestClock(HostCase):
         """In how many seconds it expires, by the agent's clock."""
         has = self.agent.ctl_json('show', claim)
         self.assertEqual(has['state'], 'claimed', self.agent.log())
-        now = time.time() + int(self.agent.offset.read_text())
+        now = time.time() + int(self.offset.read_text())
         return has['expires_usec'] / 1e6 - now
 
     def test_forward_and_back(self):
         old = self.claim()
         for seconds in (YEAR, 0, -YEAR, 0):
-            self.agent.set_clock(seconds)
+            self.set_clock(seconds)
             self.agent.ctl('sync')
             new = self.claim()
             self.agent.ctl('sync')
@@ -85,7 +71,7 @@ class TestClock(HostCase):
         self.agent.ctl('sync')
         self.libvirtd.virsh('undefine', 'moved')
         self.agent.ctl('sync')
-        self.agent.set_clock(YEAR)
+        self.set_clock(YEAR)
         self.agent.ctl('sync')
         self.agent.ctl('sync')
         claims = self.agent.ctl_json('claims')['claims']

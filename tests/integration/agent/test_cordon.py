@@ -3,8 +3,6 @@
 
 import getpass
 import json
-import os
-import subprocess
 import unittest
 import uuid
 
@@ -13,7 +11,6 @@ from tests.env.fakesys import demo_host
 from tests.env.hostile import NAME, PATH
 from tests.env.libvirtd import testdriver_xml
 from tests.env.scratch import wait_until
-from tests.env.shim import build_shim
 from tests.integration.claims.placement_case import HostCase
 from tests.integration.agent.test_agent import GPU_A, GPU_B, AgentCase
 
@@ -83,9 +80,7 @@ class TestCordon(AgentCase):
         # somebody else writes traits, without ours
         self.placement.request('PUT', '/traits/CUSTOM_OF_SOMEBODY')
         self.traits(agent, lambda traits: traits - {TRAIT} | {'CUSTOM_OF_SOMEBODY'})
-        agent.stop()
-        agent.start()
-        agent.wait_state('synced')
+        agent.restart('synced')
         self.assertLessEqual({TRAIT, 'CUSTOM_OF_SOMEBODY'}, self.traits(agent))
         self.assertEqual(self.claim(agent, 'VCPU=1', check=False).returncode, 1)
 
@@ -93,8 +88,7 @@ class TestCordon(AgentCase):
         self.assertNotIn(TRAIT, self.traits(agent))
         self.assertEqual(self.named(agent), [])
         self.claim(agent, 'VCPU=1')
-        done = agent.ctl('uncordon', check=False)
-        self.assertEqual(done.returncode, 1)
+        done = agent.ctl('uncordon', code=1)
         self.assertIn('not cordoned', done.stderr)
         # one that an operator sets stays
         self.traits(agent, lambda traits: traits | {TRAIT})
@@ -126,30 +120,14 @@ class TestCordon(AgentCase):
         done = agent.ctl('drain', '0000:41:00.9', check=False)
         self.assertEqual((done.returncode, done.stdout), (1, ''))
         self.assertIn('"0000:41:00.9" is no device of this host', done.stderr)
-        agent.stop()
-        agent.start()
-        agent.wait_state('synced')
+        agent.restart('synced')
         self.assertEqual(self.reserved(agent, GPU_A), (4, 4))
         agent.ctl('uncordon', 'pci_0000_41_00_0')  # another of its names
         self.assertEqual(self.reserved(agent, GPU_A), (0, 4))
         self.claim(agent, 'VGPU=1')
-        done = agent.ctl('cordon', '0000:ff:00.0', check=False)
-        self.assertEqual(done.returncode, 1)
+        done = agent.ctl('cordon', '0000:ff:00.0', code=1)
         self.assertIn('no device of this host', done.stderr)
         self.assertEqual(agent.ctl('cordon', 'a', 'b', check=False).returncode, 2)
-
-
-class WaitingAgent(Agent):
-    """An agent on a host whose directory of users does not answer."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.shim, self.asked = build_shim('nss', self.folder / 'nss-shim.so'), self.folder / 'asked'
-
-    def env(self):
-        return {**super().env(), 'LD_PRELOAD': str(self.shim), 'NSS_SHIM': str(self.asked),
-                # The sanitizer's library is preloaded behind it.
-                'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
 
 
 class TestWhoItWas(HostCase):
@@ -158,8 +136,7 @@ class TestWhoItWas(HostCase):
     def test_what_becomes_of_a_claim_is_told_with_the_caller(self):
         agent = Agent(self.scratch, bus=self.bus, uri=testdriver_xml(demo_host(), self.scratch.path))
         self.addCleanup(agent.stop)
-        agent.start()
-        agent.wait_state('standalone')
+        agent.start('standalone')
         consumer = str(uuid.uuid4())
         claim = agent.ctl_json('claim', '--consumer', consumer, '--resources', 'VCPU=1')['id']
         agent.ctl('confirm', claim)
@@ -170,17 +147,19 @@ class TestWhoItWas(HostCase):
             self.assertRegex(agent.log(), r'Claim %d: %sVCPU=1 of vm\.\n' % (claim, what))
 
     def test_no_directory_is_asked(self):
-        agent = WaitingAgent(self.scratch, bus=self.bus, uri=testdriver_xml(demo_host(), self.scratch.path))
+        agent = Agent(self.scratch, bus=self.bus, uri=testdriver_xml(demo_host(), self.scratch.path))
+        # The directory of users does not answer.
+        asked = agent.folder / 'asked'
+        agent.preload('nss', NSS_SHIM=str(asked))
         self.addCleanup(agent.stop)
         agent.start()
         # computectl is not the one that is held up.
         for method, *args in (('Cordon', 'ss', '', 'a fan'), ('Uncordon', 's', '')):
-            done = subprocess.run(['busctl', '--address=' + self.bus.address, 'call', NAME, PATH, NAME, method, *args],
-                                  capture_output=True, text=True, timeout=60, check=False)
+            done = self.bus.busctl('call', NAME, PATH, NAME, method, *args)
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('was cordoned by root: a fan', agent.log())
         self.assertIn('was uncordoned by root', agent.log())
-        self.assertFalse(agent.asked.exists())
+        self.assertFalse(asked.exists())
 
 
 if __name__ == '__main__':

@@ -100,7 +100,7 @@ class TestMigrations(AuditCase):
         super().setUp()
         self.agent = self.start_agent({**OPTIONS, **SOON})
         self.root = self.agent.root()
-        self.other = self.add_provider('other-host', {'VCPU': 64, 'MEMORY_MB': 65536})
+        self.other = self.placement.make_provider('other-host', {'VCPU': 64, 'MEMORY_MB': 65536})
         self.held_here = {self.root: {'VCPU': 1, 'MEMORY_MB': 32, 'DISK_GB': 1}}
         self.held_there = {self.other: {'VCPU': 1, 'MEMORY_MB': 32}}
 
@@ -137,9 +137,7 @@ class TestMigrations(AuditCase):
         servers = self.boot(5)
         migrations = [self.migrate(number, server) for number, server in enumerate(servers)]
         self.check_in_flight(servers, migrations)
-        self.agent.stop()
-        self.agent.start()
-        self.agent.wait_state('synced')
+        self.agent.restart('synced')
         self.check_in_flight(servers, migrations)
         self.end_all(servers, migrations)
 
@@ -203,9 +201,7 @@ class TestMigrations(AuditCase):
             self.assertEqual(findings_of(self.agent, 'heal'), {})
             self.assertEqual({consumer: self.holds(consumer) for consumer in held}, held)
             if again:
-                self.agent.stop()
-                self.agent.start()
-                self.agent.wait_state('synced')
+                self.agent.restart('synced')
 
     def test_14_2_a_leak_beside_a_migration_is_found_when_that_is_over(self):
         server, = self.boot(1)
@@ -248,8 +244,7 @@ class TestDeleted(AuditCase):
                    20, 'healing')
         self.assertEqual(self.holds(guest), held)
         # It goes when the claim ends.
-        self.libvirtd.virsh('destroy', 'told')
-        self.libvirtd.virsh('undefine', 'told')
+        self.libvirtd.delete_guest('told')
         wait_until(lambda: not self.holds(guest), 30, 'the removal')
 
 
@@ -296,11 +291,10 @@ class TestCertain(AuditCase):
     def test_an_evacuated_guest_that_is_still_defined_is_not_adopted_by_healing(self):
         agent, guest = self.start_with_guest(running=False)
         agent.stop()
-        other = self.add_provider('other-host', {'VCPU': 8, 'MEMORY_MB': 1024})
+        other = self.placement.make_provider('other-host', {'VCPU': 8, 'MEMORY_MB': 1024})
         self.allocate({other: {'VCPU': 2, 'MEMORY_MB': 40}}, guest)
         agent.configure(SOON)
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         wait_until(lambda: not self.of_guest(agent, guest), 20, 'the end of the claim')
         last = agent.ctl_json('claims', '--history')['claims'][0]['id']
         run_cycles(agent, 6)

@@ -55,9 +55,7 @@ class TestHistory(AgentCase):
         self.assertEqual((nothing.returncode, nothing.stdout), (1, 'Nothing happened that is still known.\n'))
 
         before = self.events(agent)
-        agent.stop()
-        agent.start()
-        agent.wait_state('synced')
+        agent.restart('synced')
         self.assertEqual(self.events(agent), before)
 
     def test_a_caller_that_calls_itself_what_it_likes(self):
@@ -76,8 +74,7 @@ class TestHistory(AgentCase):
 
     def test_a_refused_claim_is_none(self):
         agent = self.start_agent()
-        done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=4000', check=False)
-        self.assertEqual(done.returncode, 1)
+        agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=4000', code=1)
         self.assertEqual(self.events(agent), [])
 
     def test_a_guest_by_its_name(self):
@@ -118,8 +115,7 @@ class TestHistory(AgentCase):
                          ('', -1, 'guest web-1 had no claim', 'web-1'))
         self.assertIn('the agent itself', agent.ctl('history').stdout)
         number = event['claim']
-        self.libvirtd.virsh('destroy', guest)
-        self.libvirtd.virsh('undefine', guest)
+        self.libvirtd.delete_guest(guest)
         agent.ctl('sync')
         wait_until(lambda: self.kinds(agent, number) == ['adopted', 'released'], 20, 'the release')
 
@@ -130,11 +126,7 @@ class TestHistory(AgentCase):
 
     def test_healing(self):
         agent = self.start_agent({'DEFAULT': {'claim_expiry_time': 1}})
-        lost = str(uuid.uuid4())
-        answer = self.placement.request('PUT', '/allocations/' + lost, {
-            'allocations': {agent.root(): {'resources': {'VCPU': 1}}}, 'project_id': 'p', 'user_id': 'u',
-            'consumer_generation': None, 'consumer_type': 'INSTANCE'})
-        self.assertEqual(answer.status, 204, answer.text)
+        lost = self.placement.place(None, {agent.root(): {'VCPU': 1}})
 
         def healed():
             agent.ctl('heal', check=False)
@@ -142,7 +134,7 @@ class TestHistory(AgentCase):
 
         wait_until(healed, 60, 'the healing')
         self.assertIn('computectl', self.events(agent, lost)[0]['author'])
-        self.assertEqual(self.placement.get('/allocations/' + lost)['allocations'], {})
+        self.assertEqual(self.placement.held(lost), {})
 
     def test_an_old_database(self):
         agent = self.start_agent()
@@ -151,8 +143,7 @@ class TestHistory(AgentCase):
         path = Path(agent.state) / 'claim.sqlite'
         with sqlite3.connect(path) as database:
             database.executescript('DROP TABLE events; ALTER TABLE claims DROP COLUMN life; UPDATE versions SET version = 2')
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         self.assertIn('Upgraded from version 2 to 3', agent.log())
         self.assertEqual([one['id'] for one in agent.ctl_json('claims')['claims']], [number])
         self.assertEqual(self.events(agent), [])

@@ -7,14 +7,9 @@ import uuid
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.hosts import recorded_cells, recorded_host
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch, wait_until
-
-HOST = {
-    'format': 'compute-agent-host/1', 'online_cpus': '0-7', 'memory_kib': 8 << 20,
-    'disk_total_bytes': 1 << 40,
-    'cells': [{'id': cell, 'memory_kib': 4 << 20,
-               'cpus': [{'id': 4 * cell + cpu} for cpu in range(4)]} for cell in range(2)]}
 
 
 class IdentityCase(unittest.TestCase):
@@ -28,39 +23,16 @@ class IdentityCase(unittest.TestCase):
 
     def setUp(self):
         self.name = 'host-' + uuid.uuid4().hex[:8]
-        self.agent = Agent(self.scratch, self.placement, bus=self.bus, options={
-            'DEFAULT': {'compute_driver': 'static'},
-            'devices': {'enabled_mdev_types': None},
-            'compute': {'numa_in_placement': 'true'},
-            'static': {'path': self.scratch.folder('host') / 'host.json'}})
+        self.agent = Agent(self.scratch, self.placement, bus=self.bus, host=self.host(self.name), options={
+            'compute': {'numa_in_placement': 'true'}})
         self.addCleanup(self.agent.stop)
-        self.write_host(self.name)
 
-    def write_host(self, name):
-        path = self.agent.options['static']['path']
-        path.write_text(json.dumps({**HOST, 'nodename': name}))
-
-    def api(self, method, path, body=None):
-        answer = self.placement.request(method, path, body, record=False)
-        self.assertLess(answer.status, 300, answer.text)
-        return answer.json
+    def host(self, name):
+        return recorded_host(name, cells=recorded_cells())
 
     def provider(self, name, parent=None):
         """A provider that somebody else made: Nova, with a random uuid."""
-        made = str(uuid.uuid4())
-        body = {'uuid': made, 'name': name}
-        self.api('POST', '/resource_providers',
-                 {**body, 'parent_provider_uuid': parent} if parent else body)
-        return made
-
-    def allocate(self, provider, amount=1):
-        self.api('PUT', '/resource_providers/%s/inventories' % provider, {
-            'resource_provider_generation': self.api(
-                'GET', '/resource_providers/' + provider)['generation'],
-            'inventories': {'VCPU': {'total': 8}}})
-        self.api('PUT', '/allocations/%s' % uuid.uuid4(), {
-            'allocations': {provider: {'resources': {'VCPU': amount}}}, 'project_id': 'p',
-            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+        return self.placement.make_provider(name, parent=parent)
 
     def identity(self, *args, code=0):
         done = self.agent.ctl('identity', *args, '--config', self.agent.config, check=False)
@@ -98,8 +70,7 @@ class TestShow(IdentityCase):
             self.assertIn(word, text)
 
     def test_with_the_agent_running_and_placement_away(self):
-        self.agent.start()
-        self.agent.wait_state('synced')
+        self.agent.start('synced')
         self.identity('check')
         self.assertIn('the agent of this host runs', self.identity('adopt', code=1).lower())
         self.agent.stop()
@@ -124,9 +95,9 @@ class TestAdopt(IdentityCase):
         """An installation anew: the host's provider, with allocations, is in Placement already."""
         old = self.provider(self.name)
         cells = [self.provider('%s_NUMA%d' % (self.name, cell), old) for cell in range(2)]
-        self.allocate(old)
-        self.agent.start()
-        self.agent.wait_state('stale')
+        self.placement.set_part(old, 'inventories', {'VCPU': {'total': 8}})
+        self.placement.place(None, {old: {'VCPU': 1}})
+        self.agent.start('stale')
         error = self.agent.status()['sync_error']
         for word in (old, '1 consumer holds', 'last changed', 'computectl identity adopt'):
             self.assertIn(word, error)
@@ -143,8 +114,7 @@ class TestAdopt(IdentityCase):
         self.assertEqual(self.agent.root(), old)
         self.identity('check')
         mark = self.placement.mark()
-        self.agent.start()
-        self.agent.wait_state('synced')
+        self.agent.start('synced')
         # Nova's children are used under their uuids, not made again.
         self.assertEqual(self.names(old), {
             self.name: old, self.name + '_NUMA0': cells[0], self.name + '_NUMA1': cells[1]})
@@ -173,8 +143,7 @@ class TestAdopt(IdentityCase):
             self.provider('%s_NUMA%d' % (self.name, cell), old)
         self.agent.configure({'placement': {'endpoint_override': self.placement.endpoint}})
         self.identity('adopt', '--force')
-        self.agent.start()
-        self.agent.wait_state('synced')
+        self.agent.start('synced')
         claim = self.agent.ctl_json('show', 1)
         self.assertLessEqual({item['provider'] for item in claim['allocations']},
                              set(self.names(old).values()))
@@ -207,9 +176,8 @@ class TestRename(IdentityCase):
         old = self.names(root)
         foreign = self.provider('neutron-' + self.name, root)
         new = 'new-' + self.name
-        self.write_host(new)
-        self.agent.start()
-        self.agent.wait_state('stale')
+        self.agent.record(self.host(new))
+        self.agent.start('stale')
         self.assertIn('computectl identity rename', self.agent.status()['sync_error'])
         self.assertIn('"%s"' % self.name, self.identity('check', code=1))
         mark = self.placement.mark()
@@ -232,10 +200,10 @@ class TestRename(IdentityCase):
         self.assertEqual(self.agent.run('--once').returncode, 0)
         root, new = self.agent.root(), 'new-' + self.name
         stranger = self.provider(new + '_NUMA0')
-        self.write_host(new)
+        self.agent.record(self.host(new))
         self.assertIn(self.name + '_NUMA0', self.identity('rename', code=1))
         self.assertIn(self.name, self.names(root))
-        self.api('DELETE', '/resource_providers/' + stranger)
+        self.placement.api('DELETE', '/resource_providers/' + stranger)
         self.identity('rename')
         self.assertEqual(set(self.names(root)), {new, new + '_NUMA0', new + '_NUMA1'})
 
@@ -243,7 +211,7 @@ class TestRename(IdentityCase):
         self.assertEqual(self.agent.run('--once').returncode, 0)
         new = 'new-' + self.name
         other = self.provider(new)
-        self.write_host(new)
+        self.agent.record(self.host(new))
         self.assertEqual(self.document()['state'], 'twice')
         self.assertIn(other, self.identity('rename', code=1))
         self.assertIn(self.name, self.names(self.agent.root()))

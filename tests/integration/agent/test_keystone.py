@@ -19,6 +19,7 @@ from pathlib import Path
 from tests.env.agent import Agent
 from tests.env.bus import Bus
 from tests.env.faults import Delay, Hang
+from tests.env.hosts import recorded_cells, recorded_host
 from tests.env.keystone import AGENT_PASSWORD, CREDENTIAL_SECRET, SECRETS, Keystone
 from tests.env.placement import Placement
 from tests.env.proxy import Proxy
@@ -71,8 +72,8 @@ class KeystoneCase(unittest.TestCase):
                 'project_name': 'service', 'project_domain_name': 'Default',
                 'region_name': 'RegionOne', 'timeout': 20, **placement}
 
-    def make_agent(self, kind=Agent, config=None, **placement):
-        return kind(self.scratch, bus=self.bus,
+    def make_agent(self, kind=Agent, config=None, host=None, **placement):
+        return kind(self.scratch, bus=self.bus, host=host,
                     options={'placement': self.options(**placement), **(config or {})})
 
     def start_synced(self, seconds=60, **kwargs):
@@ -131,8 +132,7 @@ class TestScopes(KeystoneCase):
                 if key not in ('region_name', 'timeout')}
         agent = self.make_agent(config={'placement': {
             'auth_section': 'service_user', 'region_name': 'RegionOne'},
-            'service_user': {**user, 'send_service_user_token': 'true'}}).start()
-        agent.wait_state('synced')
+            'service_user': {**user, 'send_service_user_token': 'true'}}).start('synced')
         self.assertNotIn('unknown', agent.log())
         shown = agent.ctl('cat-config', '--config', agent.config).stdout
         for secret in SECRETS:
@@ -207,8 +207,7 @@ class TestRefusals(KeystoneCase):
         agent = self.start_synced()
         agent.configure({'placement': {'password': None}})
         for verb in (['check-config', '--config', agent.config], ['reload']):
-            done = agent.ctl(*verb, check=False)
-            self.assertEqual(done.returncode, 1)
+            done = agent.ctl(*verb, code=1)
             self.assertIn('or the credential placement-password (LoadCredential= of the unit, which counts from the next restart on), which is not set', done.stderr)
             self.assertNotIn('stopped', done.stderr)
         agent.stop()
@@ -228,15 +227,19 @@ NO_TIMER = {'DEFAULT': {'update_resources_interval': 3600}}
 
 
 class TestChanges(KeystoneCase):
+    def revoke_tokens(self):
+        """An administrator who sets a password revokes every token of that user.
+
+        Keystone counts in whole seconds: a token of the same second would be revoked, too.
+        """
+        time.sleep(1.1)
+        self.keystone.admin('PATCH', '/users/' + self.keystone.user_id('agent'), {'user': {'password': AGENT_PASSWORD}})
+        time.sleep(1.1)
+
     def test_a_revoked_token_is_replaced_without_a_failed_cycle(self):
         agent = self.start_synced(config=NO_TIMER)
         mark = self.placement.mark()
-        # An administrator who sets a password revokes every token of that user. Keystone counts in
-        # whole seconds: a token of the same second would be revoked, too.
-        time.sleep(1.1)
-        self.keystone.admin('PATCH', '/users/' + self.keystone.user_id('agent'),
-                            {'user': {'password': AGENT_PASSWORD}})
-        time.sleep(1.1)
+        self.revoke_tokens()
         self.sync(agent)
         statuses = [status for _, _, status in self.placement.requests_since(mark)]
         self.assertEqual(self.n_tokens(), 2)
@@ -264,10 +267,7 @@ class TestChanges(KeystoneCase):
 
     def test_requests_in_parallel_ask_for_one_token(self):
         agent = self.start_synced(config=NO_TIMER, max_connections=8)
-        time.sleep(1.1)
-        self.keystone.admin('PATCH', '/users/' + self.keystone.user_id('agent'),
-                            {'user': {'password': AGENT_PASSWORD}})
-        time.sleep(1.1)
+        self.revoke_tokens()
         # Every provider is read again: several requests meet the revoked token at once.
         self.make_children(agent, 4)
         self.sync(agent)
@@ -289,10 +289,7 @@ class TestChanges(KeystoneCase):
             syncing = threading.Thread(target=self.sync, args=(agent,))
             syncing.start()
             self.assertTrue(hang.reached.wait(30))
-            time.sleep(1.1)
-            self.keystone.admin('PATCH', '/users/' + self.keystone.user_id('agent'),
-                                {'user': {'password': AGENT_PASSWORD}})
-            time.sleep(1.1)
+            self.revoke_tokens()
             proxy.remove(hang)
             syncing.join(60)
             statuses = [status for _, _, status in proxy.requests_since(mark)]
@@ -387,18 +384,12 @@ class TestExpiry(KeystoneCase):
     def test_requests_in_parallel_across_the_end_of_a_token(self):
         """A plan that outlives its token, several requests at a time: one new token, all equal."""
         n_cells = 12
-        host = self.scratch.folder('host') / 'host.json'
-        host.write_text(json.dumps({
-            'format': 'compute-agent-host/1', 'nodename': 'wide', 'memory_kib': 8 << 20,
-            'disk_total_bytes': 1 << 40, 'online_cpus': '0-%d' % (n_cells - 1),
-            'cells': [{'id': cell, 'memory_kib': 1 << 20, 'cpus': [{'id': cell}]}
-                      for cell in range(n_cells)]}))
+        host = recorded_host('wide', online_cpus='0-%d' % (4 * n_cells - 1), cells=recorded_cells(n_cells))
         with Proxy(self.placement.port) as proxy:
             self.keystone.set_endpoint(proxy.endpoint)
             proxy.add(Delay(0.8))
-            agent = self.start_synced(seconds=90, max_connections=4, config={
-                **NO_TIMER, 'static': {'path': host}, 'compute': {'numa_in_placement': 'true'},
-                'DEFAULT': {'compute_driver': 'static', **NO_TIMER.get('DEFAULT', {})}})
+            agent = self.start_synced(seconds=90, max_connections=4, host=host, config={
+                **NO_TIMER, 'compute': {'numa_in_placement': 'true'}})
             took = proxy.requests[-1].began - proxy.requests[0].began
             statuses = [record.status for record in proxy.requests]
             self.assertGreater(proxy.connections, 1)
@@ -427,10 +418,8 @@ class TestDoctor(KeystoneCase):
     """computectl doctor walks the way itself: it needs no running service."""
 
     def findings(self, agent, *args, **env):
-        base = agent.env
-        agent.env = lambda: {**base(), **env}
+        agent.more_env = env
         done = agent.ctl('doctor', '--config', agent.config, '--json=short', *args, check=False)
-        agent.env = base
         found = json.loads(done.stdout)['findings']
         return {finding['check']: finding for finding in found}
 
@@ -528,8 +517,7 @@ class TestSecrets(KeystoneCase):
                                 password='wrong-Secret-9')
         agent.credentials = self.scratch.folder('credentials')
         (agent.credentials / 'placement-password').write_text(AGENT_PASSWORD + '\n')
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         self.assertIn('POST %s/v3/auth/tokens: 201 (req-' % self.keystone.url, agent.log())
         self.assert_nowhere(agent)
 

@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import unittest
-import uuid
 from pathlib import Path
 
 from tests.env.agent import Agent, build_folder
@@ -94,11 +93,8 @@ class WithPlacement(unittest.TestCase):
         cls.placement = Placement(cls.scratch).start()
         cls.proxy = cls.enterClassContext(Proxy(cls.placement.port))
         cls.file = cls.scratch.folder('metrics') / 'compute-agent.prom'
-        cls.agent = Agent(cls.scratch, bus=bus, uri=testdriver_xml(demo_host(), cls.scratch.path),
-                          options={'agent': {'metrics_file': cls.file},
-                                   'placement': {'auth_type': 'admin_token', 'token': 'admin',
-                                                 'endpoint_override': cls.proxy.endpoint}}).start()
-        cls.agent.wait_state('synced')
+        cls.agent = Agent(cls.scratch, cls.proxy, testdriver_xml(demo_host(), cls.scratch.path), bus,
+                          {'agent': {'metrics_file': cls.file}}).start('synced')
 
     def setUp(self):
         self.addCleanup(self.proxy.listen)
@@ -128,8 +124,7 @@ class WithPlacement(unittest.TestCase):
                           shown['n_owed_moves']), ('degraded', 1, 0, 0))
         self.assertIn('500', shown['owed_error'])
         self.assertIn('1 not reported yet', shown['status'])
-        done = self.agent.ctl('status', check=False)
-        self.assertEqual(done.returncode, 4)
+        done = self.agent.ctl('status', code=4)
         self.assertIn('not all claims are reported to Placement yet', done.stdout)
         self.assertIn('Owed: 1 to write to Placement', done.stdout)
         self.proxy.clear()
@@ -150,16 +145,13 @@ class WithPlacement(unittest.TestCase):
         self.addCleanup(self.agent.ctl, 'reload')
         self.addCleanup(self.agent.configure, {'DEFAULT': {'claim_expiry_time': None}})
         self.agent.ctl('reload')
-        path = '/allocations/' + str(uuid.uuid4())
-        self.placement.request('PUT', path, {
-            'allocations': {self.agent.root(): {'resources': {'VCPU': 1}}}, 'project_id': 'p',
-            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+        consumer = self.placement.place(None, {self.agent.root(): {'VCPU': 1}})
         wait_until(lambda: self.agent.ctl('audit', check=False).returncode == 3, 20, 'a finding',
                    step=0.2)
         self.wait_metric('audit_findings', '1')
         self.agent.ctl('heal', check=False)
         self.wait_metric('audit_findings', '0')
-        self.assertEqual(self.placement.get(path)['allocations'], {})
+        self.assertEqual(self.placement.held(consumer), {})
 
     def test_devices_and_who_has_them(self):
         claim = self.agent.ctl_json('claim', '--consumer', CONSUMER, '--resources', 'VGPU=1')

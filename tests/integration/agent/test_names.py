@@ -58,12 +58,10 @@ class TestNames(unittest.TestCase):
         agent = Agent(self.scratch, placement=placement, bus=self.bus, options=options,
                       within=silentdns.command(self.scratch.folder('names')) if silent else ())
         agent.configure({'placement': {'connect_timeout': 1}})
-        plain = agent.env
         # Whoever looks for leaks stops all threads first, and may wait for those that look a name up.
         asan = ':'.join(filter(None, (os.environ.get('ASAN_OPTIONS'), 'detect_leaks=0')))
-        agent.env = lambda: {**plain(), 'ASAN_OPTIONS': asan, **(env or {})}
-        agent.start()
-        return agent
+        agent.more_env = {'ASAN_OPTIONS': asan, **(env or {})}
+        return agent.start()
 
     def sync(self, agent):
         """Ask for a cycle, and wait for its end."""

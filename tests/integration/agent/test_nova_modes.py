@@ -5,7 +5,6 @@ Another writer stands in for nova-compute: what it publishes is what the agent d
 """
 
 import json
-import subprocess
 import unittest
 import uuid
 
@@ -20,17 +19,6 @@ class NovaCase(AuditCase):
     def sends(self, mark):
         """Everything but GET, the question whether it may reshape included."""
         return [line for line in self.placement.requests_since(mark) if line[0] != 'GET']
-
-    def allocate(self, held, consumer=None, consumer_type='INSTANCE'):
-        """As its parent's, without a record."""
-        consumer = consumer or str(uuid.uuid4())
-        now = self.placement.get('/allocations/%s' % consumer)
-        answer = self.placement.request('PUT', '/allocations/%s' % consumer, {
-            'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
-            'consumer_generation': now.get('consumer_generation'), 'project_id': 'demo',
-            'user_id': 'someone', 'consumer_type': consumer_type}, record=False)
-        self.assertEqual(answer.status, 204, answer.text)
-        return consumer
 
     def change(self, agent, name, part, edit):
         """What somebody else writes of a provider's inventories or traits."""
@@ -57,9 +45,8 @@ class NovaCase(AuditCase):
         return agent.status()['n_differences']
 
     def property(self, name):
-        name_path = ('org.computeagent.Agent1', '/org/computeagent/Agent1', 'org.computeagent.Agent1')
-        return subprocess.run(['busctl', '--address=%s' % self.bus.address, 'get-property', *name_path, name],
-                              capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+        return self.bus.busctl('get-property', 'org.computeagent.Agent1', '/org/computeagent/Agent1', 'org.computeagent.Agent1',
+                               name).stdout.strip()
 
     def refused(self, agent, *args):
         done = agent.ctl(*args, check=False)
@@ -71,11 +58,10 @@ class TestObserve(NovaCase):
     def test_a_new_host_is_not_published(self):
         metrics = self.test_scratch.path / 'agent.prom'
         mark = self.placement.mark()
-        agent = self.make_agent({**OPTIONS, 'agent': {'nova': 'observe', 'metrics_file': metrics}}).start()
-        agent.wait_state(LEFT)
+        agent = self.make_agent({**OPTIONS, 'agent': {'nova': 'observe', 'metrics_file': metrics}}).start(LEFT)
         agent.ctl('sync')
         self.assertEqual(self.sends(mark), [])
-        plan = json.loads(agent.ctl('plan', '--json=short').stdout)
+        plan = agent.ctl_json('plan')
         self.assertIn('POST', {step['method'] for step in plan})
         self.assertEqual(self.differences(agent), len(plan))
         self.assertIn('compute_agent_placement_differences %d\n' % len(plan), metrics.read_text())
@@ -98,7 +84,7 @@ class TestObserve(NovaCase):
         agent = self.start_published()
         self.set_nova(agent, 'observe')
         self.assertEqual(self.differences(agent), 0)
-        self.assertEqual(json.loads(agent.ctl('plan', '--json=short').stdout), [])
+        self.assertEqual(agent.ctl_json('plan'), [])
         mark = self.placement.mark()
         self.change(agent, NODE, 'traits', lambda traits: traits.remove('HW_CPU_X86_SSE3')
                     if 'HW_CPU_X86_SSE3' in traits else traits.remove('COMPUTE_NODE'))
@@ -106,11 +92,8 @@ class TestObserve(NovaCase):
                     lambda inventories: inventories['MEMORY_MB'].update(reserved=17))
         agent.ctl('sync')
         self.assertEqual(self.differences(agent), 2)
-        self.assertEqual({step['path'].rsplit('/')[-1] for step in
-                          json.loads(agent.ctl('plan', '--json=short').stdout)},
-                         {'traits', 'inventories'})
-        agent.restart()
-        agent.wait_state(LEFT)
+        self.assertEqual({step['path'].rsplit('/')[-1] for step in agent.ctl_json('plan')}, {'traits', 'inventories'})
+        agent.restart(LEFT)
         agent.ctl('sync')
         self.assertEqual(self.differences(agent), 2)
         self.assertEqual(self.sends(mark), [])
@@ -124,8 +107,7 @@ class TestObserve(NovaCase):
         agent.stop()
         mark = self.placement.mark()
         agent.configure({'agent': {'nova': 'observe'}, 'compute': {'numa_in_placement': 'true'}})
-        agent.start()
-        agent.wait_state(LEFT)
+        agent.start(LEFT)
         agent.ctl('sync')
         self.assertGreater(self.differences(agent), 0)
         self.assertIn(guest, agent.ctl('reshape', '--plan', '--json=short').stdout)
@@ -310,8 +292,7 @@ class TestSecondReporter(NovaCase):
         words = 'trait COMPUTE_NODE of %s: taken away (undone 3 times)' % NODE
         self.assertEqual(agent.status()['second_reporter'], words)
         self.assertIn(words, ' '.join(agent.ctl('status', check=False).stdout.split()))
-        doctor = json.loads(
-            agent.ctl('doctor', '--json=short', check=False).stdout)
+        doctor = json.loads(agent.ctl('doctor', '--json=short', check=False).stdout)
         finding, = [one for one in doctor['findings'] if one['check'] == 'second reporter']
         self.assertEqual(finding['state'], 'bad')
         self.assertIn(words, finding['text'])

@@ -25,10 +25,8 @@ class TestPrometheus(unittest.TestCase):
         self.placement = Placement(self.scratch).start()
         self.proxy = self.enterContext(Proxy(self.placement.port))
         self.file = self.scratch.folder('metrics') / 'compute-agent.prom'
-        self.agent = Agent(self.scratch, bus=Bus(self.scratch).start(), uri=testdriver_xml(demo_host(), self.scratch.path), options={
-            'agent': {'metrics_file': self.file},
-            'placement': {'auth_type': 'admin_token', 'token': 'admin', 'endpoint_override': self.proxy.endpoint}}).start()
-        self.agent.wait_state('synced')
+        self.agent = Agent(self.scratch, self.proxy, testdriver_xml(demo_host(), self.scratch.path), Bus(self.scratch).start(),
+                           {'agent': {'metrics_file': self.file}}).start('synced')
         self.prometheus = Prometheus(self.file, RULES, self.scratch).start()
         self.addCleanup(self.prometheus.stop)
 
@@ -82,10 +80,7 @@ class TestPrometheus(unittest.TestCase):
         self.wait_alerts()
         self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})  # what is young may be on the way
         self.agent.ctl('reload')
-        answer = self.placement.request('PUT', '/allocations/%s' % uuid.uuid4(), {
-            'allocations': {self.agent.root(): {'resources': {'VCPU': 1}}}, 'project_id': 'p', 'user_id': 'u',
-            'consumer_generation': None, 'consumer_type': 'INSTANCE'})
-        self.assertEqual(answer.status, 204, answer.text)
+        self.placement.place(None, {self.agent.root(): {'VCPU': 1}})
         wait_until(lambda: self.agent.ctl('audit', check=False).returncode == 3, 20, 'a finding', step=0.2)
         self.wait_alerts('ComputeAgentAuditFindings')
         self.proxy.refuse()

@@ -19,12 +19,6 @@ class TestRetire(AgentCase):
     def in_placement(self, root):
         return self.placement.get('/resource_providers?in_tree=' + root)['resource_providers']
 
-    def put(self, consumer, generation, held):
-        answer = self.placement.request('PUT', '/allocations/' + consumer, {
-            'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
-            'project_id': 'p', 'user_id': 'u', 'consumer_generation': generation, 'consumer_type': 'INSTANCE'})
-        self.assertEqual(answer.status, 204, answer.text)
-
     def test_there_and_back(self):
         agent = self.start_agent()
         root = agent.root()
@@ -49,9 +43,7 @@ class TestRetire(AgentCase):
         # it stays so: with each cycle, after a restart, and for who wants it back the wrong way
         mark = self.placement.mark()
         agent.ctl('sync')
-        agent.stop()
-        agent.start()
-        agent.wait_state('retired')
+        agent.restart('retired')
         agent.ctl('sync')
         self.assertEqual(self.placement.writes_since(mark), [])
         status = agent.ctl('status', check=False)
@@ -75,12 +67,10 @@ class TestRetire(AgentCase):
     def test_who_is_in_the_way(self):
         agent = self.start_agent()
         tree = self.placement.tree_by_name(agent.root())
-        claimed, placed = str(uuid.uuid4()), str(uuid.uuid4())
+        claimed = str(uuid.uuid4())
         number = agent.ctl_json('claim', '--consumer', claimed, '--resources', 'VCPU=1')['id']
-        self.put(placed, None, {tree[GPU_A]['uuid']: {'VGPU': 1}})
-        answer = self.placement.request('POST', '/resource_providers', {
-            'uuid': str(uuid.uuid4()), 'name': 'demo_nic_of_neutron', 'parent_provider_uuid': agent.root()})
-        self.assertEqual(answer.status, 200, answer.text)
+        placed = self.placement.place(None, {tree[GPU_A]['uuid']: {'VGPU': 1}})
+        self.placement.make_provider('demo_nic_of_neutron', parent=agent.root())
         agent.ctl('cordon')
         before = self.placement.tree_by_name(agent.root())
         for options in (['--dry-run'], []):
@@ -97,7 +87,7 @@ class TestRetire(AgentCase):
         agent.wait_state('synced')
 
         agent.ctl('release', number)
-        self.put(placed, self.placement.get('/allocations/' + placed)['consumer_generation'], {})
+        self.placement.delete(placed)
         nic = before['demo_nic_of_neutron']['uuid']
         self.assertEqual(self.placement.request('DELETE', '/resource_providers/' + nic).status, 204)
         wait_until(lambda: self.retire(agent)[0] == 0, 30, 'the end of the last share')
@@ -105,11 +95,8 @@ class TestRetire(AgentCase):
 
     def test_placement_refuses(self):
         """Somebody is placed there between the look and the removal: the host is as it was."""
-        proxy = Proxy(self.placement.port)
-        self.addCleanup(proxy.close)
-        proxy.listen()
-        agent = self.make_agent(placement=proxy).start()
-        agent.wait_state('synced')
+        proxy = self.enterContext(Proxy(self.placement.port))
+        agent = self.make_agent(placement=proxy).start('synced')
         agent.ctl('cordon')
         before = self.placement.tree_by_name(agent.root())
         proxy.add(faults.Answer(409, json.dumps({'errors': [{

@@ -4,21 +4,17 @@
 What it finds there is never followed with root's rights, and what it makes is the service's.
 """
 
-import json
 import os
 import struct
 import unittest
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.hosts import recorded_host
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch
 
 SERVICE = 4711  # has no name: nothing hangs on one
-HOST = {
-    'format': 'compute-agent-host/1', 'nodename': 'by-hand', 'online_cpus': '0-3',
-    'memory_kib': 8 << 20, 'disk_total_bytes': 1 << 40,
-    'cells': [{'id': 0, 'memory_kib': 8 << 20, 'cpus': [{'id': cpu} for cpu in range(4)]}]}
 # What is written there by name: state files beside their own, the database and what SQLite has.
 WRITTEN = ('compute_id', 'devices.json.new', 'claim.sqlite', 'claim.sqlite-wal', 'claim.sqlite-shm',
            'claim.sqlite-journal', 'claim.sqlite.copying', 'reshape-pending.json.new',
@@ -42,11 +38,7 @@ class TestRootAtHand(unittest.TestCase):
         self.scratch = Scratch.of(self)
         self.bus = Bus(self.scratch).start()
         self.placement = Placement(self.scratch).start()
-        self.agent = Agent(self.scratch, self.placement, bus=self.bus, options={
-            'DEFAULT': {'compute_driver': 'static'}, 'devices': {'enabled_mdev_types': None}})
-        host = self.agent.folder / 'host.json'
-        host.write_text(json.dumps(HOST))
-        self.agent.configure({'static': {'path': host}})
+        self.agent = Agent(self.scratch, self.placement, bus=self.bus, host=recorded_host('by-hand'))
         for folder in (self.scratch.path, self.agent.folder):
             folder.chmod(0o711)
         os.chown(self.agent.state, SERVICE, SERVICE)
@@ -96,8 +88,7 @@ class TestRootAtHand(unittest.TestCase):
         self.check_untouched(victim, 'the journal was rolled back as root')
 
     def test_what_root_makes_is_the_services(self):
-        done = self.agent.run('--once')
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.agent.run('--once', code=0)
         made = sorted(self.agent.state.iterdir())
         self.assertGreaterEqual({path.name for path in made}, {'claim.sqlite', 'compute_id'})
         self.assertEqual({path.stat().st_uid for path in made}, {SERVICE}, made)
@@ -106,9 +97,8 @@ class TestRootAtHand(unittest.TestCase):
         self.assertEqual(self.agent.run('--once').returncode, 0)
         root = self.agent.root()
         (self.agent.state / 'compute_id').unlink()
-        done = self.agent.ctl('identity', 'adopt', '--force', '--config', self.agent.config,
-                              check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.agent.ctl('identity', 'adopt', '--force', '--config', self.agent.config,
+                              code=0)
         self.assertEqual(self.agent.root(), root)
         self.assertEqual((self.agent.state / 'compute_id').stat().st_uid, SERVICE)
 
@@ -119,8 +109,7 @@ class TestRootAtHand(unittest.TestCase):
         for mode, files in ((0o600, (ca,)), (0o644, ()), (0o600, (ca, host))):
             ca.chmod(mode)
             host.chmod(0o600 if host in files else 0o644)
-            done = self.agent.ctl('check-config', '--config', self.agent.config, check=False)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = self.agent.ctl('check-config', '--config', self.agent.config, code=0)
             for path in (ca, host):
                 self.assertEqual('%s: the service cannot read it (Permission denied)' % path in done.stderr, path in files, done.stderr)
         ca.unlink()
@@ -129,9 +118,8 @@ class TestRootAtHand(unittest.TestCase):
     def test_migrate_inventory_direct_by_root(self):
         """The private Placement is root's, and lets the service's user in as well."""
         self.placement.stop()
-        done = self.agent.ctl('migrate-inventory', '--direct', self.placement.folder,
-                              '--config', self.agent.config, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.agent.ctl('migrate-inventory', '--direct', self.placement.folder,
+                              '--config', self.agent.config, code=0)
         self.placement.start()
         self.assertIn('by-hand', self.placement.tree_by_name(self.agent.root()))
         self.assertEqual((self.agent.state / 'compute_id').stat().st_uid, SERVICE)

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """One agent uses a state folder: a second one of the same folder ends before it touches anything."""
 
-import json
 import unittest
 import uuid
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.hosts import recorded_host
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch
 
-HOST = {
-    'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'locked', 'arch': 'x86_64',
-    'hypervisor': 'QEMU', 'memory_kib': 1 << 26, 'online_cpus': '0-63', 'disk_total_bytes': 1 << 40,
-}
 BUSY = 75
 
 
@@ -21,16 +17,12 @@ class TestStateLock(unittest.TestCase):
     def setUp(self):
         self.scratch = Scratch.of(self)
         self.placement = Placement(self.scratch).start()
-        self.recorded = self.scratch.folder('host') / 'host.json'
-        self.recorded.write_text(json.dumps(HOST))
         self.first, self.second = self.make_agent(), self.make_agent()
         self.second.configure({'DEFAULT': {'state_path': self.first.state}})
 
     def make_agent(self):
-        bus = Bus(self.scratch).start()
-        agent = Agent(self.scratch, self.placement, bus=bus, options={
-            'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 60},
-            'static': {'path': self.recorded}, 'devices': {'enabled_mdev_types': None}})
+        agent = Agent(self.scratch, self.placement, bus=Bus(self.scratch).start(), host=recorded_host('locked'), options={
+            'DEFAULT': {'update_resources_interval': 60}})
         self.addCleanup(agent.stop)
         return agent
 
@@ -45,8 +37,7 @@ class TestStateLock(unittest.TestCase):
                       done.stderr)
 
     def test_a_second_agent_ends_with_the_pid_of_the_first_and_touches_nothing(self):
-        self.first.start()
-        self.first.wait_state('synced')
+        self.first.start('synced')
         self.first.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1')
         before = self.picture()
         self.expect_busy(self.second.run())
@@ -55,22 +46,18 @@ class TestStateLock(unittest.TestCase):
         self.assertEqual(len(self.first.ctl_json('claims')['claims']), 1)
 
     def test_a_dry_run_looks_beside_the_agent(self):
-        self.first.start()
-        self.first.wait_state('synced')
-        done = self.second.run('--dry-run')
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.first.start('synced')
+        self.second.run('--dry-run', code=0)
 
     def test_a_killed_agent_leaves_no_lock(self):
         for _ in range(3):
             self.first.start()
             self.first.kill()
-        self.second.start()
-        self.second.wait_state('synced')
+        self.second.start('synced')
 
     def test_the_identity_is_not_replaced_below_a_running_agent(self):
         """Without a bus computectl does not see it; the lock does."""
-        self.first.start()
-        self.first.wait_state('synced')
+        self.first.start('synced')
         before = self.first.root()
         (self.first.state / 'compute_id').write_text(str(uuid.uuid4()) + '\n')
         changed = self.first.root()

@@ -5,7 +5,6 @@ COMPUTE_AGENT_TOGETHER_SECONDS says for how long (a few in ./check). Then everyt
 wrote must be there, and the agents must be quiet.
 """
 
-import json
 import os
 import threading
 import time
@@ -14,33 +13,27 @@ import uuid
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.hosts import recorded_host
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch, wait_until
 
 SECONDS = float(os.environ.get('COMPUTE_AGENT_TOGETHER_SECONDS', '8'))
 ROOT = '5b0c8f57-9d0f-4a38-8d0d-7e1d2f1f6c11'
-HOST = {
-    'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': 'shared', 'arch': 'x86_64',
-    'hypervisor': 'QEMU', 'memory_kib': 1 << 26, 'online_cpus': '0-63', 'disk_total_bytes': 1 << 40,
-}
+HOST = recorded_host('shared', memory_kib=1 << 26, online_cpus='0-63')
 
 
 class TestTogether(unittest.TestCase):
     def setUp(self):
         self.scratch = Scratch.of(self)
         self.placement = Placement(self.scratch).start()
-        self.recorded = self.scratch.folder('host') / 'host.json'
-        self.recorded.write_text(json.dumps(HOST))
         self.agents = [self.make_agent() for _ in range(2)]
         self.stopping = threading.Event()
         self.ratio = None
         self.traits, self.consumers, self.troubles = set(), set(), []
 
     def make_agent(self):
-        bus = Bus(self.scratch).start()
-        agent = Agent(self.scratch, self.placement, bus=bus, options={
-            'DEFAULT': {'compute_driver': 'static', 'update_resources_interval': 1},
-            'static': {'path': self.recorded}, 'devices': {'enabled_mdev_types': None}})
+        agent = Agent(self.scratch, self.placement, bus=Bus(self.scratch).start(), host=HOST, options={
+            'DEFAULT': {'update_resources_interval': 1}})
         (agent.state / 'compute_id').write_text(ROOT + '\n')
         return agent
 

@@ -106,8 +106,7 @@ class TestBrokenTree(AgentCase):
 
     def test_somebody_has_the_name_of_a_child(self):
         self.placement.request('POST', '/resource_providers', {'uuid': OTHER, 'name': GPU_A})
-        self.agent = self.make_agent({'compute': {'numa_in_placement': 'true'}}).start()
-        self.agent.wait_state('stale')
+        self.agent = self.make_agent({'compute': {'numa_in_placement': 'true'}}).start('stale')
         self.assertIn(GPU_A, self.agent.ctl('status', check=False).stdout)
         tree = self.tree()
         self.assertNotIn(GPU_A, tree)
@@ -127,18 +126,14 @@ class TestMadeAnew(AgentCase):
         agent.ctl('sync')
         return agent, self.placement.tree_by_name(agent.root())
 
-    def api(self, method, path, body=None):
-        answer = self.placement.request(method, path, body, record=False)
-        self.assertLess(answer.status, 300, answer.text)
-
     def make_anew(self, was):
         """With its uuid and its generation, and nothing in it."""
         path = '/resource_providers/' + was['uuid']
-        self.api('DELETE', path)
-        self.api('POST', '/resource_providers', {'uuid': was['uuid'], 'name': was['name'],
+        self.placement.api('DELETE', path)
+        self.placement.api('POST', '/resource_providers', {'uuid': was['uuid'], 'name': was['name'],
                                                  'parent_provider_uuid': was['parent']})
         for generation in range(was['generation']):
-            self.api('PUT', path + '/inventories', {'resource_provider_generation': generation, 'inventories': {}})
+            self.placement.api('PUT', path + '/inventories', {'resource_provider_generation': generation, 'inventories': {}})
 
     def check_not_seen(self, agent, before):
         """A quiet cycle is one request, and finds Placement as it was."""
@@ -176,10 +171,10 @@ class TestMadeAnew(AgentCase):
         root = before[next(name for name, item in before.items() if item['parent'] is None)]
         children = [item for item in before.values() if item['parent']]
         for item in children:
-            self.api('DELETE', '/resource_providers/' + item['uuid'])
+            self.placement.api('DELETE', '/resource_providers/' + item['uuid'])
         self.make_anew(root)
         for item in children:
-            self.api('POST', '/resource_providers', {'uuid': item['uuid'], 'name': item['name'],
+            self.placement.api('POST', '/resource_providers', {'uuid': item['uuid'], 'name': item['name'],
                                                      'parent_provider_uuid': item['parent']})
             self.make_anew(item)
         self.check_not_seen(agent, before)

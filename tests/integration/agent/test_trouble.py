@@ -44,16 +44,14 @@ class TestPlacement(TroubleCase):
 
     def test_down_at_start(self):
         self.placement.kill()
-        agent = self.make_agent().start()
-        agent.wait_state('offline')
+        agent = self.make_agent().start('offline')
         self.claim(agent, 'VGPU=1')
         self.placement.start()
         self.wait_equal(agent)
 
     def test_a_day_of_trouble_is_a_handful_of_lines(self):
         self.placement.kill()
-        agent = self.make_agent().start()
-        agent.wait_state('offline')
+        agent = self.make_agent().start('offline')
         for _ in range(20):
             agent.ctl('sync', check=False)
         self.assertLess(len(agent.log().splitlines()), 6, agent.log())
@@ -61,16 +59,14 @@ class TestPlacement(TroubleCase):
     def test_every_lie_of_a_proxy(self):
         """HTML, garbage, cut and oversized answers, errors: offline or stale in words, then equal."""
         with Proxy(self.placement.port) as proxy:
-            agent = self.make_agent(placement=proxy.endpoint).start()
-            agent.wait_state('synced')
+            agent = self.make_agent(placement=proxy.endpoint).start('synced')
             for name, fault in [('html 503', faults.html(503)), ('html 200', faults.html(200)),
                                 ('500', faults.server_error(500)), ('garbage', faults.garbage()),
                                 ('cut', faults.Cut('middle')), ('401', faults.Answer(401)),
                                 ('oversized', faults.oversized(80 << 20))]:
                 with self.subTest(name):
                     with proxy.fault(fault):
-                        done = agent.ctl('sync', check=False)
-                        self.assertEqual(done.returncode, 1)
+                        agent.ctl('sync', code=1)
                         self.assertIn(agent.status()['sync_state'], ('offline', 'stale'))
                         self.claim(agent)
                     agent.ctl('sync')
@@ -105,8 +101,7 @@ class TestPlacement(TroubleCase):
     def test_events_of_the_host_come_no_sooner_than_the_server_asked(self):
         """Guests come and go, and a later answer says nothing of the wait: only a person's sync is sent."""
         with Proxy(self.placement.port) as proxy:
-            agent = self.make_agent(placement=proxy.endpoint).start()
-            agent.wait_state('synced')
+            agent = self.make_agent(placement=proxy.endpoint).start('synced')
             proxy.add(faults.html(503, headers=[('Retry-After', '60')], times=1))
             proxy.add(faults.html(503))
             agent.wait_state('offline')
@@ -133,8 +128,7 @@ class TestPlacement(TroubleCase):
 
     def test_an_agent_that_fails_asks_for_less_than_one_that_is_well(self):
         with Proxy(self.placement.port) as proxy:
-            agent = self.make_agent(placement=proxy.endpoint).start()
-            agent.wait_state('synced')
+            agent = self.make_agent(placement=proxy.endpoint).start('synced')
             mark = proxy.mark()
             time.sleep(20)
             well = len(proxy.requests_since(mark))
@@ -185,8 +179,7 @@ class TestHypervisor(TroubleCase):
     def test_a_hung_libvirtd_stops_neither_watchdog_nor_bus_nor_claims(self):
         agent = self.make_agent()
         agent.watchdog_usec = 2_000_000
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         with self.libvirtd.paused():
             end = time.monotonic() + 6
             pings = len([line for line in agent.notifications if line == 'WATCHDOG=1'])
@@ -251,8 +244,7 @@ class TestOwnState(TroubleCase):
         self.placement.request('DELETE', '/resource_providers/%s/inventories' % agent.root())
         agent.start()
         self.wait_equal(agent)
-        done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', check=False)
-        self.assertEqual(done.returncode, 1)
+        done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', code=1)
         self.assertIn('claim.sqlite', done.stderr)
         self.assertEqual(agent.ctl('status', check=False).returncode, 4)
         (agent.state / 'claim.sqlite').rmdir()
@@ -265,13 +257,11 @@ class TestOwnState(TroubleCase):
         kept = self.claim(agent)
         # A limit of the running process stands in for the full disk: no file may grow.
         resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-        done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', check=False)
-        self.assertEqual(done.returncode, 1, agent.log())
+        done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', code=1)
         self.assertTrue(agent.child.alive(), agent.log())
         self.assertEqual([c['id'] for c in agent.ctl_json('claims')['claims']], [kept['id']])
         agent.ctl('sync')
-        done = agent.ctl('status', check=False)
-        self.assertEqual(done.returncode, 4, done)
+        done = agent.ctl('status', code=4)
         self.assertRegex(done.stdout, NO_ROOM)
         resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE,
                          (resource.RLIM_INFINITY, resource.RLIM_INFINITY))

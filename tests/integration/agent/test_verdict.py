@@ -17,8 +17,7 @@ class TestVerdict(GuestCase):
         agent.stop()
         self.metrics = agent.folder / 'metrics.prom'
         agent.configure({**OPTIONS, 'agent': {'metrics_file': self.metrics}})
-        agent.start()
-        agent.wait_state('synced')
+        agent.start('synced')
         return agent
 
     def said(self, agent):
@@ -56,10 +55,7 @@ class TestVerdict(GuestCase):
         self.assertIn('Placement is equal to this host, but some guests are unknown to it', page)
         self.assertIn('compute_agent_claims_unheld 1\n', self.metrics.read_text())
         # Somebody tells it: an audit looks again.
-        answer = self.placement.request('PUT', '/allocations/%s' % guest, {
-            'allocations': {agent.root(): {'resources': {'VCPU': 2, 'MEMORY_MB': 64}}},
-            'consumer_generation': None, 'project_id': 'demo', 'user_id': 'x', 'consumer_type': 'INSTANCE'})
-        self.assertEqual(answer.status, 204, answer.text)
+        self.placement.place(guest, {agent.root(): {'VCPU': 2, 'MEMORY_MB': 64}})
         agent.ctl('audit', check=False)
         self.wait_said(agent, 'ok')
 
