@@ -54,8 +54,7 @@ class DeviceCase(unittest.TestCase):
 
     def run_once(self, code=0):
         """One cycle; returns the tree by names, and what the agent said."""
-        done = self.agent.run('--once')
-        self.assertEqual(done.returncode, code, done.stderr)
+        done = self.agent.run('--once', code=code)
         return self.placement.tree_by_name(self.agent.root()), done.stderr
 
     def devices(self, tree):
@@ -68,16 +67,13 @@ class DeviceCase(unittest.TestCase):
         self.libvirtd.define(guest_xml('guest', extra=hostdev(address)))
         self.addCleanup(self.libvirtd.virsh, 'undefine', 'guest', check=False)
 
-    def allocate(self, name, resource_class, amount):
-        """Let some consumer hold that much of a provider; returns how to free it."""
-        provider = self.placement.tree_by_name(self.agent.root())[name]['uuid']
-        path = '/allocations/5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02'
-        body = {'allocations': {provider: {'resources': {resource_class: amount}}},
-                'consumer_generation': None, 'project_id': 'p', 'user_id': 'u',
-                'consumer_type': 'INSTANCE'}
-        answer = self.placement.request('PUT', path, body)
-        self.assertEqual(answer.status, 204, answer.text)
-        return lambda: self.placement.request('DELETE', path)
+    def reboot(self):
+        """For the agent: what it saw last was in another boot."""
+        path = self.agent.state / 'devices.json'
+        ledger = json.loads(path.read_text())
+        for device in ledger['devices']:
+            device['boot_id'] = '11111111-1111-4111-8111-111111111111'
+        path.write_text(json.dumps(ledger))
 
 
 class TestRemoteManaged(DeviceCase):
@@ -156,8 +152,7 @@ class TestPci(DeviceCase):
 
     def test_f5_devname_is_refused_before_anything_starts(self):
         self.configure(spec(devname='eth0'))
-        done = self.agent.run('--once')
-        self.assertEqual(done.returncode, 78)
+        done = self.agent.run('--once', code=78)
         self.assertIn('needs an address in place of a name', done.stderr)
 
     def test_c7_refused_configurations_cost_one_card_only(self):
@@ -195,12 +190,12 @@ class TestPci(DeviceCase):
     def test_f5_spec_of_an_allocated_device_removed(self):
         """Nobody here has it, but Placement says that it is allocated."""
         self.configure(spec(vendor_id='10de'))
-        self.run_once()
-        free = self.allocate(T4_NAME, 'CUSTOM_PCI_10DE_1EB8', 1)
+        tree, _ = self.run_once()
+        consumer = self.placement.place(None, {tree[T4_NAME]['uuid']: {'CUSTOM_PCI_10DE_1EB8': 1}})
         self.configure()
         tree, _ = self.run_once(code=1)
         self.assertEqual(self.devices(tree), {T4_NAME: {'CUSTOM_PCI_10DE_1EB8': 1}})
-        free()
+        self.placement.delete(consumer)
         self.assertEqual(self.devices(self.run_once()[0]), {})
 
     def test_f5_one_time_use(self):
@@ -217,10 +212,7 @@ class TestPci(DeviceCase):
         tree, _ = self.run_once()
         card = tree[CARD_NAME]
         record = {**card['inventories']['CUSTOM_PCI_8086_154C'], 'reserved': 3}
-        answer = self.placement.request(
-            'PUT', '/resource_providers/%s/inventories/CUSTOM_PCI_8086_154C' % card['uuid'],
-            {**record, 'resource_provider_generation': card['generation']})
-        self.assertEqual(answer.status, 200)
+        self.placement.set_part(card['uuid'], 'inventories', {'CUSTOM_PCI_8086_154C': record})
         self.configure(spec(address={'bus': '8a', 'slot': '0[1-4]'}))
         record = self.run_once()[0][CARD_NAME]['inventories']['CUSTOM_PCI_8086_154C']
         self.assertEqual((record['total'], record['reserved']), (32, 3))
@@ -271,8 +263,7 @@ class TestManaged(DeviceCase):
         return host
 
     def test_claim_tells_libvirt(self):
-        bus = Bus(self.test_scratch).start()
-        self.agent.bus = bus
+        self.agent.bus = Bus(self.test_scratch).start()
         for number, (managed, words) in enumerate(((None, 'yes'), ('yes', 'yes'), ('no', 'no'))):
             keys = {'managed': managed} if managed else {}
             self.configure(spec(vendor_id='10de', resource_class='gpu', **keys))
@@ -363,8 +354,7 @@ class TestVgpuFunctions(DeviceCase):
         shown = self.agent.ctl('discover', '--config', self.agent.config).stdout
         self.assertRegex(shown, r'nvidia-1155 +1  NVIDIA L40S-1B')
         self.assertRegex(shown, r'nvidia-1156 +0  \(created\)')
-        told = json.loads(self.agent.ctl('discover', '--config', self.agent.config,
-                                         '--json=short').stdout)
+        told = self.agent.ctl_json('discover', '--config', self.agent.config)
         device = next(item for item in told['devices'] if item['address'] == '0000:41:01.0')
         self.assertTrue(device['is_vgpu_function'])
         self.assertEqual([(item['id'], item['available_instances'], item['created_instances'])
@@ -381,14 +371,6 @@ class TestLedger(DeviceCase):
         return simple_host(cells=1, gpus=2)
 
     NAME = 'compute-1_pci_0000_41_00_0'
-
-    def reboot(self):
-        """For the agent: what it saw last was in another boot."""
-        path = self.agent.state / 'devices.json'
-        ledger = json.loads(path.read_text())
-        for device in ledger['devices']:
-            device['boot_id'] = '11111111-1111-4111-8111-111111111111'
-        path.write_text(json.dumps(ledger))
 
     def unplug(self):
         """Until it is plugged again, by the end of the test at the latest."""
@@ -444,10 +426,8 @@ class TestLedger(DeviceCase):
         self.configure(enabled_mdev_types='nvidia-35')
         self.agent.configure({'DEFAULT': {'update_resources_interval': -1},
                               'agent': {'device_hold_sec': hold}})
-        self.bus = Bus(self.test_scratch).start()
-        self.agent.bus = self.bus
-        self.agent.start()
-        self.agent.wait_state('synced')
+        self.agent.bus = Bus(self.test_scratch).start()
+        self.agent.start('synced')
 
     def end_hold(self):
         self.agent.configure({'agent': {'device_hold_sec': 1}})
@@ -474,9 +454,8 @@ class TestLedger(DeviceCase):
             gpu = self.unplug()
             self.agent.ctl('sync')
             self.assertEqual(self.told(), (4, 4))
-            done = self.agent.ctl('claim', '--consumer', uuid, '--group', '_G:VGPU=1', '--mapping',
-                                  '_G=' + uuid, check=False)
-            self.assertEqual(done.returncode, 1, done.stdout)
+            self.agent.ctl('claim', '--consumer', uuid, '--group', '_G:VGPU=1', '--mapping',
+                                  '_G=' + uuid, code=1)
             self.plug(gpu)
             self.agent.ctl('sync')
             self.assertEqual(self.told(), (4, 4))
@@ -563,8 +542,7 @@ class TestProviderYaml(DeviceCase):
     def test_g2_13_a_provider_of_somebody_else(self):
         self.configure()
         self.run_once()
-        body = {'name': 'agent', 'uuid': MDEV_A, 'parent_provider_uuid': self.agent.root()}
-        self.assertEqual(self.placement.request('POST', '/resource_providers', body).status, 200)
+        self.placement.make_provider('agent', parent=self.agent.root())
         self.write('CUSTOM_A', 'CUSTOM_WIDGET: {total: 7}', 'name: agent')
         for _ in range(2):
             tree, words = self.run_once()

@@ -8,13 +8,11 @@ import json
 import os
 import time
 import unittest
-import unittest.mock
 
 from tests.env.bus import Bus
 from tests.env.fakesys import simple_host
 from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
-from tests.env.shim import build_shim
 from tests.integration.driver.test_devices import DeviceCase
 
 GPU, GPU_NAME = '0000:41:00.0', 'compute-1_pci_0000_41_00_0'
@@ -55,8 +53,7 @@ class TestStorage(DeviceCase):
     def test_c2_a_pool_that_is_not_started_or_not_there(self):
         for name, words in (('guests', 'the pool is not started'), ('nobody', 'Cannot find')):
             self.agent.configure({'libvirt': {'images_storage_pool': name}})
-            done = self.agent.run('--once')
-            self.assertEqual(done.returncode, 1)
+            done = self.agent.run('--once', code=1)
             self.assertIn(words, done.stderr)
             self.assertIn('images_storage_pool = ' + name, done.stderr)
 
@@ -86,8 +83,7 @@ class TestInstancesPath(DeviceCase):
         before = tree['compute-1']['inventories']['DISK_GB']
         folder.rename(away)
         for _ in range(2):
-            done = self.agent.run('--once')
-            self.assertEqual(done.returncode, 1)
+            done = self.agent.run('--once', code=1)
             self.assertIn('instances_path: %s: No such file or directory; DISK_GB stays as it was'
                           % folder, done.stderr)
             self.assertEqual(self.disk()['total'], before['total'])
@@ -147,8 +143,7 @@ class TestParts(DeviceCase):
         self.addCleanup(self.libvirtd.virsh, 'undefine', name)
 
     def start(self, **options):
-        bus = Bus(self.test_scratch).start()
-        self.agent.bus = bus
+        self.agent.bus = Bus(self.test_scratch).start()
         self.configure(enabled_mdev_types='nvidia-35', **options)
         self.agent.start()
 
@@ -160,7 +155,7 @@ class TestParts(DeviceCase):
         self.define('noted', METADATA % ("<x:y/>" * MANY))
         self.start()
         self.agent.wait_state('synced')
-        guests = json.loads(self.agent.ctl('discover', '--json=short').stdout)['domains']
+        guests = self.agent.ctl_json('discover')['domains']
         self.assertEqual([guest['name'] for guest in guests], ['noted'])
 
     def test_a_domain_that_cannot_be_read(self):
@@ -231,14 +226,11 @@ class TestParts(DeviceCase):
     def test_capabilities_without_machine_types(self):
         """Containers have none. Those of QEMU go to the agent without; all else stays."""
         before, _ = self.run_once()
-        shim = build_shim('no-machine', self.test_scratch.path / 'no-machine.so')
-        env = {**self.agent.env(), 'LD_PRELOAD': str(shim), 'NO_MACHINE_SHIM': str(self.test_scratch.path / 'cut'),
-               # The sanitizer's library is preloaded behind it.
-               'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
-        with unittest.mock.patch.object(self.agent, 'env', return_value=env):
-            after, said = self.run_once()
+        cut = self.test_scratch.path / 'cut'
+        self.agent.preload('no-machine', NO_MACHINE_SHIM=str(cut))
+        after, said = self.run_once()
         self.assertNotIn('could not be read', said)
-        self.assertGreater((self.test_scratch.path / 'cut').stat().st_size, 10)
+        self.assertGreater(cut.stat().st_size, 10)
         for tree in (before, after):
             for provider in tree.values():
                 provider.pop('generation')
@@ -254,15 +246,13 @@ class TestEncryptedMemory(DeviceCase):
 
     def record(self, **capabilities):
         """Let the static driver read this host, with these in place of what its emulators told."""
-        host = self.test_scratch.path / 'host.json'
         self.agent.configure({'DEFAULT': {'compute_driver': None}, 'static': {'path': None}})
-        told = json.loads(self.agent.ctl('discover', '--config', self.agent.config,
-                                         '--json=short').stdout)
+        told = self.agent.ctl_json('discover', '--config', self.agent.config)
         for emulator in told['emulators']:
             emulator.update(sev=False, sev_es=False, sev_snp=False)
             emulator.update(capabilities)
-        host.write_text(json.dumps(told))
-        self.agent.configure({'DEFAULT': {'compute_driver': 'static'}, 'static': {'path': host}})
+        self.agent.record(told)
+        self.agent.configure({'DEFAULT': {'compute_driver': 'static'}})
 
     def test_c6_models_come_and_go(self):
         cases = (
@@ -296,15 +286,10 @@ class TestSettling(DeviceCase):
 
     def setUp(self):
         super().setUp()
-        bus = Bus(self.test_scratch).start()
-        self.agent.bus = bus
+        self.agent.bus = Bus(self.test_scratch).start()
         self.configure(enabled_mdev_types='nvidia-35')
         self.run_once()
-        path = self.agent.state / 'devices.json'
-        ledger = json.loads(path.read_text())
-        for device in ledger['devices']:
-            device['boot_id'] = '11111111-1111-4111-8111-111111111111'
-        path.write_text(json.dumps(ledger))
+        self.reboot()
         self.gpu = next(gpu for gpu in self.host.gpus if gpu.address == GPU)
         self.libvirtd.remove_device(GPU)
         self.plugged = False

@@ -128,8 +128,7 @@ class TestAgrees(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
+        self.scratch = Scratch.of(self)
 
     def probe(self, libvirtd, driver):
         done = subprocess.run([*libvirtd.enter('-m', '-n', '-u', '-p'), BUILD / 'tests/probes/driver-probe', '--once', driver,
@@ -189,8 +188,7 @@ class TestFlood(unittest.TestCase):
         with Scratch() as scratch, Libvirtd(card_host(), scratch) as libvirtd:
             metrics = scratch.path / 'metrics'
             agent = Agent(scratch, uri=libvirtd.uri, within=libvirtd.enter('-m', '-n', '-u', '-p'), bus=Bus(scratch).start(), options={
-                'DEFAULT': {'compute_driver': driver, 'update_resources_interval': 600}, 'agent': {'metrics_file': metrics}}).start()
-            agent.wait_state('standalone')
+                'DEFAULT': {'compute_driver': driver, 'update_resources_interval': 600}, 'agent': {'metrics_file': metrics}}).start('standalone')
 
             def polls():
                 return int(re.search('^compute_agent_cycles_total ([0-9]+)$', metrics.read_text(), re.M)[1])
@@ -236,8 +234,7 @@ class TestHere(unittest.TestCase):
         return done.stdout
 
     def setUp(self):
-        scratch = Scratch()
-        self.addCleanup(scratch.close)
+        scratch = Scratch.of(self)
         # Itself and no folder in it: the path of the demo's bus would be too long for a socket.
         self.folder = scratch.path
         self.folder.chmod(0o1777)
@@ -260,12 +257,9 @@ class TestTree(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        self.scratch = Scratch()
-        self.addCleanup(self.scratch.close)
-        self.libvirtd = Libvirtd(card_host(), self.scratch)
-        self.libvirtd.start()
-        self.placement = Placement(self.scratch)
-        self.placement.start()
+        self.scratch = Scratch.of(self)
+        self.libvirtd = Libvirtd(card_host(), self.scratch).start()
+        self.placement = Placement(self.scratch).start()
         self.agent = Agent(self.scratch, self.placement, self.libvirtd.uri, within=self.libvirtd.enter('-m', '-u', '-p'))
 
     def run_once(self, driver, numa, code=0):
@@ -278,8 +272,7 @@ class TestTree(unittest.TestCase):
             'pci': {'report_in_placement': 'true', 'device_spec': [
                 json.dumps({'vendor_id': '8086', 'product_id': '154c', 'remote_managed': 'true'}),
                 json.dumps({'address': '0000:8c:00.0'})]}})
-        done = self.agent.run('--once')
-        self.assertEqual(done.returncode, code, done.stderr)
+        self.agent.run('--once', code=code)
         return self.placement.tree_by_name(self.agent.root())
 
     def test_a_change_of_the_driver_changes_nothing(self):
@@ -323,8 +316,7 @@ class TestTree(unittest.TestCase):
             libvirtd.define(guest_xml('owner', extra=mdev_xml(DEMO_MDEV)))
             agent = Agent(self.scratch, None, libvirtd.uri, Bus(self.scratch).start(), {
                 'DEFAULT': {'claim_expiry_time': 3, 'update_resources_interval': 1}}, within=libvirtd.enter('-m', '-u', '-p'))
-            agent.start()
-            agent.wait_state('standalone')
+            agent.start('standalone')
             wait_until(lambda: agent.ctl_json('claims')['claims'], 30, 'a claim of the guest')
 
             def held():
@@ -334,8 +326,7 @@ class TestTree(unittest.TestCase):
             for driver in ('linux', 'libvirt'):
                 agent.stop()
                 agent.configure({'DEFAULT': {'compute_driver': driver}})
-                agent.start()
-                agent.wait_state('standalone')
+                agent.start('standalone')
                 after = time.monotonic() + 6  # longer than claims without a guest live
                 while time.monotonic() < after:
                     agent.ctl('sync')
@@ -351,8 +342,7 @@ class TestTree(unittest.TestCase):
         (fakesys.device_path(self.libvirtd.sys, '0000:8c:00.0') / 'uevent').write_text('PCI_CLASS=x\n')
         (fakesys.device_path(self.libvirtd.sys, '0000:c1:01.0') / 'nvidia/creatable_vgpu_types').write_text('x' * 70000)
         fakesys.set_hugepages(self.libvirtd.sys, 0, 2048, 32)
-        done = self.agent.run('--once')
-        self.assertEqual(done.returncode, 1)
+        done = self.agent.run('--once', code=1)
         for words in ('class/mdev_bus/0000:42:00.0/mdev_supported_types/nvidia-35/available_instances does not say',
                       'bus/pci/devices/0000:8c:00.0/uevent does not say',
                       'Cannot read /sys/bus/pci/devices/0000:c1:01.0/nvidia/creatable_vgpu_types: File too large'):
@@ -383,8 +373,7 @@ class TestTree(unittest.TestCase):
             path.unlink()
             if bad is not None:
                 path.write_text(bad)
-            done = self.agent.run('--once')
-            self.assertEqual(done.returncode, 1)
+            done = self.agent.run('--once', code=1)
             self.assertIn('devices/system/node/node1/meminfo', done.stderr)
             path.write_text(text)
         self.assertEqual(self.placement.tree_by_name(self.agent.root()), before)

@@ -8,7 +8,6 @@ Each expectation is written out: {provider's suffix: (its parent's suffix, "CLAS
 import dataclasses
 import json
 import unittest
-import uuid
 
 from tests.env.agent import Agent
 from tests.env.fakesys import (Cell, Gpu, Host, Pci, demo_host, m10_types, set_hugepages,
@@ -50,9 +49,7 @@ class NumaCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.shared = Scratch()
-        cls.addClassCleanup(cls.shared.close)
-        cls.placement = Placement(cls.shared).start()
+        cls.placement = Placement(Scratch.of(cls)).start()
 
     def setUp(self):
         self.scratch = Scratch.of(self)
@@ -66,8 +63,7 @@ class NumaCase(unittest.TestCase):
 
     def check(self, host, expected, **options):
         agent = self.make(host, **options)
-        done = agent.run('--once')
-        self.assertEqual(done.returncode, 0, done.stderr)
+        agent.run('--once', code=0)
         tree = self.placement.tree_by_name(agent.root())
         self.assertEqual(told(tree, host.name), written(expected))
         for name, provider in tree.items():
@@ -86,16 +82,14 @@ class TestForms(NumaCase):
         """{class: {suffix of the provider: amount}}"""
         names = {one['uuid']: name for name, one in self.placement.tree_by_name(agent.root()).items()}
         ret = {}
-        held = self.placement.get('/allocations/%s' % consumer)['allocations']
-        for provider, part in held.items():
-            for resource_class, amount in part['resources'].items():
+        for provider, amounts in self.placement.held(consumer).items():
+            for resource_class, amount in amounts.items():
                 ret.setdefault(resource_class, {})[names[provider][len('forms'):]] = amount
         return ret
 
     def become(self, agent, form):
         agent.configure({'compute': {'numa_in_placement': form}})
-        done = agent.run('--once')
-        self.assertEqual(done.returncode, 0, done.stderr)
+        agent.run('--once', code=0)
         return self.placement.tree_by_name(agent.root())
 
     def look(self, tree, form):
@@ -116,14 +110,10 @@ class TestForms(NumaCase):
         agent = self.make(simple_host(2, name='forms'), compute={
             'numa_in_placement': 'false', 'cpu_shared_set': '0-3', 'cpu_dedicated_set': '4-7'})
         tree = self.become(agent, 'false')
-        record = self.placement.get('/resource_providers/%s/inventories' % agent.root())
-        record['inventories']['VCPU']['allocation_ratio'] = 2.5
-        self.assertEqual(self.placement.request(
-            'PUT', '/resource_providers/%s/inventories' % agent.root(), record).status, 200)
-        consumer = str(uuid.uuid4())
-        self.assertEqual(self.placement.request('PUT', '/allocations/%s' % consumer, {
-            'allocations': {tree['forms']['uuid']: {'resources': self.HELD}}, 'project_id': 'p',
-            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'}).status, 204)
+        inventories = tree['forms']['inventories']
+        inventories['VCPU']['allocation_ratio'] = 2.5
+        self.placement.set_part(agent.root(), 'inventories', inventories)
+        consumer = self.placement.place(None, {agent.root(): self.HELD})
         for form in ('root', 'true', 'root', 'false', 'true', 'false'):
             self.look(self.become(agent, form), form)
             placed = self.placed(agent, consumer)
@@ -207,32 +197,22 @@ class TestChanges(NumaCase):
                                   '_NUMA1': ('', CELL % 256)})
         set_hugepages(self.libvirtd.sys, 0, 2048, 32)
         set_hugepages(self.libvirtd.sys, 1, 2048, 0)
-        self.assertEqual(agent.run('--once').returncode, 0)
+        agent.run('--once', code=0)
         tree = told(self.placement.tree_by_name(agent.root()), host.name)
         self.assertIn('CUSTOM_HUGEPAGES_2M=32/0', tree['_NUMA0'][1])
         self.assertEqual(tree['_NUMA1'][1], {'MEMORY_MB=4096/256', 'VCPU=4/0'})
 
     def test_a_published_host_changes_its_shape_at_the_next_start(self):
         agent = self.make(simple_host(2, name='flat'), compute={'numa_in_placement': 'false'})
-        self.assertEqual(agent.run('--once').returncode, 0)
+        agent.run('--once', code=0)
         self.assertEqual(set(self.placement.tree_by_name(agent.root())), {'flat'})
         agent.configure({'compute': {'numa_in_placement': 'true'}})
-        self.assertEqual(agent.run('--once').returncode, 0)
+        agent.run('--once', code=0)
         tree = self.placement.tree_by_name(agent.root())
         self.assertEqual({name: sorted(provider['inventories']) for name, provider in tree.items()},
                          {'flat': ['DISK_GB'],
                           'flat_NUMA0': ['CUSTOM_HUGEPAGES_2M', 'MEMORY_MB', 'VCPU'],
                           'flat_NUMA1': ['CUSTOM_HUGEPAGES_2M', 'MEMORY_MB', 'VCPU']})
-
-    def held_gpu(self, tree, name):
-        """A guest of Placement's that holds one VGPU of that provider; how to look at it."""
-        path = '/allocations/5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02'
-        body = {'allocations': {tree[name]['uuid']: {'resources': {'VGPU': 1}}},
-                'consumer_generation': None, 'project_id': 'p', 'user_id': 'u',
-                'consumer_type': 'INSTANCE'}
-        self.assertEqual(self.placement.request('PUT', path, body).status, 204)
-        self.addCleanup(self.placement.request, 'DELETE', path)
-        return lambda: self.placement.get(path)['allocations']
 
     def test_devices_move_to_another_cell_while_allocated(self):
         host = simple_host(2, gpus=1, name='moves')
@@ -243,31 +223,29 @@ class TestChanges(NumaCase):
             '_0000:8A:00.0': ('_NUMA1', 'CUSTOM_PCI_8086_1572=1/0'),
         }, pci={'report_in_placement': 'true', 'device_spec': '{"vendor_id": "8086"}'})
         before = self.placement.tree_by_name(agent.root())
-        held = self.held_gpu(before, 'moves_pci_0000_41_00_0')
-        was = held()
+        held = {before['moves_pci_0000_41_00_0']['uuid']: {'VGPU': 1}}
+        consumer = self.placement.place(None, held)
         for device, cell in ((host.gpus[0], 1), (host.pci[0], 0)):
             self.libvirtd.remove_device(device.address)
             self.libvirtd.plug_device(dataclasses.replace(device, numa_node=cell))
-        done = agent.run('--once')
-        self.assertEqual(done.returncode, 0, done.stderr)
+        agent.run('--once', code=0)
         after = self.placement.tree_by_name(agent.root())
         for name, cell in (('moves_pci_0000_41_00_0', '1'), ('moves_0000:8A:00.0', '0')):
             self.assertEqual(after[name]['uuid'], before[name]['uuid'])
             self.assertEqual(after[name]['parent'], after['moves_NUMA' + cell]['uuid'])
-        self.assertEqual(held(), was)
+        self.assertEqual(self.placement.held(consumer), held)
 
     def test_a_gpu_that_is_missing_after_a_reboot_stays_below_its_cell(self):
         host = simple_host(2, gpus=2, name='missing')
         agent = self.make(host)
-        self.assertEqual(agent.run('--once').returncode, 0)
+        agent.run('--once', code=0)
         path = agent.state / 'devices.json'
         ledger = json.loads(path.read_text())
         for device in ledger['devices']:
             device['boot_id'] = '11111111-1111-4111-8111-111111111111'
         path.write_text(json.dumps(ledger))
         self.libvirtd.remove_device('0000:42:00.0')
-        done = agent.run('--once')
-        self.assertEqual(done.returncode, 0, done.stderr)
+        agent.run('--once', code=0)
         tree = told(self.placement.tree_by_name(agent.root()), host.name)
         self.assertEqual(tree['_pci_0000_42_00_0'], ('_NUMA1', {'VGPU=4/4'}))
 

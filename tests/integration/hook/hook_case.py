@@ -42,8 +42,7 @@ class HookCase(HostCase):
             'hook': {'enabled': True, 'timeout': 20}, **cls.options})
         install_hook(cls.libvirtd, cls.bus, cls.agent, cls.hook_program())
         cls.libvirtd.start()
-        cls.agent.start()
-        cls.agent.wait_state('synced' if placement else 'standalone')
+        cls.agent.start('synced' if placement else 'standalone')
         cls.addClassCleanup(cls.libvirtd.destroy_guests)
 
     @classmethod
@@ -57,9 +56,7 @@ class HookCase(HostCase):
         if self.with_placement:
             self.proxy.clear()
         self.agent.start()
-        self.libvirtd.destroy_guests()
-        for name in self.libvirtd.virsh('list', '--all', '--name').split():
-            self.libvirtd.virsh('undefine', name)
+        self.libvirtd.delete_guests()
         self.agent.ctl('sync')
         for claim in self.claims():
             self.agent.ctl('release', claim['id'])

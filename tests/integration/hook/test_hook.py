@@ -101,13 +101,9 @@ class TestGuests(HookCase):
         self.libvirtd.virsh('destroy', 'stays')
         self.assertEqual(self.claims(), [])
 
-    def held(self, guest):
-        """What it has of the root provider in Placement."""
-        found = self.placement.get('/allocations/' + guest)['allocations']
-        return found.get(self.agent.root(), {}).get('resources', {})
-
     def wait_held(self, guest, resources):
-        wait_until(lambda: self.held(guest) == resources, 30, 'Placement to have %s' % resources)
+        """Of the root provider."""
+        wait_until(lambda: self.held(guest).get(self.agent.root(), {}) == resources, 30, 'Placement to have %s' % resources)
 
     def test_placement_is_told_of_what_starts_and_stops(self):
         guest = self.define('told', vcpus=2, memory_mib=48)
@@ -133,11 +129,9 @@ class TestGuests(HookCase):
         self.assertEqual(self.start('anew'), '')
         self.wait_held(guest, {'VCPU': 1, 'MEMORY_MB': 32})
         self.agent.kill()
-        self.libvirtd.virsh('destroy', 'anew')
-        self.libvirtd.virsh('undefine', 'anew')
+        self.libvirtd.delete_guest('anew')
         self.define('anew', vcpus=2, memory_mib=48, uuid=guest)
-        self.agent.start()
-        self.agent.wait_state('synced')
+        self.agent.start('synced')
         self.assertEqual(self.start('anew'), '')
         self.wait_held(guest, {'VCPU': 2, 'MEMORY_MB': 48})
         self.libvirtd.virsh('destroy', 'anew')
@@ -145,11 +139,8 @@ class TestGuests(HookCase):
 
     def test_what_a_scheduler_wrote_is_its_own(self):
         guest = self.define('placed', vcpus=1, memory_mib=32)
-        placed = {'VCPU': 4, 'MEMORY_MB': 64}
-        answer = self.placement.request('PUT', '/allocations/' + guest, {
-            'allocations': {self.agent.root(): {'resources': placed}}, 'project_id': 'p',
-            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'}, record=False)
-        self.assertEqual(answer.status, 204, answer.text)
+        placed = {self.agent.root(): {'VCPU': 4, 'MEMORY_MB': 64}}
+        self.place(guest, placed)
         self.assertEqual(self.start('placed'), '')
         self.agent.ctl('sync')
         self.libvirtd.virsh('destroy', 'placed')

@@ -27,8 +27,7 @@ class Side:
             'devices': {'enabled_mdev_types': None}, 'hook': {'enabled': True, 'timeout': 20}})
         install_hook(self.libvirtd, self.bus, self.agent)
         self.libvirtd.start()
-        self.agent.start()
-        self.agent.wait_state('synced')
+        self.agent.start('synced')
         self.root = self.agent.root()
 
     def claims(self):
@@ -59,9 +58,7 @@ class TestMigration(PlacementCase):
         self.proxy.clear()
         for side in (self.source, self.target):
             side.agent.start()
-            side.libvirtd.destroy_guests()
-            for name in side.libvirtd.virsh('list', '--all', '--name').split():
-                side.libvirtd.virsh('undefine', name)
+            side.libvirtd.delete_guests()
             side.agent.ctl('sync')
             for claim in side.claims():
                 side.agent.ctl('release', claim['id'])
@@ -120,8 +117,7 @@ class TestMigration(PlacementCase):
                 there = self.target if here is self.source else self.source
                 side.agent.kill()
                 self.assertEqual(self.migrate(here, there), '')
-                side.agent.start()
-                side.agent.wait_state('synced')
+                side.agent.start('synced')
                 self.assertIn(self.guest, there.consumers())
 
     def test_aborted(self):

@@ -101,8 +101,7 @@ class TestTrouble(HookCase):
                     self.agent.kill()
                     # As the hook asks, or just before: the words differ, the answer does not.
                     self.assertEqual('compute-agent' in words.result(timeout=60), refused)
-                self.agent.start()
-                self.agent.wait_state('synced')
+                self.agent.start('synced')
                 expected = {} if refused else {guest: GUEST}
                 wait_until(lambda: {one['consumer'] for one in self.claims()} == set(expected), 60,
                            'the claims')
