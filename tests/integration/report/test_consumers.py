@@ -37,7 +37,7 @@ class TestReportConsumers(ReportCase):
         return json.loads(done.stdout)
 
     def held(self, name):
-        return {key: value['resources'] for key, value in self.consumer(name)['allocations'].items()}
+        return self.placement.held(uid(name))
 
     def test_write_read_and_remove(self):
         self.assertEqual(self.probe('read', uid('guest'))['generation'], -1)

@@ -61,9 +61,7 @@ class TestMove(ReportCase):
         self.publish_done(flat())
         body = ('{"errors": [{"status": 406, "title": "Not Acceptable", "detail": "", '
                 '"max_version": "1.36", "min_version": "1.0"}]}')
-        proxy = Proxy(self.placement.port)
-        self.addCleanup(proxy.close)
-        proxy.listen()
+        proxy = self.enterContext(Proxy(self.placement.port))
         proxy.add(faults.Answer(406, body, method='PUT', path='^/resource_providers/[0-9a-f-]{36}$'))
         line = self.publish(nested(), endpoint=proxy.endpoint)
         self.assertEqual(line['outcome'], 'refused')

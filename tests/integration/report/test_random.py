@@ -205,9 +205,7 @@ class TestRandom(ReportCase):
     def setUp(self):
         super().setUp()
         self.n_requests = self.n_extra = 0
-        self.proxy = Proxy(self.placement.port)
-        self.addCleanup(self.proxy.close)
-        self.proxy.listen()
+        self.proxy = self.enterContext(Proxy(self.placement.port))
 
     def one_seed(self, seed):
         rng = random.Random(seed)

@@ -44,7 +44,7 @@ class TestReshape(ReportCase):
         return consumers
 
     def held(self, name):
-        return {key: value['resources'] for key, value in self.consumer(name)['allocations'].items()}
+        return self.placement.held(uid(name))
 
     def publish_settled(self, tree, consumers):
         """Publishes it, and looks again in the same process: each generation is the one it knew, so

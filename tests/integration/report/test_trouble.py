@@ -14,9 +14,7 @@ from tests.integration.report.report_case import ReportCase, big_tree, inventory
 class TestTrouble(ReportCase):
     def setUp(self):
         super().setUp()
-        self.proxy = Proxy(self.placement.port)
-        self.addCleanup(self.proxy.close)
-        self.proxy.listen()
+        self.proxy = self.enterContext(Proxy(self.placement.port))
         self.tree = big_tree()
 
     def attempt(self, *troubles, **options):

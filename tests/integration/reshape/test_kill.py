@@ -47,8 +47,7 @@ class TestKill(reshapes.ReshapesCase):
         self.reset(case)
         self.once(case, case.shapes[0])
         root = self.agent.root()
-        self.set_inventories(root, {**self.tree(root)[case.name]['inventories'],
-                                    'VGPU': {'total': 4}})
+        self.placement.set_part(root, 'inventories', {**self.tree(root)[case.name]['inventories'], 'VGPU': {'total': 4}})
         for guest in case.guests:
             resources = {'VCPU': guest['vcpus'], 'MEMORY_MB': guest['mib']}
             if guest['gpu'] is not None:

@@ -8,26 +8,19 @@ brought about by somebody who changes something while the request is held on its
 
 import collections
 import contextlib
-import json
 import random
-import subprocess
-import threading
 import unittest
 
 from tests.env import faults
 from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.hosts import recorded_cells, recorded_host
 from tests.env.proxy import Proxy
 from tests.env.scratch import wait_until
 from tests.integration.reshape.test_random import ReshapesCase, new_uuid
 
 SEV = 'MEM_ENCRYPTION_CONTEXT'
 NIC = '{"vendor_id": "8086", "product_id": "1572", "resource_class": "%s"}'
-
-
-def inventory(total):
-    return {'total': total, 'reserved': 0, 'min_unit': 1, 'max_unit': total, 'step_size': 1,
-            'allocation_ratio': 1.0}
 
 
 class MovesCase(ReshapesCase):
@@ -43,22 +36,16 @@ class MovesCase(ReshapesCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.options = {section: dict(keys) for section, keys in cls.agent.options.items()}
-        cls.options['devices'] = {'enabled_mdev_types': None}
         cls.options['placement']['timeout'] = 60 # a request may be held for long under load
 
     def host(self):
-        return {
-            'format': 'compute-agent-host/1', 'driver': 'libvirt', 'nodename': self.name,
-            'arch': 'x86_64', 'online_cpus': '0-7', 'memory_kib': 8 << 20,
-            'disk_total_bytes': 100 << 30,
-            'cells': [{'id': cell, 'memory_kib': 4 << 20,
-                       'cpus': [{'id': 4 * cell + cpu} for cpu in range(4)]} for cell in range(2)],
-            'emulators': [{'arch': 'x86_64', 'machine': 'pc', 'sev': True, 'sev_max_guests': 15}],
-            'devices': [{'name': 'pci_0000_41_00_0', 'address': '0000:41:00.0',
-                         'mdev_types': [{'id': 'slice', 'available_instances': 4}]},
-                        *({'name': 'pci_0000_0%d_00_0' % number,
-                           'address': '0000:0%d:00.0' % number, 'vendor_id': 0x8086,
-                           'product_id': 0x1572, 'class_code': 0x020000} for number in (5, 6))]}
+        return recorded_host(
+            self.name, driver='libvirt', cells=recorded_cells(),
+            emulators=[{'arch': 'x86_64', 'machine': 'pc', 'sev': True, 'sev_max_guests': 15}],
+            devices=[{'name': 'pci_0000_41_00_0', 'address': '0000:41:00.0',
+                      'mdev_types': [{'id': 'slice', 'available_instances': 4}]},
+                     *({'name': 'pci_0000_0%d_00_0' % number, 'address': '0000:0%d:00.0' % number, 'vendor_id': 0x8086,
+                        'product_id': 0x1572, 'class_code': 0x020000} for number in (5, 6))])
 
     def start(self, code=0, **options):
         """One start of the agent with these options; its tree then."""
@@ -100,7 +87,22 @@ class MovesCase(ReshapesCase):
         """Let edit() change the inventories of a provider, as an operator would."""
         tree = self.tree(self.agent.root())[self.name + suffix]
         edit(tree['inventories'])
-        self.set_inventories(tree['uuid'], tree['inventories'])
+        self.placement.set_part(tree['uuid'], 'inventories', tree['inventories'])
+
+    @contextlib.contextmanager
+    def behind_proxy(self, **options):
+        """The agent has these options, and a proxy before its Placement."""
+        with Proxy(self.placement.port) as proxy:
+            self.agent.configure({**options, 'placement': {'endpoint_override': proxy.endpoint}})
+            yield proxy
+
+    @contextlib.contextmanager
+    def held_start(self, proxy, code=0, **match):
+        """A start that is held at a request, while the with block runs; it ends with that code."""
+        with proxy.held(lambda: self.agent.run('--once'), **match) as ended:
+            yield
+        self.said = ended.result().stderr
+        self.assertEqual(ended.result().returncode, code, self.said)
 
 
 class TestMoves(MovesCase):
@@ -163,7 +165,7 @@ class TestMoves(MovesCase):
         trait = 'HW_CPU_X86_AMD_SEV'
         self.assertIn(trait, self.tree(self.agent.root())[self.name + '_amd_sev']['traits'])
         self.change('_amd_sev', lambda classes: classes.clear())
-        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        self.change('', lambda classes: classes.update({SEV: {'total': 15}}))
         consumer = self.hold({'': {SEV: 1, 'VCPU': 2}})
         self.start_daemon()
         self.agent.wait_state('synced')
@@ -178,8 +180,8 @@ class TestMoves(MovesCase):
 
     def put_back_sev(self):
         """The shape of the past: the class on the root, and no provider of its own."""
-        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
-        self.api('DELETE', '/resource_providers/' + self.uuid_of('_amd_sev'))
+        self.change('', lambda classes: classes.update({SEV: {'total': 15}}))
+        self.placement.api('DELETE', '/resource_providers/' + self.uuid_of('_amd_sev'))
 
     def test_f3_sev_mixed(self):
         """F3 "SEV mixed": of two hosts one was started anew; the other, which runs on, keeps the
@@ -194,12 +196,8 @@ class TestMoves(MovesCase):
         old_root = self.uuid_of()
 
         self.name += '-new'
-        new = Agent(self.scratch, self.placement, options=self.options)
-        new.configure({'DEFAULT': {'state_path': new.state},
-                       'static': {'path': new.folder / 'host.json'}})
-        (new.folder / 'host.json').write_text(json.dumps(self.host()))
-        self.agent, running = new, self.agent
-        self.addCleanup(setattr, self, 'agent', running)
+        self.addCleanup(setattr, self, 'agent', self.agent)
+        self.agent = Agent(self.scratch, self.placement, host=self.host(), options={'placement': self.options['placement']})
         self.start()
         self.put_back_sev()
         consumers.append(self.hold({'': {SEV: 1, 'VCPU': 2}}))
@@ -208,7 +206,7 @@ class TestMoves(MovesCase):
         self.assertEqual(self.held(consumers[0]), {(old_root, SEV): 1, (old_root, 'VCPU'): 2})
         self.assertEqual(set(self.tree(old_root)), {old})
 
-        found = self.api('GET', '/allocation_candidates?resources=VCPU:1,%s:1' % SEV)
+        found = self.placement.api('GET', '/allocation_candidates?resources=VCPU:1,%s:1' % SEV)
         places = {provider: held['resources'] for request in found['allocation_requests']
                   for provider, held in request['allocations'].items() if SEV in held['resources']}
         self.assertLessEqual({old_root, self.uuid_of('_amd_sev')}, set(places))
@@ -220,7 +218,7 @@ class TestMoves(MovesCase):
         of it, and what is held elsewhere, goes along."""
         expanded = {'compute': {'numa_in_placement': 'true'}}
         collapsed = {'compute': {'numa_in_placement': 'false'}}
-        sharing = self.make_foreign(self.rng, 'shared-' + self.name)
+        sharing = self.make_foreign('shared-' + self.name)
         for _ in range(2):
             self.start(**expanded)
         consumers = [self.hold({'_NUMA%d' % cell: {'VCPU': 2, 'MEMORY_MB': 64}, '': {'DISK_GB': 1}})
@@ -238,7 +236,7 @@ class TestMoves(MovesCase):
             self.assertEqual((sums['VCPU'], sums['MEMORY_MB']),
                              (1, 0) if each == consumer else (2, 64))
             self.assertNotIn('VCPU', self.holds(each).get('', {}))
-            answer = self.api('GET', '/allocations/' + each)
+            answer = self.placement.api('GET', '/allocations/' + each)
             self.assertEqual((answer['consumer_type'], answer['project_id']), ('INSTANCE', 'p'))
         self.assertEqual(self.tree(sharing), picture)
 
@@ -249,46 +247,22 @@ class TestDeletion(MovesCase):
     def test_nobody_claims_of_what_is_about_to_go(self):
         """Cells on which nobody has anything go without a reshape; they are emptied first."""
         self.start(compute={'numa_in_placement': 'true'})
-        with Proxy(self.placement.port) as proxy:
-            hang = proxy.add(faults.Hang('before', method='DELETE',
-                                         path='^/resource_providers/[^/]+$', times=1))
-            self.agent.configure({'compute': {'numa_in_placement': 'false'},
-                                  'placement': {'endpoint_override': proxy.endpoint}})
-            ended = []
-            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
-            thread.start()
-            try:
-                wait_until(lambda: hang.reached.is_set() or ended, 30, 'a deletion')
+        with self.behind_proxy(compute={'numa_in_placement': 'false'}) as proxy:
+            with self.held_start(proxy, method='DELETE', path='^/resource_providers/[^/]+$'):
                 cell = next(record.path.rpartition('/')[2] for record in proxy.requests
                             if record.method == 'DELETE' and record.path.count('/') == 2)
                 self.assertEqual(self.put(new_uuid(self.rng), {cell: {'VCPU': 1}}).status, 409)
-            finally:
-                hang.release()
-                thread.join()
-        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
         self.assertEqual(set(self.tree(self.agent.root())), {self.name, self.name + '_amd_sev'})
 
     def test_who_claimed_before_that_keeps_it(self):
         """Emptying is refused, so all is read again; there is somebody to be moved now."""
         self.start(compute={'numa_in_placement': 'true'})
-        with Proxy(self.placement.port) as proxy:
-            hang = proxy.add(faults.Hang('before', method='DELETE', path='/inventories$', times=1))
-            self.agent.configure({'compute': {'numa_in_placement': 'false'},
-                                  'placement': {'endpoint_override': proxy.endpoint}})
-            ended = []
-            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
-            thread.start()
-            try:
-                wait_until(lambda: hang.reached.is_set() or ended, 30, 'an emptying')
+        with self.behind_proxy(compute={'numa_in_placement': 'false'}) as proxy:
+            with self.held_start(proxy, method='DELETE', path='/inventories$'):
                 cell = next(record.path.split('/')[2] for record in proxy.requests
                             if record.method == 'DELETE')
-                consumer = new_uuid(self.rng)
-                self.assertEqual(self.put(consumer, {cell: {'VCPU': 1}}).status, 204)
-            finally:
-                hang.release()
-                thread.join()
-        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
-        self.assertIn('Reshaped', ended[0].stderr)
+                consumer = self.placement.place(None, {cell: {'VCPU': 1}})
+        self.assertIn('Reshaped', self.said)
         self.assertEqual(self.holds(consumer), {'': {'VCPU': 1}})
 
 
@@ -304,24 +278,11 @@ class TestRefusals(MovesCase):
     def held_request(self, code=0, **options):
         """The agent starts, asks for cells and for these options, and its POST /reshaper is held
         while the caller does something; then it goes on and ends with this code."""
-        with Proxy(self.placement.port) as proxy:
-            hang = proxy.add(faults.Hang('before', method='POST', path='^/reshaper$', times=1))
-            self.agent.configure({'compute': {'numa_in_placement': 'true'}, **options,
-                                  'placement': {'endpoint_override': proxy.endpoint}})
-            ended = []
-            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
-            thread.start()
-            try:
-                wait_until(lambda: hang.reached.is_set() or ended, 30, 'POST /reshaper')
-                self.assertTrue(hang.reached.is_set(), ended)
+        with self.behind_proxy(compute={'numa_in_placement': 'true'}, **options) as proxy:
+            with self.held_start(proxy, code, method='POST', path='^/reshaper$'):
                 yield
-            finally:
-                hang.release()
-                thread.join()
             self.answers = [record.status for record in proxy.requests
                             if (record.method, record.path) == ('POST', '/reshaper')]
-        self.said = ended[0].stderr
-        self.assertEqual(ended[0].returncode, code, self.said)
 
     def assert_moved(self, consumer, **sums):
         self.assertEqual(self.sums(consumer, []), collections.Counter(sums))
@@ -338,9 +299,7 @@ class TestRefusals(MovesCase):
     def test_e6_a_consumer_changes_meanwhile(self):
         """Bad generation of a consumer: it was resized."""
         with self.held_request():
-            self.api('PUT', '/allocations/' + self.consumer, {
-                'allocations': {self.uuid_of(): {'resources': {'VCPU': 1}}}, 'project_id': 'p',
-                'user_id': 'u', 'consumer_generation': 1, 'consumer_type': 'INSTANCE'})
+            self.placement.place(self.consumer, {self.uuid_of(): {'VCPU': 1}})
         self.assertEqual(self.answers, [409, 204])
         self.assert_moved(self.consumer, VCPU=1)
 
@@ -348,9 +307,9 @@ class TestRefusals(MovesCase):
         """What was released stays released, though no provider's generation told of it."""
         other = self.hold({'': {'VCPU': 1}})
         with self.held_request():
-            before = self.api('GET', '/resource_providers/' + self.uuid_of())['generation']
-            self.api('DELETE', '/allocations/' + self.consumer)
-            after = self.api('GET', '/resource_providers/' + self.uuid_of())['generation']
+            before = self.placement.api('GET', '/resource_providers/' + self.uuid_of())['generation']
+            self.placement.api('DELETE', '/allocations/' + self.consumer)
+            after = self.placement.api('GET', '/resource_providers/' + self.uuid_of())['generation']
             self.assertEqual(before, after)
         self.assertEqual(self.answers, [409, 204])
         self.assertEqual(self.holds(self.consumer), {})
@@ -359,7 +318,7 @@ class TestRefusals(MovesCase):
     def test_e6_a_provider_goes_meanwhile(self):
         """Unknown provider: 400, and it is made again."""
         with self.held_request():
-            self.api('DELETE', '/resource_providers/' + self.uuid_of('_NUMA1'))
+            self.placement.api('DELETE', '/resource_providers/' + self.uuid_of('_NUMA1'))
         self.assertEqual(self.answers, [400, 204])
         self.assertIn(self.name + '_NUMA1', self.tree(self.agent.root()))
         self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
@@ -367,32 +326,26 @@ class TestRefusals(MovesCase):
     def test_e6_no_capacity_elsewhere(self):
         """Over capacity: what the consumer holds of another host does not fit there any more. It
         is refused as a whole, said, and done when there is room again."""
-        other = self.make_foreign(self.rng, 'other-' + self.name)
-        self.api('PUT', '/allocations/' + self.consumer, {
-            'allocations': {self.uuid_of(): {'resources': {'VCPU': 2}},
-                            other: {'resources': {'DISK_GB': 500}}}, 'project_id': 'p',
-            'user_id': 'u', 'consumer_generation': 1, 'consumer_type': 'INSTANCE'})
+        other = self.make_foreign('other-' + self.name)
+        self.placement.place(self.consumer, {self.uuid_of(): {'VCPU': 2}, other: {'DISK_GB': 500}})
         before = self.tree(self.agent.root())[self.name]['inventories']
         with self.held_request(code=1):
-            self.set_inventories(other, {'DISK_GB': {'total': 100}})
+            self.placement.set_part(other, 'inventories', {'DISK_GB': {'total': 100}})
         self.assertEqual(self.answers, [409, 409, 409])
         self.assertIn('keeps its old shape', self.said)
         self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2}, other: {'DISK_GB': 500}})
         self.assertEqual(self.tree(self.agent.root())[self.name]['inventories'], before)
-        self.set_inventories(other, {'DISK_GB': {'total': 1000}})
+        self.placement.set_part(other, 'inventories', {'DISK_GB': {'total': 1000}})
         self.start(placement={'endpoint_override': self.placement.endpoint})
         self.assertEqual(self.sums(self.consumer, [other])['VCPU'], 2)
         self.assertNotIn('', self.holds(self.consumer))
 
     def test_e6_no_room_for_one_elsewhere(self):
         """max_unit violated: it shrank under what the consumer holds of another host."""
-        other = self.make_foreign(self.rng, 'other-' + self.name)
-        self.api('PUT', '/allocations/' + self.consumer, {
-            'allocations': {self.uuid_of(): {'resources': {'VCPU': 2}},
-                            other: {'resources': {'VCPU': 4}}}, 'project_id': 'p',
-            'user_id': 'u', 'consumer_generation': 1, 'consumer_type': 'INSTANCE'})
+        other = self.make_foreign('other-' + self.name)
+        self.placement.place(self.consumer, {self.uuid_of(): {'VCPU': 2}, other: {'VCPU': 4}})
         with self.held_request(code=1):
-            self.set_inventories(other, {'VCPU': {'total': 50, 'max_unit': 3}})
+            self.placement.set_part(other, 'inventories', {'VCPU': {'total': 50, 'max_unit': 3}})
         self.assertEqual(self.answers, [409, 409, 409])
         self.assertIn('keeps its old shape', self.said)
         self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2}, other: {'VCPU': 4}})
@@ -401,7 +354,7 @@ class TestRefusals(MovesCase):
         """Unknown class: 400, and it is made again."""
         spec = NIC.replace('%s', 'CUSTOM_' + self._testMethodName.upper())
         with self.held_request(pci={'device_spec': spec, 'report_in_placement': 'true'}):
-            self.api('DELETE', '/resource_classes/CUSTOM_' + self._testMethodName.upper())
+            self.placement.api('DELETE', '/resource_classes/CUSTOM_' + self._testMethodName.upper())
         self.assertEqual(self.answers, [400, 204])
         self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
 
@@ -409,22 +362,19 @@ class TestRefusals(MovesCase):
         """One before 1.30 knows neither path nor version: the old shape stays, with words."""
         before = self.tree(self.agent.root())[self.name]['inventories']
         for status in (404, 406):
-            with Proxy(self.placement.port) as proxy:
+            with self.behind_proxy(compute={'numa_in_placement': 'true'}) as proxy:
                 proxy.add(faults.Answer(status, faults.placement_error(
                     status, 'Not Found', 'The resource could not be found.',
                     'placement.undefined_code'), method='POST', path='^/reshaper$'))
-                self.start(1, compute={'numa_in_placement': 'true'},
-                           placement={'endpoint_override': proxy.endpoint})
+                self.start(1)
             self.assertIn('keeps its old shape', self.said)
             self.assertEqual(self.tree(self.agent.root())[self.name]['inventories'], before)
             self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
 
     def test_an_answer_that_is_lost(self):
         """Done, but nobody was told: it is not done twice, and can be undone."""
-        with Proxy(self.placement.port) as proxy:
+        with self.behind_proxy(compute={'numa_in_placement': 'true'}) as proxy:
             proxy.add(faults.Cut('after', method='POST', path='^/reshaper$', times=1))
-            self.agent.configure({'compute': {'numa_in_placement': 'true'},
-                                  'placement': {'endpoint_override': proxy.endpoint}})
             self.agent.run('--once')
         self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
         mark = self.placement.mark()
@@ -440,12 +390,11 @@ class TestRefusals(MovesCase):
 
     def test_what_is_refused_after_it_does_not_undo_it(self):
         """The traits that come after the reshape are refused: it was done, and is told as done."""
-        with Proxy(self.placement.port) as proxy:
+        with self.behind_proxy(compute={'numa_in_placement': 'true'}) as proxy:
             proxy.add(faults.Answer(400, faults.placement_error(
                 400, 'Bad Request', 'No such trait.', 'placement.undefined_code'),
                 method='PUT', path='_providers/.*/traits$'))
-            self.start(1, compute={'numa_in_placement': 'true'},
-                       placement={'endpoint_override': proxy.endpoint})
+            self.start(1)
         self.assertIn('Reshaped the provider tree', self.said)
         self.assertNotIn('keeps its old shape', self.said)
         self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
@@ -453,13 +402,11 @@ class TestRefusals(MovesCase):
     def test_e6_forbidden(self):
         """A user without the role: the old shape stays, and the words tell the role."""
         before = self.tree(self.agent.root())[self.name]['inventories']
-        with Proxy(self.placement.port) as proxy:
-            proxy.add(faults.Answer(403, json.dumps({'errors': [{
-                'status': 403, 'title': 'Forbidden', 'code': 'placement.undefined_code',
-                'detail': 'Policy does not allow placement:reshaper:reshape to be performed.'}]}),
-                method='POST', path='^/reshaper$'))
-            self.start(1, compute={'numa_in_placement': 'true'},
-                       placement={'endpoint_override': proxy.endpoint})
+        with self.behind_proxy(compute={'numa_in_placement': 'true'}) as proxy:
+            proxy.add(faults.Answer(403, faults.placement_error(
+                403, 'Forbidden', 'Policy does not allow placement:reshaper:reshape to be performed.',
+                'placement.undefined_code'), method='POST', path='^/reshaper$'))
+            self.start(1)
         self.assertIn('needs the role service', self.said)
         self.assertEqual(self.tree(self.agent.root())[self.name]['inventories'], before)
         self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
@@ -468,45 +415,24 @@ class TestRefusals(MovesCase):
 class TestAsked(MovesCase):
     """Several who ask, and what is on the disk."""
 
-    @contextlib.contextmanager
-    def stopped_at(self, path, **match):
-        """While the agent is held at a request."""
-        with Proxy(self.placement.port) as proxy:
-            hang = proxy.add(faults.Hang('before', path=path, times=1, **match))
-            self.agent.configure({'placement': {'endpoint_override': proxy.endpoint}})
-            try:
-                yield hang
-            finally:
-                hang.release()
-
-    def ask(self, *args):
-        """computectl reshape in the background."""
-        ended = []
-        thread = threading.Thread(
-            target=lambda: ended.append(self.agent.ctl('reshape', *args, check=False)))
-        thread.start()
-        return thread, ended
-
     def is_asked(self):
-        done = subprocess.run(['busctl', '--address=%s' % self.agent.bus.address, 'get-property',
-                               'org.computeagent.Agent1', '/org/computeagent/Agent1', 'org.computeagent.Agent1',
-                               'Operation'], capture_output=True, text=True, timeout=30, check=False)
-        return 'GetReshape' in done.stdout
+        return 'GetReshape' in self.agent.bus.busctl('get-property', 'org.computeagent.Agent1', '/org/computeagent/Agent1',
+                                                     'org.computeagent.Agent1', 'Operation').stdout
 
     def test_a_plan_is_asked_for_while_the_start_reshapes(self):
         self.start()
         consumer = self.hold({'': {'VCPU': 2}})
-        self.agent.configure({'compute': {'numa_in_placement': 'true'}})
-        with self.stopped_at('^/reshaper$', method='POST') as hang:
+        with self.behind_proxy(compute={'numa_in_placement': 'true'}) as proxy:
+            hang = proxy.add(faults.Hang(method='POST', path='^/reshaper$', times=1))
             self.start_daemon()
             wait_until(hang.reached.is_set, 30, 'POST /reshaper')
-            thread, ended = self.ask('--plan')
-            wait_until(self.is_asked, 30, 'the question')
-            undo = self.agent.ctl('reshape', '--undo', check=False)
-            hang.release()
-            thread.join()
+            with self.agent.begin('reshape', '--plan') as plan:
+                wait_until(self.is_asked, 30, 'the question')
+                undo = self.agent.ctl('reshape', '--undo', check=False)
+                hang.release()
+                words = plan.communicate(timeout=60)[1]
             self.agent.wait_state('synced')
-        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
+        self.assertEqual(plan.returncode, 0, words)
         self.assertIn('is under way', undo.stderr)
         self.assertIn('Reshaped the provider tree', self.agent.log())
         self.assertNotIn('', self.holds(consumer))
@@ -515,10 +441,8 @@ class TestAsked(MovesCase):
         """Placement was away at the start: what a start may do is done after a reload, too."""
         self.start()
         consumer = self.hold({'': {'VCPU': 2}})
-        with Proxy(self.placement.port) as proxy:
+        with self.behind_proxy(compute={'numa_in_placement': 'true'}) as proxy:
             proxy.add(faults.html())
-            self.agent.configure({'compute': {'numa_in_placement': 'true'},
-                                  'placement': {'endpoint_override': proxy.endpoint}})
             self.start_daemon()
             self.agent.wait_state('offline')
             self.agent.ctl('reload', check=False)
@@ -531,7 +455,7 @@ class TestAsked(MovesCase):
         """Nothing is left to move when the reshape looks: the last one can still be undone."""
         self.start()
         self.change('_amd_sev', lambda classes: classes.clear())
-        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        self.change('', lambda classes: classes.update({SEV: {'total': 15}}))
         self.start()
         done, pending = (self.agent.state / name for name in
                          ('reshape.json', 'reshape-pending.json'))
@@ -539,25 +463,19 @@ class TestAsked(MovesCase):
         pending.write_text(kept.replace('"total": 15', '"total": 14').replace('"total":15',
                                                                               '"total":14'))
         self.assertNotEqual(pending.read_text(), kept)
-        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
-        with self.stopped_at(r'^/resource_providers\?in_tree=', method='GET', skip=1) as hang:
-            ended = []
-            thread = threading.Thread(target=lambda: ended.append(self.agent.run('--once')))
-            thread.start()
-            wait_until(lambda: hang.reached.is_set() or ended, 30, 'the second reading')
-            self.change('', lambda classes: classes.pop(SEV))
-            hang.release()
-            thread.join()
-        self.assertEqual(ended[0].returncode, 0, ended[0].stderr)
+        self.change('', lambda classes: classes.update({SEV: {'total': 15}}))
+        with self.behind_proxy() as proxy:
+            with self.held_start(proxy, path=r'^/resource_providers\?in_tree=', method='GET', skip=1):
+                self.change('', lambda classes: classes.pop(SEV))
         self.assertEqual(done.read_text(), kept)
 
     def test_nothing_to_undo_on_a_host_that_is_gone(self):
         self.start()
-        self.change('', lambda classes: classes.update({SEV: inventory(15)}))
+        self.change('', lambda classes: classes.update({SEV: {'total': 15}}))
         self.start_daemon()
         self.agent.wait_state('synced')
         for suffix in ('_amd_sev', ''):
-            self.api('DELETE', '/resource_providers/' + self.uuid_of(suffix))
+            self.placement.api('DELETE', '/resource_providers/' + self.uuid_of(suffix))
         done = self.agent.ctl('reshape', '--undo', check=False)
         self.assertIn('Placement does not know this host', done.stderr)
 

@@ -190,19 +190,11 @@ class ReshapesCase(unittest.TestCase):
     def setUpClass(cls):
         cls.scratch = Scratch.of(cls)
         cls.placement = Placement(cls.scratch).start()
-        cls.agent = Agent(cls.scratch, cls.placement)
-        cls.host_file = cls.agent.folder / 'host.json'
-        cls.agent.configure({'DEFAULT': {'compute_driver': 'static'},
-                             'static': {'path': cls.host_file}})
+        cls.agent = Agent(cls.scratch, cls.placement, host={})
         for name in ('/traits/' + FOREIGN_TRAIT, '/resource_classes/CUSTOM_SLICE'):
             cls.placement.request('PUT', name, record=False)
 
     # What the test itself does to Placement
-
-    def api(self, method, path, body=None, code=None):
-        answer = self.placement.request(method, path, body, record=False)
-        self.assertIn(answer.status, (code,) if code else (200, 201, 204), answer.text)
-        return answer.json if answer.text else None
 
     def put(self, consumer, held):
         """A new consumer that holds {provider: {class: amount}}."""
@@ -212,32 +204,16 @@ class ReshapesCase(unittest.TestCase):
             'project_id': 'p', 'user_id': 'u', 'consumer_generation': None,
             'consumer_type': 'INSTANCE'}, record=False)
 
-    def set_inventories(self, provider, inventories):
-        generation = self.api('GET', '/resource_providers/' + provider)['generation']
-        self.api('PUT', '/resource_providers/%s/inventories' % provider, {
-            'resource_provider_generation': generation, 'inventories': inventories})
-
-    def make_foreign(self, rng, name, parent=None):
-        made = new_uuid(rng)
-        body = {'uuid': made, 'name': name}
-        if parent:
-            body['parent_provider_uuid'] = parent
-        self.api('POST', '/resource_providers', body)
-        self.set_inventories(made, {'NET_BW_EGR_KILOBIT_PER_SEC': {'total': 1000},
-                                    'VCPU': {'total': 50}, 'DISK_GB': {'total': 1000}})
+    def make_foreign(self, name, parent=None):
+        made = self.placement.make_provider(name, {'NET_BW_EGR_KILOBIT_PER_SEC': 1000, 'VCPU': 50, 'DISK_GB': 1000}, parent)
         self.mark(made)
         return made
 
     def mark(self, provider):
         """A trait and an aggregate of somebody else."""
-        path = '/resource_providers/' + provider
-        generation = self.api('GET', path)['generation']
-        traits = self.api('GET', path + '/traits')['traits']
-        answer = self.api('PUT', path + '/traits', {
-            'traits': sorted({*traits, FOREIGN_TRAIT}), 'resource_provider_generation': generation})
-        self.api('PUT', path + '/aggregates', {
-            'aggregates': [FOREIGN_AGGREGATE],
-            'resource_provider_generation': answer['resource_provider_generation']})
+        traits = self.placement.get('/resource_providers/%s/traits' % provider)['traits']
+        self.placement.set_part(provider, 'traits', sorted({*traits, FOREIGN_TRAIT}))
+        self.placement.set_part(provider, 'aggregates', [FOREIGN_AGGREGATE])
 
     # What is seen of it: read from the service's own tables, which takes a tenth of the time
 
@@ -296,7 +272,7 @@ class ReshapesCase(unittest.TestCase):
     def reset(self, case):
         shutil.rmtree(self.agent.state)
         self.agent.state.mkdir(mode=0o700)
-        self.host_file.write_text(json.dumps(case.host()))
+        self.agent.record(case.host())
 
     def once(self, case, shape):
         self.agent.configure(case.options(shape))
@@ -320,7 +296,7 @@ class ReshapesCase(unittest.TestCase):
 
 class TestRandomReshapes(ReshapesCase):
     def setUp(self):
-        self.other = self.make_foreign(random.Random(0), 'foreign-host')
+        self.other = self.make_foreign('foreign-host')
 
     def fill(self, case, rng, tree, foreign):
         """Let guests and strangers hold something; how much fits is for Placement to say."""
@@ -354,11 +330,11 @@ class TestRandomReshapes(ReshapesCase):
         self.reset(case)
         self.once(case, case.shapes[0])
         root = self.agent.root()
-        foreign = [self.make_foreign(case.rng, 'foreign-child-%s' % case.name, root), self.other]
+        foreign = [self.make_foreign('foreign-child-%s' % case.name, root), self.other]
         self.mark(root)
         if case.old_vgpus:
-            self.set_inventories(root, {**self.tree(root)[case.name]['inventories'],
-                                        'VGPU': {'total': 4 * case.n_gpus}})
+            self.placement.set_part(root, 'inventories', {**self.tree(root)[case.name]['inventories'],
+                                                          'VGPU': {'total': 4 * case.n_gpus}})
         self.fill(case, case.rng, self.tree(root), foreign)
         return root, foreign
 

@@ -4,8 +4,6 @@
 The IDs (C5, F3, G2.14, ...) are those of the facts that the tests follow.
 """
 
-import copy
-import json
 import tempfile
 import unittest
 import uuid
@@ -13,7 +11,7 @@ from pathlib import Path
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
-from tests.env.hosts import Cell, Gpu, Host, MdevType, simple_host
+from tests.env.hosts import Cell, Gpu, Host, MdevType, recorded_cells, recorded_host, simple_host
 from tests.env.libvirtd import Libvirtd, guest_xml, mdev_xml
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch, wait_until
@@ -22,11 +20,6 @@ MDEVS = ['3f0a4b9e-6c41-4f0b-9a53-8f8f0f6c1d0%d' % number for number in range(4)
 GPUS = ['compute-1_pci_0000_41_00_0', 'compute-1_pci_0000_42_00_0', 'compute-1_pci_0000_43_00_0']
 CELLS = ['compute-1_NUMA0', 'compute-1_NUMA1']
 ROOT = 'compute-1'
-
-
-def inventory(total, **fields):
-    return {'total': total, 'reserved': 0, 'min_unit': 1, 'max_unit': total, 'step_size': 1,
-            'allocation_ratio': 1.0, **fields}
 
 
 def pins(*cpus):
@@ -48,18 +41,12 @@ class ReshapeCase(unittest.TestCase):
         self.bus = Bus(self.test_scratch).start()
         self.placement = Placement(self.test_scratch).start()
         self.agent = Agent(self.test_scratch, self.placement, self.libvirtd.uri, self.bus)
-        self.addCleanup(self.remove_guests)
-
-    def remove_guests(self):
-        self.libvirtd.destroy_guests()
-        for name in self.libvirtd.virsh('list', '--all', '--name').split():
-            self.libvirtd.virsh('undefine', name)
+        self.addCleanup(self.libvirtd.delete_guests)
 
     def start(self, state='synced', **options):
         """Start the agent with options of [compute] and others; it has published then."""
         self.agent.configure(options)
-        self.agent.start()
-        self.agent.wait_state(state)
+        self.agent.start(state)
 
     def restart(self, state='synced', **options):
         self.agent.stop()
@@ -71,20 +58,15 @@ class ReshapeCase(unittest.TestCase):
     def uuid(self, name):
         return self.tree()[name]['uuid']
 
-    def put(self, consumer, held, generation=None, kind='INSTANCE', code=204):
+    def put(self, consumer, held, kind='INSTANCE', code=204):
         """{provider: {class: amount}} for a consumer; a name that is a uuid is one elsewhere."""
         tree = self.tree()
-        answer = self.placement.request('PUT', '/allocations/' + consumer, {
-            'allocations': {tree[name]['uuid'] if name in tree else name: {'resources': resources}
-                            for name, resources in held.items()},
-            'project_id': 'p', 'user_id': 'u', 'consumer_generation': generation,
-            'consumer_type': kind})
-        self.assertEqual(answer.status, code, answer.text)
+        self.assertEqual(code, self.placement.put(consumer, {
+            tree[name]['uuid'] if name in tree else name: amounts for name, amounts in held.items()}, kind))
 
     def held(self, consumer):
         names = {provider['uuid']: name for name, provider in self.tree().items()}
-        found = self.placement.get('/allocations/' + consumer)['allocations']
-        return {names.get(key, key): value['resources'] for key, value in found.items()}
+        return {names.get(key, key): amounts for key, amounts in self.placement.held(consumer).items()}
 
     def claimed(self):
         """What each living claim's consumer holds by the agent's own account."""
@@ -95,25 +77,8 @@ class ReshapeCase(unittest.TestCase):
     def set_inventories(self, name, change):
         """Let change() edit the inventories of a provider, as an operator or an older agent did."""
         provider = self.tree()[name]
-        inventories = copy.deepcopy(provider['inventories'])
-        change(inventories)
-        answer = self.placement.request(
-            'PUT', '/resource_providers/%s/inventories' % provider['uuid'],
-            {'resource_provider_generation': provider['generation'], 'inventories': inventories})
-        self.assertEqual(answer.status, 200, answer.text)
-
-    def create(self, name, inventories, parent=None):
-        """A provider of somebody else; its uuid."""
-        made = str(uuid.uuid4())
-        body = {'uuid': made, 'name': name}
-        if parent:
-            body['parent_provider_uuid'] = parent
-        answer = self.placement.request('POST', '/resource_providers', body)
-        self.assertEqual(answer.status, 200, answer.text)
-        answer = self.placement.request('PUT', '/resource_providers/%s/inventories' % made, {
-            'resource_provider_generation': answer.json['generation'], 'inventories': inventories})
-        self.assertEqual(answer.status, 200, answer.text)
-        return made
+        change(provider['inventories'])
+        self.placement.set_part(provider['uuid'], 'inventories', provider['inventories'])
 
     def classes(self, name):
         return set(self.tree()[name]['inventories']) - {'DISK_GB'}
@@ -133,7 +98,7 @@ class TestVgpus(ReshapeCase):
         """VGPU on the root alone; two guests have one each, on the second and third GPU."""
         self.start(devices={'enabled_mdev_types': None})
         self.agent.stop()
-        self.set_inventories(ROOT, lambda classes: classes.update(VGPU=inventory(3)))
+        self.set_inventories(ROOT, lambda classes: classes.update(VGPU={'total': 3}))
         self.guests = []
         for number in (1, 2):
             self.libvirtd.define(guest_xml('guest%d' % number, extra=mdev_xml(MDEVS[number])))
@@ -162,18 +127,12 @@ class TestVgpus(ReshapeCase):
 
     def test_g2_14_parts_elsewhere_are_carried_through(self):
         self.make_old_shape()
-        elsewhere = self.create('other-host', {'VGPU': inventory(4), 'VCPU': inventory(4)})
-        pool, aggregate = self.create('pool', {'DISK_GB': inventory(10)}), str(uuid.uuid4())
-        for provider, part, names in ((pool, 'traits', ['MISC_SHARES_VIA_AGGREGATE']),
-                                      (pool, 'aggregates', [aggregate]),
-                                      (self.uuid(ROOT), 'aggregates', [aggregate])):
-            path = '/resource_providers/' + provider
-            answer = self.placement.request('PUT', path + '/' + part, {part: names,
-                'resource_provider_generation': self.placement.get(path)['generation']})
-            self.assertEqual(answer.status, 200, answer.text)
-        generation = self.placement.get('/allocations/' + self.guests[0])['consumer_generation']
+        elsewhere = self.placement.make_provider('other-host', {'VGPU': 4, 'VCPU': 4})
+        pool, aggregate = self.placement.make_provider('pool', {'DISK_GB': 10}, traits=['MISC_SHARES_VIA_AGGREGATE']), str(uuid.uuid4())
+        for provider in (pool, self.uuid(ROOT)):
+            self.placement.set_part(provider, 'aggregates', [aggregate])
         held = {elsewhere: {'VGPU': 2, 'VCPU': 1}, pool: {'DISK_GB': 3}}
-        self.put(self.guests[0], {ROOT: {'VGPU': 1}, **held}, generation)
+        self.put(self.guests[0], {ROOT: {'VGPU': 1}, **held})
         self.start(devices={'enabled_mdev_types': 'nvidia-35'})
         self.assertEqual(self.held(self.guests[0]), {GPUS[1]: {'VGPU': 1}, **held})
         self.assertEqual(self.agent.ctl_json('tree')['shares'], ['pool'])
@@ -201,7 +160,7 @@ class TestVgpus(ReshapeCase):
     def test_periodically_it_is_reported_and_not_done(self):
         self.start(devices={'enabled_mdev_types': 'nvidia-35'})
         before = self.tree()
-        self.set_inventories(ROOT, lambda classes: classes.update(VGPU=inventory(3)))
+        self.set_inventories(ROOT, lambda classes: classes.update(VGPU={'total': 3}))
         self.agent.ctl('sync', check=False)
         self.agent.wait_state('stale')
         self.assertIn('VGPU', self.classes(ROOT))
@@ -232,8 +191,7 @@ class TestVgpus(ReshapeCase):
         self.start(devices={'enabled_mdev_types': 'nvidia-35'})
         late = str(uuid.uuid4())
         self.put(late, {GPUS[0]: {'VGPU': 1}})
-        done = self.agent.ctl('reshape', '--undo', check=False)
-        self.assertEqual(done.returncode, 1)
+        done = self.agent.ctl('reshape', '--undo', code=1)
         self.assertIn(late, done.stderr)
         self.assertEqual(self.held(late), {GPUS[0]: {'VGPU': 1}})
         # the tree is as it should be
@@ -304,7 +262,7 @@ class TestCells(ReshapeCase):
         self.start()
         self.put(guest, {ROOT: {'VCPU': 2}})
         self.put(migration, {ROOT: {'VCPU': 2, 'MEMORY_MB': 64}}, kind='MIGRATION')
-        elsewhere = self.create('other-host', {'VCPU': inventory(4)})
+        elsewhere = self.placement.make_provider('other-host', {'VCPU': 4})
         self.put(moving, {elsewhere: {'VCPU': 2}})
         self.put(floating, {ROOT: {'VCPU': 1}})
         self.restart(compute={'cpu_shared_set': '0,2-4', 'cpu_dedicated_set': '1,5-7'})
@@ -324,20 +282,10 @@ class TestOffline(unittest.TestCase):
         self.scratch = Scratch.of(self)
         self.bus = Bus(self.scratch).start()
         self.placement = Placement(self.scratch)
-        self.agent = Agent(self.scratch, self.placement, bus=self.bus, options={
-            'DEFAULT': {'compute_driver': 'static'}, 'devices': {'enabled_mdev_types': None}})
-        self.record(self.agent, ROOT)
+        self.agent = self.make_agent(ROOT)
 
-    @staticmethod
-    def record(agent, name):
-        """The host of that name, which the static driver of an agent reads."""
-        host = agent.folder / 'host.json'
-        host.write_text(json.dumps({
-            'format': 'compute-agent-host/1', 'nodename': name, 'online_cpus': '0-7',
-            'memory_kib': 8 << 20, 'disk_total_bytes': 1 << 40,
-            'cells': [{'id': cell, 'memory_kib': 4 << 20,
-                       'cpus': [{'id': 4 * cell + cpu} for cpu in range(4)]} for cell in range(2)]}))
-        agent.configure({'static': {'path': host}})
+    def make_agent(self, name):
+        return Agent(self.scratch, self.placement, bus=self.bus, host=recorded_host(name, cells=recorded_cells()))
 
     def migrate(self, *args, code=0):
         done = self.agent.ctl('migrate-inventory', '--config', self.agent.config, *args,
@@ -356,21 +304,17 @@ class TestOffline(unittest.TestCase):
         self.migrate('--direct', self.placement.folder)
         root = self.tree()[ROOT]
         self.assertIn('VCPU', root['inventories'])
-        consumer = str(uuid.uuid4())
         self.placement.start()
-        answer = self.placement.request('PUT', '/allocations/' + consumer, {
-            'allocations': {root['uuid']: {'resources': {'VCPU': 3}}}, 'project_id': 'p',
-            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
-        self.assertEqual(answer.status, 204, answer.text)
+        consumer = self.placement.place(None, {root['uuid']: {'VCPU': 3}})
         self.placement.stop()
         self.agent.configure({'compute': {'numa_in_placement': 'true'}})
         self.assertIn('has the inventory', self.migrate('--direct', self.placement.folder).stdout)
         tree = self.tree()
         self.assertEqual(set(tree), {ROOT, *CELLS})
         self.placement.start()
-        held = self.placement.get('/allocations/' + consumer)['allocations']
+        held = self.placement.held(consumer)
         self.placement.stop()
-        self.assertEqual([part['resources'] for part in held.values()], [{'VCPU': 3}])
+        self.assertEqual(list(held.values()), [{'VCPU': 3}])
         self.assertNotIn(root['uuid'], held)
         # Once more there is nothing to do; and nothing is left of the private Placement.
         self.migrate('--direct', self.placement.folder)
@@ -380,11 +324,7 @@ class TestOffline(unittest.TestCase):
 
     def test_several_nodes_one_after_the_other(self):
         """Each is reshaped alone, through one private Placement; a broken one stops no other."""
-        agents = [Agent(self.scratch, self.placement, bus=self.bus, options=self.agent.options)
-                  for _ in range(3)]
-        for number, agent in enumerate(agents):
-            agent.configure({'DEFAULT': {'state_path': agent.state}})
-            self.record(agent, 'node-%d' % number)
+        agents = [self.make_agent('node-%d' % number) for number in range(3)]
         files = [agent.config for agent in agents]
 
         def migrate(code):
@@ -396,11 +336,7 @@ class TestOffline(unittest.TestCase):
         self.assertIn('inventory of these nodes', migrate(0).stdout)
         self.placement.start()
         roots = [agent.root() for agent in agents]
-        consumer = str(uuid.uuid4())
-        answer = self.placement.request('PUT', '/allocations/' + consumer, {
-            'allocations': {root: {'resources': {'VCPU': 1}} for root in roots}, 'project_id': 'p',
-            'user_id': 'u', 'consumer_generation': None, 'consumer_type': 'INSTANCE'})
-        self.assertEqual(answer.status, 204, answer.text)
+        consumer = self.placement.place(None, {root: {'VCPU': 1} for root in roots})
         for agent in agents:
             agent.configure({'compute': {'numa_in_placement': 'true'}})
         broken = agents[1].folder / 'host.json'
@@ -408,10 +344,10 @@ class TestOffline(unittest.TestCase):
         broken.write_text('{')
         self.assertIn('%s: The inventory was not migrated' % files[1], migrate(1).stderr)
         broken.write_text(text)
-        held = self.placement.get('/allocations/' + consumer)['allocations']
+        held = self.placement.held(consumer)
         self.assertEqual([root in held for root in roots], [False, True, False])
         self.assertEqual([len(self.placement.tree_by_name(root)) for root in roots], [3, 1, 3])
-        self.assertEqual([part['resources'] for part in held.values()], [{'VCPU': 1}] * 3)
+        self.assertEqual(list(held.values()), [{'VCPU': 1}] * 3)
         migrate(0)
         self.assertEqual([len(self.placement.tree_by_name(root)) for root in roots], [3, 3, 3])
 
