@@ -8,7 +8,6 @@ the browser, too: there is no other JavaScript here.
 import json
 import os
 import time
-import unittest
 import uuid
 from pathlib import Path
 
@@ -394,7 +393,3 @@ class Viewer(Page):
         self.get('page.querySelector("#said").textContent = ""')
         self.browser.press('Enter', 13)
         self.see('#said', text='You may not do this: ')
-
-
-if __name__ == '__main__':
-    unittest.main()

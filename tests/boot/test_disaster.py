@@ -3,7 +3,6 @@
 
 import re
 import time
-import unittest
 import uuid
 
 from tests.boot.case import BootCase
@@ -169,7 +168,3 @@ class Disaster(BootCase):
         self.assertEqual(bad, [])
         for claim in claims:
             self.machine.run('computectl', 'release', claim)
-
-
-if __name__ == '__main__':
-    unittest.main()

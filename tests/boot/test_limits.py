@@ -4,7 +4,6 @@
 import re
 import subprocess
 import time
-import unittest
 import uuid
 
 from tests.boot.case import BootCase
@@ -117,7 +116,3 @@ class Limits(BootCase):
 
     def test_what_is_said_of_memory_is_set(self):
         self.assertEqual(self.machine.show('MemoryMax')['MemoryMax'], str(512 << 20))
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -4,7 +4,6 @@
 import os
 import select
 import subprocess
-import unittest
 import uuid
 
 from tests.boot.case import BootCase
@@ -243,7 +242,3 @@ class Guests(BootCase):
         done = self.machine.run('computectl', 'claim', '--consumer', str(uuid.uuid4()), '--resources', 'VCPU=1',
                                 '--pid-file', '/run/guest.pid', check=False)
         self.assertIn('Process 1 is hidden from the service', done.stderr)
-
-
-if __name__ == '__main__':
-    unittest.main()

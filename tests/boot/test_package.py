@@ -3,7 +3,6 @@
 
 import os
 import re
-import unittest
 import uuid
 from pathlib import Path
 
@@ -104,7 +103,3 @@ class Package(BootCase):
         self.assertEqual(self.files(), self.before)
         self.assertNotIn('compute-agent', self.machine.run('cat', '/etc/passwd', '/etc/group',
                                                            '/etc/shadow').stdout)
-
-
-if __name__ == '__main__':
-    unittest.main()

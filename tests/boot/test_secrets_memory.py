@@ -126,7 +126,3 @@ class TestDumpable(unittest.TestCase):
     def test_no_core_unless_the_limit_is_raised(self):
         self.assertEqual(self.owner('0'), 0)
         self.assertEqual(self.owner('unlimited'), 65534)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import threading
-import unittest
 import uuid
 from pathlib import Path
 
@@ -365,7 +364,3 @@ class Stranger(BootCase):
             done = self.machine.run('find', '/run/compute-agent', '/var/lib/compute-agent',
                                     '-writable', user='nobody', check=False)
             self.assertEqual(done.stdout, '', kind)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -537,7 +537,3 @@ class LabTest(Clean):
                 self.assertEqual(process.wait(20), 0)
                 process.stdout.close()
             self.assertFalse(os.path.exists(lab['folder']))
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -209,7 +209,3 @@ class CiTest(unittest.TestCase):
         own, other = self.run_ci(good, good, '--fast', 'lint')[2]
         self.assertEqual(own, '--fast lint')
         self.assertRegex(other, '^--suite (bookworm|trixie) --fast lint$')
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -250,7 +250,3 @@ class TestDrivers(AgentCase):
         self.addCleanup(self.libvirtd.virsh, 'undefine', 'later')
         wait_until(lambda: 'later' in agent.ctl('discover', '--json=short').stdout, 5,
                    'the domain in discover', step=0.1)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -7,7 +7,6 @@ The IDs (F8, G2.8, ...) are those of the facts that the tests follow.
 import concurrent.futures
 import json
 import time
-import unittest
 import uuid
 
 from tests.env import faults
@@ -324,7 +323,3 @@ class TestStart(AuditCase):
         self.libvirtd.virsh('start', 'good')
         wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
         self.wait_findings(agent, {guest: 'elsewhere'})
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -377,7 +377,3 @@ class TestOperations(BusCase):
         self.proxy.add(Delay(1, times=1))
         done = self.agent.ctl('sync', check=False)
         self.assertNotIn('\x1b', done.stdout + done.stderr)
-
-
-if __name__ == '__main__':
-    unittest.main()

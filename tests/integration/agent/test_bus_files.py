@@ -145,7 +145,3 @@ class TestDaemon(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             served = ElementTree.fromstring(done.stdout).find("interface[@name='%s']" % name)
             self.assertEqual(self.members(interface), self.members(served), name)
-
-
-if __name__ == '__main__':
-    unittest.main()

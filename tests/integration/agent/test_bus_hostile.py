@@ -168,7 +168,3 @@ class TestHostileBus(unittest.TestCase):
         print('%d calls; polkit: %s; root waited at most %.3f s' % (counts['calls'], dict(polkit.counts), root.longest),
               file=sys.stderr)
         self.agent.stop()
-
-
-if __name__ == '__main__':
-    unittest.main()

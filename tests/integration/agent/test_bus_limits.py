@@ -185,7 +185,3 @@ class TestBusLimits(unittest.TestCase):
 
     def tearDown(self):
         self.check_alive()
-
-
-if __name__ == '__main__':
-    unittest.main()

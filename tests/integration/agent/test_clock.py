@@ -2,7 +2,6 @@
 """The clock of the host is set while the agent runs. The machine's own stays as it is: tests/shims/clock.c is preloaded."""
 
 import time
-import unittest
 import uuid
 
 from tests.env.agent import Agent
@@ -76,7 +75,3 @@ class TestClock(HostCase):
         self.agent.ctl('sync')
         claims = self.agent.ctl_json('claims')['claims']
         self.assertEqual([one['consumer'] for one in claims], [guest], self.agent.log())
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -3,7 +3,6 @@
 
 import getpass
 import json
-import unittest
 import uuid
 
 from tests.env.agent import Agent
@@ -160,7 +159,3 @@ class TestWhoItWas(HostCase):
         self.assertIn('was cordoned by root: a fan', agent.log())
         self.assertIn('was uncordoned by root', agent.log())
         self.assertFalse(asked.exists())
-
-
-if __name__ == '__main__':
-    unittest.main()

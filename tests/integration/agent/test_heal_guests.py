@@ -7,7 +7,6 @@ The IDs (F8, G1, ...) are those of the facts that the tests follow.
 
 import json
 import time
-import unittest
 import uuid
 
 from tests.env import faults
@@ -301,6 +300,3 @@ class TestCertain(AuditCase):
         self.assertEqual(self.audit(agent)[1], {guest: ('evacuated', 'none', 'found')})
         self.assertEqual(agent.ctl_json('claims', '--history')['claims'][0]['id'], last)
         self.assertEqual(self.claims(agent), [])
-
-if __name__ == '__main__':
-    unittest.main()

@@ -7,7 +7,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import unittest
 import uuid
 from pathlib import Path
 
@@ -149,7 +148,3 @@ class TestHistory(AgentCase):
         self.assertEqual(self.events(agent), [])
         agent.ctl('release', number)
         self.assertEqual(self.kinds(agent), ['released'])
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -215,7 +215,3 @@ class TestRename(IdentityCase):
         self.assertEqual(self.document()['state'], 'twice')
         self.assertIn(other, self.identity('rename', code=1))
         self.assertIn(self.name, self.names(self.agent.root()))
-
-
-if __name__ == '__main__':
-    unittest.main()

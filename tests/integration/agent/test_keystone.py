@@ -527,7 +527,3 @@ class TestSecrets(KeystoneCase):
         self.assertIn('username = agent', shown)
         for secret in SECRETS:
             self.assertNotIn(secret, shown)
-
-
-if __name__ == '__main__':
-    unittest.main()

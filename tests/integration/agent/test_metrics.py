@@ -163,7 +163,3 @@ class WithPlacement(unittest.TestCase):
                                r'consumer="%s",claim="%d"\} 1\n' % (CONSUMER, claim['id']))
         self.assertEqual(promtool('check', 'metrics', input=text), (0, ''))
         self.agent.ctl('release', claim['id'])
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -132,7 +132,3 @@ class TestNames(unittest.TestCase):
             self.assertEqual(agent.ctl('reload', check=False).returncode, 0)
             self.sync(agent)
         self.check_lively(pinger)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -5,7 +5,6 @@ Another writer stands in for nova-compute: what it publishes is what the agent d
 """
 
 import json
-import unittest
 import uuid
 
 from tests.env.scratch import wait_until
@@ -331,7 +330,3 @@ class TestSecondReporter(NovaCase):
         self.assertIn('COMPUTE_NODE', self.placement.tree_by_name(agent.root())[NODE]['traits'])
         self.assertEqual(self.fight(agent, lambda: self.take_trait(agent, 'COMPUTE_NODE'), 4), 0)
         self.assertEqual(agent.status()['second_reporter'], '')
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -237,7 +237,3 @@ class TestDriver(OptionsCase):
         libvirt.update_provider_tree(self.tree, 'host')
         self.assertEqual(libvirt.provider_tree.data(CELL).name, 'host_NUMA0')
         self.assertIsNot(libvirt.provider_tree, self.tree)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -88,7 +88,3 @@ class TestRemoteManaged(unittest.TestCase):
                 answer, = ask([{'spec': json.dumps(tags), 'address': '0000:81:00.2',
                                 'parent': '0000:81:00.0', 'serial': serial}])
                 self.assertEqual(answer['match'], spec.match(device), (remote, serial))
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -89,7 +89,3 @@ class TestPrometheus(unittest.TestCase):
         self.agent.stop()
         self.file.unlink()  # as systemd does with the folder of a service that ended
         wait_until(lambda: self.prometheus.alerts() == {'ComputeAgentSilent'}, 60, 'the alert of an agent that ended', step=0.5)
-
-
-if __name__ == '__main__':
-    unittest.main()

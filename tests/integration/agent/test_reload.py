@@ -142,7 +142,3 @@ class Reload(unittest.TestCase):
             second = self.agent.ctl('sync', '--quiet', check=False)
             self.assertIn(first.returncode, (0, 1))
             self.assertIn(second.returncode, (0, 1), second.stderr)
-
-
-if __name__ == '__main__':
-    unittest.main()

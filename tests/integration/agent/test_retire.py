@@ -2,7 +2,6 @@
 """A host that is taken out of Placement for good, and back."""
 
 import json
-import unittest
 import uuid
 
 from tests.env import faults
@@ -110,7 +109,3 @@ class TestRetire(AgentCase):
         agent.wait_state('synced')
         self.assertEqual(set(self.placement.tree_by_name(agent.root())), set(before))
         self.assertEqual([one['event'] for one in agent.ctl_json('history')['events']], ['cordoned'])
-
-
-if __name__ == '__main__':
-    unittest.main()

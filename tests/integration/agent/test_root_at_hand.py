@@ -123,7 +123,3 @@ class TestRootAtHand(unittest.TestCase):
         self.placement.start()
         self.assertIn('by-hand', self.placement.tree_by_name(self.agent.root()))
         self.assertEqual((self.agent.state / 'compute_id').stat().st_uid, SERVICE)
-
-
-if __name__ == '__main__':
-    unittest.main()

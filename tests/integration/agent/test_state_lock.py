@@ -69,7 +69,3 @@ class TestStateLock(unittest.TestCase):
         self.first.stop()
         self.second.ctl('identity', 'adopt', '--force', '--config', self.second.config)
         self.assertEqual(self.first.root(), before)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -322,7 +322,3 @@ class TestDBusFiles(InstalledCase):
     def test_the_version_is_said(self):
         self.assertIn('of this interface, %s.' % re.search(r'#define BUS_INTERFACE_VERSION (\d+)', self.header)[1],
                       (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text())
-
-
-if __name__ == '__main__':
-    unittest.main()

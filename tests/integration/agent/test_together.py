@@ -121,7 +121,3 @@ class TestTogether(unittest.TestCase):
         self.assertIn('COMPUTE_NODE', root['traits'])
         self.assertEqual(set(root['allocations']), self.consumers)
         self.assertEqual(root['usages']['VCPU'], len(self.consumers))
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -4,8 +4,6 @@
 And what they undo is seen at the next cycle, by the agent that runs.
 """
 
-import unittest
-
 from tests.env.scratch import wait_until
 from tests.integration.agent.test_agent import GPU_A, GPU_B, AgentCase
 
@@ -199,7 +197,3 @@ class TestMadeAnew(AgentCase):
         self.assertEqual(self.placement.writes_since(mark), [])
         self.assertEqual(self.placement.tree_by_name(agent.root()), before)
         self.assertIn('--full', agent.ctl('sync', '--help').stdout)
-
-
-if __name__ == '__main__':
-    unittest.main()

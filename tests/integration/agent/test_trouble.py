@@ -5,7 +5,6 @@ import json
 import resource
 import signal
 import time
-import unittest
 import uuid
 
 from tests.run.demo import expected_tree, placement_tree
@@ -287,7 +286,3 @@ class TestOwnState(TroubleCase):
         done = agent.run('--once')
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('compute_id', done.stderr)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -2,7 +2,6 @@
 """Green only when all is well: what status, doctor, exit codes, metrics and systemd's line say of a host is one answer."""
 
 import json
-import unittest
 
 from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
@@ -58,7 +57,3 @@ class TestVerdict(GuestCase):
         self.placement.place(guest, {agent.root(): {'VCPU': 2, 'MEMORY_MB': 64}})
         agent.ctl('audit', check=False)
         self.wait_said(agent, 'ok')
-
-
-if __name__ == '__main__':
-    unittest.main()

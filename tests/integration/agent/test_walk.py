@@ -21,7 +21,6 @@ import json
 import os
 import random
 import time
-import unittest
 import uuid
 
 from tests.env.agent import Agent
@@ -523,7 +522,3 @@ class TestWalkOverCells(WalkCase):
 
     def test_nobody_who_lives_loses_anything(self):
         self.walk()
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -7,7 +7,6 @@ import os
 import socket
 import sqlite3
 import subprocess
-import unittest
 import uuid
 
 from tests.env.agent import build_folder
@@ -184,7 +183,3 @@ class TestSurvival(ClaimCase):
         done = self.claim(agent, 'VCPU=1', check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn('999', done.stderr)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -210,7 +210,3 @@ class TestAdoption(TakenCase):
         wait_until(lambda: {one['consumer'] for one in self.agent.ctl_json('claims')['claims']}
                    == {ids[0], ids[2]}, 10, 'claims of the others')
         self.assertIn('guest1', ' '.join(self.problems()))
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -14,7 +14,6 @@ import concurrent.futures
 import contextlib
 import os
 import random
-import unittest
 import uuid
 
 from tests.env import faults
@@ -522,7 +521,3 @@ def _make_test(course):
 
 for _name in [name for name in vars(TestCourses) if name.startswith('course_')]:
     setattr(TestCourses, _name.replace('course_', 'test_', 1), _make_test(_name))
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -3,7 +3,6 @@
 
 import json
 import sqlite3
-import unittest
 import uuid
 from xml.etree import ElementTree
 
@@ -259,7 +258,3 @@ class TestExplain(GuestCase):
             done = agent.ctl('explain', '--resources', 'VCPU=1', '--required', trait, code=1)
             self.assertRegex(done.stdout, r'demo +trait +- +%s\n' % words)
         self.assertEqual(len(self.claims(agent)), 1)
-
-
-if __name__ == '__main__':
-    unittest.main()

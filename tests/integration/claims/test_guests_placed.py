@@ -3,7 +3,6 @@
 raced for, deleted while nobody looked. The names are those of the facts (F4, F8)."""
 
 import json
-import unittest
 import uuid
 
 from tests.env import faults
@@ -179,7 +178,3 @@ class TestGuestsPlaced(HostCase):
         self.start_guest(claim)
         self.assert_confirmed(claim)
         self.assertEqual(self.held(self.guest), {self.root: GUEST})
-
-
-if __name__ == '__main__':
-    unittest.main()

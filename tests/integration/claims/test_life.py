@@ -4,7 +4,6 @@ somebody still has it placed here. Neither alone is certain."""
 
 import json
 import time
-import unittest
 import uuid
 
 from tests.env import faults
@@ -236,7 +235,3 @@ class TestAdoption(LifeCase):
         self.agent.ctl('sync')
         for consumer in consumers:
             self.assert_as_placed(consumer)
-
-
-if __name__ == '__main__':
-    unittest.main()

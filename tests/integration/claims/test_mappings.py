@@ -2,7 +2,6 @@
 """Which provider and which device each group of a claim got: told by the caller, by Placement, or found here."""
 
 import json
-import unittest
 import uuid
 
 from tests.env.hosts import recorded_host
@@ -144,7 +143,3 @@ class TestMappings(PlacementClaimCase):
                      '--mapping', '_A=' + self.nics[0], '--mapping', '_A=' + self.nics[1])
         self.assertEqual(self.agent.ctl('explain', '--mapping', '_A=' + self.root,
                                         check=False).returncode, 2)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -242,7 +242,3 @@ class TestNova(unittest.TestCase):
             self.assertGreater(one.seen, 0, one.why)
         self.assertGreater(n_fits, len(rounds) / 5)
         self.assertGreater(n_alike, len(rounds) / 10)
-
-
-if __name__ == '__main__':
-    unittest.main()

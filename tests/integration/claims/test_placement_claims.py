@@ -3,7 +3,6 @@
 
 import contextlib
 import json
-import unittest
 import uuid
 
 from tests.env import faults
@@ -657,7 +656,3 @@ class TestVerify(PlacementClaimCase):
         self.assertEqual(self.claims()[0]['id'], claim['id'])
         self.agent.ctl('release', claim['id'])
         self.assertEqual(self.placement.writes_since(mark), [])
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -61,7 +61,3 @@ tree*) echo '{"providers":[{"name":"h_pci_1","uuid":"u"}]}';; esac; }""", 1)
         self.assertTrue(text.startswith('#compdef computectl\n'))
         for verb in complete(''):
             self.assertIn("                '%s:" % verb, text)
-
-
-if __name__ == '__main__':
-    unittest.main()

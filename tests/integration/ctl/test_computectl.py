@@ -246,7 +246,3 @@ class TestTerminal(CtlCase):
         code, text = self.run_on_terminal('discover', SYSTEMD_PAGER='nonesuch', PATH='/nonexistent')
         self.assertEqual(code, 0)
         self.assertIn('NUMA cells (40)', text)
-
-
-if __name__ == '__main__':
-    unittest.main()

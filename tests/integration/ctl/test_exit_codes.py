@@ -2,7 +2,6 @@
 """The exit codes of computectl are those of the table in its manual page: one case for each line of it."""
 
 import re
-import unittest
 import uuid
 from pathlib import Path
 
@@ -86,7 +85,3 @@ class TestExitCodes(AgentCase):
         self.assertEqual(set(manual), set(self.seen))
         for code, verbs in manual.items():
             self.assertLessEqual(verbs, self.seen[code], code)
-
-
-if __name__ == '__main__':
-    unittest.main()

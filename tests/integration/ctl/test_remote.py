@@ -92,7 +92,3 @@ class Remote(unittest.TestCase):
     def test_verbs_about_this_host(self):
         for verb in ('verify', 'doctor', 'cat-config', 'check-config'):
             self.assertIn('ssh far computectl %s' % verb, self.ctl('-H', 'far', verb, code=2).stderr)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -56,7 +56,3 @@ class Svg(unittest.TestCase):
         self.agent.stop()
         done = self.agent.ctl('tree', '--svg', check=False)
         self.assertEqual((done.returncode, done.stdout), (1, ''))
-
-
-if __name__ == '__main__':
-    unittest.main()

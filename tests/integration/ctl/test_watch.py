@@ -184,7 +184,3 @@ class Watch(unittest.TestCase):
         pages = reader.text.count('Polled')
         wait_until(lambda: reader.text.count('Polled') >= pages + 3, 60, 'three pages more')
         self.assertNotIn('method call', calls.text[start:])
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -60,7 +60,3 @@ class TestModular(TroubleCase):
         agent = self.start_agent()
         self.libvirtd.restart()
         self.wait_equal(agent, 60)
-
-
-if __name__ == '__main__':
-    unittest.main()

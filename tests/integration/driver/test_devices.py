@@ -552,7 +552,3 @@ class TestProviderYaml(DeviceCase):
         tree, _ = self.run_once()
         self.assertEqual(self.devices(tree), {'agent': {}})
         self.assertEqual(set(tree['agent']['traits']), {'CUSTOM_B', 'OWNER_NOVA'})
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -7,7 +7,6 @@ The IDs (C2, C6) are those of the facts that the tests follow.
 import json
 import os
 import time
-import unittest
 
 from tests.env.bus import Bus
 from tests.env.fakesys import simple_host
@@ -323,7 +322,3 @@ class TestSettling(DeviceCase):
         self.agent.start()
         wait_until(lambda: self.inventory() == (4, 4), 60, 'the GPU to be withheld')
         self.assertGreaterEqual(time.monotonic() - began, 3.5)
-
-
-if __name__ == '__main__':
-    unittest.main()

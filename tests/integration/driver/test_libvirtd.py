@@ -365,7 +365,3 @@ class TestTestDriver(DriverCase):
         self.assertEqual(len(snapshot['devices']), len(host.devices()))
         self.assertEqual(available(snapshot), host.gpus[0].types['nvidia-35'].available)
         self.assertEqual([mdev['uuid'] for mdev in snapshot['mdevs']], [DEMO_MDEV])
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -269,7 +269,3 @@ class TestNovaAgrees(unittest.TestCase):
         self.compare(sparse_host(), {
             'nothing set': Case(),
             'CPUs': Case(compute='cpu_shared_set = 0,4\ncpu_dedicated_set = 1,5')})
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -260,7 +260,3 @@ class TestChanges(NumaCase):
                          'devices': {'enabled_mdev_types': None}})
         done = agent.ctl('verify', '--config', agent.config, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, 'The configuration fits this host.\n'))
-
-
-if __name__ == '__main__':
-    unittest.main()

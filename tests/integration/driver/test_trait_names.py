@@ -44,7 +44,3 @@ class TestTraitNames(unittest.TestCase):
             self.assertEqual(trait in known, new, trait)
         for trait in ('HW_NUMA_ROOT', 'HW_CPU_X86_AMD_SEV', 'COMPUTE_NODE'):
             self.assertIn(trait, known)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -11,7 +11,6 @@ import os
 import random
 import statistics
 import sys
-import unittest
 
 from tests.env import faults
 from tests.env.agent import build_folder
@@ -187,7 +186,3 @@ class TestCrowd(HookCase):
         wait_until(lambda: self.claims() == [], 60, 'the claims to end')
         self.agent.wait_state('synced')
         self.check_all([], GUEST)
-
-
-if __name__ == '__main__':
-    unittest.main()

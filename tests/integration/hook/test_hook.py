@@ -2,7 +2,6 @@
 """The hook of libvirt: a real libvirtd that runs computectl for real guests, which virsh starts and stops."""
 
 import subprocess
-import unittest
 import uuid
 
 from tests.env.agent import build_folder
@@ -252,7 +251,3 @@ class TestAway(HookCase):
                 text=True, timeout=30, check=False)
             self.assertEqual((done.returncode, done.stdout), (code, ''), (operation, done.stderr))
         self.assertEqual(self.claims(), [])
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -2,7 +2,6 @@
 """Live migration between two libvirtds, each with its agent and its hook, and one Placement for both."""
 
 import subprocess
-import unittest
 import uuid
 
 from tests.env.agent import Agent
@@ -133,7 +132,3 @@ class TestMigration(PlacementCase):
         self.source.libvirtd.virsh('domjobabort', 'vm')
         self.assertNotEqual(migrating.communicate(timeout=60)[0], '')
         self.check_on(self.source, self.target)
-
-
-if __name__ == '__main__':
-    unittest.main()

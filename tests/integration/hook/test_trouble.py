@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import time
-import unittest
 import uuid
 from pathlib import Path
 
@@ -200,7 +199,3 @@ class TestTrouble(HookCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('no room on this host for big: VCPU', done.stderr)
         self.assertEqual(self.claims(), [])
-
-
-if __name__ == '__main__':
-    unittest.main()

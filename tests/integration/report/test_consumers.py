@@ -3,7 +3,6 @@
 
 import json
 import subprocess
-import unittest
 
 from tests.env.agent import build_folder
 from tests.integration.report.report_case import ReportCase, inventory, provider, uid
@@ -78,7 +77,3 @@ class TestReportConsumers(ReportCase):
             self.assertEqual(self.probe('room', uid('host'), resource_class, '1')['held'], left)
         self.assertEqual(self.probe('room', uid('host'), 'VGPU', '4')['held'], {})
         self.assertEqual(self.probe('room', uid('host'), 'CUSTOM_NO', '1')['outcome'], 'refused')
-
-
-if __name__ == '__main__':
-    unittest.main()

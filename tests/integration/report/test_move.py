@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Providers that go below another parent, with what is allocated of them, in a real Placement."""
 
-import unittest
-
 from tests.env import faults
 from tests.env.proxy import Proxy
 from tests.integration.report.report_case import ReportCase, inventory, provider, uid
@@ -71,7 +69,3 @@ class TestMove(ReportCase):
         for item in stays[2:]:
             item['parent'] = uid('host')
         self.assert_remote(stays)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The report client against a real Placement: what is published, and with how many requests."""
 
-import unittest
-
 from tests.integration.report.report_case import ReportCase, big_tree, inventory, provider, uid
 
 
@@ -354,7 +352,3 @@ class TestManyProviders(ReportCase):
         self.assertLessEqual(line['requests'], 3 * len(tree) + 16 + len(refused))
         # After the first refusals the writes go one by one.
         self.assertLess(len(refused), 40)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -14,7 +14,6 @@ import copy
 import os
 import random
 import sys
-import unittest
 
 from tests.env import faults
 from tests.env.proxy import Proxy
@@ -233,7 +232,3 @@ class TestRandom(ReportCase):
                 self.empty_placement()
         print('%d seed(s) from %d on, %d requests, %d of them to mend what trouble had left' % (
             len(seeds), seeds.start, self.n_requests, self.n_extra), file=sys.stderr)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -2,7 +2,6 @@
 """Moving inventory together with its allocations, in one request to a real Placement."""
 
 import copy
-import unittest
 
 from tests.integration.report.report_case import ReportCase, inventory, provider, uid
 
@@ -189,7 +188,3 @@ class TestReshape(ReportCase):
         self.publish_done({'providers': tree, 'remove': ['host_gpu0']}, allocations=consumers)
         self.assert_remote(tree)
         self.assertEqual(self.held('guest-a')[uid('other')], {'VGPU': 1})
-
-
-if __name__ == '__main__':
-    unittest.main()

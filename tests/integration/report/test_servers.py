@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """How many requests a server is sent at a time: each kind of server gets what it can do, and none is overrun."""
 
-import unittest
-
 from tests.env.nginx import Nginx
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch
@@ -110,7 +108,3 @@ class TestShrink(ServerCase):
             self.assertEqual(line['outcome'], 'done', line)
             self.assertLess(line['wall_ms'], 15000)
         self.assert_remote(tree)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -6,7 +6,6 @@ import http.server
 import ssl
 import subprocess
 import threading
-import unittest
 
 from tests.integration.report.report_case import ReportCase, big_tree, make_certificate
 
@@ -124,7 +123,3 @@ class TestTls(ReportCase):
                             endpoint='https://127.0.0.1:%d' % self.placement.port)
         self.assertEqual(line['outcome'], 'unreachable')
         self.assertIn('speak https', line['error'])
-
-
-if __name__ == '__main__':
-    unittest.main()

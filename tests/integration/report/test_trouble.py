@@ -3,7 +3,6 @@
 
 import socket
 import threading
-import unittest
 
 from tests.env import faults
 from tests.env.proxy import Proxy
@@ -201,7 +200,3 @@ class TestNobody(ReportCase):
     def test_a_free_port(self):
         line = self.publish(big_tree(), endpoint='http://127.0.0.1:%d' % free_port())
         self.assertEqual(line['outcome'], 'unreachable')
-
-
-if __name__ == '__main__':
-    unittest.main()

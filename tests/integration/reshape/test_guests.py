@@ -7,8 +7,6 @@ Memory encryption is not among them: QEMU without SEV is all that libvirtd finds
 Its moves are those of a recorded host (test_moves.py).
 """
 
-import unittest
-
 from tests.env.hosts import Cell, Gpu, Host, MdevType, Pci
 from tests.env.libvirtd import guest_xml, mdev_xml
 from tests.env.scratch import wait_until
@@ -103,7 +101,3 @@ class TestClasses(ReshapeCase):
                             'CUSTOM_PERMIT', 'CUSTOM_PORT'))
         self.move(before, {}, **renames('CUSTOM_PERMIT:CUSTOM_LICENSE, CUSTOM_PORT:CUSTOM_NIC',
                                         'CUSTOM_LICENSE', 'CUSTOM_NIC'))
-
-
-if __name__ == '__main__':
-    unittest.main()

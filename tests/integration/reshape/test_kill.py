@@ -10,7 +10,6 @@ COMPUTE_AGENT_STEP=N looks at every n-th request; "make reshape-kill" looks at a
 import os
 import random
 import subprocess
-import unittest
 
 from tests.env import faults
 from tests.env.proxy import Proxy
@@ -104,7 +103,3 @@ class TestKill(reshapes.ReshapesCase):
         self.assertGreater(min(counts), 8)
         print('killed at every %d. of %d requests, before and after' % (STEP, counts[0]),
               flush=True)
-
-
-if __name__ == '__main__':
-    unittest.main()

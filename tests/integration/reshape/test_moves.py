@@ -9,7 +9,6 @@ brought about by somebody who changes something while the request is held on its
 import collections
 import contextlib
 import random
-import unittest
 
 from tests.env import faults
 from tests.env.agent import Agent
@@ -478,7 +477,3 @@ class TestAsked(MovesCase):
             self.placement.api('DELETE', '/resource_providers/' + self.uuid_of(suffix))
         done = self.agent.ctl('reshape', '--undo', check=False)
         self.assertIn('Placement does not know this host', done.stderr)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -389,7 +389,3 @@ class TestRandomReshapes(ReshapesCase):
                         self.run_move(case, shape, root, foreign, figures)
         print('reshapes: %s' % ', '.join('%d %s' % (figures[key], key) for key in (
             'moves', 'reshapes', 'overtaken', 'consumers', 'blocked', 'others')), flush=True)
-
-
-if __name__ == '__main__':
-    unittest.main()

@@ -361,7 +361,3 @@ class TestOffline(unittest.TestCase):
         self.placement.start()
         self.agent.start()
         self.assertIn('stop it first', self.migrate(code=3).stderr)
-
-
-if __name__ == '__main__':
-    unittest.main()
