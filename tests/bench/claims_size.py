@@ -12,7 +12,6 @@ to its end, most of it Placement's own, and beside it the CPU time of the agent 
 import argparse
 import sys
 import time
-import uuid
 
 from tests.bench.claims import HOST, cpu_seconds, fill
 from tests.env.agent import Agent
@@ -37,7 +36,7 @@ def measure_wide(agent, placement):
             mark, used = placement.mark(), cpu_seconds(agent.child.pid)
             options = ['--group=_D%02d:CUSTOM_WIDE=1' % n for n in range(groups)]
             begun = time.monotonic()
-            claim = agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', *options)
+            claim = agent.claim('VCPU=1', None, *options)
             best = min(best, time.monotonic() - begun)
             cpu = min(cpu, cpu_seconds(agent.child.pid) - used)
             requests = len(placement.requests_since(mark))

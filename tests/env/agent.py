@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import threading
+import uuid
 from pathlib import Path
 
 from tests.env.scratch import EnvError, wait_until
@@ -166,6 +167,14 @@ class Agent(Service):
         self.stop()
         return self.start(state)
 
+    def reboot(self):
+        """For the agent: what it saw last was in another boot."""
+        path = self.state / 'devices.json'
+        ledger = json.loads(path.read_text())
+        for device in ledger['devices']:
+            device['boot_id'] = '11111111-1111-4111-8111-111111111111'
+        path.write_text(json.dumps(ledger))
+
     def wait_ready(self, seconds=30):
         """Return when it said READY=1."""
         self.child.wait_ready(lambda: 'READY=1' in self.notifications, seconds,
@@ -196,15 +205,29 @@ class Agent(Service):
         return subprocess.Popen([*self.within, str(build_folder() / 'computectl'), *map(str, args)], env=self.env(),
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def ctl_json(self, *args):
-        return json.loads(self.ctl(*args, '--json=short').stdout)
+    def ctl_json(self, *args, **how):
+        return json.loads(self.ctl(*args, '--json=short', **how).stdout)
+
+    def claim(self, resources, consumer=None, *more, check=True):
+        """Claim for a consumer, somebody new unless told; the claim, or how computectl ended when nobody checks."""
+        done = self.ctl('claim', '--consumer', consumer or uuid.uuid4(), '--resources', resources, *more, '--json=short', check=check)
+        return json.loads(done.stdout) if check else done
+
+    def claims(self, consumer=None):
+        """Those that live, or the consumer's alone."""
+        return [claim for claim in self.ctl_json('claims')['claims'] if consumer in (None, claim['consumer'])]
+
+    def release_all(self):
+        for claim in self.claims():
+            self.ctl('release', claim['id'])
 
     def problems(self):
+        """What it says is wrong with claims."""
         done = self.ctl('claims', '--problems', '--json=short', check=False)
         problems = json.loads(done.stdout)['problems']
         if done.returncode != (3 if problems else 0):
             raise EnvError('claims --problems: exit %d: %s' % (done.returncode, problems))
-        return problems
+        return [problem['text'] for problem in problems]
 
     def status(self):
         return json.loads(self.ctl('status', '--json=short', check=False).stdout or '{}')

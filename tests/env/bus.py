@@ -56,6 +56,11 @@ class Bus(Service):
         return subprocess.run(['busctl', '--address=%s' % self.address, *map(str, args)], capture_output=True, text=True,
                               timeout=60, check=False, **kwargs)
 
+    def call_agent(self, method, *args, **kwargs):
+        """Call a method of the agent's; returns busctl's CompletedProcess."""
+        name = 'org.computeagent.Agent1'
+        return self.busctl('call', name, '/org/computeagent/Agent1', name, method, *args, **kwargs)
+
     def _spawn(self):
         return self.scratch.spawn(
             ['dbus-daemon', '--config-file=%s' % self._config, '--nofork', '--nopidfile',

@@ -9,7 +9,6 @@ import json
 import os
 import select
 import socket
-import subprocess
 import threading
 from pathlib import Path
 

@@ -111,7 +111,7 @@ def claim_and_survive(agent, resources):
     agent.kill()
     agent.start()
     show(agent, 'claims')
-    return any(claim['consumer'] == consumer for claim in agent.ctl_json('claims')['claims'])
+    return any(claim['consumer'] == consumer for claim in agent.claims())
 
 
 def quiet_cycle(agent, placement):

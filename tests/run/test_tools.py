@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The tools that ./check counts with: a failure never gets lost on the way to the last line."""
 
-import os
 import shutil
 import signal
 import subprocess

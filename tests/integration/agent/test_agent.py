@@ -242,7 +242,7 @@ class TestDrivers(AgentCase):
     def test_standalone(self):
         agent = self.make_agent(placement=None).start('standalone')
         wait_until(lambda: agent.status().get('n_providers') == 3, 10, 'three providers')
-        agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')
+        agent.claim('VGPU=1')
 
     def test_a_domain_event_leads_to_a_poll(self):
         agent = self.start_agent({'DEFAULT': {'update_resources_interval': 3600}})

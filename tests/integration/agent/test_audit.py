@@ -66,9 +66,9 @@ class AuditCase(GuestCase):
         """An agent, and a guest that it told Placement of itself: 1 VCPU, 40 MiB."""
         guest = str(uuid.uuid4())
         agent = self.start_agent({**OPTIONS, 'DEFAULT': {'claim_expiry_time': 3600}})
-        claim = self.claim(agent, 'VCPU=1,MEMORY_MB=40', guest)
+        claim = agent.claim('VCPU=1,MEMORY_MB=40', guest)
         self.libvirtd.start_guest('told', memory_mib=40, vcpus=1, uuid=guest)
-        agent.ctl('confirm', json.loads(claim.stdout)['id'])
+        agent.ctl('confirm', claim['id'])
         agent.stop()
         agent.configure(OPTIONS)
         agent.start('synced')
@@ -245,7 +245,7 @@ class TestHealTrouble(AuditCase):
         leaked = self.allocate({agent.root(): {'VCPU': 1}})
         self.wait_findings(agent, {leaked: 'leaked'})
         with self.healing(agent, proxy) as healing:
-            done = agent.ctl('claim', '--consumer', leaked, '--resources', 'VCPU=1', check=False)
+            done = agent.claim('VCPU=1', leaked, check=False)
         healing.result()
         self.assertEqual(done.returncode, 1)
         self.assertIn('being healed: try again', done.stderr)
@@ -301,7 +301,7 @@ class TestStart(AuditCase):
         wait_until(lambda: [claim['allocations'][0]['resources']
                             for claim in self.of_guest(agent, guest)] == [told], 20, 'the claim')
         self.wait_findings(agent, {stranger: 'leaked'})
-        self.assertTrue([text for text in self.problems(agent) if stranger in text])
+        self.assertTrue([text for text in agent.problems() if stranger in text])
         self.assertEqual(len(self.holds(stranger)), 1)
 
     def test_a14_claims_of_guests_that_were_evacuated(self):
@@ -315,8 +315,8 @@ class TestStart(AuditCase):
         ended = agent.ctl_json('claims', '--history')['claims'][0]
         self.assertEqual((ended['consumer'], ended['end_reason']), (guest, 'evacuated'))
         agent.ctl('sync')
-        self.assertEqual(self.claims(agent), [])
-        self.assertEqual(len(self.problems(agent)), 1)
+        self.assertEqual(agent.claims(), [])
+        self.assertEqual(len(agent.problems()), 1)
         self.assertEqual(self.holds(guest), {other: {'VCPU': 2, 'MEMORY_MB': 40}})
         self.assertIn('good', self.libvirtd.virsh('list', '--all', '--name'))
         # it is started all the same: it is here, and has what it has

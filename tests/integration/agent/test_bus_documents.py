@@ -82,7 +82,7 @@ class BusCase(unittest.TestCase):
 
     def refused(self, *args, **kwargs):
         """The words of a call that fails."""
-        done = self.bus.busctl('call', NAME, NODE, NAME, *args, **kwargs)
+        done = self.bus.call_agent(*args, **kwargs)
         self.assertNotEqual(done.returncode, 0, done.stdout)
         return done.stderr
 
@@ -106,7 +106,7 @@ class TestDocuments(BusCase):
         cls.agent.ctl('sync')
 
     def claim(self, resources):
-        claim = self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources', resources)
+        claim = self.agent.claim(resources)
         self.addCleanup(self.agent.ctl, 'release', claim['id'], check=False)
         return claim
 
@@ -347,7 +347,7 @@ class TestOperations(BusCase):
         self.agent.ctl('sync', check=False)
         self.agent.wait_state('offline')
         watch = self.watch()
-        claim = self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1')
+        claim = self.agent.claim('VCPU=1')
         wait_until(lambda: watch.values('NOwedWrites')[-1:] == [1], 20, 'an owed write', step=0.1)
         self.proxy.clear()
         self.agent.ctl('sync', check=False)

@@ -32,8 +32,7 @@ class TestClock(HostCase):
         write_offset(self.offset, seconds)
 
     def claim(self):
-        return self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources',
-                                   'VCPU=1')['id']
+        return self.agent.claim('VCPU=1')['id']
 
     def expiry(self, claim):
         """In how many seconds it expires, by the agent's clock."""
@@ -73,5 +72,5 @@ class TestClock(HostCase):
         self.set_clock(YEAR)
         self.agent.ctl('sync')
         self.agent.ctl('sync')
-        claims = self.agent.ctl_json('claims')['claims']
+        claims = self.agent.claims()
         self.assertEqual([one['consumer'] for one in claims], [guest], self.agent.log())

@@ -7,7 +7,6 @@ import uuid
 
 from tests.env.agent import Agent
 from tests.env.fakesys import demo_host
-from tests.env.hostile import NAME, PATH
 from tests.env.libvirtd import testdriver_xml
 from tests.env.scratch import wait_until
 from tests.integration.claims.placement_case import HostCase
@@ -137,7 +136,7 @@ class TestWhoItWas(HostCase):
         self.addCleanup(agent.stop)
         agent.start('standalone')
         consumer = str(uuid.uuid4())
-        claim = agent.ctl_json('claim', '--consumer', consumer, '--resources', 'VCPU=1')['id']
+        claim = agent.claim('VCPU=1', consumer)['id']
         agent.ctl('confirm', claim)
         agent.ctl('release', claim, '--reason', 'moved to rack 7')
         by = r'by %s \(computectl, pid \d+(, [^)]+)?\)' % getpass.getuser()
@@ -154,7 +153,7 @@ class TestWhoItWas(HostCase):
         agent.start()
         # computectl is not the one that is held up.
         for method, *args in (('Cordon', 'ss', '', 'a fan'), ('Uncordon', 's', '')):
-            done = self.bus.busctl('call', NAME, PATH, NAME, method, *args)
+            done = self.bus.call_agent(method, *args)
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('was cordoned by root: a fan', agent.log())
         self.assertIn('was uncordoned by root', agent.log())

@@ -121,7 +121,7 @@ class TestMigrations(AuditCase):
         for number, server in enumerate(servers):
             self.write({server: self.held_here})
             self.libvirtd.start_guest('server%d' % number, uuid=server)
-        wait_until(lambda: len(self.claims(self.agent)) == n, 60, 'the claims')
+        wait_until(lambda: len(self.agent.claims()) == n, 60, 'the claims')
         return servers
 
     def migrate(self, number, server):
@@ -148,7 +148,7 @@ class TestMigrations(AuditCase):
                          [self.held_here] * len(migrations))
         self.assertEqual([self.holds(server) for server in servers],
                          [self.held_there] * len(servers))
-        self.assertEqual(sorted(claim['consumer'] for claim in self.claims(self.agent)),
+        self.assertEqual(sorted(claim['consumer'] for claim in self.agent.claims()),
                          sorted(servers))
 
     def end_all(self, servers, migrations):
@@ -161,7 +161,7 @@ class TestMigrations(AuditCase):
                 self.write({migration: {}})
                 self.libvirtd.virsh('undefine', 'server%d' % number)
             run_cycles(self.agent, 2)
-        wait_until(lambda: sorted(claim['consumer'] for claim in self.claims(self.agent)) ==
+        wait_until(lambda: sorted(claim['consumer'] for claim in self.agent.claims()) ==
                    sorted(servers[:2]), 60, 'the claims of those that came back')
         run_cycles(self.agent)
         self.assertEqual([self.holds(server) for server in servers],
@@ -190,7 +190,7 @@ class TestMigrations(AuditCase):
         self.libvirtd.virsh('destroy', name)
         self.libvirtd.define(guest_xml(name, memory_mib=memory_mib, vcpus=vcpus, uuid=server))
         self.libvirtd.virsh('start', name)
-        wait_until(lambda: [claim['allocations'][0]['resources'] for claim in self.claims(self.agent)] ==
+        wait_until(lambda: [claim['allocations'][0]['resources'] for claim in self.agent.claims()] ==
                    [{'VCPU': vcpus, 'MEMORY_MB': memory_mib, 'DISK_GB': 1}], 30, 'the claim')
 
     def check_resize(self, held):
@@ -299,4 +299,4 @@ class TestCertain(AuditCase):
         run_cycles(agent, 6)
         self.assertEqual(self.audit(agent)[1], {guest: ('evacuated', 'none', 'found')})
         self.assertEqual(agent.ctl_json('claims', '--history')['claims'][0]['id'], last)
-        self.assertEqual(self.claims(agent), [])
+        self.assertEqual(agent.claims(), [])

@@ -25,7 +25,7 @@ class TestHistory(AgentCase):
         return [one['event'] for one in self.events(agent, *what)][::-1]
 
     def claim(self, agent, consumer=None):
-        return agent.ctl_json('claim', '--consumer', consumer or uuid.uuid4(), '--resources', 'VCPU=2')['id']
+        return agent.claim('VCPU=2', consumer)['id']
 
     def test_who_did_what(self):
         agent = self.start_agent()
@@ -93,7 +93,7 @@ class TestHistory(AgentCase):
         migration = str(uuid.uuid4())
         self.assertIn(migration, agent.ctl('move', name, migration).stdout)
         self.assertIn(guest, agent.ctl('move', migration, name).stdout)
-        second = agent.ctl_json('claim', '--consumer', name, '--resources', 'VCPU=1', '--resize-target')
+        second = agent.claim('VCPU=1', name, '--resize-target')
         self.assertEqual(second['consumer'], guest)
         agent.ctl('release', second['id'])
         for words in (('claim', '--consumer', 'web-2', '--resources', 'VCPU=1'), ('move', 'web-2', name), ('move', name, 'web-2')):
@@ -144,7 +144,7 @@ class TestHistory(AgentCase):
             database.executescript('DROP TABLE events; ALTER TABLE claims DROP COLUMN life; UPDATE versions SET version = 2')
         agent.start('synced')
         self.assertIn('Upgraded from version 2 to 3', agent.log())
-        self.assertEqual([one['id'] for one in agent.ctl_json('claims')['claims']], [number])
+        self.assertEqual([one['id'] for one in agent.claims()], [number])
         self.assertEqual(self.events(agent), [])
         agent.ctl('release', number)
         self.assertEqual(self.kinds(agent), ['released'])

@@ -135,7 +135,7 @@ class TestAdopt(IdentityCase):
         self.agent.configure({'placement': {'endpoint_override': 'http://127.0.0.1:1'}})
         self.agent.start()
         wait_until(lambda: self.agent.status().get('n_providers') == 3, 30, 'the first poll')
-        self.agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=2')
+        self.agent.claim('VCPU=2')
         self.agent.ctl('confirm', '1')
         self.agent.stop()
         old = self.provider(self.name)

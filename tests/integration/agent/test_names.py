@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Names, proxies and files of a home: whatever curl might wait for, the daemon answers meanwhile."""
 
-import contextlib
 import os
 import subprocess
 import threading
 import time
 import unittest
-from pathlib import Path
 
 from tests.env import silentdns
 from tests.env.agent import Agent
 from tests.env.bus import Bus
-from tests.env.proxy import Proxy
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import Scratch
 from tests.env.placement import Placement
 
 NAME = 'org.computeagent.Agent1'

@@ -4,7 +4,6 @@
 import json
 import re
 import unittest
-import uuid
 
 from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
@@ -54,7 +53,7 @@ class TestPrometheus(unittest.TestCase):
         return [rule for group in self.prometheus.get('rules')['groups'] for rule in group['rules']]
 
     def test_each_panel_and_each_alert_finds_what_it_asks_for(self):
-        self.agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')
+        self.agent.claim('VGPU=1')
         dashboard = json.loads(DASHBOARD.read_text())
         asked, = [one['query'] for one in dashboard['templating']['list'] if one['name'] == 'instance']
         instance, = [labels['instance'] for labels, _ in self.data(re.fullmatch(r'label_values\((\w+), instance\)', asked)[1])]
@@ -84,7 +83,7 @@ class TestPrometheus(unittest.TestCase):
         wait_until(lambda: self.agent.ctl('audit', check=False).returncode == 3, 20, 'a finding', step=0.2)
         self.wait_alerts('ComputeAgentAuditFindings')
         self.proxy.refuse()
-        self.agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1')
+        self.agent.claim('VCPU=1')
         self.wait_alerts('ComputeAgentAuditFindings', 'ComputeAgentOwesPlacement', 'ComputeAgentDegraded')
         self.agent.stop()
         self.file.unlink()  # as systemd does with the folder of a service that ended

@@ -43,14 +43,14 @@ class Reload(unittest.TestCase):
         self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': 100}})
         self.agent.ctl('reload')
         self.assertEqual(self.reserved(), 100)
-        claims = self.agent.ctl_json('claims')['claims']
+        claims = self.agent.claims()
         self.assertIn(CONSUMER, [claim['consumer'] for claim in claims])
 
     def test_claims_expire_as_the_new_settings_say(self):
         self.agent.configure({'DEFAULT': {'claim_expiry_time': 0}})
         self.agent.ctl('reload')
         self.agent.ctl('claim', '--consumer', CONSUMER, '--resources', 'VCPU=1')
-        self.assertEqual(self.agent.ctl_json('claims')['claims'][0]['expires_usec'], 0)
+        self.assertEqual(self.agent.claims()[0]['expires_usec'], 0)
 
     def test_another_driver(self):
         self.agent.record(self.agent.ctl_json('discover'))

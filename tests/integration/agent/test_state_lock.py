@@ -38,12 +38,12 @@ class TestStateLock(unittest.TestCase):
 
     def test_a_second_agent_ends_with_the_pid_of_the_first_and_touches_nothing(self):
         self.first.start('synced')
-        self.first.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1')
+        self.first.claim('VCPU=1')
         before = self.picture()
         self.expect_busy(self.second.run())
         self.expect_busy(self.second.run('--once'))
         self.assertEqual(self.picture(), before)
-        self.assertEqual(len(self.first.ctl_json('claims')['claims']), 1)
+        self.assertEqual(len(self.first.claims()), 1)
 
     def test_a_dry_run_looks_beside_the_agent(self):
         self.first.start('synced')

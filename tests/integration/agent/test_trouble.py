@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Servers that are down, hang, lie or go away: the agent serves what it can and heals by itself."""
 
-import json
 import resource
 import signal
 import time
@@ -19,8 +18,7 @@ NO_ROOM = '(Cannot read or write|No space left for) the claim database'
 
 class TroubleCase(AgentCase):
     def claim(self, agent, resources='VCPU=1'):
-        return json.loads(agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', resources,
-                                    '--json=short').stdout)
+        return agent.claim(resources)
 
     def wait_equal(self, agent, seconds=40):
         agent.wait_state('synced', seconds)
@@ -258,7 +256,7 @@ class TestOwnState(TroubleCase):
         resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', code=1)
         self.assertTrue(agent.child.alive(), agent.log())
-        self.assertEqual([c['id'] for c in agent.ctl_json('claims')['claims']], [kept['id']])
+        self.assertEqual([c['id'] for c in agent.claims()], [kept['id']])
         agent.ctl('sync')
         done = agent.ctl('status', code=4)
         self.assertRegex(done.stdout, NO_ROOM)
@@ -267,13 +265,13 @@ class TestOwnState(TroubleCase):
         agent.ctl('sync')
         self.assertEqual(agent.ctl('status', check=False).returncode, 0)
         self.claim(agent)
-        self.assertEqual(len(agent.ctl_json('claims')['claims']), 2)
+        self.assertEqual(len(agent.claims()), 2)
 
     def test_a_claim_ends_the_trouble_of_a_full_disk(self):
         """Without a cycle between them."""
         agent = self.start_agent()
         resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-        agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', check=False)
+        agent.claim('VCPU=1', check=False)
         self.assertRegex(agent.status()['claim_error'], NO_ROOM)
         resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE,
                          (resource.RLIM_INFINITY, resource.RLIM_INFINITY))

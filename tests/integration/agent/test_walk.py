@@ -89,9 +89,6 @@ class WalkHost:
         self.agent.start()
         self.agent.wait_state('synced', 60)
 
-    def claims(self):
-        return self.agent.ctl_json('claims')['claims']
-
     def domains(self):
         """{uuid: the devices in its XML}"""
         found = {}
@@ -170,7 +167,7 @@ class Walk:
 
     def ask_claim(self, host, server):
         """The claim of who is placed; None where an edit took its device."""
-        done = host.agent.ctl('claim', '--consumer', server.uuid, '--resources', server.resources(), '--json=short', check=False)
+        done = host.agent.claim(server.resources(), server.uuid, check=False)
         if done.returncode == 0:
             return json.loads(done.stdout)
         need(host.edited and ('VGPU' in server.amounts or VF in server.amounts), done.stderr)
@@ -191,7 +188,7 @@ class Walk:
         host, server = self.rng.choice(self.case.hosts), Server(self.number, self.rng)
         room = self.candidate(host, server)
         self.number += 1
-        done = host.agent.ctl('claim', '--consumer', server.uuid, '--resources', server.resources(), '--json=short', check=False)
+        done = host.agent.claim(server.resources(), server.uuid, check=False)
         if done.returncode:
             need(not room or host.edited, done.stderr, room)
             return 'no room for %s' % server.name
@@ -415,7 +412,7 @@ class Walk:
 
     def check_devices(self, host):
         owners = {}
-        for claim in host.claims():
+        for claim in host.agent.claims():
             for device in self.devices(claim):
                 owners.setdefault(device, set()).add(self.server_of(claim['consumer']))
         for guest, devices in host.domains().items():
@@ -474,7 +471,7 @@ class Walk:
 
     @staticmethod
     def claimed(host):
-        return sorted((claim['consumer'], claim['state']) for claim in host.claims())
+        return sorted((claim['consumer'], claim['state']) for claim in host.agent.claims())
 
 
 class WalkCase(PlacementCase):

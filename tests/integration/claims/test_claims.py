@@ -2,7 +2,6 @@
 """Claims over D-Bus: the capacity rules, what survives, and who may."""
 
 import concurrent.futures
-import json
 import os
 import socket
 import sqlite3
@@ -14,14 +13,6 @@ from tests.integration.agent.test_agent import GPU_A, GPU_B, AgentCase
 
 
 class ClaimCase(AgentCase):
-    def claim(self, agent, resources, consumer=None, *more, check=True):
-        consumer = consumer or str(uuid.uuid4())
-        return agent.ctl('claim', '--consumer', consumer, '--resources', resources, *more,
-                         '--json=short', check=check)
-
-    def claims(self, agent):
-        return agent.ctl_json('claims')['claims']
-
     def held(self, agent, name, rc):
         """What claims hold of a class on a provider."""
         for provider in agent.ctl_json('tree')['providers']:
@@ -32,13 +23,13 @@ class ClaimCase(AgentCase):
 
 class TestRules(ClaimCase):
     def refused(self, agent, resources, words, consumer=None):
-        done = self.claim(agent, resources, consumer, check=False)
+        done = agent.claim(resources, consumer, check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn(words, done.stderr)
 
     def test_what_fits_and_what_does_not(self):
         agent = self.start_agent()
-        self.claim(agent, 'VCPU=16,MEMORY_MB=4096,VGPU=4')
+        agent.claim('VCPU=16,MEMORY_MB=4096,VGPU=4')
         self.assertEqual(self.held(agent, 'demo', 'VCPU'), 16)
         self.refused(agent, 'VCPU=17', 'max_unit')
         self.refused(agent, 'VGPU=6', 'VGPU')
@@ -47,17 +38,17 @@ class TestRules(ClaimCase):
         self.refused(agent, 'VCPU=99999999999999999999', 'VCPU')
         self.refused(agent, 'vcpu=1', 'vcpu')
         self.refused(agent, 'VCPU=1', 'uuid', consumer='me')
-        self.assertEqual(len(self.claims(agent)), 1)
+        self.assertEqual(len(agent.claims()), 1)
 
     def test_capacity_runs_out_and_comes_back(self):
         agent = self.start_agent()
         # 4 + 4 of nvidia-35, and one mdev that exists: nine in all, never ten.
         total = self.vgpus(agent, GPU_A) + self.vgpus(agent, GPU_B)
         for _ in range(total):
-            self.claim(agent, 'VGPU=1')
+            agent.claim('VGPU=1')
         self.refused(agent, 'VGPU=1', 'VGPU')
-        agent.ctl('release', self.claims(agent)[0]['id'])
-        self.claim(agent, 'VGPU=1')
+        agent.ctl('release', agent.claims()[0]['id'])
+        agent.claim('VGPU=1')
         self.refused(agent, 'VGPU=1', 'VGPU')
 
     def test_f4_1874664_many_at_once_fill_both_gpus(self):
@@ -65,17 +56,17 @@ class TestRules(ClaimCase):
         agent = self.start_agent()
         total = self.vgpus(agent, GPU_A) + self.vgpus(agent, GPU_B)
         with concurrent.futures.ThreadPoolExecutor(total) as pool:
-            list(pool.map(lambda _: self.claim(agent, 'VCPU=1,VGPU=1'), range(total)))
+            list(pool.map(lambda _: agent.claim('VCPU=1,VGPU=1'), range(total)))
         self.assertEqual([self.held(agent, gpu, 'VGPU') for gpu in (GPU_A, GPU_B)],
                          [self.vgpus(agent, gpu) for gpu in (GPU_A, GPU_B)])
         self.refused(agent, 'VCPU=1,VGPU=1', 'VGPU')
-        self.assertEqual(len(self.claims(agent)), total)
+        self.assertEqual(len(agent.claims()), total)
 
     def test_the_same_claim_twice_is_one_and_another_is_refused(self):
         agent = self.start_agent()
         consumer = str(uuid.uuid4())
-        first = json.loads(self.claim(agent, 'VCPU=2', consumer).stdout)
-        again = json.loads(self.claim(agent, 'VCPU=2', consumer).stdout)
+        first = agent.claim('VCPU=2', consumer)
+        again = agent.claim('VCPU=2', consumer)
         self.assertEqual(first['id'], again['id'])
         self.refused(agent, 'VCPU=3', consumer, consumer=consumer)
         self.assertEqual(self.held(agent, 'demo', 'VCPU'), 2)
@@ -87,16 +78,16 @@ class TestRules(ClaimCase):
 
     def test_release_of_several_does_what_can_be_done(self):
         agent = self.start_agent()
-        ids = [json.loads(self.claim(agent, 'VCPU=1').stdout)['id'] for _ in range(3)]
+        ids = [agent.claim('VCPU=1')['id'] for _ in range(3)]
         done = agent.ctl('release', ids[0], 4711, ids[1], 4712, code=1)
         self.assertEqual(done.stdout, 'Claim %d is released.\nClaim %d is released.\n' % tuple(ids[:2]))
         for missing in ('4711', '4712'):
             self.assertIn('no active claim ' + missing, done.stderr)
-        self.assertEqual([claim['id'] for claim in self.claims(agent)], ids[2:])
+        self.assertEqual([claim['id'] for claim in agent.claims()], ids[2:])
 
     def test_an_unprivileged_user_reads_but_does_not_change(self):
         agent = self.start_agent()
-        claim = json.loads(self.claim(agent, 'VCPU=1').stdout)
+        claim = agent.claim('VCPU=1')
         # The scratch folders are root's: let others through to the bus.
         for folder in (self.test_scratch.path, self.bus.folder):
             os.chmod(folder, 0o755)
@@ -117,24 +108,24 @@ class TestRules(ClaimCase):
             done = as_nobody(*verb)
             self.assertEqual(done.returncode, 1, verb)
             self.assertTrue(done.stderr, verb)
-        self.assertEqual(len(self.claims(agent)), 1)
+        self.assertEqual(len(agent.claims()), 1)
 
 
 class TestSurvival(ClaimCase):
     def test_a_claim_survives_kill_9_and_a_restart(self):
         agent = self.start_agent()
-        claim = json.loads(self.claim(agent, 'VCPU=2,VGPU=1').stdout)
+        claim = agent.claim('VCPU=2,VGPU=1')
         for _ in range(3):
             agent.kill()
             agent.start()
-            self.assertEqual([c['id'] for c in self.claims(agent)], [claim['id']])
+            self.assertEqual([c['id'] for c in agent.claims()], [claim['id']])
         agent.wait_state('synced')
         self.assertEqual(self.held(agent, 'demo', 'VCPU'), 2)
 
     def test_the_table_of_the_specification_is_filled(self):
         agent = self.start_agent()
         consumer = str(uuid.uuid4())
-        self.claim(agent, 'VCPU=2,MEMORY_MB=1024,DISK_GB=3', consumer)
+        agent.claim('VCPU=2,MEMORY_MB=1024,DISK_GB=3', consumer)
         agent.stop()
         with sqlite3.connect(agent.state / 'claim.sqlite') as database:
             row = database.execute('SELECT vcpus, memory_mb, disk_gb, resize_target, host, node '
@@ -151,14 +142,14 @@ class TestSurvival(ClaimCase):
         agent.stop()
         self.placement.kill()
         agent.start('offline')
-        self.claim(agent, 'VCPU=16')
-        done = self.claim(agent, 'VCPU=1', check=False)
+        agent.claim('VCPU=16')
+        done = agent.claim('VCPU=1', check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn('of 16', done.stderr)
 
     def test_a_corrupt_database_is_set_aside_and_said(self):
         agent = self.start_agent()
-        self.claim(agent, 'VCPU=1')
+        agent.claim('VCPU=1')
         agent.stop()
         for name in ('claim.sqlite', 'claim.sqlite-wal'):
             if (agent.state / name).exists():
@@ -167,7 +158,7 @@ class TestSurvival(ClaimCase):
         self.assertIn('corrupt', agent.log())
         kept = [path for path in agent.state.iterdir() if 'corrupt' in path.name]
         self.assertTrue(kept)
-        self.claim(agent, 'VCPU=1')
+        agent.claim('VCPU=1')
 
     def test_a_database_of_the_future_is_left_alone(self):
         agent = self.start_agent()
@@ -180,6 +171,6 @@ class TestSurvival(ClaimCase):
         database.close()
         agent.start('synced')
         self.assertIn('999', agent.log())
-        done = self.claim(agent, 'VCPU=1', check=False)
+        done = agent.claim('VCPU=1', check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn('999', done.stderr)

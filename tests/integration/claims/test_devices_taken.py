@@ -10,7 +10,6 @@ import contextlib
 import json
 import sqlite3
 import unittest
-import uuid
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
@@ -51,10 +50,7 @@ class TakenCase(unittest.TestCase):
         cls.bus = Bus(cls.scratch).start()
 
     def setUp(self):
-        self.addCleanup(self.undefine_all)
-
-    def undefine_all(self):
-        self.libvirtd.delete_guests()
+        self.addCleanup(self.libvirtd.delete_guests)
 
     def start_agent(self, **default):
         """No poll comes by itself within the test, unless told."""
@@ -69,17 +65,13 @@ class TakenCase(unittest.TestCase):
 
     def claim(self, resources):
         """The claim's devices, or None when it was refused."""
-        done = self.agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', resources,
-                              '--json=short', check=False)
+        done = self.agent.claim(resources, check=False)
         self.words = done.stderr
         return json.loads(done.stdout)['devices'] if done.returncode == 0 else None
 
     def fits(self, resources):
         done = self.agent.ctl('explain', '--resources', resources, '--json=short', check=False)
         return json.loads(done.stdout)['fits']
-
-    def problems(self):
-        return [one['text'] for one in self.agent.problems()]
 
 
 class TestFit(TakenCase):
@@ -207,6 +199,6 @@ class TestAdoption(TakenCase):
                              " BEGIN SELECT RAISE(ABORT, 'not this one'); END" % ids[1])
         for number, consumer in enumerate(ids):
             self.libvirtd.define(guest_xml('guest%d' % number, uuid=consumer))
-        wait_until(lambda: {one['consumer'] for one in self.agent.ctl_json('claims')['claims']}
+        wait_until(lambda: {one['consumer'] for one in self.agent.claims()}
                    == {ids[0], ids[2]}, 10, 'claims of the others')
-        self.assertIn('guest1', ' '.join(self.problems()))
+        self.assertIn('guest1', ' '.join(self.agent.problems()))

@@ -54,7 +54,7 @@ class Host:
         return self.agent.ctl_json('claim', '--consumer', guest, '--resources', resources, *more)
 
     def claims(self):
-        return {(claim['consumer'], claim['state']) for claim in self.agent.ctl_json('claims')['claims']}
+        return {(claim['consumer'], claim['state']) for claim in self.agent.claims()}
 
     def guests(self):
         return set(self.libvirtd.virsh('list', '--all', '--uuid').split())
@@ -73,12 +73,9 @@ class Host:
             self.agent.start('synced')
         if not self.guests() and not self.claims():
             return
-        self.libvirtd.destroy_guests()
-        for guest in self.guests():
-            self.libvirtd.virsh('undefine', guest)
+        self.libvirtd.delete_guests()
         self.agent.ctl('sync')
-        for claim in self.agent.ctl_json('claims')['claims']:
-            self.agent.ctl('release', claim['id'])
+        self.agent.release_all()
 
 
 class MoveCase(PlacementCase):
@@ -439,13 +436,13 @@ class TestCourses(MoveCase):
         winner = self.step(self.race, racers)
         loser, = set(racers) - {winner}
         self.forget_trouble()
-        again = racers[loser].agent.ctl('claim', '--consumer', loser, '--resources', 'VGPU=1', check=False)
+        again = racers[loser].agent.claim('VGPU=1', loser, check=False)
         self.assertEqual((again.returncode, 'other consumers hold in Placement' in again.stderr), (1, True), again.stderr)
         self.assertEqual([self.held(one) for one in (winner, loser)], [{last: {'VGPU': 1}}, {}])
         self.assertEqual([len(host.claims()) for host in racers.values()],
                          [int(one == winner) for one in racers])
         self.placement.request('DELETE', '/allocations/' + crowd, record=False)
-        self.release(racers[winner], racers[winner].agent.ctl_json('claims')['claims'][0]['id'])
+        self.release(racers[winner], racers[winner].agent.claims()[0]['id'])
         yield {one: [] for one in racers}, set()
 
     def test_two_agents_for_the_last_vgpu(self):

@@ -19,22 +19,16 @@ class GuestCase(ClaimCase):
     def tearDown(self):
         self.libvirtd.delete_guests()
 
-    def claim_json(self, agent, resources, *more):
-        return json.loads(self.claim(agent, resources, None, *more).stdout)
-
     def of_guest(self, agent, guest):
         """The living claims of a guest."""
         done = agent.ctl('who', guest, '--json=short', check=False)
         return json.loads(done.stdout)['claims']
 
-    def problems(self, agent):
-        return [problem['text'] for problem in agent.problems()]
-
 
 class TestDevices(GuestCase):
     def test_a_claim_names_its_device_and_prints_it_for_the_domain(self):
         agent = self.start_agent()
-        claims = [self.claim_json(agent, 'VGPU=1') for _ in range(8)]
+        claims = [agent.claim('VGPU=1') for _ in range(8)]
         devices = [claim['devices'][0] for claim in claims]
         self.assertEqual(len({device['mdev'] for device in devices}), 8)
         for claim, device in zip(claims, devices):
@@ -59,31 +53,31 @@ class TestDevices(GuestCase):
 
     def test_an_mdev_that_is_made_with_the_uuid_is_the_claims(self):
         agent = self.start_agent()
-        claim = self.claim_json(agent, 'VGPU=1', '--required', '!CUSTOM_NONE')
+        claim = agent.claim('VGPU=1', None, '--required', '!CUSTOM_NONE')
         device = claim['devices'][0]
         if device['exists']:
-            claim = self.claim_json(agent, 'VGPU=1')
+            claim = agent.claim('VGPU=1')
             device = claim['devices'][0]
         self.assertFalse(device['exists'])
         self.libvirtd.create_mdev(device['address'], 'nvidia-35', device['mdev'])
         self.addCleanup(self.libvirtd.remove_mdev, device['mdev'])
         agent.ctl('sync')
         self.assertTrue(agent.ctl_json('show', claim['id'])['devices'][0]['exists'])
-        others = [self.claim_json(agent, 'VGPU=1')['devices'][0]['mdev'] for _ in range(5)]
+        others = [agent.claim('VGPU=1')['devices'][0]['mdev'] for _ in range(5)]
         self.assertNotIn(device['mdev'], others)
 
     def test_an_mdev_of_a_guest_is_not_given_away(self):
         self.libvirtd.define(guest_xml('owner', extra=mdev_xml(DEMO_MDEV)))
         agent = self.start_agent()
         total = self.vgpus(agent, GPU_A) + self.vgpus(agent, GPU_B) - 1
-        given = [self.claim_json(agent, 'VGPU=1')['devices'][0]['mdev'] for _ in range(total)]
+        given = [agent.claim('VGPU=1')['devices'][0]['mdev'] for _ in range(total)]
         self.assertNotIn(DEMO_MDEV, given)
-        self.assertEqual(self.claim(agent, 'VGPU=1', check=False).returncode, 1)
+        self.assertEqual(agent.claim('VGPU=1', check=False).returncode, 1)
 
     def test_who_has_what(self):
         agent = self.start_agent()
         consumer = str(uuid.uuid4())
-        claim = json.loads(self.claim(agent, 'VGPU=1', consumer).stdout)
+        claim = agent.claim('VGPU=1', consumer)
         device = claim['devices'][0]
         for what in (consumer, device['mdev'], device['address'], device['device']):
             found = agent.ctl_json('who', what)['claims']
@@ -106,7 +100,7 @@ class TestGuests(GuestCase):
         self.libvirtd.define(guest_xml('off', memory_mib=64, vcpus=3, extra=mdev_xml(DEMO_MDEV)))
         off = self.libvirtd.virsh('domuuid', 'off').strip()
         agent = self.start_agent()
-        wait_until(lambda: len(self.claims(agent)) == 2, 20, 'two claims')
+        wait_until(lambda: len(agent.claims()) == 2, 20, 'two claims')
         claim, = self.of_guest(agent, running)
         self.assertEqual(claim['state'], 'confirmed')
         self.assertEqual(claim['allocations'][0]['resources'], {'VCPU': 2, 'MEMORY_MB': 40})
@@ -116,13 +110,13 @@ class TestGuests(GuestCase):
         self.assertEqual([device['mdev'] for device in claim['devices']], [DEMO_MDEV])
         self.assertEqual(self.held(agent, 'demo', 'VCPU'), 5)
         self.assertEqual(self.held(agent, GPU_B, 'VGPU'), 1)
-        self.assertEqual(self.problems(agent), [])
+        self.assertEqual(agent.problems(), [])
         self.assertIn('had no claim', agent.log())
         # Once: not again in the next cycles, and not after a restart.
         agent.kill()
         agent.start('synced')
         agent.ctl('sync')
-        self.assertEqual(len(self.claims(agent)), 2)
+        self.assertEqual(len(agent.claims()), 2)
         self.assertNotIn('had no claim', agent.log())
 
     def test_a_lost_database_is_built_again_from_the_guests(self):
@@ -143,10 +137,10 @@ class TestGuests(GuestCase):
         wait_until(lambda: self.of_guest(agent, guest), 20, 'a claim')
         for path in agent.state.glob('claim.sqlite*'):
             path.rename(path.with_name('moved-' + path.name))
-        done = self.claim(agent, 'VCPU=1', check=False)
+        done = agent.claim('VCPU=1', check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
         agent.ctl('sync')
-        self.assertEqual(self.claim(agent, 'VCPU=1').returncode, 0)
+        agent.claim('VCPU=1')
         self.assertEqual(len(self.of_guest(agent, guest)), 1)
 
     def test_a_database_that_is_damaged_under_the_agent_is_set_aside(self):
@@ -164,14 +158,14 @@ class TestGuests(GuestCase):
             file.write(b'\x13' * (path.stat().st_size - 4096))
         wait_until(lambda: list(agent.state.glob('*corrupt*')), 30, 'the file to be set aside')
         wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim to be made again')
-        self.assertEqual(self.claim(agent, 'VCPU=1').returncode, 0)
+        agent.claim('VCPU=1')
         self.assertIn('corrupt', agent.log())
 
     def test_an_orphan_is_released_and_a_guest_that_is_off_is_none(self):
         agent = self.start_agent({'DEFAULT': {'claim_expiry_time': 3}})
         gone = self.libvirtd.start_guest('gone')
         off = self.libvirtd.start_guest('off')
-        wait_until(lambda: len(self.claims(agent)) == 2, 20, 'two claims')
+        wait_until(lambda: len(agent.claims()) == 2, 20, 'two claims')
         self.libvirtd.virsh('destroy', 'off')
         self.libvirtd.delete_guest('gone')
         wait_until(lambda: not self.of_guest(agent, gone), 30, 'the orphan to go')
@@ -184,7 +178,7 @@ class TestGuests(GuestCase):
     def test_a_claim_whose_guest_came_is_not_lost_when_nobody_confirmed(self):
         agent = self.start_agent({'DEFAULT': {'claim_expiry_time': 4}})
         consumer = str(uuid.uuid4())
-        claim = json.loads(self.claim(agent, 'VCPU=1,MEMORY_MB=32', consumer).stdout)
+        claim = agent.claim('VCPU=1,MEMORY_MB=32', consumer)
         self.libvirtd.start_guest('forgotten', uuid=consumer)
         wait_until(lambda: [(c['id'], c['state']) for c in self.of_guest(agent, consumer)]
                    == [(claim['id'], 'confirmed')], 30, 'the claim to be confirmed')
@@ -205,11 +199,11 @@ class TestGuests(GuestCase):
     def test_what_disagrees_is_listed_and_said_once(self):
         agent = self.start_agent()
         consumer = str(uuid.uuid4())
-        claim = json.loads(self.claim(agent, 'VCPU=4,MEMORY_MB=32,VGPU=1', consumer).stdout)
+        claim = agent.claim('VCPU=4,MEMORY_MB=32,VGPU=1', consumer)
         agent.ctl('confirm', claim['id'])
         self.libvirtd.define(guest_xml('other', vcpus=2, uuid=consumer))
-        wait_until(lambda: len(self.problems(agent)) == 2, 20, 'two problems')
-        text = '\n'.join(self.problems(agent))
+        wait_until(lambda: len(agent.problems()) == 2, 20, 'two problems')
+        text = '\n'.join(agent.problems())
         self.assertIn('has 2 VCPUs, its claim has 4', text)
         self.assertIn('does not have mdev %s' % claim['devices'][0]['mdev'], text)
         for _ in range(3):
@@ -220,15 +214,15 @@ class TestGuests(GuestCase):
         agent.ctl('release', claim['id'])
         agent.ctl('sync')
         self.assertEqual(self.held(agent, 'demo', 'VCPU'), 2)
-        self.assertEqual(self.problems(agent), [])
+        self.assertEqual(agent.problems(), [])
 
     def test_guests_that_are_too_much_for_the_host_are_counted_and_listed(self):
         self.libvirtd.define(guest_xml('huge', memory_mib=1 << 20))
         agent = self.start_agent()
-        wait_until(lambda: self.problems(agent), 20, 'a problem')
-        self.assertIn('MEMORY_MB', self.problems(agent)[0])
+        wait_until(lambda: agent.problems(), 20, 'a problem')
+        self.assertIn('MEMORY_MB', agent.problems()[0])
         self.assertEqual(self.held(agent, 'demo', 'MEMORY_MB'), 1 << 20)
-        done = self.claim(agent, 'MEMORY_MB=1', check=False)
+        done = agent.claim('MEMORY_MB=1', check=False)
         self.assertEqual(done.returncode, 1)
 
 
@@ -237,7 +231,7 @@ class TestExplain(GuestCase):
         agent = self.start_agent()
         done = agent.ctl('explain', '--resources', 'VCPU=2', '--json=short')
         self.assertTrue(json.loads(done.stdout)['fits'])
-        self.claim(agent, 'MEMORY_MB=1000')
+        agent.claim('MEMORY_MB=1000')
         inventory = [p for p in agent.ctl_json('tree')['providers'] if p['name'] == 'demo'][0]
         memory = inventory['inventories']['MEMORY_MB']
         free = memory['capacity'] - memory['used']
@@ -257,4 +251,4 @@ class TestExplain(GuestCase):
                              ('!HW_ARCH_X86_64', 'has the forbidden trait HW_ARCH_X86_64')):
             done = agent.ctl('explain', '--resources', 'VCPU=1', '--required', trait, code=1)
             self.assertRegex(done.stdout, r'demo +trait +- +%s\n' % words)
-        self.assertEqual(len(self.claims(agent)), 1)
+        self.assertEqual(len(agent.claims()), 1)

@@ -2,7 +2,6 @@
 """Guests that run in a real libvirtd, and what a real Placement has of them: placed by a scheduler, claimed by the agent,
 raced for, deleted while nobody looked. The names are those of the facts (F4, F8)."""
 
-import json
 import uuid
 
 from tests.env import faults
@@ -41,8 +40,7 @@ class TestGuestsPlaced(HostCase):
         self.agent.stop()
         self.libvirtd.delete_guests()
         self.agent.start('synced')
-        for claim in self.agent.ctl_json('claims')['claims']:
-            self.agent.ctl('release', claim['id'])
+        self.agent.release_all()
         self.agent.ctl('sync')
         self.delete_consumers(self.root, self.other, *self.vgpus)
 
@@ -50,13 +48,7 @@ class TestGuestsPlaced(HostCase):
         wait_until(lambda: self.held(self.guest) == held, 30, 'Placement to have %s' % held)
 
     def claim(self, resources=RESOURCES, consumer=None, check=True):
-        done = self.agent.ctl('claim', '--consumer', consumer or self.guest, '--resources',
-                              resources, '--json=short', check=check)
-        return json.loads(done.stdout) if check else done
-
-    def claims(self):
-        claims = self.agent.ctl_json('claims')['claims']
-        return [claim for claim in claims if claim['consumer'] == self.guest]
+        return self.agent.claim(resources, consumer or self.guest, check=check)
 
     def start_guest(self, claim):
         """And the layer above says that it is there."""
@@ -68,7 +60,7 @@ class TestGuestsPlaced(HostCase):
         self.libvirtd.delete_guest('guest')
 
     def assert_confirmed(self, claim):
-        self.assertEqual([(one['id'], one['state']) for one in self.claims()],
+        self.assertEqual([(one['id'], one['state']) for one in self.agent.claims(self.guest)],
                          [(claim['id'], 'confirmed')])
         self.assertEqual(self.agent.ctl_json('audit')['findings'], [])
 
@@ -82,7 +74,7 @@ class TestGuestsPlaced(HostCase):
         self.delete_guest()
         self.agent.ctl('release', claim['id'])
         self.agent.ctl('sync')
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(self.guest), [])
         self.assertEqual(self.placement.writes_since(mark), [])
         self.assertEqual(self.held(self.guest), placed)
 
@@ -95,7 +87,7 @@ class TestGuestsPlaced(HostCase):
         self.place(self.guest, {self.root: GUEST, last: {'VGPU': 1}})
         claim = self.claim(RESOURCES + ',VGPU=1')
         self.assertEqual([device['provider'] for device in claim['devices']], [last])
-        self.assertEqual([one['id'] for one in self.claims()], [claim['id']])
+        self.assertEqual([one['id'] for one in self.agent.claims(self.guest)], [claim['id']])
 
     def leave_one_vgpu(self):
         """The provider that has it, after others hold all the rest."""
@@ -110,7 +102,7 @@ class TestGuestsPlaced(HostCase):
         done = claiming.result()
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn('other consumers hold in Placement', done.stderr)
-        self.assertEqual((self.held(self.guest), self.claims()), ({}, []))
+        self.assertEqual((self.held(self.guest), self.agent.claims(self.guest)), ({}, []))
         self.assertEqual(self.held(thief), {last: {'VGPU': 1}})
 
     def test_the_last_vgpu_goes_to_the_agent(self):
@@ -139,7 +131,7 @@ class TestGuestsPlaced(HostCase):
     def orphaned(self):
         """Whether a further poll found that nobody has the claim any more."""
         self.agent.ctl('sync', check=False)
-        return self.claims() == []
+        return self.agent.claims(self.guest) == []
 
     def test_1679750_deleted_while_the_agent_is_down(self):
         claim, elsewhere = self.delete_while_the_agent_is_down()
@@ -173,7 +165,7 @@ class TestGuestsPlaced(HostCase):
             self.agent.ctl('release', claim['id'], '--allocations', '--reason', 'unshelve failed')
             self.wait_held({})
             self.agent.ctl('sync')
-            self.assertEqual(self.claims(), [])
+            self.assertEqual(self.agent.claims(self.guest), [])
         claim = self.claim()
         self.start_guest(claim)
         self.assert_confirmed(claim)

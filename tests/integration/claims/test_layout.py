@@ -44,12 +44,7 @@ class LayoutCase(AgentCase):
         return self.start_agent(options)
 
     def claim(self, agent, resources, *more, check=True):
-        done = agent.ctl('claim', '--consumer', str(uuid.uuid4()), '--resources', resources, *more,
-                         '--json=short', check=check)
-        return json.loads(done.stdout) if check else done
-
-    def problems(self, agent):
-        return [problem['text'] for problem in agent.problems()]
+        return agent.claim(resources, None, *more, check=check)
 
     def define(self, agent, claim, name='g'):
         """A domain with all that --xml prints, and nothing else of the kind."""
@@ -89,7 +84,7 @@ class TestLayout(LayoutCase):
         agent.ctl('sync')
         mdev = [device['mdev'] for device in claim['devices'] if device['mdev']][0]
         # The mdev was not made: that alone is wrong.
-        self.assertEqual([text for text in self.problems(agent) if mdev not in text], [])
+        self.assertEqual([text for text in agent.problems() if mdev not in text], [])
 
         for what in ('cell:0', 'cell:1', 'cpu:%s' % claim['cpus'][1]['cpus'], nic['address']):
             found = agent.ctl_json('who', what)['claims']
@@ -102,8 +97,8 @@ class TestLayout(LayoutCase):
         self.assertIn(pin % claim['cpus'][1]['cpus'], text)
         self.libvirtd.define(text.replace(pin % claim['cpus'][1]['cpus'], pin % '0-7'))
         agent.ctl('sync')
-        self.assertTrue(any('runs on host CPUs 0-7' in text for text in self.problems(agent)),
-                        self.problems(agent))
+        self.assertTrue(any('runs on host CPUs 0-7' in text for text in agent.problems()),
+                        agent.problems())
 
     def test_dedicated_cpus_are_given_once_and_come_back(self):
         agent = self.start()
@@ -139,7 +134,7 @@ class TestLayout(LayoutCase):
         cells = []
         for _ in range(5):
             vm = self.placement.place(None, {root: {'VCPU': 1, 'MEMORY_MB': 64}})
-            claim = agent.ctl_json('claim', '--consumer', vm, '--resources', 'VCPU=1,MEMORY_MB=64', '--numa-nodes', '1')
+            claim = agent.claim('VCPU=1,MEMORY_MB=64', vm, '--numa-nodes', '1')
             cells.append(claim['cells'][0]['host_cell'])
         self.assertEqual(cells, [0, 0, 0, 0, 1])
 
@@ -155,8 +150,8 @@ class TestLayout(LayoutCase):
     def test_guests_that_float_over_cells_are_counted_on_none(self):
         self.float_guests(3, 2, 600, '0,4')
         agent = self.start()
-        wait_until(lambda: len(agent.ctl_json('claims')['claims']) == 3, 20, 'three claims')
-        for claim in agent.ctl_json('claims')['claims']:
+        wait_until(lambda: len(agent.claims()) == 3, 20, 'three claims')
+        for claim in agent.claims():
             shown = agent.ctl_json('show', claim['id'])
             self.assertEqual((shown['cells'], shown['cpus']), ([], []))
         # Counted on cell 0, the 1800 MiB left no room for the first, and no CPU for the second.
@@ -164,12 +159,12 @@ class TestLayout(LayoutCase):
                       ('VCPU=1,MEMORY_MB=1500', '--numa-nodes', '1')):
             claim = self.claim(agent, *words)
             self.assertEqual([cell['host_cell'] for cell in claim['cells']], [0])
-        self.assertEqual(self.problems(agent), [])
+        self.assertEqual(agent.problems(), [])
 
     def test_guests_that_float_over_cells_as_providers_are_where_there_is_room(self):
         self.float_guests(3, 2, 600, '0,4')
         agent = self.start(numa_in_placement='true')
-        wait_until(lambda: len(agent.ctl_json('claims')['claims']) == 3, 20, 'three claims')
+        wait_until(lambda: len(agent.claims()) == 3, 20, 'three claims')
         agent.ctl('sync')
         for name, provider in self.placement.tree_by_name(agent.root()).items():
             usages = self.placement.get('/resource_providers/%s/usages' % provider['uuid'])
@@ -177,7 +172,7 @@ class TestLayout(LayoutCase):
                 record = provider['inventories'][resource_class]
                 room = (record['total'] - record['reserved']) * record['allocation_ratio']
                 self.assertLessEqual(used, room, (name, resource_class))
-        self.assertEqual(self.problems(agent), [])
+        self.assertEqual(agent.problems(), [])
 
     def test_requests_that_make_no_sense_are_refused_in_words(self):
         agent = self.start()
@@ -191,7 +186,7 @@ class TestLayout(LayoutCase):
             done = self.claim(agent, 'VCPU=3,MEMORY_MB=64', *more, check=False)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(words, done.stderr)
-        self.assertEqual(agent.ctl_json('claims')['claims'], [])
+        self.assertEqual(agent.claims(), [])
 
     def test_guests_that_were_there_first_keep_their_cells_and_cpus(self):
         vm = str(uuid.uuid4())
@@ -202,7 +197,7 @@ class TestLayout(LayoutCase):
             <devices><hostdev mode='subsystem' type='pci' managed='yes'><source>
             <address domain='0' bus='5' slot='0' function='0'/></source></hostdev></devices>'''))
         agent = self.start()
-        wait_until(lambda: agent.ctl_json('claims')['claims'], 20, 'a claim')
+        wait_until(lambda: agent.claims(), 20, 'a claim')
         claim, = agent.ctl_json('who', vm)['claims']
         self.assertEqual(claim['cells'], [{'cell': 0, 'host_cell': 1, 'memory_mb': 64,
                                            'page_kib': 2048, 'vcpus': '0-1'}])
@@ -212,7 +207,7 @@ class TestLayout(LayoutCase):
         for one in claim['allocations']:
             held.update(one['resources'])
         self.assertEqual(held, {'PCPU': 2, 'MEMORY_MB': 64, 'CUSTOM_NIC': 1})
-        self.assertEqual(self.problems(agent), [])
+        self.assertEqual(agent.problems(), [])
         other = self.claim(agent, 'PCPU=1,CUSTOM_NIC=1')
         self.assertNotIn(other['cpus'][0]['cpus'], ('5', '6'))
         self.assertEqual(other['devices'][0]['address'], '0000:06:00.0')
@@ -230,12 +225,12 @@ class TestRunning(LayoutCase):
         self.libvirtd.virsh('start', 'g')
         agent.ctl('confirm', claim['id'])
         agent.ctl('sync')
-        self.assertEqual(self.problems(agent), [])
+        self.assertEqual(agent.problems(), [])
         self.assertIn("cpuset='1'", self.libvirtd.virsh('dumpxml', 'g'))
         self.libvirtd.virsh('vcpupin', 'g', '0', '0', '--live')
-        wait_until(lambda: self.problems(agent), 30, 'what disagrees')
+        wait_until(lambda: agent.problems(), 30, 'what disagrees')
         self.assertIn('CPU 0 of guest g runs on host CPUs 0, its claim has 1',
-                      self.problems(agent))
+                      agent.problems())
         self.libvirtd.virsh('destroy', 'g')
         agent.ctl('sync')
         found, = agent.ctl_json('who', 'cpu:1')['claims']

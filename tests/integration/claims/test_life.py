@@ -2,7 +2,6 @@
 """When a claim ends, and what one is made of: a real libvirtd says whether the guest is here, a real Placement whether
 somebody still has it placed here. Neither alone is certain."""
 
-import json
 import time
 import uuid
 
@@ -37,26 +36,19 @@ class LifeCase(HostCase):
         self.proxy.clear()
         self.libvirtd.delete_guests()
         self.delete_consumers(*self.uuids.values())
-        for claim in self.claims():
+        for claim in self.agent.claims():
             self.agent.ctl('release', claim['id'], check=False)
         self.agent.ctl('sync')
 
-    def claims(self):
-        return self.agent.ctl_json('claims')['claims']
-
     def claim_of(self, consumer):
         """Its living claim, or None."""
-        return next((claim for claim in self.claims() if claim['consumer'] == consumer), None)
+        return next(iter(self.agent.claims(consumer)), None)
 
     def build(self, held, resources):
         """A scheduler places a consumer, and its layer claims; the claim."""
         consumer = str(uuid.uuid4())
         self.place(consumer, held)
-        return self.claim(consumer, resources)
-
-    def claim(self, consumer, resources, check=True):
-        done = self.agent.ctl('claim', '--consumer', consumer, '--resources', resources, '--json=short', check=check)
-        return json.loads(done.stdout) if check else done
+        return self.agent.claim(resources, consumer)
 
     def end_reason(self, claim):
         return self.agent.ctl_json('show', claim['id'])['end_reason']
@@ -96,7 +88,7 @@ class TestSlowBuild(LifeCase):
 
     def test_what_the_agent_wrote_itself_expires(self):
         consumer = str(uuid.uuid4())
-        self.claim(consumer, 'VCPU=1')
+        self.agent.claim('VCPU=1', consumer)
         wait_until(lambda: not self.claim_of(consumer), 30, 'the end of the claim')
         wait_until(lambda: self.held(consumer) == {}, 30, 'the removal')
 
@@ -110,7 +102,7 @@ class TestSlowBuild(LifeCase):
         time.sleep(4)
         self.agent.ctl('sync')
         self.assertEqual(self.claim_of(claim['consumer'])['id'], claim['id'])
-        problems = [problem['text'] for problem in self.agent.problems()]
+        problems = self.agent.problems()
         self.assertTrue([text for text in problems if 'has had no guest here' in text], problems)
 
 
@@ -137,11 +129,11 @@ class TestFullHost(LifeCase):
         next_one = str(uuid.uuid4())
         self.place(next_one, held)
         began = time.monotonic()
-        claim = self.claim(next_one, self.RESOURCES)
+        claim = self.agent.claim(self.RESOURCES, next_one)
         print('# the next guest waited %.0f ms' % ((time.monotonic() - began) * 1000))
         self.assertIsNone(self.claim_of(first['consumer']))
         self.assertIn('Placement has nothing of it', self.end_reason(first))
-        self.assertEqual({one['id'] for one in self.claims()}, {claim['id'], *(other['id'] for other in others)})
+        self.assertEqual({one['id'] for one in self.agent.claims()}, {claim['id'], *(other['id'] for other in others)})
 
     def test_the_next_guest_gets_the_room_of_one_that_is_gone(self):
         self.succeed(confirm=True)
@@ -157,7 +149,7 @@ class TestFullHost(LifeCase):
         self.placement.delete(first['consumer'])
         next_one = str(uuid.uuid4())
         self.place(next_one, held)
-        done = self.claim(next_one, self.RESOURCES, check=False)
+        done = self.agent.claim(self.RESOURCES, next_one, check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertEqual(self.claim_of(first['consumer'])['id'], first['id'])
 
@@ -167,7 +159,7 @@ class TestFullHost(LifeCase):
         self.libvirtd.delete_guest('first')
         self.agent.ctl('sync')
         self.assertIsNone(self.claim_of(first['consumer']))
-        self.assertEqual(len(self.claims()), len(others))
+        self.assertEqual(len(self.agent.claims()), len(others))
 
     def test_a_quiet_cycle_asks_about_nobody(self):
         self.fill()

@@ -78,7 +78,7 @@ class TestMappings(PlacementClaimCase):
         self.place(consumer, {self.root: {'VCPU': 1}, self.nics[0]: {'CUSTOM_BW': 1}})
         self.refused('VCPU=1', consumer, '_A', '--group', '_A:CUSTOM_BW=1', '--mapping',
                      '_A=' + self.nics[1])
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1},
                                                self.nics[0]: {'CUSTOM_BW': 1}})
 

@@ -49,18 +49,12 @@ class PlacementClaimCase(PlacementCase):
         self.proxy.clear()
         if not self.agent.status():
             self.agent.start('synced')
-        for claim in self.claims():
-            self.agent.ctl('release', claim['id'])
+        self.agent.release_all()
         self.agent.ctl('sync')
         self.delete_consumers(self.root, *self.nics, self.other)
 
-    def claims(self, agent=None):
-        return (agent or self.agent).ctl_json('claims')['claims']
-
     def claim(self, resources, consumer, *more, agent=None, check=True):
-        done = (agent or self.agent).ctl('claim', '--consumer', consumer, '--resources', resources, *more,
-                                         '--json=short', check=check)
-        return json.loads(done.stdout) if check else done
+        return (agent or self.agent).claim(resources, consumer, *more, check=check)
 
     def refused(self, resources, consumer, words, *more, agent=None):
         done = self.claim(resources, consumer, *more, agent=agent, check=False)
@@ -71,15 +65,14 @@ class PlacementClaimCase(PlacementCase):
         return [request[:2] for request in self.placement.requests_since(mark)]
 
     def call(self, method, signature, *arguments, agent=None):
-        return (agent or self.agent).bus.busctl('call', 'org.computeagent.Agent1', '/org/computeagent/Agent1',
-                                                'org.computeagent.Agent1', method, signature, *arguments)
+        return (agent or self.agent).bus.call_agent(method, signature, *arguments)
 
     def move(self, source, target, agent=None):
         return (agent or self.agent).ctl_json('move', source, target)['id']
 
     def assert_nothing_left(self, consumer):
         self.assertEqual(self.held(consumer), {})
-        self.assertEqual([c for c in self.claims() if c['consumer'] == consumer], [])
+        self.assertEqual(self.agent.claims(consumer), [])
 
 
 class TestClaims(PlacementClaimCase):
@@ -113,7 +106,7 @@ class TestClaims(PlacementClaimCase):
         consumer = str(uuid.uuid4())
         self.place(consumer, {self.root: {'VCPU': 2}})
         self.refused('VCPU=3', consumer, 'holds 2 of VCPU here, and the request asks for 3')
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
 
     def test_by_the_agent(self):
@@ -126,7 +119,7 @@ class TestClaims(PlacementClaimCase):
                          {nic: {'CUSTOM_BW': 600} for nic in self.nics})
         stored = self.api('GET', '/allocations/' + consumer)
         self.assertEqual(stored['consumer_type'], 'INSTANCE')
-        self.assertEqual(claim['allocations'], self.claims()[0]['allocations'])
+        self.assertEqual(claim['allocations'], self.agent.claims()[0]['allocations'])
         self.agent.ctl('confirm', claim['id'])
         self.agent.ctl('release', claim['id'])
         wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
@@ -180,7 +173,7 @@ class TestClaims(PlacementClaimCase):
         wait_until(lambda: self.held(consumer), 20, 'the owed write')
         self.proxy.clear()
         self.agent.ctl('sync')
-        self.agent.ctl('release', self.claims()[0]['id'])
+        self.agent.ctl('release', self.agent.claims()[0]['id'])
         wait_until(lambda: not self.held(consumer), 20, 'the removal')
 
     def test_a_write_that_arrived_twice_is_ours(self):
@@ -191,7 +184,7 @@ class TestClaims(PlacementClaimCase):
         self.claim('VCPU=2', consumer)
         self.assertEqual(fault.hits, 1)
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
-        self.agent.ctl('release', self.claims()[0]['id'])
+        self.agent.ctl('release', self.agent.claims()[0]['id'])
         wait_until(lambda: not self.held(consumer), 20, 'the removal')
 
     def test_a_claim_that_ends_while_it_is_written(self):
@@ -200,7 +193,7 @@ class TestClaims(PlacementClaimCase):
         self.proxy.add(hang)
         self.agent.ctl('sync')
         wait_until(lambda: self.held(consumer), 20, 'the owed write')
-        self.agent.ctl('release', self.claims()[0]['id'])
+        self.agent.ctl('release', self.agent.claims()[0]['id'])
         self.assertTrue(self.held(consumer))
         hang.release()
         wait_until(lambda: not self.held(consumer), 20, 'the removal')
@@ -252,7 +245,7 @@ class TestClaims(PlacementClaimCase):
         wait_until(lambda: self.held(consumer) == rest, 20, 'the removal')
         # What arrived though it was cut off is read once more, behind the answer to "sync".
         wait_until(lambda: self.agent.status()['n_owed_removals'] <= before, 20, 'the agent to know')
-        self.assertEqual([c for c in self.claims() if c['consumer'] == consumer], [])
+        self.assertEqual(self.agent.claims(consumer), [])
         mark = self.placement.mark()
         self.agent.ctl('sync')
         self.assertFalse([path for _, path in self.requests(mark) if consumer in path])
@@ -401,11 +394,11 @@ class TestClaims(PlacementClaimCase):
     def test_2025480_a_cycle_in_the_middle_changes_nothing(self):
         consumer = str(uuid.uuid4())
         with self.proxy.held(lambda: self.claim('VCPU=1', consumer), method='PUT', path='^/allocations/' + consumer) as claiming:
-            self.assertEqual([c['state'] for c in self.claims()], ['pending'])
+            self.assertEqual([c['state'] for c in self.agent.claims()], ['pending'])
             self.agent.ctl('sync')
-            self.assertEqual([c['state'] for c in self.claims()], ['pending'])
+            self.assertEqual([c['state'] for c in self.agent.claims()], ['pending'])
         claiming.result()
-        self.assertEqual([c['state'] for c in self.claims()], ['claimed'])
+        self.assertEqual([c['state'] for c in self.agent.claims()], ['claimed'])
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
 
     def test_who_asked_goes_away(self):
@@ -416,8 +409,8 @@ class TestClaims(PlacementClaimCase):
             self.assertTrue(hang.reached.wait(20))
             process.kill()
         hang.release()
-        wait_until(lambda: [c['state'] for c in self.claims()] == ['claimed'], 20, 'the claim')
-        self.assertEqual(self.claim('VCPU=1', consumer)['id'], self.claims()[0]['id'])
+        wait_until(lambda: [c['state'] for c in self.agent.claims()] == ['claimed'], 20, 'the claim')
+        self.assertEqual(self.claim('VCPU=1', consumer)['id'], self.agent.claims()[0]['id'])
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
 
     def test_killed_between_write_and_answer(self):
@@ -472,7 +465,7 @@ class TestMoves(PlacementClaimCase):
                 moved = when == 'after' and n == 2
                 has, hasnot = (migration, instance) if moved else (instance, migration)
                 self.assertEqual((self.held(has), self.held(hasnot)), ({self.root: {'VCPU': 1}}, {}))
-                self.assertEqual([(c['id'], c['consumer']) for c in self.claims()], [(claim, has)])
+                self.assertEqual([(c['id'], c['consumer']) for c in self.agent.claims()], [(claim, has)])
                 # And it can be done again.
                 self.assertEqual(self.move(instance, migration), claim)
                 self.agent.ctl('release', claim)
@@ -500,12 +493,12 @@ class TestWrite(PlacementClaimCase):
                 self.assert_nothing_left(consumer)
                 self.claim(claimed, consumer)
                 self.assertEqual(self.held(consumer), held)
-                self.agent.ctl('release', self.claims()[0]['id'])
+                self.agent.ctl('release', self.agent.claims()[0]['id'])
 
     def test_nothing_while_placement_is_away(self):
         with self.proxy.fault(faults.html(503)):
             self.refused('VCPU=1', str(uuid.uuid4()), '503')
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
 
     def test_isolate_counts_groups_without_resources_as_placement_does(self):
         self.api('PUT', '/traits/CUSTOM_NET')
@@ -653,6 +646,6 @@ class TestVerify(PlacementClaimCase):
         self.refused('VCPU=1', str(uuid.uuid4()), 'has no allocations on this host')
         done = self.call('MoveClaim', 'sss', consumer, str(uuid.uuid4()), '')
         self.assertIn('were not moved yet', done.stderr)
-        self.assertEqual(self.claims()[0]['id'], claim['id'])
+        self.assertEqual(self.agent.claims()[0]['id'], claim['id'])
         self.agent.ctl('release', claim['id'])
         self.assertEqual(self.placement.writes_since(mark), [])

@@ -43,7 +43,7 @@ class Processes(unittest.TestCase):
         return consumer
 
     def find(self, agent, consumer):
-        return next((claim for claim in agent.ctl_json('claims')['claims'] if claim['consumer'] == consumer), None)
+        return next(iter(agent.claims(consumer)), None)
 
     def wait_confirmed(self, agent, consumer):
         wait_until(lambda: self.find(agent, consumer)['state'] == 'confirmed', 30, 'the claim to be confirmed')
@@ -105,9 +105,8 @@ class Processes(unittest.TestCase):
 
         def claim():
             consumer = str(uuid.uuid4())
-            return consumer, self.bus.busctl(
-                'call', 'org.computeagent.Agent1', '/org/computeagent/Agent1', 'org.computeagent.Agent1', 'Claim',
-                'sa(sa{st}asas)a{sv}', consumer, '1', '', '1', 'VCPU', '1', '0', '0', '1', 'control-group', 's', '/vm.scope')
+            return consumer, self.bus.call_agent(
+                'Claim', 'sa(sa{st}asas)a{sv}', consumer, '1', '', '1', 'VCPU', '1', '0', '0', '1', 'control-group', 's', '/vm.scope')
         consumer, done = claim()
         self.assertEqual(done.returncode, 0, done.stderr)
         self.wait_confirmed(agent, consumer)
@@ -136,4 +135,4 @@ class Processes(unittest.TestCase):
                                (['--unit', 'a'], 'Cannot ask systemd about a.service')):
             done = agent.ctl(*arguments, *options, code=1)
             self.assertIn(words, done.stderr)
-        self.assertEqual(agent.ctl_json('claims')['claims'], [])
+        self.assertEqual(agent.claims(), [])

@@ -2,7 +2,6 @@
 """The exit codes of computectl are those of the table in its manual page: one case for each line of it."""
 
 import re
-import uuid
 from pathlib import Path
 
 from tests.env.scratch import wait_until
@@ -54,7 +53,7 @@ class TestExitCodes(AgentCase):
         self.check(2, 'release')
         self.check(2, 'drain', 'a', 'b')
         # 3: somebody is there, something is left
-        number = self.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')['id']
+        number = self.agent.claim('VGPU=1')['id']
         self.check(3, 'drain')
         self.agent.ctl('cordon')
         self.check(3, 'retire', '--dry-run')

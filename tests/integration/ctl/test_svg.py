@@ -24,7 +24,7 @@ class Svg(unittest.TestCase):
     def test_the_host_and_its_claims(self):
         consumer = str(uuid.uuid4())
         before = self.draw()
-        self.agent.ctl('claim', '--consumer', consumer, '--resources', 'VCPU=1')
+        self.agent.claim('VCPU=1', consumer)
         text = self.draw()
         self.assertNotIn(consumer, before)
         self.assertEqual(text, self.draw())

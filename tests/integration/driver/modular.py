@@ -9,7 +9,6 @@ no libvirtd, all tests run on them (tests/env/libvirtd.py), and this is run with
 
 import signal
 import unittest
-import uuid
 
 from tests.env.libvirtd import MODULAR
 from tests.env.scratch import wait_until
@@ -31,7 +30,7 @@ class TestModular(TroubleCase):
         self.wait_error(agent)
         self.assertEqual(len(agent.ctl_json('tree')['providers']), 3)
         self.claim(agent)
-        done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1', check=False)
+        done = agent.claim('VGPU=1', check=False)
         self.assertIn('Which devices guests have cannot be read', done.stderr)
         self.libvirtd.start_other(NODEDEV)
         self.wait_equal(agent, 60)

@@ -67,14 +67,6 @@ class DeviceCase(unittest.TestCase):
         self.libvirtd.define(guest_xml('guest', extra=hostdev(address)))
         self.addCleanup(self.libvirtd.virsh, 'undefine', 'guest', check=False)
 
-    def reboot(self):
-        """For the agent: what it saw last was in another boot."""
-        path = self.agent.state / 'devices.json'
-        ledger = json.loads(path.read_text())
-        for device in ledger['devices']:
-            device['boot_id'] = '11111111-1111-4111-8111-111111111111'
-        path.write_text(json.dumps(ledger))
-
 
 class TestRemoteManaged(DeviceCase):
     """A card with two VFs, of which the first tells the card's serial number."""
@@ -275,7 +267,7 @@ class TestManaged(DeviceCase):
             consumer = '5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e0%d' % number
             done = self.agent.ctl('claim', '--consumer', consumer, '--resources=CUSTOM_GPU=1', '--xml')
             self.assertIn("<hostdev mode='subsystem' type='pci' managed='%s'>" % words, done.stdout)
-            claim, = self.agent.ctl_json('claims')['claims']
+            claim, = self.agent.claims()
             self.agent.ctl('release', claim['id'])
 
 
@@ -393,7 +385,7 @@ class TestLedger(DeviceCase):
         uuid = tree[self.NAME]['uuid']
         self.assertEqual(self.record(tree), (4, 0))
         gpu = self.unplug()
-        self.reboot()
+        self.agent.reboot()
         tree, words = self.run_once()
         self.assertEqual(self.record(tree), (4, 4))
         self.assertEqual(tree[self.NAME]['uuid'], uuid)

@@ -171,7 +171,7 @@ class TestParts(DeviceCase):
         tree = self.placement.tree_by_name(self.agent.root())
         self.assertEqual(tree['compute-1']['inventories']['VCPU']['total'],
                          len(self.host.cells[0].cpus))
-        self.assertEqual([claim['consumer'] for claim in self.agent.ctl_json('claims')['claims']],
+        self.assertEqual([claim['consumer'] for claim in self.agent.claims()],
                          [self.libvirtd.virsh('domuuid', 'short').strip()])
         # it may have any of them
         done = self.agent.ctl('claim', '--consumer=5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e09', '--resources=VGPU=1',
@@ -288,7 +288,7 @@ class TestSettling(DeviceCase):
         self.agent.bus = Bus(self.test_scratch).start()
         self.configure(enabled_mdev_types='nvidia-35')
         self.run_once()
-        self.reboot()
+        self.agent.reboot()
         self.gpu = next(gpu for gpu in self.host.gpus if gpu.address == GPU)
         self.libvirtd.remove_device(GPU)
         self.plugged = False
