@@ -259,6 +259,7 @@ class TestDBusFiles(InstalledCase):
         cls.node = ElementTree.parse(share / 'interfaces/org.computeagent.Agent1.xml').getroot()
         cls.header = (ROOT / 'agent/formats/interface.h').read_text()
         cls.interface = cls.node.find('interface')
+        cls.text = (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text()
 
     def macro(self, name):
         """The text of a macro of agent/formats/interface.h."""
@@ -286,24 +287,21 @@ class TestDBusFiles(InstalledCase):
         methods = set(re.findall(r'\b([A-Z]\w+)\(', self.header))
         self.assertEqual({m.get('name') for m in self.interface.findall('*')} & methods, methods)
         self.assertLessEqual({m.get('name') for m in self.interface.findall('method')}, methods)
-        text = (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text()
         for name in re.findall(r'#define (BUS_DOCUMENT_\w+)', self.header):
-            self.assertRegex(text, r'(?m)^ +%s  ' % self.macro(name))
+            self.assertRegex(self.text, r'(?m)^ +%s  ' % self.macro(name))
 
     def test_states_and_errors_are_documented(self):
-        text = (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text()
         for name in re.findall(r'#define (SYNC_STATE_\w+)', self.header):
-            self.assertIn('"%s"' % self.macro(name), text)
+            self.assertIn('"%s"' % self.macro(name), self.text)
         for name in re.findall(r'#define (BUS_ERROR_\w+)', self.header):
-            self.assertRegex(text, r'(?m)^ +%s  ' % self.macro(name).rpartition('.')[2])
+            self.assertRegex(self.text, r'(?m)^ +%s  ' % self.macro(name).rpartition('.')[2])
 
     def test_everything_has_words(self):
-        text = (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text()
         for member in self.node.findall('interface/*'):
-            self.assertIsNotNone(re.search(r'<!--\s+%s: ?' % member.get('name'), text),
+            self.assertIsNotNone(re.search(r'<!--\s+%s: ?' % member.get('name'), self.text),
                                  member.get('name'))
             for arg in member.findall('arg'):
-                self.assertIn('@%s: ' % arg.get('name'), text)
+                self.assertIn('@%s: ' % arg.get('name'), self.text)
 
     def test_the_rights_of_each_method_are_those_of_security_md(self):
         rows = re.findall(r'^\| ((?:[A-Z]\w+(?:, |;| ))+).*\| (.*) \|$', (ROOT / 'SECURITY.md').read_text(), re.M)
@@ -320,5 +318,4 @@ class TestDBusFiles(InstalledCase):
         self.assertEqual(guards, {})
 
     def test_the_version_is_said(self):
-        self.assertIn('of this interface, %s.' % re.search(r'#define BUS_INTERFACE_VERSION (\d+)', self.header)[1],
-                      (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text())
+        self.assertIn('of this interface, %s.' % re.search(r'#define BUS_INTERFACE_VERSION (\d+)', self.header)[1], self.text)
