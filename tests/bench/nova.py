@@ -35,25 +35,17 @@ REFRESH = re.compile('in_tree=|/(inventories|traits|aggregates)$')
 TICKS = os.sysconf('SC_CLK_TCK')
 
 
-def make_host(name):
-    return simple_host(cells=2, gpus=GPUS, name=name)
-
-
-def make_cloud(names, speed):
+@contextlib.contextmanager
+def make_cloud(*names, speed):
     """A cloud whose periods are that much shorter than Nova's own."""
     interval = round(MINUTE / speed)
-    cloud = Cloud([make_host(name) for name in names], {
-        'DEFAULT': {'update_resources_interval': interval, 'heal_instance_info_cache_interval': 0},
-        'compute': {'resource_provider_association_refresh': round(ASSOCIATIONS / speed)},
-        'devices': {'enabled_mdev_types': 'nvidia-35'}, 'quota': {'driver': 'nova.quota.NoopQuotaDriver'}})
-    try:
-        cloud.start()
+    with Cloud([simple_host(cells=2, gpus=GPUS, name=name) for name in names], {
+            'DEFAULT': {'update_resources_interval': interval, 'heal_instance_info_cache_interval': 0},
+            'compute': {'resource_provider_association_refresh': round(ASSOCIATIONS / speed)},
+            'devices': {'enabled_mdev_types': 'nvidia-35'}, 'quota': {'driver': 'nova.quota.NoopQuotaDriver'}}) as cloud:
         cloud.flavor('small', 1, 64)
         cloud.image()
-    except BaseException:
-        cloud.close()
-        raise
-    return cloud
+        yield cloud
 
 
 def wait_published(cloud, hosts):
@@ -155,8 +147,7 @@ class Quiet:
 
 
 def measure_quiet(minutes, speed):
-    cloud = make_cloud(['compute-1'], speed)
-    try:
+    with make_cloud('compute-1', speed=speed) as cloud:
         host = cloud.hypervisors[0]
         cloud.start_computes(PLAIN)
         wait_published(cloud, 1)
@@ -178,8 +169,6 @@ def measure_quiet(minutes, speed):
         agent.ctl('reload')
         agent.wait_state('synced', 120)
         quiet.measure('top')
-    finally:
-        cloud.close()
 
 
 def boot_seconds(cloud, host):
@@ -196,8 +185,7 @@ def boot_seconds(cloud, host):
 
 
 def measure_boots(boots):
-    cloud = make_cloud(['compute-1', 'compute-2'], speed=1)
-    try:
+    with make_cloud('compute-1', 'compute-2', speed=1) as cloud:
         plain, top = cloud.hypervisors
         plain.configure(PLAIN)
         top.configure(PLUGIN)
@@ -214,8 +202,6 @@ def measure_boots(boots):
         print('%d boots each, in turns: median (shortest, longest)' % boots)
         for name, host in (('plain', plain), ('top', top)):
             print('%-8s %6.2f s (%.2f, %.2f)' % (name, statistics.median(took[host]), min(took[host]), max(took[host])))
-    finally:
-        cloud.close()
 
 
 def main():
