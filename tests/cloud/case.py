@@ -45,6 +45,7 @@ class CloudCase(unittest.TestCase):
         cls.addClassCleanup(cls.cloud.close)
         cls.cloud.start()
         cls.hosts = cls.cloud.hypervisors
+        cls.host = cls.hosts[0]
         for host in cls.hosts:
             host.make_agent({'agent': {'nova': cls.mode, 'start_jitter_sec': 0}, **cls.agent_options})
             if 'hook' in cls.agent_options:
@@ -86,6 +87,10 @@ class CloudCase(unittest.TestCase):
         listed = self.cloud.get('/servers/detail?all_tenants=1&soft_deleted=1')['servers']
         return {server['id']: server for server in listed}
 
+    def here(self, *servers, amounts=FLAVOR):
+        """What agree() wants of servers on the first host."""
+        return {server: (self.host, amounts) for server in servers}
+
     # ---- the four
 
     def of_nova(self):
@@ -117,7 +122,7 @@ class CloudCase(unittest.TestCase):
         told = {}
         for host in self.hosts:
             held = told[host.name] = {}
-            for claim in host.agent.ctl_json('claims')['claims']:
+            for claim in host.agent.claims():
                 amounts = held.setdefault(claim['consumer'], {})
                 for allocation in claim['allocations']:
                     for name, amount in allocation['resources'].items():

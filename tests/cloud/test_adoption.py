@@ -15,7 +15,6 @@ class TestAdoption(CloudCase):
 
     def setUp(self):
         super().setUp()
-        self.host = self.hosts[0]
         self.agent = self.host.agent
         self.agent.stop()  # plain Nova
         self.wanted = {self.boot('vm%d' % number): (self.host, FLAVOR) for number in range(5)}

@@ -53,10 +53,6 @@ class TestFlavors(CloudCase):
         host.pci = [Pci(CARD, 1, 0x10de, 0x1eb8, 0x030200, 'vfio-pci')]
         return host
 
-    def setUp(self):
-        super().setUp()
-        self.host = self.hosts[0]
-
     def findings(self, host):
         """Nova's scheduler knows no cells: it takes a class from any one of them, whatever cells the guest gets, and no hugepages."""
         return [finding for finding in super().findings(host) if self.form == 'false' or
@@ -147,22 +143,10 @@ class TestSharedStorage(CloudCase):
 
     def setUp(self):
         super().setUp()
-        self.host = self.hosts[0]
-        self.pool = str(uuid.uuid4())
-        aggregate = str(uuid.uuid4())
-        self.ask('POST', '/resource_providers', {'name': 'pool', 'uuid': self.pool})
-        self.ask('PUT', '/resource_providers/%s/inventories' % self.pool,
-                 {'resource_provider_generation': 0, 'inventories': {'DISK_GB': {'total': 100}}})
-        self.ask('PUT', '/resource_providers/%s/traits' % self.pool,
-                 {'resource_provider_generation': 1, 'traits': ['MISC_SHARES_VIA_AGGREGATE']})
+        placement, aggregate = self.cloud.placement, str(uuid.uuid4())
+        self.pool = placement.make_provider('pool', {'DISK_GB': 100}, traits=['MISC_SHARES_VIA_AGGREGATE'])
         for provider in (self.pool, self.host.agent.root()):
-            generation = self.cloud.placement.get('/resource_providers/' + provider)['generation']
-            self.ask('PUT', '/resource_providers/%s/aggregates' % provider,
-                     {'resource_provider_generation': generation, 'aggregates': [aggregate]})
-
-    def ask(self, method, path, body):
-        answer = self.cloud.placement.request(method, path, body)
-        self.assertLess(answer.status, 300, answer.text)
+            placement.set_part(provider, 'aggregates', [aggregate])
 
     def test_a_disk_in_a_shared_pool(self):
         self.cloud.flavor('disk', FLAVOR['VCPU'], FLAVOR['MEMORY_MB'], 1)
@@ -170,5 +154,4 @@ class TestSharedStorage(CloudCase):
         for act in (lambda: None, lambda: self.cloud.act(server, 'reboot', {'type': 'HARD'}, 'ACTIVE')):
             act()
             self.agree({server: (self.host, FLAVOR)})
-            held = self.cloud.placement.get('/allocations/' + server)['allocations']
-            self.assertEqual(held[self.pool]['resources'], {'DISK_GB': 1})
+            self.assertEqual(self.cloud.placement.held(server)[self.pool], {'DISK_GB': 1})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Servers that are shelved, deleted softly, or booted all at once, with the agent below nova-compute."""
 
-from tests.cloud.case import FLAVOR, SECONDS, CloudCase
+from tests.cloud.case import SECONDS, CloudCase
 
 BOOTS = 20
 SETTLED = ('ACTIVE', 'ERROR')
@@ -11,17 +11,10 @@ class TestLife(CloudCase):
     # soft deletion as such; and what is shelved stays on its host until somebody offloads it
     nova_options = {'DEFAULT': {'reclaim_instance_interval': 3600, 'shelved_offload_time': -1}}
 
-    def setUp(self):
-        super().setUp()
-        self.host = self.hosts[0]
-
     def empty(self):
         for server in self.servers():
             self.cloud.act(server, 'forceDelete')
         self.agree({}, seconds=5 * SECONDS)
-
-    def here(self, *servers, amounts=FLAVOR):
-        return {server: (self.host, amounts) for server in servers}
 
     def test_shelved_offloaded_and_unshelved(self):
         server = self.boot()

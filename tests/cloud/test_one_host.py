@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The life of servers on one host, through Nova's API, with the agent below nova-compute."""
 
-from tests.cloud.case import FLAVOR, LARGER, CloudCase
+from tests.cloud.case import LARGER, CloudCase
 
 
 class TestOneHost(CloudCase):
-    def setUp(self):
-        super().setUp()
-        self.host = self.hosts[0]
-
-    def here(self, *servers, amounts=FLAVOR):
-        return {server: (self.host, amounts) for server in servers}
-
     def test_boot_stop_start_reboot_rebuild_delete(self):
         server = self.boot()
         self.agree(self.here(server))

@@ -2,7 +2,6 @@
 """Servers that are changed through Nova's API while the agent, nova-compute or Placement is down."""
 
 from tests.cloud.case import FLAVOR, LARGER, SECONDS, CloudCase
-from tests.env.scratch import wait_until
 
 
 class TestOutages(CloudCase):
@@ -10,26 +9,15 @@ class TestOutages(CloudCase):
     agent_options = {'DEFAULT': {'claim_expiry_time': 4}}
     nova_options = {'DEFAULT': {'running_deleted_instance_poll_interval': 5}}
 
-    def setUp(self):
-        super().setUp()
-        self.host = self.hosts[0]
-
     def empty(self):
         self.all_up()
         super().empty()
 
     def all_up(self):
         self.cloud.placement.start()
-        self.force_down(False)
+        self.host.force_down(False)
         self.host.start_compute()
         self.host.agent.start()
-
-    def force_down(self, whether):
-        service = self.cloud.get('/os-services?binary=nova-compute&host=' + self.host.name)['services'][0]
-        self.cloud.nova('PUT', '/os-services/' + service['id'], {'forced_down': whether})
-
-    def here(self, *servers, amounts=FLAVOR):
-        return {server: (self.host, amounts) for server in servers}
 
     def synced_again(self):
         self.host.agent.start()
@@ -62,7 +50,7 @@ class TestOutages(CloudCase):
         server, other = self.boot(), self.boot('other')
         self.agree(self.here(server, other))
         self.host.compute.kill()
-        self.force_down(True)
+        self.host.force_down(True)
         self.cloud.delete(server)
         self.assertNotIn(server, self.of_placement()[self.host.name])
         self.host.agent.ctl('sync')
@@ -72,7 +60,7 @@ class TestOutages(CloudCase):
         self.assertNotIn('write-claim', [finding['remedy'] for finding in found])
         self.host.agent.ctl('heal', check=False)
         self.assertNotIn(server, self.of_placement()[self.host.name])
-        self.force_down(False)
+        self.host.force_down(False)
         self.host.start_compute()
         self.agree(self.here(other))
 

@@ -26,79 +26,77 @@ class TestTwoHosts(CloudCase):
 
     def setUp(self):
         super().setUp()
-        self.here, self.there = self.hosts
+        self.there = self.hosts[1]
 
-    def at(self, host, *servers, amounts=FLAVOR):
-        return {server: (host, amounts) for server in servers}
+    def over_there(self, *servers, amounts=FLAVOR):
+        return {server: (self.there, amounts) for server in servers}
 
     def test_cold_migration_reverted_and_confirmed(self):
-        server = self.boot(host=self.here)
-        self.agree(self.at(self.here, server))
+        server = self.boot(host=self.host)
+        self.agree(self.here(server))
         self.cloud.act(server, 'migrate', None, 'VERIFY_RESIZE')
         self.cloud.act(server, 'revertResize', None, 'ACTIVE')
-        self.agree(self.at(self.here, server))
+        self.agree(self.here(server))
         self.cloud.act(server, 'migrate', None, 'VERIFY_RESIZE')
         self.cloud.act(server, 'confirmResize', None, 'ACTIVE')
-        self.agree(self.at(self.there, server))
+        self.agree(self.over_there(server))
 
     def test_live_migration(self):
-        server = self.boot(host=self.here)
-        self.agree(self.at(self.here, server))
+        server = self.boot(host=self.host)
+        self.agree(self.here(server))
         self.cloud.act(server, 'os-migrateLive', {'host': None, 'block_migration': 'auto'})
         wait_until(lambda: self.cloud.server(server)['OS-EXT-SRV-ATTR:host'] == self.there.name, SECONDS,
                    'the server to be on the other host', step=0.5)
         self.cloud.wait_status(server, 'ACTIVE')
-        self.agree(self.at(self.there, server))
+        self.agree(self.over_there(server))
 
     def test_live_migration_aborted(self):
         busy = self.cloud.upload('busy', (BUSY.ljust(446, b'\0') + PARTITION).ljust(510, b'\0') + b'\x55\xaa' + b'\0' * (1 << 20))
-        server = self.cloud.boot('vm', 'small', self.here.name, imageRef=busy)
-        self.agree(self.at(self.here, server))
+        server = self.cloud.boot('vm', 'small', self.host.name, imageRef=busy)
+        self.agree(self.here(server))
         self.cloud.act(server, 'os-migrateLive', {'host': None, 'block_migration': 'auto'})
         path = '/servers/%s/migrations' % server
         moving = wait_until(lambda: [one for one in self.cloud.get(path)['migrations'] if one['status'] == 'running'], SECONDS,
                             'the migration to run', step=0.2)
         wait_until(lambda: server in self.of_claims()[self.there.name], SECONDS, 'the claim of the target', step=0.5)
-        self.assertIn(server, self.of_claims()[self.here.name])
+        self.assertIn(server, self.of_claims()[self.host.name])
         self.assertEqual(self.cloud.nova('DELETE', '%s/%d' % (path, moving[0]['id'])).status, 202)
         self.cloud.wait_status(server, 'ACTIVE')
         # failed: Nova looked after libvirt had forgotten how the job ended
         wait_until(lambda: [one['status'] for one in self.cloud.get('/os-migrations?instance_uuid=' + server)['migrations']] in
                    (['cancelled'], ['failed']), SECONDS, 'the migration to be cancelled', step=0.5)
-        self.agree(self.at(self.here, server))
+        self.agree(self.here(server))
 
     def test_resize_to_the_other_host_reverted_and_confirmed(self):
-        server = self.boot(host=self.here)
+        server = self.boot(host=self.host)
         self.cloud.act(server, 'resize', {'flavorRef': 'large'}, 'VERIFY_RESIZE')
         self.cloud.act(server, 'revertResize', None, 'ACTIVE')
-        self.agree(self.at(self.here, server))
+        self.agree(self.here(server))
         self.cloud.act(server, 'resize', {'flavorRef': 'large'}, 'VERIFY_RESIZE')
         self.cloud.act(server, 'confirmResize', None, 'ACTIVE')
-        self.agree(self.at(self.there, server, amounts=LARGER))
+        self.agree(self.over_there(server, amounts=LARGER))
 
     def test_evacuation_and_the_return_of_the_dead_host(self):
-        server = self.boot(host=self.here)
-        self.agree(self.at(self.here, server))
-        service = '/os-services/' + self.cloud.get(
-            '/os-services?binary=nova-compute&host=' + self.here.name)['services'][0]['id']
-        self.here.compute.kill()
-        self.here.agent.kill()
-        self.here.libvirtd.destroy_guests()
-        self.cloud.nova('PUT', service, {'forced_down': True})
+        server = self.boot(host=self.host)
+        self.agree(self.here(server))
+        self.host.compute.kill()
+        self.host.agent.kill()
+        self.host.libvirtd.destroy_guests()
+        self.host.force_down(True)
         self.cloud.act(server, 'evacuate', {}, 'ACTIVE')
-        self.here.agent.start()
-        self.here.start_compute(wait=False)
+        self.host.agent.start()
+        self.host.start_compute(wait=False)
         # refused until nova-compute has looked what was evacuated
-        wait_until(lambda: self.cloud.nova('PUT', service, {'forced_down': False}).status == 200, SECONDS,
+        wait_until(lambda: self.host.force_down(False).status == 200, SECONDS,
                    'Nova to take the host back', step=1)
-        self.here.compute.wait_ready()
-        self.agree(self.at(self.there, server))
+        self.host.compute.wait_ready()
+        self.agree(self.over_there(server))
 
     def test_a_drained_host_gives_away_five_servers_of_one_size(self):
-        servers = [self.cloud.create('vm%d' % number, 'small', self.here.name) for number in range(5)]
+        servers = [self.cloud.create('vm%d' % number, 'small', self.host.name) for number in range(5)]
         for server in servers:
             self.cloud.wait_status(server, 'ACTIVE')
-        self.agree(self.at(self.here, *servers))
+        self.agree(self.here(*servers))
         for server in servers:
             self.cloud.act(server, 'migrate')
         for server in servers:
@@ -107,4 +105,4 @@ class TestTwoHosts(CloudCase):
             self.cloud.act(server, 'confirmResize')
         for server in servers:
             self.cloud.wait_status(server, 'ACTIVE')
-        self.agree(self.at(self.there, *servers))
+        self.agree(self.over_there(*servers))

@@ -24,10 +24,6 @@ class TestVolumes(CloudCase):
         cls.image = cls.cloud.upload('lets-go', LETS_GO.ljust(1 << 20, b'\0'))
         cls.cloud.flavor('disk', FLAVOR['VCPU'], FLAVOR['MEMORY_MB'], 1)
 
-    def setUp(self):
-        super().setUp()
-        self.host = self.hosts[0]
-
     def volumes(self):
         """{id: volume} of all that Cinder has."""
         return {volume['id']: volume for volume in self.cloud.of_cinder('GET', '/volumes/detail?all_tenants=1')['volumes']}

@@ -252,9 +252,15 @@ class Hypervisor:
         self.libvirtd.start()
         self.compute.start(wait)
 
+    def _services(self):
+        return self.cloud.get('/os-services?binary=nova-compute&host=' + self.name)['services']
+
     def _is_up(self):
-        found = self.cloud.get('/os-services?binary=nova-compute&host=' + self.name)['services']
-        return any(service['state'] == 'up' for service in found)
+        return any(service['state'] == 'up' for service in self._services())
+
+    def force_down(self, whether):
+        """Let Nova take nova-compute for down, whatever it hears of it; its Answer."""
+        return self.cloud.nova('PUT', '/os-services/' + self._services()[0]['id'], {'forced_down': whether})
 
     def wait_hypervisor(self, seconds=_SECONDS):
         """Return when Nova has its compute node, maps it to its cell, and knows its usage: the scheduler passes over it before."""
