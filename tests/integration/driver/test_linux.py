@@ -317,10 +317,10 @@ class TestTree(unittest.TestCase):
             agent = Agent(self.scratch, None, libvirtd.uri, Bus(self.scratch).start(), {
                 'DEFAULT': {'claim_expiry_time': 3, 'update_resources_interval': 1}}, within=libvirtd.enter('-m', '-u', '-p'))
             agent.start('standalone')
-            wait_until(lambda: agent.ctl_json('claims')['claims'], 30, 'a claim of the guest')
+            wait_until(lambda: agent.claims(), 30, 'a claim of the guest')
 
             def held():
-                return [(claim['id'], claim['state'], claim['allocations'], claim['devices']) for claim in agent.ctl_json('claims')['claims']]
+                return [(claim['id'], claim['state'], claim['allocations'], claim['devices']) for claim in agent.claims()]
             before = held()
             self.assertEqual(len(before), 1)
             for driver in ('linux', 'libvirt'):

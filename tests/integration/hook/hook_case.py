@@ -58,16 +58,11 @@ class HookCase(HostCase):
         self.agent.start()
         self.libvirtd.delete_guests()
         self.agent.ctl('sync')
-        for claim in self.claims():
-            self.agent.ctl('release', claim['id'])
-
-    def claims(self, consumer=None):
-        claims = self.agent.ctl_json('claims')['claims']
-        return [one for one in claims if consumer in (None, one['consumer'])]
+        self.agent.release_all()
 
     def claim_of(self, consumer):
         """Its claim, with all that is known of it."""
-        found = self.claims(consumer)
+        found = self.agent.claims(consumer)
         self.assertEqual(len(found), 1, self.agent.log())
         return self.agent.ctl_json('show', found[0]['id'])
 

@@ -66,7 +66,7 @@ class TestCrowd(HookCase):
 
     def check_claims(self, consumers):
         """Each has one claim, which is confirmed, and nobody else has any."""
-        claims = self.claims()
+        claims = self.agent.claims()
         self.assertEqual(sorted(claim['consumer'] for claim in claims), sorted(consumers),
                          self.agent.log()[-3000:])
         self.assertEqual({claim['state'] for claim in claims}, {'confirmed'} if claims else set())
@@ -169,8 +169,8 @@ class TestCrowd(HookCase):
             started, refused = starting.result()
         # "allow": whom nobody answered starts, and is found
         self.assertEqual((len(started), refused), (GUESTS, {}))
-        wait_until(lambda: len(self.claims()) == GUESTS, 60, 'the claims')
-        wait_until(lambda: {one['state'] for one in self.claims()} == {'confirmed'}, 60, 'all')
+        wait_until(lambda: len(self.agent.claims()) == GUESTS, 60, 'the claims')
+        wait_until(lambda: {one['state'] for one in self.agent.claims()} == {'confirmed'}, 60, 'all')
         self.agent.wait_state('synced')
         self.check_claims(started.values())
         # One that is met running is owed nothing, one that was asked for in time is.
@@ -183,6 +183,6 @@ class TestCrowd(HookCase):
                 self.agent.start()
             stopping.result()
         # what nobody was told of ends after claim_expiry_time
-        wait_until(lambda: self.claims() == [], 60, 'the claims to end')
+        wait_until(lambda: self.agent.claims() == [], 60, 'the claims to end')
         self.agent.wait_state('synced')
         self.check_all([], GUEST)

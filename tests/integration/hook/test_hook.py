@@ -20,7 +20,7 @@ class TestGuests(HookCase):
     def test_a_start_claims_and_a_stop_releases(self):
         guest = self.define('one', vcpus=2, memory_mib=48)
         self.agent.ctl('sync')
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
         self.assertEqual(self.start('one'), '')
         claim = self.claim_of(guest)
         self.assertEqual((claim['state'], claim['consumer_type']), ('confirmed', TYPE))
@@ -28,9 +28,9 @@ class TestGuests(HookCase):
         self.agent.ctl('sync')
         self.assertEqual(self.claim_of(guest)['id'], claim['id'])
         self.libvirtd.virsh('destroy', 'one')
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
         self.agent.ctl('sync')
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
         ended = self.agent.ctl_json('show', claim['id'])
         self.assertTrue(ended['end_reason'].startswith('its guest stopped'))
 
@@ -39,7 +39,7 @@ class TestGuests(HookCase):
         words = self.start('big')
         self.assertIn('no room on this host for big: VCPU', words)
         self.assertIn('max_unit', words)
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
         self.assertIn('Guest big may not start', self.agent.log())
 
     def test_a_cordoned_host_lets_guests_start(self):
@@ -55,7 +55,7 @@ class TestGuests(HookCase):
         self.define('vgpu', extra=mdev_xml(mdev))
         # There is no such hardware: QEMU fails behind the hook, which gives back what it claimed.
         self.assertNotIn('compute-agent', self.start('vgpu'))
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
         ended = self.agent.ctl_json('claims', '--history')['claims']
         ended = self.agent.ctl_json('show', max(one['id'] for one in ended))
         self.assertEqual([one['mdev'] for one in ended['devices']], [mdev])
@@ -64,15 +64,13 @@ class TestGuests(HookCase):
         mdev = self.some_mdev()
         held = []
         while mdev not in held:
-            held += [one['mdev'] for one in self.agent.ctl_json(
-                'claim', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')['devices']]
+            held += [one['mdev'] for one in self.agent.claim('VGPU=1')['devices']]
         self.define('vgpu', extra=mdev_xml(mdev))
         self.assertIn('promised to another', self.start('vgpu'))
 
     def test_a_claim_of_the_layer_above_stays(self):
         guest = self.define('above')
-        claim = self.agent.ctl_json('claim', '--consumer', guest, '--resources',
-                                    'VCPU=1,MEMORY_MB=32', '--consumer-type', 'INSTANCE')
+        claim = self.agent.claim('VCPU=1,MEMORY_MB=32', guest, '--consumer-type', 'INSTANCE')
         self.assertEqual(self.start('above'), '')
         self.assertEqual(self.claim_of(guest)['id'], claim['id'])
         self.assertEqual(self.claim_of(guest)['state'], 'confirmed')
@@ -85,7 +83,7 @@ class TestGuests(HookCase):
         self.assertEqual(self.start('saved'), '')
         first = self.claim_of(guest)
         self.libvirtd.virsh('managedsave', 'saved')
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
         self.assertEqual(self.start('saved'), '')
         self.assertNotEqual(self.claim_of(guest)['id'], first['id'])
 
@@ -98,7 +96,7 @@ class TestGuests(HookCase):
         self.agent.ctl('sync')
         self.assertEqual(self.claim_of(guest)['id'], claim['id'])
         self.libvirtd.virsh('destroy', 'stays')
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
 
     def wait_held(self, guest, resources):
         """Of the root provider."""
@@ -153,7 +151,7 @@ class TestGuests(HookCase):
             self.libvirtd.virsh('destroy', 'brief')
         self.agent.ctl('sync')
         self.wait_held(guest, {})
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
 
 
 class TestAway(HookCase):
@@ -164,10 +162,10 @@ class TestAway(HookCase):
         self.agent.stop()
         self.assertEqual(self.start('early'), '')
         self.agent.start()
-        wait_until(lambda: self.claims(guest), 30, 'the guest to be found')
+        wait_until(lambda: self.agent.claims(guest), 30, 'the guest to be found')
         self.assertEqual(self.claim_of(guest)['consumer_type'], TYPE)
         self.libvirtd.virsh('destroy', 'early')
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
 
     def test_deny(self):
         self.define('late')
@@ -184,12 +182,12 @@ class TestAway(HookCase):
         self.agent.config.write_text(good + 'when_agent_is_awry deny\n')
         big = self.define('big', memory_mib=1 << 40)
         self.assertIn('no room on this host', self.start('big'))
-        self.assertEqual(self.claims(big), [])
+        self.assertEqual(self.agent.claims(big), [])
         small = self.define('small')
         self.assertEqual(self.start('small'), '')
         self.assertEqual(self.claim_of(small)['consumer_type'], TYPE)
         self.libvirtd.virsh('destroy', 'small')
-        self.assertEqual(self.claims(small), [])
+        self.assertEqual(self.agent.claims(small), [])
         # nobody knows then whether there is to be a hook
         self.agent.stop()
         self.assertEqual(self.start('small'), '')
@@ -230,7 +228,7 @@ class TestAway(HookCase):
         self.assertEqual(self.start('free'), '')
         self.agent.ctl('reload')
         self.addCleanup(self.agent.ctl, 'reload')
-        wait_until(lambda: self.claims(guest), 30, 'the guest to be found')
+        wait_until(lambda: self.agent.claims(guest), 30, 'the guest to be found')
 
     def test_a_bad_configuration_stops_no_guest(self):
         self.define('any')
@@ -250,4 +248,4 @@ class TestAway(HookCase):
                  operation, sub, '-'], input=xml, env=self.agent.env(), capture_output=True,
                 text=True, timeout=30, check=False)
             self.assertEqual((done.returncode, done.stdout), (code, ''), (operation, done.stderr))
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])

@@ -29,11 +29,8 @@ class Side:
         self.agent.start('synced')
         self.root = self.agent.root()
 
-    def claims(self):
-        return self.agent.ctl_json('claims')['claims']
-
     def consumers(self):
-        return [claim['consumer'] for claim in self.claims()]
+        return [claim['consumer'] for claim in self.agent.claims()]
 
     def running(self):
         return self.libvirtd.virsh('list', '--name').split()
@@ -59,8 +56,7 @@ class TestMigration(PlacementCase):
             side.agent.start()
             side.libvirtd.delete_guests()
             side.agent.ctl('sync')
-            for claim in side.claims():
-                side.agent.ctl('release', claim['id'])
+            side.agent.release_all()
 
     def wait_held(self, expected):
         wait_until(lambda: self.held(self.guest) == expected, 60, 'Placement to have %s' % expected, step=0.1)
@@ -77,7 +73,7 @@ class TestMigration(PlacementCase):
         for side in (here, there):
             side.agent.ctl('sync')
         self.assertEqual((here.consumers(), there.consumers()), ([self.guest], []))
-        self.assertEqual(here.claims()[0]['state'], 'confirmed')
+        self.assertEqual(here.agent.claims()[0]['state'], 'confirmed')
         self.wait_held({here.root: GUEST})
         for side in (here, there):
             self.assertEqual(side.agent.ctl('audit', check=False).returncode, 0)
@@ -89,8 +85,7 @@ class TestMigration(PlacementCase):
         self.check_on(self.source, self.target)
 
     def test_no_room_at_the_target(self):
-        taken = self.target.agent.ctl_json('claim', '--consumer', uuid.uuid4(), '--resources',
-                                           'MEMORY_MB=4090')
+        taken = self.target.agent.claim('MEMORY_MB=4090')
         words = self.migrate(self.source, self.target)
         self.assertIn('no room on this host for vm: MEMORY_MB', words)
         self.target.agent.ctl('release', taken['id'])

@@ -26,7 +26,7 @@ class TestTrouble(HookCase):
 
     def wait_claim(self, guest):
         """Or, where a start took its time, the one that the next poll makes."""
-        wait_until(lambda: [one['state'] for one in self.claims(guest)] == ['confirmed'], 30, 'the claim')
+        wait_until(lambda: [one['state'] for one in self.agent.claims(guest)] == ['confirmed'], 30, 'the claim')
 
     @contextlib.contextmanager
     def starting(self, name):
@@ -74,7 +74,7 @@ class TestTrouble(HookCase):
         self.assertEqual(self.libvirtd.virsh('list', '--name').split(), [])
         claimed = self.agent.ctl_json('claims', '--history')['claims']
         self.assertIn(guest, [claim['consumer'] for claim in claimed])
-        wait_until(lambda: self.claims() == [], 60, 'the claim to expire')
+        wait_until(lambda: self.agent.claims() == [], 60, 'the claim to expire')
         self.wait_allocations({})
         self.assertEqual(self.start('cut'), '')
         self.wait_claim(guest)
@@ -87,7 +87,7 @@ class TestTrouble(HookCase):
         slow.chmod(0o755)
         self.addCleanup(slow.unlink)
         self.assertEqual(self.start('late'), '')
-        wait_until(lambda: self.claims(guest), 20, 'the claim')
+        wait_until(lambda: self.agent.claims(guest), 20, 'the claim')
         self.wait_claim(guest)
         self.wait_allocations({guest: GUEST})
 
@@ -102,7 +102,7 @@ class TestTrouble(HookCase):
                     self.assertEqual('compute-agent' in words.result(timeout=60), refused)
                 self.agent.start('synced')
                 expected = {} if refused else {guest: GUEST}
-                wait_until(lambda: {one['consumer'] for one in self.claims()} == set(expected), 60,
+                wait_until(lambda: {one['consumer'] for one in self.agent.claims()} == set(expected), 60,
                            'the claims')
                 # One that is met running is owed nothing, one that was asked for in time is.
                 self.assertLessEqual(set(self.allocations()), set(expected))
@@ -157,7 +157,7 @@ class TestTrouble(HookCase):
                 self.assertLess(took, 20)
                 for operation, sub in (('started', 'begin'), ('release', 'end')):
                     self.assertEqual(self.hook(operation, sub, xml)[0], 0)
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
         self.assertTrue(self.agent.running())
 
     def test_an_input_that_never_ends(self):
@@ -191,11 +191,11 @@ class TestTrouble(HookCase):
         self.wait_claim(guest)
         self.wait_allocations({guest: GUEST})
         self.libvirtd.virsh('destroy', 'made')
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
         self.wait_allocations({})
 
     def test_a_refusal_is_told(self):
         done = self.install('big', '--memory', 32, '--vcpus', 17)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('no room on this host for big: VCPU', done.stderr)
-        self.assertEqual(self.claims(), [])
+        self.assertEqual(self.agent.claims(), [])
