@@ -51,7 +51,7 @@ class TestRetire(AgentCase):
         self.assertIn('sold', status.stdout)
         self.assertIn('retire --undo', agent.ctl('uncordon', check=False).stderr)
         self.assertIn('retired already', self.retire(agent)[2])
-        self.assertEqual(agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', check=False).returncode, 1)
+        self.assertEqual(agent.claim('VCPU=1', check=False).returncode, 1)
 
         self.assertIn('stays cordoned', agent.ctl('retire', '--undo').stdout)
         agent.wait_state('synced')
@@ -67,7 +67,7 @@ class TestRetire(AgentCase):
         agent = self.start_agent()
         tree = self.placement.tree_by_name(agent.root())
         claimed = str(uuid.uuid4())
-        number = agent.ctl_json('claim', '--consumer', claimed, '--resources', 'VCPU=1')['id']
+        number = agent.claim('VCPU=1', claimed)['id']
         placed = self.placement.place(None, {tree[GPU_A]['uuid']: {'VGPU': 1}})
         self.placement.make_provider('demo_nic_of_neutron', parent=agent.root())
         agent.ctl('cordon')

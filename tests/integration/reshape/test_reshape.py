@@ -72,7 +72,7 @@ class ReshapeCase(unittest.TestCase):
         """What each living claim's consumer holds by the agent's own account."""
         return {claim['consumer']: {part['name']: part['resources']
                                     for part in claim['allocations']}
-                for claim in self.agent.ctl_json('claims')['claims']}
+                for claim in self.agent.claims()}
 
     def set_inventories(self, name, change):
         """Let change() edit the inventories of a provider, as an operator or an older agent did."""
