@@ -3,6 +3,7 @@
 
 import os
 import unittest
+import uuid
 from pathlib import Path
 
 from tests.boot.machine import UNIT, Machine, OutsidePlacement
@@ -49,6 +50,15 @@ class BootCase(unittest.TestCase):
         cls.machine.copy_in(path or package(), '/var/tmp/compute-agent.deb')
         return cls.machine.run('apt-get', '--quiet', '--yes', 'install',
                                '/var/tmp/compute-agent.deb', timeout=120)
+
+    def claim_cpu(self, user=None):
+        """Claim one for somebody new; the CompletedProcess, which says the number of the claim when it went well."""
+        return self.machine.run('computectl', 'claim', '--quiet', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1',
+                                user=user, check=False)
+
+    def claims(self):
+        """The numbers of those that live."""
+        return {claim['id'] for claim in self.machine.ctl_json('claims')['claims']}
 
     def drop_in(self, text):
         """Add to the unit until the test ends. The daemon is restarted both times."""

@@ -316,10 +316,7 @@ class Operator(Page):
         self.configure('[DEFAULT]\nclaim_expiry_time = 1\n')
         self.machine.run('systemctl', 'reload', UNIT)
         root = self.machine.run('cat', '/var/lib/compute-agent/compute_id').stdout.strip()
-        path = '/allocations/%s' % uuid.uuid4()
-        self.placement.request('PUT', path, {
-            'allocations': {root: {'resources': {'VCPU': 1}}}, 'project_id': 'p', 'user_id': 'u', 'consumer_generation': None,
-            'consumer_type': 'INSTANCE'})
+        consumer = self.placement.place(None, {root: {'VCPU': 1}})
         for _ in range(10):  # it is left alone until it was seen for a second
             self.push('#differences button')
             self.see('#said', text='.')
@@ -333,7 +330,7 @@ class Operator(Page):
         self.browser.press('Enter', 13)
         self.see('#said', text='Placement, claims and guests agree.')
         self.see('#differences .findings', text='healed')
-        self.assertEqual(self.placement.request('GET', path).json['allocations'], {})
+        self.assertEqual(self.placement.held(consumer), {})
 
     def test_the_agent_stops_and_comes_back(self):
         number, consumer = self.claim()

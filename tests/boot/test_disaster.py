@@ -3,7 +3,6 @@
 
 import re
 import time
-import uuid
 
 from tests.boot.case import BootCase
 from tests.boot.machine import UNIT
@@ -24,15 +23,10 @@ setUpModule = BootCase.boot_and_serve
 
 
 class Disaster(BootCase):
-    def claim(self):
-        """Claim a CPU; the CompletedProcess."""
-        return self.machine.run('computectl', 'claim', '--quiet', '--consumer', uuid.uuid4(),
-                                '--resources', 'VCPU=1', check=False)
-
     def wait_claim(self):
         """A claim as soon as one can be had: what failed is tried again with the next cycle."""
         def claim():
-            done = self.claim()
+            done = self.claim_cpu()
             return int(done.stdout) if done.returncode == 0 else None
         return wait_until(claim, 30, 'a claim')
 
@@ -40,9 +34,6 @@ class Disaster(BootCase):
         """Start the service, however often it was started just before."""
         self.machine.run('systemctl', 'reset-failed', UNIT, check=False)
         self.machine.run('systemctl', 'start', UNIT)
-
-    def claims(self):
-        return {claim['id'] for claim in self.machine.ctl_json('claims')['claims']}
 
     def fill(self, folder):
         """Leave not a byte on the file system of folder; removes what it wrote when the test ends."""
@@ -70,10 +61,10 @@ class Disaster(BootCase):
         self.start()
         self.machine.wait_state('synced')
         pid = self.machine.main_pid()
-        kept = int(self.claim().stdout)
+        kept = int(self.claim_cpu().stdout)
         ballast = self.fill(STATE)
 
-        done = self.claim()
+        done = self.claim_cpu()
         self.assertEqual(done.returncode, 1, done)
         self.assertIn('No space left', done.stderr)
         self.assertTrue(self.machine.ctl_json('sync')['published'])
@@ -85,7 +76,7 @@ class Disaster(BootCase):
         self.assertEqual(self.machine.main_pid(), pid)
 
     def test_a_start_with_a_full_disk(self):
-        kept = int(self.claim().stdout)
+        kept = int(self.claim_cpu().stdout)
         self.addCleanup(self.machine.run, 'computectl', 'release', kept)
         self.addCleanup(self.start)
         self.machine.run('systemctl', 'stop', UNIT)
@@ -94,7 +85,7 @@ class Disaster(BootCase):
         ballast = self.fill(STATE)
         self.start()
         wait_until(lambda: self.machine.ctl_json('sync')['published'], 30, 'a sync')
-        done = self.claim()
+        done = self.claim_cpu()
         self.assertEqual(done.returncode, 1, done)
         self.assertIn('No space left', done.stderr)
         self.machine.run('rm', ballast)
@@ -111,7 +102,7 @@ class Disaster(BootCase):
         self.machine.run('systemctl', 'service-log-level', UNIT, 'debug')
         for _ in range(20):
             self.assertTrue(self.machine.ctl_json('sync')['published'])
-        claim = int(self.claim().stdout)
+        claim = int(self.claim_cpu().stdout)
         self.machine.run('computectl', 'release', claim)
         self.assertEqual(self.machine.main_pid(), pid)
         self.machine.run('rm', ballast)
@@ -150,13 +141,13 @@ class Disaster(BootCase):
     def test_the_clock_is_set(self):
         self.give_it_a_clock()
         pid = self.machine.main_pid()
-        claims = {int(self.claim().stdout)}
+        claims = {int(self.claim_cpu().stdout)}
         for ahead in (YEAR, 0, -YEAR, 0):
             self.set_clock(ahead)
             n_cycles = self.metric('cycles_total')
             wait_until(lambda n=n_cycles: self.metric('cycles_total') > n + 3, 30, 'cycles, unasked')
             self.assertTrue(self.machine.ctl_json('sync')['published'])
-            claims.add(int(self.claim().stdout))
+            claims.add(int(self.claim_cpu().stdout))
             self.assertLessEqual(claims, self.claims())
             self.check_times(ahead)
         shown = self.machine.show('MainPID', 'ActiveState', 'NRestarts')

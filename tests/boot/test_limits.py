@@ -4,7 +4,6 @@
 import re
 import subprocess
 import time
-import uuid
 
 from tests.boot.case import BootCase
 from tests.env.agent import build_folder
@@ -55,8 +54,7 @@ class Limits(BootCase):
     def claim(self, user=None):
         """Seconds that a claim took."""
         begin = time.monotonic()
-        done = self.machine.run('computectl', 'claim', '-q', '--consumer', uuid.uuid4(), '--resources',
-                                'VCPU=1', user=user, check=False)
+        done = self.claim_cpu(user)
         took = time.monotonic() - begin
         self.assertEqual(done.returncode, 0, done.stderr)
         self.machine.run('computectl', 'release', done.stdout.strip())

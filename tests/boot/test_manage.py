@@ -30,15 +30,14 @@ class Reload(BootCase):
 
     def test_a_good_one_is_in_force_when_it_returns(self):
         pid = self.machine.main_pid()
-        claim = int(self.machine.run('computectl', 'claim', '-q', '--consumer', uuid.uuid4(),
-                                     '--resources', 'VCPU=1').stdout)
+        claim = int(self.claim_cpu().stdout)
         self.assertEqual(self.reserved(), 512)
         self.configure('[DEFAULT]\nreserved_host_memory_mb = 1024\n')
         self.machine.run('systemctl', 'reload', UNIT)
         self.assertEqual(self.reserved(), 1024)
         self.assertEqual(self.machine.sync_state(), 'synced')
         self.assertEqual(self.machine.main_pid(), pid)
-        self.assertIn(claim, [c['id'] for c in self.machine.ctl_json('claims')['claims']])
+        self.assertIn(claim, self.claims())
         self.assertIn('The configuration was reloaded',
                       self.machine.journal_text('--catalog', '--lines=20'))
         self.machine.run('computectl', 'release', claim)
@@ -137,18 +136,14 @@ class Hook(BootCase):
 
 
 class Rights(BootCase):
-    def claim(self):
-        return self.machine.run('computectl', 'claim', '-q', '--consumer', uuid.uuid4(),
-                                '--resources', 'VCPU=1', user='nobody', check=False)
-
     def test_a_polkit_rule_allows_claims_alone(self):
-        self.assertIn('You may not do this', self.claim().stderr)
+        self.assertIn('You may not do this', self.claim_cpu('nobody').stderr)
         path = '/etc/polkit-1/rules.d/10-test.rules'
         self.machine.write(path, RULE)
         self.addCleanup(self.machine.run, 'systemctl', 'restart', 'polkit')
         self.addCleanup(self.machine.run, 'rm', path)
         self.machine.run('systemctl', 'restart', 'polkit')
-        done = self.claim()
+        done = self.claim_cpu('nobody')
         self.assertEqual((done.returncode, done.stderr), (0, ''))
         self.machine.run('computectl', 'release', done.stdout.strip(), user='nobody')
         done = self.machine.run('computectl', 'sync', user='nobody', check=False)
@@ -192,7 +187,7 @@ class Rights(BootCase):
         self.machine.run('systemctl', 'mask', '--runtime', '--now', 'polkit')
         self.addCleanup(self.machine.run, 'systemctl', 'start', 'polkit')
         self.addCleanup(self.machine.run, 'systemctl', 'unmask', '--runtime', 'polkit')
-        self.assertIn('You may not do this', self.claim().stderr)
+        self.assertIn('You may not do this', self.claim_cpu('nobody').stderr)
         self.machine.run('computectl', 'cordon')
         self.machine.run('computectl', 'uncordon')
         self.machine.run('computectl', 'tree', user='nobody')

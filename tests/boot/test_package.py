@@ -3,7 +3,6 @@
 
 import os
 import re
-import uuid
 from pathlib import Path
 
 from tests.boot.case import BootCase, package
@@ -43,13 +42,15 @@ class Package(BootCase):
                       if not line.startswith(('/usr/lib/python', '/var/lib/dpkg/info',
                                               '/var/tmp/', '/var/log/')))
 
-    def edit_two_lines(self):
+    def edit_two_lines_and_enable(self):
         """What the guide says: where Placement is, and how to talk to it."""
         self.machine.run(
             'sed', '-i', '-e', 's,^#\\[placement\\],[placement],',
             '-e', 's,^#auth_type = .*,auth_type = admin_token,',
             '-e', 's,^#endpoint_override =.*,endpoint_override = unix:///outside/placement.sock,',
             '-e', 's,^#token =.*,token = admin,', CONFIG)
+        self.machine.run('systemctl', 'enable', '--now', UNIT)
+        self.machine.wait_state('synced')
 
     def test_installed_but_not_started(self):
         shown = self.machine.show('ActiveState', 'UnitFileState', 'LoadState')
@@ -65,9 +66,7 @@ class Package(BootCase):
             self.machine.run('man', '--where', *page.split())
 
     def test_two_lines_and_enable(self):
-        self.edit_two_lines()
-        self.machine.run('systemctl', 'enable', '--now', UNIT)
-        self.machine.wait_state('synced')
+        self.edit_two_lines_and_enable()
         done = self.machine.run('computectl', 'doctor', check=False)
         self.assertNotIn('bad ', done.stdout)
         self.assertRegex(done.stdout, r'ok +endpoint +Placement answers at unix:///outside/')
@@ -78,22 +77,17 @@ class Package(BootCase):
         self.assertIn('token = (not shown)', text)
 
     def test_upgrade_restarts_and_loses_no_claim(self):
-        self.edit_two_lines()
-        self.machine.run('systemctl', 'enable', '--now', UNIT)
-        self.machine.wait_state('synced')
-        claim = int(self.machine.run('computectl', 'claim', '-q', '--consumer', uuid.uuid4(),
-                                     '--resources', 'VCPU=1').stdout)
+        self.edit_two_lines_and_enable()
+        claim = int(self.claim_cpu().stdout)
         pid = self.machine.main_pid()
         self.install(newer_package())
         self.assertNotIn(self.machine.main_pid(), (0, pid))
         self.machine.wait_state('synced')
-        self.assertIn(claim, [c['id'] for c in self.machine.ctl_json('claims')['claims']])
+        self.assertIn(claim, self.claims())
         self.assertIn('endpoint_override = unix:', self.machine.run('cat', CONFIG).stdout)
 
     def test_removed_keeps_what_it_knows_and_purged_keeps_nothing(self):
-        self.edit_two_lines()
-        self.machine.run('systemctl', 'enable', '--now', UNIT)
-        self.machine.wait_state('synced')
+        self.edit_two_lines_and_enable()
         self.machine.run('apt-get', '-qq', '--yes', 'remove', 'compute-agent', timeout=120)
         self.machine.run('test', '-s', '/var/lib/compute-agent/claim.sqlite')
         self.machine.run('test', '-s', CONFIG)

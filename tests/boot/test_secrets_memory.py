@@ -5,17 +5,17 @@ No core is made: what one would have (the kernel says "dd" of the rest) is read 
 It stands here because it is about the programs as they are shipped: sanitizers have a heap of their own.
 """
 
-import json
 import os
 import re
 import unittest
 from pathlib import Path
 
 from tests.env.agent import Agent
+from tests.env.hosts import recorded_host
 from tests.env.keystone import AGENT_PASSWORD, CREDENTIAL_SECRET
 from tests.env.proxy import Proxy
 from tests.env.scratch import Scratch
-from tests.integration.agent.test_keystone import NO_PROJECT, AgentWithCredentials, KeystoneCase
+from tests.integration.agent.test_keystone import NO_PROJECT, KeystoneCase
 
 _MAPPING = re.compile(r'^([0-9a-f]+)-([0-9a-f]+) (\S+) ')
 
@@ -40,18 +40,10 @@ def dumped(pid):
 class TestCore(KeystoneCase):
     def setUp(self):
         super().setUp()
-        self.proxy = Proxy(self.placement.port)
-        self.addCleanup(self.proxy.close)
-        self.proxy.listen()
+        self.proxy = self.enterContext(Proxy(self.placement.port))
 
     def start(self, credentials, **options):
-        folder = self.scratch.folder('credentials')
-        for name, secret in credentials.items():
-            (folder / name).write_text(secret)
-            (folder / name).chmod(0o600)
-        agent = self.make_agent(AgentWithCredentials, endpoint_override=self.proxy.endpoint, password=None, **options)
-        agent.credentials = folder
-        agent.start()
+        agent = self.make_agent(credentials=credentials, endpoint_override=self.proxy.endpoint, password=None, **options).start()
         agent.wait_state('synced', 60)
         return agent
 
@@ -112,12 +104,8 @@ class TestDumpable(unittest.TestCase):
         """Whose the agent of another user is in /proc: root's when the kernel makes no core of it."""
         with Scratch() as scratch:
             scratch.path.chmod(0o755)
-            host = scratch.path / 'host.json'
-            host.write_text(json.dumps({'format': 'compute-agent-host/1', 'nodename': 'host', 'memory_kib': 1 << 20,
-                                        'online_cpus': '0', 'disk_total_bytes': 1 << 30}))
-            agent = Agent(scratch, options={'DEFAULT': {'compute_driver': 'static'}, 'static': {'path': host}},
-                          within=['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups',
-                                  'prlimit', '--core=%s' % limit])
+            agent = Agent(scratch, host=recorded_host('host'), within=['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups',
+                                                                       'prlimit', '--core=%s' % limit])
             for path in [agent.folder, *agent.folder.rglob('*')]:
                 os.chown(path, 65534, 65534)
             agent.start()

@@ -229,14 +229,10 @@ def message_ids():
 
 
 class Trouble(BootCase):
-    def claim(self, **kwargs):
-        """Claim a CPU; the number of the claim, or None when nobody answered."""
-        done = self.machine.run('computectl', 'claim', '--quiet', '--consumer', uuid.uuid4(),
-                                '--resources', 'VCPU=1', check=False, **kwargs)
+    def claim(self):
+        """The number of the claim of a CPU, or None when nobody answered."""
+        done = self.claim_cpu()
         return int(done.stdout) if done.returncode == 0 else None
-
-    def claims(self):
-        return {claim['id'] for claim in self.machine.ctl_json('claims')['claims']}
 
     def kill(self, number):
         pid = self.machine.main_pid()

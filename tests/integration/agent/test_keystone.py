@@ -27,15 +27,6 @@ from tests.env.scratch import Scratch, wait_until
 from tests.integration.report.report_case import make_certificate
 
 
-class AgentWithCredentials(Agent):
-    """Secrets in a folder, as systemd's LoadCredential= brings them."""
-
-    credentials = None
-
-    def env(self):
-        return {**super().env(), 'CREDENTIALS_DIRECTORY': str(self.credentials)}
-
-
 @functools.lru_cache(maxsize=None)
 def services(expiration):
     """Keystone, a Placement that asks it, and a bus: for all tests of this file."""
@@ -72,9 +63,17 @@ class KeystoneCase(unittest.TestCase):
                 'project_name': 'service', 'project_domain_name': 'Default',
                 'region_name': 'RegionOne', 'timeout': 20, **placement}
 
-    def make_agent(self, kind=Agent, config=None, host=None, **placement):
-        return kind(self.scratch, bus=self.bus, host=host,
-                    options={'placement': self.options(**placement), **(config or {})})
+    def make_agent(self, config=None, host=None, credentials=None, **placement):
+        """credentials: {name: secret} as systemd's LoadCredential= brings them."""
+        agent = Agent(self.scratch, bus=self.bus, host=host,
+                      options={'placement': self.options(**placement), **(config or {})})
+        if credentials:
+            folder = self.scratch.folder('credentials')
+            agent.more_env = {'CREDENTIALS_DIRECTORY': str(folder)}
+            for name, secret in credentials.items():
+                (folder / name).write_text(secret)
+                (folder / name).chmod(0o600)
+        return agent
 
     def start_synced(self, seconds=60, **kwargs):
         agent = self.make_agent(**kwargs).start()
@@ -91,9 +90,6 @@ class KeystoneCase(unittest.TestCase):
     def n_tokens(self, user='agent'):
         return len(self.keystone.tokens_since(self.mark, user))
 
-    def sync(self, agent, check=True):
-        return agent.ctl('sync', check=check)
-
 
 NO_PROJECT = {'project_name': None, 'project_domain_name': None}
 
@@ -102,7 +98,7 @@ class TestScopes(KeystoneCase):
     def test_password_and_project(self):
         agent = self.start_synced()
         for _ in range(3):
-            self.sync(agent)
+            agent.ctl('sync')
         self.assertEqual(self.n_tokens(), 1)
 
     def test_domain_scope_and_an_address_without_version(self):
@@ -149,7 +145,7 @@ class TestRefusals(KeystoneCase):
         self.assertIn('Keystone refuses the user agent (401)', words)
         self.assertEqual(agent.status()['sync_state'], 'offline')
         for _ in range(5):
-            self.sync(agent, check=False)
+            agent.ctl('sync', check=False)
         self.assertEqual(self.keystone.tokens_since(self.mark, 'agent'), [401])
         self.assertNotIn('wrong-Secret-9', agent.log())
         self.assertEqual(agent.log().count('The credential of [placement] is refused'), 1)
@@ -240,7 +236,7 @@ class TestChanges(KeystoneCase):
         agent = self.start_synced(config=NO_TIMER)
         mark = self.placement.mark()
         self.revoke_tokens()
-        self.sync(agent)
+        agent.ctl('sync')
         statuses = [status for _, _, status in self.placement.requests_since(mark)]
         self.assertEqual(self.n_tokens(), 2)
         self.assertNotIn('cannot be used', agent.log())
@@ -270,7 +266,7 @@ class TestChanges(KeystoneCase):
         self.revoke_tokens()
         # Every provider is read again: several requests meet the revoked token at once.
         self.make_children(agent, 4)
-        self.sync(agent)
+        agent.ctl('sync')
         self.assertEqual(self.n_tokens(), 2)
 
     def make_children(self, agent, n):
@@ -286,7 +282,7 @@ class TestChanges(KeystoneCase):
             self.make_children(agent, 16)
             mark = proxy.mark()
             hang = proxy.add(Hang(method='GET', path='/(inventories|traits|aggregates)$'))
-            syncing = threading.Thread(target=self.sync, args=(agent,))
+            syncing = threading.Thread(target=agent.ctl, args=('sync',))
             syncing.start()
             self.assertTrue(hang.reached.wait(30))
             self.revoke_tokens()
@@ -365,7 +361,7 @@ class TestTokenOfAnother(KeystoneCase):
         for _ in range(8):
             self.assertIn('Placement does not accept the token that Keystone just gave (401)', words)
             before = self.n_tokens()
-            self.sync(agent, check=False)
+            agent.ctl('sync', check=False)
             self.assertGreater(self.n_tokens(), before)
             words = agent.status()['sync_error']
         wait = wait_until(lambda: re.search(r'asked again in (\d+) s', agent.status()['sync_error']), 60, 'a pause')
@@ -374,7 +370,7 @@ class TestTokenOfAnother(KeystoneCase):
         self.other.stop()
         self.set_keys(lambda path: (self.keystone.folder / 'fernet' / path.name).read_bytes())
         self.other.start()
-        self.sync(agent)
+        agent.ctl('sync')
         self.assertEqual(agent.status()['sync_state'], 'synced')
 
 
@@ -408,7 +404,7 @@ class TestExpiry(KeystoneCase):
         agent = self.start_synced()
         began = time.monotonic()
         while time.monotonic() - began < 18:
-            self.sync(agent)
+            agent.ctl('sync')
             time.sleep(0.5)
         self.assertIn(self.n_tokens(), range(3, 7))
         self.assertNotIn('cannot be used', agent.log())
@@ -513,11 +509,8 @@ class TestSecrets(KeystoneCase):
                 self.assertNotIn('gAAAA', text)
 
     def test_credentials_go_first_and_no_secret_is_shown(self):
-        agent = self.make_agent(AgentWithCredentials, {'DEFAULT': {'debug': 'true'}},
-                                password='wrong-Secret-9')
-        agent.credentials = self.scratch.folder('credentials')
-        (agent.credentials / 'placement-password').write_text(AGENT_PASSWORD + '\n')
-        agent.start('synced')
+        agent = self.make_agent({'DEFAULT': {'debug': 'true'}}, password='wrong-Secret-9',
+                                credentials={'placement-password': AGENT_PASSWORD + '\n'}).start('synced')
         self.assertIn('POST %s/v3/auth/tokens: 201 (req-' % self.keystone.url, agent.log())
         self.assert_nowhere(agent)
 
