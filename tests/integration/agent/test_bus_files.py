@@ -77,7 +77,7 @@ class TestPolicy(unittest.TestCase):
 
     def request_name(self, user):
         return self.bus.busctl_as(user, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
-                               'org.freedesktop.DBus', 'RequestName', 'su', NAME, '4')
+                                  'org.freedesktop.DBus', 'RequestName', 'su', NAME, '4')
 
     def test_who_may_have_the_name(self):
         for user in (0, OWNER):
@@ -90,10 +90,10 @@ class TestPolicy(unittest.TestCase):
     def test_the_agent_may_ask_what_is_unread(self):
         for user, status in ((0, 0), (OWNER, 0), (OTHER, 1)):
             done = self.bus.busctl_as(user, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
-                                   'org.freedesktop.DBus.Debug.Stats', 'GetConnectionStats', 's', 'org.freedesktop.DBus')
+                                      'org.freedesktop.DBus.Debug.Stats', 'GetConnectionStats', 's', 'org.freedesktop.DBus')
             self.assertEqual('Access denied' in done.stderr, status == 1, (user, done.stderr))
         done = self.bus.busctl_as(OWNER, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
-                               'org.freedesktop.DBus.Debug.Stats', 'GetStats')
+                                  'org.freedesktop.DBus.Debug.Stats', 'GetStats')
         self.assertIn('Access denied', done.stderr)
 
 

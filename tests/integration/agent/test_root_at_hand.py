@@ -97,8 +97,7 @@ class TestRootAtHand(unittest.TestCase):
         self.assertEqual(self.agent.run('--once').returncode, 0)
         root = self.agent.root()
         (self.agent.state / 'compute_id').unlink()
-        self.agent.ctl('identity', 'adopt', '--force', '--config', self.agent.config,
-                              code=0)
+        self.agent.ctl('identity', 'adopt', '--force', '--config', self.agent.config)
         self.assertEqual(self.agent.root(), root)
         self.assertEqual((self.agent.state / 'compute_id').stat().st_uid, SERVICE)
 
@@ -109,7 +108,7 @@ class TestRootAtHand(unittest.TestCase):
         for mode, files in ((0o600, (ca,)), (0o644, ()), (0o600, (ca, host))):
             ca.chmod(mode)
             host.chmod(0o600 if host in files else 0o644)
-            done = self.agent.ctl('check-config', '--config', self.agent.config, code=0)
+            done = self.agent.ctl('check-config', '--config', self.agent.config)
             for path in (ca, host):
                 self.assertEqual('%s: the service cannot read it (Permission denied)' % path in done.stderr, path in files, done.stderr)
         ca.unlink()
@@ -118,8 +117,7 @@ class TestRootAtHand(unittest.TestCase):
     def test_migrate_inventory_direct_by_root(self):
         """The private Placement is root's, and lets the service's user in as well."""
         self.placement.stop()
-        self.agent.ctl('migrate-inventory', '--direct', self.placement.folder,
-                              '--config', self.agent.config, code=0)
+        self.agent.ctl('migrate-inventory', '--direct', self.placement.folder, '--config', self.agent.config)
         self.placement.start()
         self.assertIn('by-hand', self.placement.tree_by_name(self.agent.root()))
         self.assertEqual((self.agent.state / 'compute_id').stat().st_uid, SERVICE)

@@ -129,7 +129,7 @@ class TestMadeAnew(AgentCase):
         path = '/resource_providers/' + was['uuid']
         self.placement.api('DELETE', path)
         self.placement.api('POST', '/resource_providers', {'uuid': was['uuid'], 'name': was['name'],
-                                                 'parent_provider_uuid': was['parent']})
+                                                           'parent_provider_uuid': was['parent']})
         for generation in range(was['generation']):
             self.placement.api('PUT', path + '/inventories', {'resource_provider_generation': generation, 'inventories': {}})
 
@@ -173,7 +173,7 @@ class TestMadeAnew(AgentCase):
         self.make_anew(root)
         for item in children:
             self.placement.api('POST', '/resource_providers', {'uuid': item['uuid'], 'name': item['name'],
-                                                     'parent_provider_uuid': item['parent']})
+                                                               'parent_provider_uuid': item['parent']})
             self.make_anew(item)
         self.check_not_seen(agent, before)
         self.check_full(agent, before)

@@ -446,8 +446,7 @@ class TestLedger(DeviceCase):
             gpu = self.unplug()
             self.agent.ctl('sync')
             self.assertEqual(self.told(), (4, 4))
-            self.agent.ctl('claim', '--consumer', uuid, '--group', '_G:VGPU=1', '--mapping',
-                                  '_G=' + uuid, code=1)
+            self.agent.ctl('claim', '--consumer', uuid, '--group', '_G:VGPU=1', '--mapping', '_G=' + uuid, code=1)
             self.plug(gpu)
             self.agent.ctl('sync')
             self.assertEqual(self.told(), (4, 4))
