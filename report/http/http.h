@@ -90,6 +90,11 @@ DEFINE_CLEANUP(HttpClient *, http_client_free);
 int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
                      HttpTransfer **ret_transfer, Error *reterr);
 
+/* Logs, at level debug, "METHOD BASEPATH: STATUS (REQUEST-ID)" with the fields of the journal.
+ * base: what stands before the path, "" for nothing. */
+void http_response_log(const HttpResponse *response, const char *method, const char *base,
+                       const char *path);
+
 /* A date of a header as seconds since the epoch; 0 for what is none. */
 uint64_t http_date_to_sec(const char *text);
 

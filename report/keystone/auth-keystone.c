@@ -149,8 +149,7 @@ static void on_answer(int result, const HttpResponse *response, const Error *err
 
         keystone->transfer = NULL;
         if (result == HTTP_DONE) {
-                log_debug("POST %s%s: %d (%s)", keystone->base_url, KEYSTONE_TOKENS_PATH,
-                          response->status, response->request_id);
+                http_response_log(response, "POST", keystone->base_url, KEYSTONE_TOKENS_PATH);
                 result = keystone_read_answer(keystone->config.keystone, keystone->config.kind,
                                               keystone->config.wants_endpoint, response, &token,
                                               &words);

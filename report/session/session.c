@@ -265,8 +265,7 @@ static void on_response(int result, const HttpResponse *response, const Error *e
                         result = read_body(request, response, &body, &words);
                 answer.body = body;
                 count_answer(call->session, &answer, response);
-                log_debug("%s %s: %d (%s)", request->method, request->path, response->status,
-                          response->request_id);
+                http_response_log(response, request->method, "", request->path);
         } else {
                 result = outcome_of_http(result);
                 words = *error;

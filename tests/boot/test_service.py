@@ -110,6 +110,17 @@ class Start(BootCase):
         said = self.machine.journal('MESSAGE_ID=' + MESSAGE_PUBLISHED)[-1]['MESSAGE']
         self.assertRegex(said, r'^Published 3 resource provider\(s\) of demo with 1 write\(s\): .*%s' % device)
 
+    def test_a_request_is_found_in_the_servers_log(self):
+        path = '/etc/compute-agent/compute-agent.conf.d/debug.conf'
+        self.addCleanup(self.machine.run, 'systemctl', 'reload', UNIT)
+        self.addCleanup(self.machine.run, 'rm', path)
+        self.machine.write(path, '[DEFAULT]\ndebug = true\n')
+        self.machine.run('systemctl', 'reload', UNIT)
+        self.machine.run('computectl', 'sync')
+        entry = self.machine.journal('AGENT_HTTP_STATUS=200')[-1]
+        self.assertRegex(entry['AGENT_REQUEST_ID'], '^req-')
+        self.assertRegex(entry['MESSAGE'], r'^GET /\S+: 200 \(%s\)$' % entry['AGENT_REQUEST_ID'])
+
     def test_every_message_is_in_the_catalogue(self):
         source = self.machine.run('journalctl', '--list-catalog').stdout
         for name, message_id in message_ids().items():

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """mandoc finds nothing in the manual pages, and they leave nothing out: every option of the
-configuration, every member of the D-Bus interface, every message, verb and option of computectl."""
+configuration, every member of the D-Bus interface, every message and field of the journal, verb and option of computectl.
+Each field is written somewhere."""
 
 import re
 import subprocess
@@ -41,6 +42,11 @@ def option_keys(root):
         yield match[2] or match[4] or match[6] or match[7]
 
 
+def journal_fields(root):
+    """{LOG_FIELD_…: what it is called in the journal}"""
+    return dict(re.findall(r'#define (LOG_FIELD_\w+)\s+"(\w+)"', (root / 'base/log.h').read_text()))
+
+
 def expected(root):
     """For each page the words that must stand in it."""
     interface = (root / 'systemd/org.computeagent.Agent1.xml').read_text()
@@ -50,8 +56,8 @@ def expected(root):
     return {
         'compute-agent.conf.5': set(option_keys(root)),
         'org.computeagent.Agent1.5': re.findall(r'<(?:method|property|signal) name="(\w+)"', interface),
-        'compute-agent-messages.7': re.findall(
-            r'"([0-9a-f]{32})"', (root / 'base/message-ids.h').read_text()),
+        'compute-agent-messages.7': [*journal_fields(root).values(),
+                                     *re.findall(r'"([0-9a-f]{32})"', (root / 'base/message-ids.h').read_text())],
         'computectl.1': [*verbs, *('--' + option for option in options)],
     }
 
@@ -85,6 +91,10 @@ def find_problems(root, files):
         for word in words:
             if not re.search(r'(?<![\w-])%s(?![\w-])' % re.escape(word), plain(pages[name])):
                 yield 'man/' + name, 1, '"%s" is missing' % word
+    written = ''.join('\n'.join(file.lines) for file in files if re.match(r'(agent|claims|drivers|report)/.*\.c$', file.name))
+    for name in journal_fields(root) if whole else ():
+        if name not in written:
+            yield 'base/log.h', 1, 'nothing writes %s' % name
 
 
 if __name__ == '__main__':
