@@ -323,7 +323,7 @@ int ctl_bus_move_claim(sd_bus *bus, const char *from, const char *to, const char
         if (r != CTL_BUS_DONE)
                 return r;
         r = sd_bus_message_read(reply, "x", ret_id);
-        return r < 0 ? r : CTL_BUS_DONE;
+        return r < 0 ? malformed(r, reterr) : CTL_BUS_DONE;
 }
 
 int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, bool allocations, Error *reterr)

@@ -368,7 +368,7 @@ int ctl_verb_move(Ctl *ctl, Error *reterr)
                 return r;
         r = ctl_need_answer(ctl_bus_move_claim(bus, from.text, to.text, ctl->options.consumer_type,
                                                &id, reterr));
-        if (r < 0 || ctl->options.quiet)
+        if (r < 0)
                 return r;
         if (ctl_wants_json(ctl)) {
                 _cleanup_json_ json_t *document =
@@ -376,7 +376,8 @@ int ctl_verb_move(Ctl *ctl, Error *reterr)
 
                 return ctl_print_json(ctl, document, reterr);
         }
-        printf("Claim %" PRId64 " is of consumer %s now.\n", id, to.text);
+        if (!ctl->options.quiet)
+                printf("Claim %" PRId64 " is of consumer %s now.\n", id, to.text);
         return 0;
 }
 

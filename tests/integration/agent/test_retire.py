@@ -86,6 +86,7 @@ class TestRetire(AgentCase):
         agent.wait_state('synced')
 
         agent.ctl('release', number)
+        wait_until(lambda: not self.placement.held(claimed), 30, 'the end of the share')
         self.placement.delete(placed)
         nic = before['demo_nic_of_neutron']['uuid']
         self.assertEqual(self.placement.request('DELETE', '/resource_providers/' + nic).status, 204)

@@ -68,7 +68,7 @@ class PlacementClaimCase(PlacementCase):
         return (agent or self.agent).bus.call_agent(method, signature, *arguments)
 
     def move(self, source, target, agent=None):
-        return (agent or self.agent).ctl_json('move', source, target)['id']
+        return (agent or self.agent).ctl_json('move', source, target, '--quiet')['id']
 
     def assert_nothing_left(self, consumer):
         self.assertEqual(self.held(consumer), {})

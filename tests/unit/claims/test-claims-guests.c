@@ -140,7 +140,6 @@ static void test_the_fit_knows_what_guests_have(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* The GPU is known by another name than when its mdev was claimed. */
 /* Its device is not offered any more (drivers/tree/child-provider.h). */
 static void test_what_somebody_renamed_gives_nothing(void **state)
 {
