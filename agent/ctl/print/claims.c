@@ -157,22 +157,24 @@ int ctl_claims_print(const json_t *document, bool history, const CtlStyle *style
         return 0;
 }
 
-static bool has(const json_t *array, const char *first, const char *second, const char *name)
+/* A device or provider of that name. */
+static bool has_name(const json_t *claim, const char *name)
 {
-        return ctl_json_find(array, first, name) || ctl_json_find(array, second, name);
+        const json_t *devices = json_object_get(claim, "devices"),
+                     *allocations = json_object_get(claim, "allocations");
+
+        return ctl_json_find(devices, "device", name) || ctl_json_find(devices, "mdev", name) ||
+               ctl_json_find(allocations, "name", name) ||
+               ctl_json_find(allocations, "provider", name);
 }
 
 void ctl_claims_keep(json_t *document, const char *name)
 {
         json_t *claims = json_object_get(document, "claims");
 
-        for (size_t i = json_array_size(claims); i-- > 0;) {
-                const json_t *claim = json_array_get(claims, i);
-
-                if (!has(json_object_get(claim, "devices"), "device", "mdev", name) &&
-                    !has(json_object_get(claim, "allocations"), "name", "provider", name))
+        for (size_t i = json_array_size(claims); i-- > 0;)
+                if (!has_name(json_array_get(claims, i), name))
                         (void)json_array_remove(claims, i);
-        }
 }
 
 /* "cpu:5", "cell:1". False when it is something else. */
@@ -226,7 +228,7 @@ void ctl_claims_find(json_t *document, const char *what)
                 if (is_place ? !is_there(claim, cpu, number)
                              : strcmp(ctl_json_text(claim, "consumer"), what) != 0 &&
                                        strcmp(ctl_json_text(claim, "guest"), name) != 0 &&
-                                       !has(devices, "device", "mdev", what) &&
+                                       !has_name(claim, what) &&
                                        !ctl_json_find(devices, "address", what))
                         (void)json_array_remove(claims, i);
         }

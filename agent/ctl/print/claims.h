@@ -13,13 +13,12 @@
 /* history: with the columns of ended claims. -ENOMEM. */
 int ctl_claims_print(const json_t *document, bool history, const CtlStyle *style, FILE *output);
 
-/* Drops the claims that neither have the device (libvirt's name) nor hold anything of the provider
- * (name or uuid) that name is. */
+/* Drops the claims that neither have the device (libvirt's name, uuid of an mdev) nor hold anything
+ * of the provider (name or uuid) that name is. */
 void ctl_claims_keep(json_t *document, const char *name);
 
-/* Drops those that are not of the consumer or guest, nor have the device (libvirt's name, PCI
- * address, uuid of an mdev), nor use the host CPU or part of the host cell ("cpu:5", "cell:1") that
- * what is. */
+/* Drops those that neither ctl_claims_keep() keeps, nor are of the consumer or guest, nor have the
+ * PCI address, nor use the host CPU or part of the host cell ("cpu:5", "cell:1") that what is. */
 void ctl_claims_find(json_t *document, const char *what);
 
 /* Whether that may be looked for in claims: a device, guest, cpu:N or cell:N of the host's

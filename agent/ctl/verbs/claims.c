@@ -229,14 +229,16 @@ int ctl_verb_show(Ctl *ctl, Error *reterr)
 /* Else what is mistyped would look free. Before the first poll nobody knows. */
 static int check_name(const Ctl *ctl, const char *name, Error *reterr)
 {
-        _cleanup_json_ json_t *host = NULL;
+        _cleanup_json_ json_t *host = NULL, *tree = NULL;
 
         if (ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, NULL) != 0 ||
-            ctl_host_has(host, name))
+            ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, NULL) != 0 ||
+            ctl_host_has(host, name) ||
+            ctl_json_find(json_object_get(tree, "providers"), "name", name))
                 return 0;
         return error_setf(
                 reterr, ENODEV,
-                "\"%.60s\" is no device, CPU, cell or guest of this host; \"computectl discover\" and \"computectl claims\" show them",
+                "\"%.60s\" is no device, provider, CPU, cell or guest of this host; \"computectl discover\", \"computectl tree\" and \"computectl claims\" show them",
                 name);
 }
 

@@ -79,11 +79,13 @@ class TestDevices(GuestCase):
         consumer = str(uuid.uuid4())
         claim = agent.claim('VGPU=1', consumer)
         device = claim['devices'][0]
-        for what in (consumer, device['mdev'], device['address'], device['device']):
+        provider = [held['name'] for held in claim['allocations'] if 'VGPU' in held['resources']][0]
+        for what in (consumer, device['mdev'], device['address'], device['device'], provider):
             found = agent.ctl_json('who', what)['claims']
             self.assertEqual([c['id'] for c in found], [claim['id']], what)
         for what, words in ((str(uuid.uuid4()), 'No claims.'), ('cpu:0', 'No claims.'), ('cell:0', 'No claims.'),
-                            ('0000:ff:00.0', '"0000:ff:00.0" is no device, CPU, cell or guest'), ('cell:99', 'is no device'),
+                            (({GPU_A, GPU_B} - {provider}).pop(), 'No claims.'),
+                            ('0000:ff:00.0', '"0000:ff:00.0" is no device, provider, CPU, cell or guest'), ('cell:99', 'is no device'),
                             ('cpu:9999', 'is no device'), ("x' OR 1=1", 'is no device')):
             done = agent.ctl('who', what, code=1)
             self.assertIn(words, done.stdout + done.stderr)

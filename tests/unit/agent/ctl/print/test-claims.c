@@ -102,7 +102,8 @@ static void assert_found(const char *what, const char *ids)
                 "{'id': 2, 'consumer': 'aaaaaaaa-2222-4333-8444-555555555555', 'resize_target': true,"
                 " 'devices': [], 'cells': [], 'cpus': [], 'held': ''},"
                 "{'id': 3, 'consumer': 'c', 'guest': 'web-1', 'devices': [{'device': 'pci_1',"
-                " 'address': '0000:41:00.0', 'mdev': ''}]}"));
+                " 'address': '0000:41:00.0', 'mdev': ''}], 'allocations': [{'name': 'host_pci_1',"
+                " 'provider': 'cccccccc-2222-4333-8444-555555555555'}]}"));
         char found[16] = "";
         const json_t *claim;
         size_t i;
@@ -123,6 +124,8 @@ static void test_finding(void **state)
                 { "bbbbbbbb-2222-4333-8444-555555555555", "1" },
                 { "web-1", "3" },
                 { "pci_1", "13" },
+                { "host_pci_1", "3" },
+                { "CCCCCCCC-2222-4333-8444-555555555555", "3" },
                 { "0000:41:00.0", "13" },
                 { "cell:1", "1" },
                 { "cell:0", "" },
