@@ -5,6 +5,24 @@
 #include <errno.h>
 #include <string.h>
 
+char *text_vformat(const char *format, va_list ap)
+{
+        char *text;
+
+        return vasprintf(&text, format, ap) < 0 ? NULL : text;
+}
+
+char *text_format(const char *format, ...)
+{
+        char *text;
+        va_list ap;
+
+        va_start(ap, format);
+        text = text_vformat(format, ap);
+        va_end(ap);
+        return text;
+}
+
 static bool is_continuation(unsigned char c)
 {
         return (c & 0xc0) == 0x80;

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Foreign text, made safe to show and to pass on. Error texts and log lines quote what servers,
- * files and callers sent: D-Bus refuses what is not UTF-8, and a terminal obeys control characters.
- */
+/* Makes texts; and makes foreign text safe to show and to pass on. Error texts and log lines quote
+ * what servers, files and callers sent: D-Bus refuses what is not UTF-8, and a terminal obeys
+ * control characters. */
+
+#include <stdarg.h>
 
 #include "base/macros.h"
+
+/* What printf() would print, owned by the caller; NULL when out of memory. Instead of asprintf(),
+ * which leaves its pointer undefined when it fails. */
+_printf_(1, 2) char *text_format(const char *format, ...);
+_printf_(1, 0) char *text_vformat(const char *format, va_list ap);
 
 /* Replaces in place every control character (C0, DEL, C1) and every byte that is not part of
  * well-formed UTF-8 (RFC 3629) by replacement, byte for byte: the length stays. */

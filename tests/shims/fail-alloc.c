@@ -3,7 +3,10 @@
 #include "tests/shims/fail-alloc.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stddef.h>
+
+#include "base/macros.h"
 
 static bool armed, delivered;
 static unsigned left;
@@ -58,4 +61,26 @@ char *__wrap_strndup(const char *text, size_t n);
 char *__wrap_strndup(const char *text, size_t n)
 {
         return fails_now() ? NULL : __real_strndup(text, n);
+}
+
+/* As POSIX allows, the pointer is not what it was after a failure. */
+static int fail_format(char **ret)
+{
+        *ret = (char *)ret;
+        return -1;
+}
+
+int __real_vasprintf(char **ret, const char *format, va_list ap) _printf_(2, 0);
+int __wrap_vasprintf(char **ret, const char *format, va_list ap) _printf_(2, 0);
+int __wrap_vasprintf(char **ret, const char *format, va_list ap)
+{
+        return fails_now() ? fail_format(ret) : __real_vasprintf(ret, format, ap);
+}
+
+/* What _FORTIFY_SOURCE makes of it. */
+int __real___vasprintf_chk(char **ret, int flag, const char *format, va_list ap) _printf_(3, 0);
+int __wrap___vasprintf_chk(char **ret, int flag, const char *format, va_list ap) _printf_(3, 0);
+int __wrap___vasprintf_chk(char **ret, int flag, const char *format, va_list ap)
+{
+        return fails_now() ? fail_format(ret) : __real___vasprintf_chk(ret, flag, format, ap);
 }

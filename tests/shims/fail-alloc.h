@@ -2,8 +2,8 @@
 #pragma once
 
 /* Makes allocations fail on demand. A test that uses it is linked with tests/shims/fail-alloc.c and
- * $(FAIL_ALLOC_WRAPS), which wrap calloc(), reallocarray(), strdup() and strndup() of the code
- * under test. */
+ * $(FAIL_ALLOC_WRAPS), which wrap calloc(), reallocarray(), strdup(), strndup() and
+ * vasprintf() of the code under test. */
 
 #include <stdbool.h>
 

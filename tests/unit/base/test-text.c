@@ -4,7 +4,21 @@
 
 #include <jansson.h>
 
+#include "tests/shims/fail-alloc.h"
 #include "tests/unit/test.h"
+
+static void test_format(void **state)
+{
+        _cleanup_free_ char *made = text_format("%s-%d%%", "a", 7), *empty = text_format("%s", "");
+        _cleanup_free_ char *none = NULL;
+
+        assert_string_equal(made, "a-7%");
+        assert_string_equal(empty, "");
+        fail_alloc_at(0);
+        none = text_format("%s", "b");
+        assert_true(fail_alloc_done());
+        assert_null(none);
+}
 
 /* jansson is an independent judge: it makes strings of valid UTF-8 only. */
 static bool is_utf8(const char *text)
@@ -124,4 +138,5 @@ static void test_strings(void **state)
         assert_null(strings_free(NULL));
 }
 
-TEST_MAIN(test_sanitize_table, test_sanitize_everything, test_trim_table, test_count, test_strings)
+TEST_MAIN(test_format, test_sanitize_table, test_sanitize_everything, test_trim_table, test_count,
+          test_strings)
