@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "base/text.h"
 #include "drivers/registry.h"
 
 /* The reload that waits for its first cycle. */
@@ -552,14 +553,12 @@ static int set_up_event(Daemon *daemon)
 static int set_up_claims(Daemon *daemon, Error *reterr)
 {
         const Config *config = daemon->engine.config;
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = text_format("%s/%s", config->state_path, config->claim_db);
         char host[HOST_NAME_MAX + 1] = "";
         ClaimsConfig claims_config;
 
-        if (asprintf(&path, "%s/%s", config->state_path, config->claim_db) < 0) {
-                path = NULL;
+        if (!path)
                 return error_oom(reterr);
-        }
         if (config->host[0] == '\0' && gethostname(host, sizeof(host) - 1) < 0)
                 return error_setf(reterr, errno, "The host's name is not known: %s",
                                   strerror(errno));

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static const char *const threads_texts[_NUMA_THREADS_MAX] = {
         [NUMA_THREADS_PREFER] = "prefer",
         [NUMA_THREADS_ISOLATE] = "isolate",
@@ -111,9 +113,10 @@ static int parse_mask(Maker *maker, Error *reterr)
 
         if (add_range(&all, 0, maker->vcpus) < 0)
                 return error_oom(reterr);
-        if (mask[0] == '^' && asprintf(&whole, "0-%" PRIu64 ",%s", maker->vcpus - 1, mask) < 0) {
-                whole = NULL;
-                return error_oom(reterr);
+        if (mask[0] == '^') {
+                whole = text_format("0-%" PRIu64 ",%s", maker->vcpus - 1, mask);
+                if (!whole)
+                        return error_oom(reterr);
         }
         r = parse_set("cpu-dedicated-mask", whole ? whole : mask, &maker->request.dedicated,
                       reterr);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "claims/claims-internal.h"
 #include "claims/fit/device-choice.h"
 #include "claims/fit/numa.h"
@@ -292,7 +293,9 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                                        .resources = adoption->request,
                                        .by = claims->author };
         uint64_t now = clock_usec(CLOCK_REALTIME);
-        _cleanup_free_ char *text = claim_request_format(&adoption->request), *why = NULL;
+        _cleanup_free_ char *text = claim_request_format(&adoption->request);
+        _cleanup_free_ char *why = text_format("guest %s %s", adoption->domain->name,
+                                               runs ? "had no claim" : "starts");
         StoreClaim claim = {
                 .request = &request,
                 .request_text = text,
@@ -310,8 +313,7 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
         bool owed;
         int r = is_owed(claims, &adoption->domain->uuid, runs, &owed, reterr);
 
-        if (!text || asprintf(&why, "guest %s %s", adoption->domain->name,
-                              runs ? "had no claim" : "starts") < 0)
+        if (!text || !why)
                 return error_oom(reterr);
         if (r < 0)
                 return r;

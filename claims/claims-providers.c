@@ -7,20 +7,19 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "claims/claims-internal.h"
 
 /* A provider with the uuid of a device's and another name: somebody renamed it. The device is not
  * offered (drivers/tree/child-provider.h), so nothing new fits there. */
 static int withhold_renamed(HostView *view, const Uuid *root, const char *node, const char *device)
 {
-        _cleanup_free_ char *name = NULL;
+        _cleanup_free_ char *name = text_format("%s_%s", node, device);
         size_t index;
         Uuid uuid;
 
-        if (asprintf(&name, "%s_%s", node, device) < 0) {
-                name = NULL;
+        if (!name)
                 return -ENOMEM;
-        }
         if (provider_tree_find_name(view->tree, name))
                 return 0;
         uuid = uuid_make_child(root, name);

@@ -7,22 +7,22 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "claims/fit/device-choice.h"
 
 int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
                           const char *format, ...)
 {
-        char *text = NULL;
+        char *text;
         va_list ap;
-        int r;
 
         if (array_grow(&problems->items, sizeof(ReconcileProblem), problems->n_items,
                        &problems->n_allocated) < 0)
                 return -ENOMEM;
         va_start(ap, format);
-        r = vasprintf(&text, format, ap);
+        text = text_vformat(format, ap);
         va_end(ap);
-        if (r < 0)
+        if (!text)
                 return -ENOMEM;
         problems->items[problems->n_items++] =
                 (ReconcileProblem){ .consumer = *consumer, .claim_id = claim_id, .text = text };

@@ -12,6 +12,7 @@
 
 #include "agent/audit/audit-picture.h"
 #include "base/array.h"
+#include "base/text.h"
 #include "claims/reconcile.h"
 
 #define REASON_SIZE 400
@@ -72,15 +73,16 @@ _printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remed
         _cleanup_free_ char *what = NULL;
         char *text = NULL;
         va_list ap;
-        int r;
 
         if (array_grow(&audit->items, sizeof(AuditFinding), audit->n_items, &audit->n_allocated) <
             0)
                 return -ENOMEM;
         va_start(ap, format);
-        r = vasprintf(&what, format, ap);
+        what = text_vformat(format, ap);
         va_end(ap);
-        if (r < 0 || asprintf(&text, "%s%s%s", what, why[0] ? "; " : "", why) < 0)
+        if (what)
+                text = text_format("%s%s%s", what, why[0] ? "; " : "", why);
+        if (!text)
                 return -ENOMEM;
         audit->items[audit->n_items++] = (AuditFinding){
                 .type = type,

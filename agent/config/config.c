@@ -7,6 +7,7 @@
 #include "agent/config/settings.h"
 #include "base/read-file.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "drivers/driver-config.h"
 
 #include <string.h>
@@ -100,10 +101,9 @@ static int try_credential(const ConfigOption *option, Config *config, Error *ret
 
         if (!option->credential)
                 return 0;
-        if (asprintf(&path, "%s/%s", given ? folder : CREDENTIAL_FOLDER, option->credential) < 0) {
-                path = NULL;
+        path = text_format("%s/%s", given ? folder : CREDENTIAL_FOLDER, option->credential);
+        if (!path)
                 return error_oom(reterr);
-        }
         if (!given && access(path, R_OK) < 0)
                 return 0;
         return set_from_credential(option, config, path, reterr);
@@ -275,10 +275,9 @@ static int finish_placement(Config *config, const ConfigSettings *settings, Conf
         config->has_placement = config_settings_find_section(settings, "placement", &file, &line);
         if (!config->has_placement)
                 return 0;
-        if (asprintf(&place, "%s:%u", file, line) < 0) {
-                place = NULL;
+        place = text_format("%s:%u", file, line);
+        if (!place)
                 return error_oom(reterr);
-        }
         if (config->reporter.insecure)
                 config_warn(
                         warning, userdata,
@@ -300,9 +299,10 @@ void config_lend_strings(Config *config)
 
 int config_set_direct(Config *config, const char *socket)
 {
-        char *endpoint, *token = secret_copy("admin");
+        char *endpoint = text_format("unix://%s", socket), *token = secret_copy("admin");
 
-        if (!token || asprintf(&endpoint, "unix://%s", socket) < 0) {
+        if (!endpoint || !token) {
+                free(endpoint);
                 secret_free(token);
                 return -ENOMEM;
         }

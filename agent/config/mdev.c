@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
+
 typedef struct TypeSections {
         char *name, *old_name; /* "mdev_TYPE", "vgpu_TYPE" */
 } TypeSections;
@@ -18,10 +20,8 @@ static void type_sections_done(TypeSections *sections)
 
 static int type_sections_init(TypeSections *sections, const char *type)
 {
-        if (asprintf(&sections->name, "mdev_%s", type) < 0)
-                sections->name = NULL;
-        if (asprintf(&sections->old_name, "vgpu_%s", type) < 0)
-                sections->old_name = NULL;
+        sections->name = text_format("mdev_%s", type);
+        sections->old_name = text_format("vgpu_%s", type);
         return sections->name && sections->old_name ? 0 : -ENOMEM;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/array.h"
+#include "base/text.h"
 
 #define MAIN_FILE "compute-agent/compute-agent.conf"
 
@@ -83,10 +84,9 @@ static int add_drop_in(Search *search, const char *folder, const char *name, Err
 
         if (find_drop_in(search, name))
                 return 0;
-        if (asprintf(&path, "%s/%s", folder, name) < 0) {
-                path = NULL;
+        path = text_format("%s/%s", folder, name);
+        if (!path)
                 return error_oom(reterr);
-        }
         if (stat(path, &st) < 0) {
                 if (errno != ENOENT)
                         return error_setf(reterr, errno, "%s: cannot be read: %s", path,
@@ -171,10 +171,9 @@ static int search_named(Search *search, const char *file, Error *reterr)
                 return error_setf(reterr, ENOENT, "%s: no such file", file);
         if (r < 0)
                 return r;
-        if (asprintf(&folder, "%s.d", file) < 0) {
-                folder = NULL;
+        folder = text_format("%s.d", file);
+        if (!folder)
                 return error_oom(reterr);
-        }
         return add_folder(search, folder, reterr);
 }
 
@@ -183,12 +182,10 @@ static int search_roots(Search *search, const char *const roots[], Error *reterr
         int found = 0, r;
 
         for (const char *const *root = roots; *root; root++) {
-                _cleanup_free_ char *folder = NULL;
+                _cleanup_free_ char *folder = text_format("%s/" MAIN_FILE ".d", *root);
 
-                if (asprintf(&folder, "%s/" MAIN_FILE ".d", *root) < 0) {
-                        folder = NULL;
+                if (!folder)
                         return error_oom(reterr);
-                }
                 r = add_folder(search, folder, reterr);
                 if (r < 0)
                         return r;

@@ -133,8 +133,9 @@ int config_value_path(const char *text, const char *state_path, char **ret)
                 if (skip == 0 || (dollar[1] != '{' &&
                                   (isalnum((unsigned char)dollar[skip]) || dollar[skip] == '_')))
                         return -EINVAL;
-                if (asprintf(&expanded, "%.*s%s%s", (int)(dollar - path), path, state_path,
-                             dollar + skip) < 0)
+                expanded = text_format("%.*s%s%s", (int)(dollar - path), path, state_path,
+                                       dollar + skip);
+                if (!expanded)
                         return -ENOMEM;
                 free(path);
                 path = expanded;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "agent/formats/tree-json.h"
+#include "base/text.h"
 
 #define PREFIX "compute_agent_"
 
@@ -281,13 +282,11 @@ static int write_file(const Metrics *metrics, const char *path)
 
 int metrics_save(const Metrics *metrics, const char *path, Error *reterr)
 {
-        _cleanup_free_ char *partial = NULL;
+        _cleanup_free_ char *partial = text_format("%s.new", path);
         int r;
 
-        if (asprintf(&partial, "%s.new", path) < 0) {
-                partial = NULL;
+        if (!partial)
                 return error_oom(reterr);
-        }
         r = write_file(metrics, partial);
         if (r >= 0 && rename(partial, path) < 0)
                 r = -errno;

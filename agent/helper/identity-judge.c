@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 #define NAME_MAX_CHARACTERS 200 /* facts E3 */
 
 static const struct {
@@ -185,8 +187,7 @@ static int add_change(IdentityPlan *plan, const PlacementProvider *provider, con
                                   provider->name, name, NAME_MAX_CHARACTERS);
         change->uuid = provider->uuid;
         change->from = strdup(provider->name);
-        if (asprintf(&change->to, "%s%s", name, rest) < 0)
-                change->to = NULL;
+        change->to = text_format("%s%s", name, rest);
         plan->n_items++;
         return change->from && change->to ? 0 : error_oom(reterr);
 }

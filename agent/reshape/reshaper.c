@@ -12,6 +12,7 @@
 #include "base/jitter.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #define PAUSE_FIRST_USEC (100 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC   (10 * USEC_PER_SEC)
@@ -71,13 +72,6 @@ int reshaper_cancel(Reshaper *reshaper)
 
 /* The pre-image */
 
-static char *image_path(const char *state_path, const char *name)
-{
-        char *path;
-
-        return asprintf(&path, "%s/%s", state_path, name) < 0 ? NULL : path;
-}
-
 static int save_image(const Reshaper *reshaper, Error *reterr)
 {
         _cleanup_free_ char *path = NULL;
@@ -85,7 +79,7 @@ static int save_image(const Reshaper *reshaper, Error *reterr)
 
         if (!reshaper->state_path)
                 return 0;
-        path = image_path(reshaper->state_path, PENDING_FILE);
+        path = text_format("%s/" PENDING_FILE, reshaper->state_path);
         document = reshape_image_to_json(&reshaper->image, &reshaper->config.maker->root,
                                          reshaper->config.maker->nodename, &reshaper->verdict);
         if (!path || !document)
@@ -96,8 +90,8 @@ static int save_image(const Reshaper *reshaper, Error *reterr)
 /* The last reshape is this one from now on. */
 static void keep_image(const char *state_path)
 {
-        _cleanup_free_ char *pending = image_path(state_path, PENDING_FILE);
-        _cleanup_free_ char *done = image_path(state_path, DONE_FILE);
+        _cleanup_free_ char *pending = text_format("%s/" PENDING_FILE, state_path);
+        _cleanup_free_ char *done = text_format("%s/" DONE_FILE, state_path);
 
         if (pending && done && rename(pending, done) < 0 && errno != ENOENT)
                 log_warning("The reshape cannot be undone, %s cannot be written: %s; ignoring.",
@@ -106,7 +100,7 @@ static void keep_image(const char *state_path)
 
 static int load_image(const char *state_path, const char *name, ReshapeImage *ret, Error *reterr)
 {
-        _cleanup_free_ char *path = image_path(state_path, name);
+        _cleanup_free_ char *path = text_format("%s/%s", state_path, name);
         _cleanup_json_ json_t *document = NULL;
         int r;
 

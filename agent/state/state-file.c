@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/read-file.h"
+#include "base/text.h"
 
 #define STATE_FILE_MAX_BYTES (16 * 1024 * 1024)
 
@@ -60,13 +61,11 @@ static int sync_folder(const char *path)
 
 static int replace(const char *path, const char *text)
 {
-        _cleanup_free_ char *temporary = NULL;
+        _cleanup_free_ char *temporary = text_format("%s.new", path);
         int r;
 
-        if (asprintf(&temporary, "%s.new", path) < 0) {
-                temporary = NULL;
+        if (!temporary)
                 return -ENOMEM;
-        }
         r = write_synced(temporary, text);
         if (r == 0 && rename(temporary, path) < 0)
                 r = -errno;
@@ -91,12 +90,10 @@ int state_file_write(const char *path, const json_t *json, Error *reterr)
 
 void state_file_set_aside(const char *path)
 {
-        _cleanup_free_ char *aside = NULL;
+        _cleanup_free_ char *aside = text_format("%s.corrupt", path);
 
-        if (asprintf(&aside, "%s.corrupt", path) < 0) {
-                aside = NULL;
+        if (!aside)
                 return;
-        }
         if (rename(path, aside) < 0)
                 (void)unlink(path);
 }

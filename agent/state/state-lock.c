@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define FILE_NAME "lock"
 
 static int tell_busy(const char *path, pid_t pid, Error *reterr)
@@ -37,14 +39,12 @@ static int lock_file(int fd, const char *path, Error *reterr)
 
 int state_lock_take(const char *state_path, int *ret, Error *reterr)
 {
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = text_format("%s/" FILE_NAME, state_path);
         _cleanup_close_ int fd = -EBADF;
         int r;
 
-        if (asprintf(&path, "%s/" FILE_NAME, state_path) < 0) {
-                path = NULL;
+        if (!path)
                 return error_oom(reterr);
-        }
         fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0 && errno == EROFS) {
                 *ret = -EBADF;

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "base/text.h"
 
 #define CORDON_FORMAT "compute-agent-cordon/1"
 #define DEVICE_MAX    200
@@ -250,10 +251,9 @@ int cordon_new(Cordon **ret, const char *state_path, bool read_only)
 
         if (!cordon)
                 return -ENOMEM;
-        if (asprintf(&cordon->state_file, "%s/cordon.json", state_path) < 0) {
-                cordon->state_file = NULL;
+        cordon->state_file = text_format("%s/cordon.json", state_path);
+        if (!cordon->state_file)
                 return -ENOMEM;
-        }
         cordon->read_only = read_only;
         r = load(cordon, &error);
         if (r == -ENOMEM || update_words(cordon) < 0)

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/read-file.h"
+#include "base/text.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
@@ -81,10 +82,9 @@ int device_watch_new(DeviceWatch **ret, const char *state_path, const HostConfig
 
         if (!watch || make_fingerprint(config, device_specs, &watch->moment.config) < 0)
                 return -ENOMEM;
-        if (asprintf(&watch->state_file, "%s/devices.json", state_path) < 0) {
-                watch->state_file = NULL;
+        watch->state_file = text_format("%s/devices.json", state_path);
+        if (!watch->state_file)
                 return -ENOMEM;
-        }
         watch->read_only = read_only;
         watch->moment.hold_usec = hold_usec;
         read_boot_id(&watch->moment.boot);

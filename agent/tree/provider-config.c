@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/read-file.h"
+#include "base/text.h"
 
 struct ProviderConfig {
         char *location;
@@ -46,8 +47,7 @@ int provider_config_new(ProviderConfig **ret, const char *location, const char *
         if (!config)
                 return -ENOMEM;
         config->read_only = read_only;
-        if (asprintf(&config->state_file, "%s/provider-config.json", state_path) < 0)
-                config->state_file = NULL;
+        config->state_file = text_format("%s/provider-config.json", state_path);
         config->location = strdup(location);
         config->owner_trait = strdup(owner_trait ? owner_trait : "");
         if (!config->state_file || !config->location || !config->owner_trait)
@@ -94,14 +94,12 @@ static int read_file(ProviderConfig *config, const char *path, ProviderYaml *yam
 /* glob() sorts by path, as Nova does. */
 static int read_files(ProviderConfig *config, ProviderYaml *yaml)
 {
-        _cleanup_free_ char *pattern = NULL;
+        _cleanup_free_ char *pattern = text_format("%s/*.yaml", config->location);
         glob_t paths = { 0 };
         int r;
 
-        if (asprintf(&pattern, "%s/*.yaml", config->location) < 0) {
-                pattern = NULL;
+        if (!pattern)
                 return -ENOMEM;
-        }
         r = glob(pattern, 0, NULL, &paths) == GLOB_NOSPACE ? -ENOMEM : 0;
         for (size_t i = 0; r == 0 && i < paths.gl_pathc; i++)
                 r = read_file(config, paths.gl_pathv[i], yaml);

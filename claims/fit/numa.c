@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "claims/fit/numa-host.h"
 
 #define NOBODY SIZE_MAX
@@ -616,11 +617,9 @@ static int add_verdict(const NumaSearch *search, size_t guest, size_t index, Fit
                 .text = strdup(from->text),
         };
 
-        if (asprintf(&verdict.suffix, "cell %zu", guest) < 0)
-                verdict.suffix = NULL;
-        if (asprintf(&verdict.provider_name, "%s, cell %u",
-                     host->view->tree->providers[host->root]->name, room->cell->id) < 0)
-                verdict.provider_name = NULL;
+        verdict.suffix = text_format("cell %zu", guest);
+        verdict.provider_name = text_format(
+                "%s, cell %u", host->view->tree->providers[host->root]->name, room->cell->id);
         if (array_grow(&verdicts->items, sizeof(FitVerdict), verdicts->n_items,
                        &verdicts->n_allocated) < 0) {
                 fit_verdict_done(&verdict);

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "claims/store/schema.h"
 
 #define LOCK_POLL_USEC UINT64_C(5000)
@@ -80,9 +81,9 @@ static char *make_name(const char *path, const char *kind)
         if (gmtime_r(&now, &utc))
                 strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &utc);
         for (int i = 2;; i++) {
-                _cleanup_free_ char *name = NULL;
+                _cleanup_free_ char *name = text_format("%s.%s-%s%s", path, kind, stamp, number);
 
-                if (asprintf(&name, "%s.%s-%s%s", path, kind, stamp, number) < 0)
+                if (!name)
                         return NULL;
                 if (access(name, F_OK) < 0)
                         return TAKE_PTR(name);
@@ -118,11 +119,11 @@ static int read_size(const char *path, uint64_t *ret_size, Error *reterr)
  * the log of an empty one: both were more once, and are set aside. */
 static int prepare_file(const ClaimFile *file, bool *ret_has_log, Error *reterr)
 {
-        _cleanup_free_ char *log = NULL;
+        _cleanup_free_ char *log = text_format("%s-wal", file->path);
         uint64_t size, log_size;
         int r;
 
-        if (asprintf(&log, "%s-wal", file->path) < 0)
+        if (!log)
                 return error_oom(reterr);
         r = read_size(file->path, &size, reterr);
         if (r == 0)
@@ -171,14 +172,12 @@ static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
 static bool has_other_log(const ClaimFile *file)
 {
         static const unsigned char version[4] = { 0x00, 0x2d, 0xe2, 0x18 }; /* 3007000 */
-        _cleanup_free_ char *log = NULL;
+        _cleanup_free_ char *log = text_format("%s-wal", file->path);
         _cleanup_close_ int fd = -1;
         unsigned char bytes[8];
 
-        if (asprintf(&log, "%s-wal", file->path) < 0) {
-                log = NULL;
+        if (!log)
                 return false;
-        }
         fd = open(log, O_RDONLY | O_CLOEXEC);
         return fd >= 0 && read(fd, bytes, sizeof(bytes)) == sizeof(bytes) &&
                memcmp(bytes + 4, version, sizeof(version)) != 0;
@@ -259,7 +258,8 @@ static int keep_copy(const ClaimFile *file, int64_t version, char **ret_name, Er
 
         snprintf(kind, sizeof(kind), "v%" PRIi64, version);
         name = make_name(file->path, kind);
-        if (!name || asprintf(&temporary, "%s.copying", file->path) < 0)
+        temporary = text_format("%s.copying", file->path);
+        if (!name || !temporary)
                 return error_oom(reterr);
         if (unlink(temporary) < 0 && errno != ENOENT)
                 return sqlite_system_error(errno, temporary, "remove", reterr);
@@ -387,10 +387,10 @@ static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
         if (!name)
                 return error_oom(reterr);
         for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-                _cleanup_free_ char *from = NULL, *to = NULL;
+                _cleanup_free_ char *from = text_format("%s%s", file->path, suffixes[i]);
+                _cleanup_free_ char *to = text_format("%s%s", name, suffixes[i]);
 
-                if (asprintf(&from, "%s%s", file->path, suffixes[i]) < 0 ||
-                    asprintf(&to, "%s%s", name, suffixes[i]) < 0)
+                if (!from || !to)
                         return error_oom(reterr);
                 if (rename(from, to) < 0 && errno != ENOENT)
                         return sqlite_system_error(errno, from, "set aside", reterr);

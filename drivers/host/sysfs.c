@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 
 #include "base/read-file.h"
+#include "base/text.h"
 
 /* 64 KiB of a stack are nothing, but a thread's may be small: what is read is what is kept. */
 #define CHUNK 4096
@@ -43,9 +44,9 @@ bool sysfs_is_gone(int r)
 
 char *sysfs_device_name(const char *subsystem, const char *name)
 {
-        char *text;
+        char *text = text_format("%s_%s", subsystem, name);
 
-        if (asprintf(&text, "%s_%s", subsystem, name) < 0)
+        if (!text)
                 return NULL;
         for (char *c = text; *c; c++)
                 if (!isalnum((unsigned char)*c))

@@ -115,13 +115,11 @@ int vgpu_types_parse(const char *creatable, const char *current, SnapshotDevice 
 static int read_file(const char *folder, const char *address, const char *name, char **ret,
                      Error *reterr)
 {
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = text_format("%s/%s/nvidia/%s", folder, address, name);
         int r;
 
-        if (asprintf(&path, "%s/%s/nvidia/%s", folder, address, name) < 0) {
-                path = NULL;
+        if (!path)
                 return error_oom(reterr);
-        }
         r = sysfs_read(path, ret);
         if (r == 0 || sysfs_is_gone(r))
                 return 0;

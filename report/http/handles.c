@@ -12,6 +12,8 @@
 
 #include <sys/stat.h>
 
+#include "base/text.h"
+
 #define LOOKUPS_LEFT_MAX 16
 
 #define EASY_SET(easy, option, value)                                                \
@@ -145,12 +147,10 @@ static bool may_have_body(const HttpRequest *request)
 
 static int set_target(CURL *easy, const HttpEndpoint *endpoint, const HttpRequest *request)
 {
-        _cleanup_free_ char *target = NULL;
+        _cleanup_free_ char *target = text_format("%s%s", endpoint->prefix, request->path);
 
-        if (asprintf(&target, "%s%s", endpoint->prefix, request->path) < 0) {
-                target = NULL;
+        if (!target)
                 return -ENOMEM;
-        }
         /* As a part of the URL curl would take the path apart and write it anew several times. */
         EASY_SET(easy, URL, endpoint->origin);
         EASY_SET(easy, REQUEST_TARGET, target);

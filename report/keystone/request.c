@@ -18,7 +18,8 @@ int keystone_make_base_url(const char *auth_url, char **ret)
         while (n > 0 && auth_url[n - 1] == '/')
                 n--;
         versioned = n >= 3 && strncmp(auth_url + n - 3, "/v3", 3) == 0;
-        return asprintf(ret, "%.*s%s", (int)n, auth_url, versioned ? "" : "/v3") < 0 ? -ENOMEM : 0;
+        *ret = text_format("%.*s%s", (int)n, auth_url, versioned ? "" : "/v3");
+        return *ret ? 0 : -ENOMEM;
 }
 
 void keystone_describe_user(const KeystoneConfig *config, ReporterAuth kind, const char **ret_kind,

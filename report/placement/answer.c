@@ -51,7 +51,6 @@ static int read_parent(const json_t *object, Uuid *ret, Error *reterr)
 static char *make_odd_name(const char *name, size_t n, const Uuid *uuid)
 {
         char shown[NAME_SHOWN + 1];
-        char *made = NULL;
 
         n = MIN(n, (size_t)NAME_SHOWN);
         for (size_t i = 0; i < n; i++)
@@ -59,7 +58,7 @@ static char *make_odd_name(const char *name, size_t n, const Uuid *uuid)
         shown[n] = '\0';
         text_trim_cut(shown);
         text_sanitize(shown, '?');
-        return asprintf(&made, "%s (%s)", shown, uuid->text) < 0 ? NULL : made;
+        return text_format("%s (%s)", shown, uuid->text);
 }
 
 static int read_name(const json_t *object, const Uuid *uuid, char **ret, Error *reterr)

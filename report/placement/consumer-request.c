@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "report/placement/consumer.h"
 
 /* {"": ["uuid", …], "1": ["uuid"]} */
@@ -48,8 +49,7 @@ int placement_put_consumer(const Consumer *consumer, const RequestMappings *mapp
         }
         if (!body)
                 return error_oom(reterr);
-        if (asprintf(&path, "/allocations/%s", consumer->uuid.text) < 0)
-                path = NULL;
+        path = text_format("/allocations/%s", consumer->uuid.text);
         r = placement_request_fill(ret, "PUT", path, body);
         if (r < 0)
                 return error_oom(reterr);
@@ -82,11 +82,10 @@ int placement_post_consumers(const Allocations *consumers, bool old, PlacementRe
 int placement_get_room(const Uuid *root, const char *resource_class, uint64_t amount,
                        PlacementRequest *ret)
 {
-        char *path = NULL;
+        char *path =
+                text_format("/allocation_candidates?limit=1&resources=%s:%" PRIu64 "&in_tree=%s",
+                            resource_class, amount, root->text);
 
-        if (asprintf(&path, "/allocation_candidates?limit=1&resources=%s:%" PRIu64 "&in_tree=%s",
-                     resource_class, amount, root->text) < 0)
-                path = NULL;
         if (placement_request_fill(ret, "GET", path, NULL) < 0)
                 return -ENOMEM;
         ret->microversion = PLACEMENT_MICROVERSION_IN_TREE;

@@ -2,10 +2,10 @@
 
 #include "report/placement/request.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "report/placement/consumer.h"
 
 void placement_request_done(PlacementRequest *request)
@@ -51,18 +51,6 @@ static int fill_with_body(PlacementRequest *ret, const char *method, char *path,
         return placement_request_fill(ret, method, path, body);
 }
 
-_printf_(1, 2) static char *format_path(const char *format, ...)
-{
-        char *path = NULL;
-        va_list ap;
-        int n;
-
-        va_start(ap, format);
-        n = vasprintf(&path, format, ap);
-        va_end(ap);
-        return n < 0 ? NULL : path;
-}
-
 static char *quote(const char *text)
 {
         static const char digits[] = "0123456789ABCDEF";
@@ -89,7 +77,7 @@ static char *quote(const char *text)
 int placement_get_tree(const Uuid *provider, PlacementRequest *ret)
 {
         return placement_request_fill(
-                ret, "GET", format_path("/resource_providers?in_tree=%s", provider->text), NULL);
+                ret, "GET", text_format("/resource_providers?in_tree=%s", provider->text), NULL);
 }
 
 int placement_get_provider_by_name(const char *name, PlacementRequest *ret)
@@ -99,12 +87,12 @@ int placement_get_provider_by_name(const char *name, PlacementRequest *ret)
         if (!quoted)
                 return -ENOMEM;
         return placement_request_fill(ret, "GET",
-                                      format_path("/resource_providers?name=%s", quoted), NULL);
+                                      text_format("/resource_providers?name=%s", quoted), NULL);
 }
 
 static char *provider_path(const Uuid *provider, const char *what)
 {
-        return format_path("/resource_providers/%s%s", provider->text, what);
+        return text_format("/resource_providers/%s%s", provider->text, what);
 }
 
 int placement_get_provider(const Uuid *provider, PlacementRequest *ret)
@@ -114,7 +102,7 @@ int placement_get_provider(const Uuid *provider, PlacementRequest *ret)
 
 static char *part_path(const Uuid *provider, PlacementPart part)
 {
-        return format_path("/resource_providers/%s/%s", provider->text,
+        return text_format("/resource_providers/%s/%s", provider->text,
                            placement_part_to_text(part));
 }
 
@@ -130,7 +118,7 @@ int placement_get_provider_allocations(const Uuid *provider, PlacementRequest *r
 
 int placement_get_consumer(const Uuid *consumer, bool with_type, PlacementRequest *ret)
 {
-        int r = placement_request_fill(ret, "GET", format_path("/allocations/%s", consumer->text),
+        int r = placement_request_fill(ret, "GET", text_format("/allocations/%s", consumer->text),
                                        NULL);
 
         if (r == 0 && with_type)
@@ -183,12 +171,12 @@ int placement_get_sharing_providers(const StringSet *aggregates, size_t *first,
 
 int placement_put_resource_class(const char *name, PlacementRequest *ret)
 {
-        return placement_request_fill(ret, "PUT", format_path("/resource_classes/%s", name), NULL);
+        return placement_request_fill(ret, "PUT", text_format("/resource_classes/%s", name), NULL);
 }
 
 int placement_put_trait(const char *name, PlacementRequest *ret)
 {
-        return placement_request_fill(ret, "PUT", format_path("/traits/%s", name), NULL);
+        return placement_request_fill(ret, "PUT", text_format("/traits/%s", name), NULL);
 }
 
 int placement_post_provider(const Provider *provider, PlacementRequest *ret)
@@ -201,7 +189,7 @@ int placement_post_provider(const Provider *provider, PlacementRequest *ret)
                 json_decref(body);
                 return -ENOMEM;
         }
-        return fill_with_body(ret, "POST", format_path("/resource_providers"), body);
+        return fill_with_body(ret, "POST", strdup("/resource_providers"), body);
 }
 
 int placement_put_provider(const Provider *provider, PlacementRequest *ret)
@@ -303,7 +291,7 @@ int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
                 body = json_pack("{sO sO}", "inventories", inventories, "allocations", consumers);
         json_decref(inventories);
         json_decref(consumers);
-        r = fill_with_body(ret, "POST", format_path("/reshaper"), body);
+        r = fill_with_body(ret, "POST", strdup("/reshaper"), body);
         if (r < 0)
                 return error_oom(reterr);
         if (with_types)
@@ -313,7 +301,7 @@ int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
 
 int placement_probe_reshaper(PlacementRequest *ret)
 {
-        int r = placement_request_fill(ret, "POST", format_path("/reshaper"), NULL);
+        int r = placement_request_fill(ret, "POST", strdup("/reshaper"), NULL);
 
         if (r < 0)
                 return r;

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 #define DESCRIBED_MAX 3
 
 static const struct {
@@ -40,15 +42,12 @@ char *plan_step_path(const PlanStep *step)
 {
         bool named = step->op == PLAN_ENSURE_CLASS || step->op == PLAN_ENSURE_TRAIT;
         bool fixed = ops[step->op].after == NULL;
-        char *path;
 
-        if (asprintf(&path, "%s%s%s", ops[step->op].before,
-                     fixed   ? ""
-                     : named ? step->name
-                             : step->provider.text,
-                     fixed ? "" : ops[step->op].after) < 0)
-                return NULL;
-        return path;
+        return text_format("%s%s%s", ops[step->op].before,
+                           fixed   ? ""
+                           : named ? step->name
+                                   : step->provider.text,
+                           fixed ? "" : ops[step->op].after);
 }
 
 static const char *name_part(PlanOp op)

@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 
+#include "base/text.h"
+
 /* A line that grows. */
 typedef struct Line {
         FILE *stream;
@@ -106,15 +108,11 @@ char *plan_summarize_set(const StringSet *want, const StringSet *was)
 char *plan_summarize_reshape(size_t n_providers, const Allocations *allocations)
 {
         size_t n_consumers = allocations ? allocations->n_consumers : 0;
-        char *text;
-        int n;
 
         if (n_consumers == 0)
-                n = asprintf(&text, "inventories of %zu provider%s", n_providers,
-                             n_providers == 1 ? "" : "s");
-        else
-                n = asprintf(&text, "inventories of %zu provider%s, allocations of %zu consumer%s",
-                             n_providers, n_providers == 1 ? "" : "s", n_consumers,
-                             n_consumers == 1 ? "" : "s");
-        return n < 0 ? NULL : text;
+                return text_format("inventories of %zu provider%s", n_providers,
+                                   n_providers == 1 ? "" : "s");
+        return text_format("inventories of %zu provider%s, allocations of %zu consumer%s",
+                           n_providers, n_providers == 1 ? "" : "s", n_consumers,
+                           n_consumers == 1 ? "" : "s");
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "report/publish/plan-batch.h"
 #include "report/publish/plan-summary.h"
 
@@ -337,12 +338,10 @@ static int add_create(Builder *builder, const Provider *provider)
         const Provider *holder = provider_tree_find_name(builder->mirror, provider->name);
         Node *node = table_find(&builder->creates, &provider->uuid);
         const Node *parent = table_find(&builder->creates, &provider->parent);
-        char *summary = NULL;
+        char *summary = text_format("new%s%s", parent ? ", below " : "",
+                                    parent ? parent->provider->name : "");
         size_t index;
 
-        if (asprintf(&summary, "new%s%s", parent ? ", below " : "",
-                     parent ? parent->provider->name : "") < 0)
-                summary = NULL;
         if (add_step(builder, PLAN_CREATE_PROVIDER, provider, provider->name, summary, &index) < 0)
                 return -ENOMEM;
         node->step = index;
@@ -386,12 +385,10 @@ static int add_move(Builder *builder, const Provider *provider, const Provider *
         const Node *parent = table_find(&builder->creates, &provider->parent);
         size_t above = find_move_above(builder, parent);
         const Provider *was = provider_tree_find(builder->mirror, &old->parent);
-        char *summary = NULL;
+        char *summary = text_format("below %s (was below %s)", parent->provider->name,
+                                    was ? was->name : old->parent.text);
         size_t index;
 
-        if (asprintf(&summary, "below %s (was below %s)", parent->provider->name,
-                     was ? was->name : old->parent.text) < 0)
-                summary = NULL;
         if (add_step(builder, PLAN_MOVE_PROVIDER, provider, provider->name, summary, &index) < 0)
                 return -ENOMEM;
         table_find(&builder->creates, &provider->uuid)->move = index;

@@ -4,6 +4,7 @@
 
 #include <sys/queue.h>
 
+#include "base/text.h"
 #include "tests/fixtures/json.h"
 #include "tests/fixtures/report.h"
 
@@ -193,11 +194,10 @@ static int on_deferred(sd_event_source *source, void *userdata)
         if (answer.body || response.status == 204)
                 body = strdup(answer.body ? answer.body : "");
         else
-                assert_true(asprintf(&body,
-                                     "{'generation':0,'resource_provider_generation':%lld,"
-                                     "'inventories':{},'traits':[],'aggregates':[],'usages':{},"
-                                     "'resource_providers':[]}",
-                                     (long long)transfer->generation + 1) > 0);
+                body = text_format("{'generation':0,'resource_provider_generation':%lld,"
+                                   "'inventories':{},'traits':[],'aggregates':[],'usages':{},"
+                                   "'resource_providers':[]}",
+                                   (long long)transfer->generation + 1);
         http_transfer_cancel(transfer);
         if (client->n_waiting > 0)
                 sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -280,7 +280,7 @@ static void write_down(HttpTransfer *transfer, const HttpRequest *request)
 
         transfer->line = i;
         assert_true(i < LINES_MAX);
-        assert_true(asprintf(&fake.lines[i], "%s %s", request->method, request->path) > 0);
+        fake.lines[i] = text_format("%s %s", request->method, request->path);
         name_uuids(fake.lines[i]);
         strcpy(fake.endpoint, transfer->client->endpoint);
         fake.headers[0] = '\0';

@@ -11,6 +11,7 @@
 #include "agent/ctl/print/json.h"
 #include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
+#include "base/text.h"
 
 #define MANAGER_NAME "org.freedesktop.systemd1"
 #define MANAGER_PATH "/org/freedesktop/systemd1"
@@ -200,10 +201,10 @@ static int read_group(sd_bus *bus, const char *unit, const char *path, char **re
                       sd_bus_error *error)
 {
         const char *type = strrchr(unit, '.') + 1;
-        _cleanup_free_ char *interface = NULL;
+        _cleanup_free_ char *interface =
+                text_format(MANAGER_NAME ".%c%s", toupper((unsigned char)type[0]), type + 1);
 
-        if (asprintf(&interface, MANAGER_NAME ".%c%s", toupper((unsigned char)type[0]), type + 1) <
-            0)
+        if (!interface)
                 return -ENOMEM;
         return sd_bus_get_property_string(bus, MANAGER_NAME, path, interface, "ControlGroup", error,
                                           ret);
@@ -213,11 +214,12 @@ int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *rete
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        _cleanup_free_ char *name = NULL, *group = NULL;
+        _cleanup_free_ char *name = text_format("%s%s", unit, strchr(unit, '.') ? "" : ".service");
+        _cleanup_free_ char *group = NULL;
         const char *path;
-        int r = asprintf(&name, "%s%s", unit, strchr(unit, '.') ? "" : ".service");
+        int r;
 
-        if (r < 0)
+        if (!name)
                 return error_oom(reterr);
         r = sd_bus_call_method(bus, MANAGER_NAME, MANAGER_PATH, MANAGER_NAME ".Manager", "GetUnit",
                                &error, &reply, "s", name);

@@ -15,6 +15,7 @@
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/text.h"
 #include "agent/formats/interface.h"
+#include "base/text.h"
 #include "drivers/driver-words.h"
 
 #define DEFAULT_STATE_PATH LOCALSTATEDIR "/lib/compute-agent"
@@ -356,12 +357,10 @@ json_t *ctl_doctor_judge(const CtlFacts *facts)
 static int print_sentence(const char *text, const CtlStyle *style, FILE *output)
 {
         bool ended = text[0] && strchr(".?!", text[strlen(text) - 1]);
-        _cleanup_free_ char *sentence = NULL;
+        _cleanup_free_ char *sentence = text_format("%s%s", text, ended ? "" : ".");
 
-        if (asprintf(&sentence, "%s%s", text, ended ? "" : ".") < 0) {
-                sentence = NULL;
+        if (!sentence)
                 return -ENOMEM;
-        }
         if (style->width > 2 * INDENT)
                 ctl_text_wrap(sentence, style->width - INDENT);
         ctl_style_write(style, CTL_PLAIN, sentence, INDENT, output);

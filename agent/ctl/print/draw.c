@@ -16,6 +16,7 @@
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/svg.h"
 #include "agent/ctl/print/text.h"
+#include "base/text.h"
 
 #define MARGIN        16
 #define GAP           6
@@ -55,10 +56,10 @@ static void draw_cpu(Drawing *drawing, unsigned cpu, int x, int y)
 {
         bool online = cpu_set_contains(&drawing->snapshot->online_cpus, cpu);
         const Holder *holder = holders_find_cpu(&drawing->holders, cpu);
-        _cleanup_free_ char *tooltip = NULL;
+        _cleanup_free_ char *tooltip =
+                text_format("CPU %u: %s", cpu, online ? holder_name(holder) : "offline");
 
-        if (asprintf(&tooltip, "CPU %u: %s", cpu, online ? holder_name(holder) : "offline") < 0) {
-                tooltip = NULL;
+        if (!tooltip) {
                 drawing->svg.failed = true;
                 return;
         }
@@ -186,8 +187,8 @@ static void add_slot(Slots *slots, const char *what, const Holder *holder, bool 
         if (!slots->drawing)
                 return;
         svg = &slots->drawing->svg;
-        if (asprintf(&tooltip, "%s: %s", what, holder_name(holder)) < 0) {
-                tooltip = NULL;
+        tooltip = text_format("%s: %s", what, holder_name(holder));
+        if (!tooltip) {
                 svg->failed = true;
                 return;
         }

@@ -9,6 +9,7 @@
 #include "agent/ctl/print/field.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/text.h"
+#include "base/text.h"
 
 #define LABEL_WIDTH 12
 
@@ -99,12 +100,10 @@ static int print_changes(const json_t *document, const CtlStyle *style, FILE *ou
 
 static int print_sentence(const char *text, const CtlStyle *style, CtlColour colour, FILE *output)
 {
-        _cleanup_free_ char *sentence = NULL, *clean = NULL;
+        _cleanup_free_ char *sentence = text_format("%s.", text), *clean = NULL;
 
-        if (asprintf(&sentence, "%s.", text) < 0) {
-                sentence = NULL;
+        if (!sentence)
                 return -ENOMEM;
-        }
         clean = ctl_text_escape(sentence, style->utf8);
         if (!clean)
                 return -ENOMEM;

@@ -7,6 +7,7 @@
 #include "agent/ctl/print/text.h"
 #include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -57,15 +58,12 @@ static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, co
 {
         _cleanup_free_ char *text = NULL;
         va_list ap;
-        int r;
 
         va_start(ap, format);
-        r = vasprintf(&text, format, ap);
+        text = text_vformat(format, ap);
         va_end(ap);
-        if (r < 0) {
-                text = NULL;
+        if (!text)
                 return -ENOMEM;
-        }
         return ctl_field_print(style, LABEL_WIDTH, label, colour, text, output);
 }
 
@@ -186,17 +184,15 @@ static int print_figures(const json_t *status, const CtlStyle *style, FILE *outp
 static int print_running(const char *node, const char *summary, const CtlStyle *style,
                          CtlColour colour, FILE *output)
 {
-        _cleanup_free_ char *text = NULL;
-        int length = asprintf(&text, "compute-agent%s%s: %s", node[0] ? " on " : "", node, summary);
+        _cleanup_free_ char *text =
+                text_format("compute-agent%s%s: %s", node[0] ? " on " : "", node, summary);
         char *rest;
 
-        if (length < 0) {
-                text = NULL;
+        if (!text)
                 return -ENOMEM;
-        }
         if (style->width > 2 * INDENT)
                 ctl_text_wrap(text, style->width - INDENT);
-        rest = text + (size_t)length - strlen(summary);
+        rest = text + strlen(text) - strlen(summary);
         fprintf(output, "%s%s%s %.*s%*s", ctl_colour(style, colour), style->utf8 ? "●" : "*",
                 ctl_colour_end(style), (int)(rest - text), text, rest[-1] == '\n' ? INDENT : 0, "");
         ctl_style_write(style, colour, rest, INDENT, output);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/ctl/print/text.h"
+#include "base/text.h"
 
 #define STYLE                                                                                  \
         "text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif;font-size:11px;fill:#222}"    \
@@ -100,13 +101,12 @@ void ctl_svg_text(CtlSvg *svg, const char *class, int x, int y, size_t n, const 
         va_list ap;
 
         va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0) {
-                text = NULL;
-                svg->failed = true;
-        }
+        text = text_vformat(format, ap);
         va_end(ap);
-        if (!text)
+        if (!text) {
+                svg->failed = true;
                 return;
+        }
         fprintf(svg->output, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
         write_escaped(svg, text, n);
         fputs("</text>\n", svg->output);

@@ -116,15 +116,13 @@ void ctl_table_cell(CtlTable *table, CtlColour colour, const char *format, ...)
 {
         _cleanup_free_ char *text = NULL;
         va_list ap;
-        int n;
 
         if (table->r < 0)
                 return;
         va_start(ap, format);
-        n = vasprintf(&text, format, ap);
+        text = text_vformat(format, ap);
         va_end(ap);
-        if (n < 0) {
-                text = NULL;
+        if (!text) {
                 table->r = -ENOMEM;
                 return;
         }

@@ -53,13 +53,9 @@ char *ctl_text_escape(const char *foreign, bool utf8)
 
 char *ctl_text_format(bool utf8, const char *format, va_list ap)
 {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = text_vformat(format, ap);
 
-        if (vasprintf(&text, format, ap) < 0) {
-                text = NULL;
-                return NULL;
-        }
-        return ctl_text_escape(text, utf8);
+        return text ? ctl_text_escape(text, utf8) : NULL;
 }
 
 /* Where the character of that number begins. */
@@ -80,14 +76,11 @@ char *ctl_text_cut(const char *text, size_t n, bool utf8)
 {
         const char *mark = utf8 ? "…" : "~";
         size_t length = text_count_characters(text), head = (n - 1) / 3, tail = n - 1 - head;
-        char *cut;
 
         if (length <= n)
                 return strdup(text);
-        if (asprintf(&cut, "%.*s%s%s", (int)find_character(text, head), text, mark,
-                     text + find_character(text, length - tail)) < 0)
-                return NULL;
-        return cut;
+        return text_format("%.*s%s%s", (int)find_character(text, head), text, mark,
+                           text + find_character(text, length - tail));
 }
 
 void ctl_text_wrap(char *text, size_t n)

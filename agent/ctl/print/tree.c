@@ -10,6 +10,7 @@
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/table.h"
 #include "agent/ctl/print/text.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -243,10 +244,9 @@ static int add_subtree(TreePrinter *printer, size_t index, const char *prefix, u
                 return error_setf(reterr, EBADMSG, "The tree is deeper than %d providers",
                                   DEPTH_MAX);
         add_provider(printer, index, prefix);
-        if (asprintf(&below, "%s%s", prefix, branch(printer, index, false)) < 0) {
-                below = NULL;
+        below = text_format("%s%s", prefix, branch(printer, index, false));
+        if (!below)
                 return error_oom(reterr);
-        }
         for (ssize_t child = printer->children[index]; child >= 0;
              child = printer->siblings[child]) {
                 int r = add_subtree(printer, (size_t)child, below, depth + 1, reterr);

@@ -14,6 +14,7 @@
 #include "agent/ctl/print/tree.h"
 #include "agent/formats/interface.h"
 #include "base/json.h"
+#include "base/text.h"
 
 #define BAR_WIDTH         20
 #define SHORT_UUID_LENGTH 8
@@ -166,12 +167,12 @@ static char *format_devices(const json_t *claim)
 
         json_array_foreach(json_object_get(claim, "devices"), i, device) {
                 const char *address = ctl_json_text(device, "address");
-                char *longer;
+                char *longer = NULL;
 
                 if (!address[0])
                         address = ctl_json_text(device, "device");
-                if (!text || asprintf(&longer, "%s%s%s", text, text[0] ? ", " : "", address) < 0)
-                        longer = NULL;
+                if (text)
+                        longer = text_format("%s%s%s", text, text[0] ? ", " : "", address);
                 free(text);
                 text = longer;
         }

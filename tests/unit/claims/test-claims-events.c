@@ -2,6 +2,7 @@
 
 /* What happened is written down with it, and nothing that did not happen. */
 
+#include "base/text.h"
 #include "claims/claims-placement.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
@@ -37,9 +38,9 @@ static char *read_events(Fixture *fixture)
 
                         assert_true(event->id < before);
                         before = event->id;
-                        assert_true(asprintf(&longer, "%s %lld %lld [%s] %s\n%s", event->kind,
+                        longer = text_format("%s %lld %lld [%s] %s\n%s", event->kind,
                                              (long long)event->claim, (long long)event->uid,
-                                             event->author, event->reason, text) > 0);
+                                             event->author, event->reason, text);
                         free(text);
                         text = longer;
                 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/text.h"
 #include "claims/claims-move.h"
 #include "claims/claims-placement.h"
 #include "tests/fixtures/claims.h"
@@ -416,10 +417,9 @@ static unsigned stride(const Operation *operation, Fault fault, bool reads)
 /* Pages in the log: each has a header, and so has the log. */
 static uint64_t count_log_pages(const Fixture *fixture)
 {
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = text_format("%s-wal", fixture->path);
         struct stat status;
 
-        assert_true(asprintf(&path, "%s-wal", fixture->path) > 0);
         return stat(path, &status) == 0 ? (uint64_t)status.st_size / (4096 + 24) : 0;
 }
 

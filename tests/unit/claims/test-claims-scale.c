@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "claims/claims-placement.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
@@ -18,24 +19,22 @@
 /* Makes many living claims of three allocations each. */
 static void fill(Fixture *fixture, const char *claims)
 {
-        _cleanup_free_ char *sql = NULL;
+        _cleanup_free_ char *sql = text_format(
+                "BEGIN;"
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+                " WHERE i < %s)"
+                "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb,"
+                " disk_gb, pci, resize_target, created_at, created_usec, state,"
+                " request) SELECT 'c', 'host',"
+                " printf('%%08x-0000-4000-8000-%%012x', i, i), 1, 1, 0, '', 0, '', 0,"
+                " 'confirmed', 'resources=MEMORY_MB:1,VCPU:1&resources_G=VGPU:1'"
+                " FROM n;"
+                "INSERT INTO allocations (resource_provider_id, consumer_id,"
+                " resource_class, used, claim_id) SELECT i.resource_provider_id,"
+                " c.instance_uuid, i.resource_class, 1, c.id FROM claims c, inventories i;"
+                "COMMIT",
+                claims);
 
-        assert_true(
-                asprintf(&sql,
-                         "BEGIN;"
-                         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
-                         " WHERE i < %s)"
-                         "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb,"
-                         " disk_gb, pci, resize_target, created_at, created_usec, state,"
-                         " request) SELECT 'c', 'host',"
-                         " printf('%%08x-0000-4000-8000-%%012x', i, i), 1, 1, 0, '', 0, '', 0,"
-                         " 'confirmed', 'resources=MEMORY_MB:1,VCPU:1&resources_G=VGPU:1'"
-                         " FROM n;"
-                         "INSERT INTO allocations (resource_provider_id, consumer_id,"
-                         " resource_class, used, claim_id) SELECT i.resource_provider_id,"
-                         " c.instance_uuid, i.resource_class, 1, c.id FROM claims c, inventories i;"
-                         "COMMIT",
-                         claims) > 0);
         free(run_sql(fixture->path, sql));
         assert_store_sane(fixture->path);
 }

@@ -4,6 +4,7 @@
 
 #include "report/gather.h"
 
+#include "base/text.h"
 #include "tests/fakes/session.h"
 #include "tests/fixtures/report.h"
 
@@ -65,7 +66,7 @@ static void on_done(int result, Allocations *consumers, Allocations *others, con
  * tests/fixtures/report.h; owner: of a consumer. The caller frees. */
 static char *make_answer(const char *held, bool owner)
 {
-        char text[512] = "", copy[256], *rest = copy, *item, *ret;
+        char text[512] = "", copy[256], *rest = copy, *item;
 
         snprintf(copy, sizeof(copy), "%s", held);
         while ((item = strtok_r(rest, " ", &rest))) {
@@ -76,11 +77,10 @@ static char *make_answer(const char *held, bool owner)
                          "%s'%s':{'resources':{'%s':1}}", text[0] ? "," : "",
                          fixture_uuid(item).text, equals + 1);
         }
-        assert_true(asprintf(&ret, "{'allocations':{%s}%s}", text,
-                             owner && held[0] ? ",'project_id':'p','user_id':'u',"
-                                                "'consumer_generation':1"
-                                              : "") > 0);
-        return ret;
+        return text_format("{'allocations':{%s}%s}", text,
+                           owner && held[0] ? ",'project_id':'p','user_id':'u',"
+                                              "'consumer_generation':1"
+                                            : "");
 }
 
 static int run(Fixture *fixture, const StringSet *classes)

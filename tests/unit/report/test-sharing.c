@@ -2,6 +2,7 @@
 
 #include "report/sharing.h"
 
+#include "base/text.h"
 #include "tests/fakes/session.h"
 #include "tests/fixtures/report.h"
 
@@ -133,10 +134,9 @@ static void test_g4_17_many_aggregates(void **state)
         for (unsigned i = 0; i < 250; i++)
                 fprintf(stream, " @aaaaaaaa-0000-4000-8000-%012u", i);
         assert_int_equal(fclose(stream), 0);
-        assert_true(asprintf(&own,
-                             LIST(POOL ",{'uuid':'%s','name':'host','generation':1,"
-                                       "'parent_provider_uuid':null}"),
-                             host.text) > 0);
+        own = text_format(LIST(POOL ",{'uuid':'%s','name':'host','generation':1,"
+                                    "'parent_provider_uuid':null}"),
+                          host.text);
         fake_http_begin(SCRIPT(ANSWER("member_of", 200, own)), "");
         assert_int_equal(refresh(fixture, tree, MINUTE), 3);
         assert_string_equal(known(fixture, text, sizeof(text)), "pool");

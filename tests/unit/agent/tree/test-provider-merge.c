@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "agent/tree/provider-merge.h"
+#include "base/text.h"
 #include "tests/unit/test.h"
 
 #define UUID_ROOT    "aaaaaaaa-0000-4000-8000-000000000001"
@@ -117,7 +118,7 @@ static void test_a12_targets(void **state)
                 (void)teardown(state);
                 (void)setup(state);
                 f = *state;
-                assert_true(asprintf(&text, META "%s", cases[i].text) > 0);
+                text = text_format(META "%s", cases[i].text);
                 merge(f, text);
                 if (!strstr(f->problems, cases[i].problem) ||
                     (f->problems[0] && !cases[i].problem[0]))

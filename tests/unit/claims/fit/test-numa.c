@@ -5,6 +5,7 @@
 
 #include "claims/fit/numa.h"
 
+#include "base/text.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/numa.h"
 #include "tests/unit/test.h"
@@ -30,7 +31,6 @@ static char *run_placed(const HostView *view, const HostFacts *facts, const char
         _cleanup_free_ char *layout = NULL, *pieces = NULL;
         FitEffort effort = fit_effort_begin(0);
         Error error = ERROR_NULL;
-        char *text;
 
         make_request(&request, ask);
         *ret_r = fit_request_numa(view, facts, "host", &request, placed, &effort, &fit, &error);
@@ -38,8 +38,7 @@ static char *run_placed(const HostView *view, const HostFacts *facts, const char
                 return strdup(error.text);
         layout = numa_fixture_format(&fit.layout);
         pieces = format_fit(view, &request, &fit);
-        assert_true(asprintf(&text, "%s | %s", layout, pieces) > 0);
-        return text;
+        return text_format("%s | %s", layout, pieces);
 }
 
 static char *run(const HostView *view, const HostFacts *facts, const char *ask, int *ret_r)

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
@@ -224,7 +225,7 @@ static void test_damaged_with_log(void **state)
 
         make_store(fixture);
         leave_log(fixture);
-        assert_true(asprintf(&log, "%s-wal", fixture->path) > 0);
+        log = text_format("%s-wal", fixture->path);
         assert_int_equal(access(log, F_OK), 0);
         memset(garbage, 'x', sizeof(garbage));
         write_file(fixture->path, garbage, sizeof(garbage));
@@ -237,9 +238,8 @@ static void test_damaged_with_log(void **state)
 static void test_emptied_with_log(void **state)
 {
         Fixture *fixture = *state;
-        _cleanup_free_ char *log = NULL;
+        _cleanup_free_ char *log = text_format("%s-wal", fixture->path);
 
-        assert_true(asprintf(&log, "%s-wal", fixture->path) > 0);
         for (int gone = 0; gone < 2; gone++) {
                 if (!gone)
                         write_file(fixture->path, "", 0);
@@ -314,7 +314,7 @@ static void test_newer_file_with_log(void **state)
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFSIGNALED(status));
-        assert_true(asprintf(&log, "%s-wal", fixture->path) > 0);
+        log = text_format("%s-wal", fixture->path);
         before = read_file(log, &n_before);
         assert_true(n_before > 0);
         assert_int_equal(fixture_open(fixture), -EPROTONOSUPPORT);
@@ -351,7 +351,7 @@ static void test_log_of_another_sqlite(void **state)
 
         make_store(fixture);
         leave_log(fixture);
-        assert_true(asprintf(&log, "%s-wal", fixture->path) > 0);
+        log = text_format("%s-wal", fixture->path);
         make_other_log(log);
         before = read_file(log, &n_before);
         assert_int_equal(fixture_open(fixture), -EPROTONOSUPPORT);
@@ -377,10 +377,9 @@ static void test_foreign_database(void **state)
 static void test_bad_paths(void **state)
 {
         Fixture *fixture = *state;
-        _cleanup_free_ char *nowhere = NULL;
+        _cleanup_free_ char *nowhere = text_format("%s/nowhere/claim.sqlite", fixture->folder);
         char *path = fixture->path;
 
-        assert_true(asprintf(&nowhere, "%s/nowhere/claim.sqlite", fixture->folder) > 0);
         fixture->path = nowhere;
         assert_int_equal(fixture_open(fixture), -ENOENT);
         assert_text(fixture->error.text, "its folder does not exist");
@@ -537,7 +536,7 @@ static void test_moved_away(void **state)
 
         make_store(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
-        assert_true(asprintf(&moved, "%s/claim.sqlite.moved", fixture->folder) > 0);
+        moved = text_format("%s/claim.sqlite.moved", fixture->folder);
         assert_int_equal(rename(fixture->path, moved), 0);
         assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=1", NULL), -ESTALE);
         assert_text(fixture->error.text, "was moved or removed while in use: restart the service");

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "base/text.h"
 #include "drivers/libvirt/domain-placement.h"
 #include "drivers/libvirt/domain.h"
 #include "tests/unit/test.h"
@@ -91,10 +92,9 @@ static void test_pages(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
-                _cleanup_free_ char *text = NULL;
+                _cleanup_free_ char *text =
+                        text_format(DOMAIN("<memoryBacking>%s</memoryBacking>"), cases[i].text);
 
-                assert_true(asprintf(&text, DOMAIN("<memoryBacking>%s</memoryBacking>"),
-                                     cases[i].text) > 0);
                 parse(text, &domain);
                 if (domain.page_kib != cases[i].page_kib)
                         fail_msg("%s: %" PRIu64, cases[i].text, domain.page_kib);

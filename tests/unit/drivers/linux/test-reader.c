@@ -346,7 +346,7 @@ static void test_encryption(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
                 _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-                _cleanup_free_ char *sys = NULL;
+                _cleanup_free_ char *sys = scratch_path(folder, "sys");
                 LinuxReader reader = { 0 };
                 const SnapshotEmulator *emulator;
 
@@ -354,7 +354,6 @@ static void test_encryption(void **state)
                         scratch_write(folder, "sys/fs/cgroup/misc.capacity", rows[i].capacity);
                 if (rows[i].snp)
                         scratch_write(folder, "sys/module/kvm_amd/parameters/sev_snp", rows[i].snp);
-                assert_true(asprintf(&sys, "%s/sys", folder) > 0);
                 assert_int_equal(snapshot_new(&snapshot), 0);
                 reader = (LinuxReader){ .sys = sys, .snapshot = snapshot };
                 assert_int_equal(snapshot_set_text(&snapshot->arch, "x86_64", NULL), 0);

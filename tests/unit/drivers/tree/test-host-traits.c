@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "base/text.h"
 #include "drivers/tree/cpu-traits.h"
 #include "drivers/tree/host-traits.h"
 #include "tests/fixtures/host.h"
@@ -198,19 +199,15 @@ static void test_remote_managed_ports(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
                 _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
                 _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;
-                _cleanup_free_ char *text = NULL;
+                _cleanup_free_ char *text = text_format(
+                        X86(EMULATOR("")) ", 'devices': [{'name': 'pci_0000_81_00_2',"
+                                          " 'address': '0000:81:00.2', "
+                                          "'has_card_serial': %s, 'is_physical_function': %s}]",
+                        functions[i].serial, functions[i].is_physical ? "true" : "false");
                 Provider *root;
                 _cleanup_(provider_tree_freep) _unused_ ProviderTree *tree = tree_new(&root);
                 HostConfig config = config_make(NULL, 0);
 
-                assert_true(
-                        asprintf(&text,
-                                 X86(EMULATOR(
-                                         "")) ", 'devices': [{'name': 'pci_0000_81_00_2',"
-                                              " 'address': '0000:81:00.2', "
-                                              "'has_card_serial': %s, 'is_physical_function': %s}]",
-                                 functions[i].serial,
-                                 functions[i].is_physical ? "true" : "false") > 0);
                 host = host_new(text);
                 assert_int_equal(specs_add(&specs, functions[i].spec, NULL), 0);
                 config.pci_specs = specs;

@@ -2,6 +2,8 @@
 
 #include "tests/fixtures/executor.h"
 
+#include "base/text.h"
+
 #define GUEST "cccccccc-0000-4000-8000-000000000001"
 #define HELD  "{'allocations':{'" GUEST "':{'resources':{'VGPU':3}}}}"
 
@@ -363,13 +365,12 @@ static void test_name_is_taken(void **state)
 static void test_name_is_our_own(void **state)
 {
         Uuid host = fixture_uuid("host");
-        _cleanup_free_ char *holders = NULL;
+        _cleanup_free_ char *holders =
+                text_format("{'resource_providers':[{'uuid':'%s','name':'host',"
+                            "'generation':1,'parent_provider_uuid':null}]}",
+                            host.text);
         _cleanup_(run_done) Run run = { 0 };
 
-        assert_true(asprintf(&holders,
-                             "{'resource_providers':[{'uuid':'%s','name':'host',"
-                             "'generation':1,'parent_provider_uuid':null}]}",
-                             host.text) > 0);
         run_all(&run, SCRIPT(FAULT("POST", 409, "duplicate_name"), ANSWER("GET", 200, holders)), "",
                 "host VCPU=1", NULL, 2, REPORT_E_CONFLICT);
         assert_true(mirror_has_stale(run.mirror));

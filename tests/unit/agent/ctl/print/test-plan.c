@@ -4,6 +4,7 @@
 
 #include <locale.h>
 
+#include "base/text.h"
 #include "tests/fixtures/ctl-capture.h"
 
 #define STEP(method, path, name, summary) \
@@ -58,11 +59,11 @@ static void test_names_of_paths(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(capture_done) Capture capture;
-                _cleanup_free_ char *json = NULL, *expected = NULL;
+                _cleanup_free_ char *json =
+                        text_format("[" STEP("PUT", "%s", "n", "s") "]", cases[i].path);
+                _cleanup_free_ char *expected =
+                        text_format("\nPUT     %-4s  n     s\n", cases[i].what);
 
-                assert_true(asprintf(&json, "[" STEP("PUT", "%s", "n", "s") "]", cases[i].path) >
-                            0);
-                assert_true(asprintf(&expected, "\nPUT     %-4s  n     s\n", cases[i].what) > 0);
                 capture_print(&capture, print, parse_quoted(json), STYLE_PIPE);
                 assert_contains(capture.text, expected);
         }

@@ -3,6 +3,7 @@
 #include "agent/ctl/verbs/options.h"
 
 #include "agent/ctl/verbs/verbs.h"
+#include "base/text.h"
 #include "tests/fixtures/ctl-capture.h"
 
 #define WORDS_MAX 12
@@ -220,12 +221,11 @@ static void test_help_of_each_verb(void **state)
                 for (size_t i = 0; ctl_options_describe(i, &option); i++) {
                         const char *words[] = { verb->name, NULL, "1", NULL };
                         _cleanup_(ctl_options_done) CtlOptions options = { 0 };
-                        _cleanup_free_ char *word = NULL;
+                        _cleanup_free_ char *word = text_format("--%s", option.name);
                         const CtlVerb *found = NULL;
                         Error error = ERROR_NULL;
                         bool shown = strstr(capture.text, option.help) != NULL;
 
-                        assert_true(asprintf(&word, "--%s", option.name) > 0);
                         words[1] = word;
                         (void)parse(words, &options, &found, &error);
                         assert_int_equal(shown, strstr(error.text, " alone") == NULL);
