@@ -222,14 +222,12 @@ static void test_given_up(void **state)
 /* Whoever sends something meanwhile need not wait for all of them. */
 static void test_no_more_at_a_time_than_connections(void **state)
 {
+        Fixture *fixture = *state;
         Uuid providers[9];
-        Fixture *fixture;
         Progress progress;
 
         for (size_t i = 0; i < ARRAY_SIZE(providers); i++)
                 providers[i] = uuid_make_random();
-        set_up(state);
-        fixture = *state;
         fake_http_begin(SCRIPT(ANSWER("/allocations", 200, "{'allocations':{}}")), "");
         assert_int_equal(gather_new(&fixture->gather, fixture->session, providers,
                                     ARRAY_SIZE(providers), NULL, on_done, fixture, NULL),

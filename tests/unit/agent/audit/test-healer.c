@@ -10,7 +10,7 @@
 /* What it asks of agent/guests/database.c beside the queue, and of report/reporter.c. */
 void claim_service_record(ClaimService *service, const EventNote *event)
 {
-        assert_int_equal(event->kind, EVENT_HEALED);
+        assert_string_equal(event->kind, EVENT_HEALED);
         note('r');
 }
 
