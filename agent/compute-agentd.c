@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The program: its command line, and what a process of it needs before the daemon begins
+ * (agent/daemon.h). */
+
 #include <errno.h>
 #include <getopt.h>
 #include <malloc.h>

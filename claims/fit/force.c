@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* fit_force(): where resources that run here already are counted, whether there is room or not. */
+
 #include <string.h>
 
 #include "base/array.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The text of every statement, by its number (sqlite-store-internal.h). */
+
 #include "claims/store/sqlite-store-internal.h"
 
 /* With that of the index claims_unheld: read, and not there. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* NUMA cells, CPUs and their threads, memory and pages, and what kind of CPU it is. */
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* How many guests with encrypted memory the host may have: SEV, from the kernel's controller. */
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

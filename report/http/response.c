@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* An answer in the log. Apart from http.c, so that it stands where a fake takes the place of that.
+ */
+
 #include <stdio.h>
 
 #include "base/log.h"

@@ -75,6 +75,8 @@ PLANTS = [
     ('format', 'base/a.c', C + '\nint  f(void);\n', 3, 'not formatted'),
     ('format', 'tests/a.h', C + '\nvoid f(void) { g(); }\n', 3, 'not formatted'),
     ('spdx', 'base/a.c', '#include <stdio.h>\n', 1, 'LGPL'),
+    ('spdx', 'base/new.h', C + '#pragma once\n\nint f(void);\n' * 4, 2, 'what it is'),
+    ('spdx', 'base/new.c', C + '\nint f;\n' * 5, 2, 'what it is'),
     ('spdx', 'base/a.h', '\n' * 6 + C, 1, 'LGPL'),
     ('spdx', 'tests/a.py', '', 1, 'LGPL'),
     ('spdx', 'tests/a', '#!/bin/sh\n', 1, 'LGPL'),
