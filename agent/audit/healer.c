@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finding by finding: write → done, or conflict → read again → write, while nobody else wrote. */
+/* Finding by finding: write → done, or conflict → read again → write, while nobody else wrote. A
+ * failure is its finding's alone; but when Placement is away, it is not asked for the others. */
 
 #include "agent/audit/healer.h"
 
@@ -21,7 +22,8 @@ struct Healer {
         size_t finding;     /* that is being healed */
         ClaimReported told; /* how Placement has its consumer then */
         unsigned n_attempts;
-        Uuid in_hand; /* claim_service_take_in_hand(); empty: none */
+        Uuid in_hand;            /* claim_service_take_in_hand(); empty: none */
+        AuditResult not_written; /* what every write meets from here on, as Placement is away */
         ConsumersCall *call;
         HealerDone done;
         void *userdata;
@@ -72,12 +74,8 @@ static void note_failure(Healer *healer, int result, const Error *words)
         note->outcome = AUDIT_FAILED;
         error_setf(&note->error, result < 0 ? result : EIO, "%s",
                    words->code || result > 0 ? words->text : strerror(-result));
-        /* the others cannot go better */
-        if (!report_outcome_is_fatal(result))
-                return;
-        for (size_t i = healer->finding + 1; i < healer->order.audit->n_items; i++)
-                healer->order.results[i] = *note;
-        healer->finding = healer->order.audit->n_items;
+        if (result > 0 && report_outcome_is_fatal(result))
+                healer->not_written = *note;
 }
 
 /* What is written again is how Placement has it from here on: an owed write that is done
@@ -338,6 +336,10 @@ static int heal_one(Healer *healer, const AuditFinding *finding)
         }
         if (finding->remedy == AUDIT_REMEDY_NONE)
                 return 0;
+        if (healer->not_written.outcome == AUDIT_FAILED) {
+                *result_of(healer) = healer->not_written;
+                return 0;
+        }
         r = healer->order.refused ? error_setf(&error, EPERM, "%s", healer->order.refused)
                                   : write_consumer(healer, finding, &error);
         if (r < 0)

@@ -72,19 +72,20 @@ typedef struct Case {
         const char *meanwhile; /* somebody writes that; NULL: nobody */
         FakeTrouble trouble;
         bool lasts;
-        AuditOutcome outcomes[2]; /* and of a finding behind it that nothing is done about */
+        AuditRemedy behind; /* of a finding of another consumer, which comes next */
+        AuditOutcome outcomes[2];
         const char *trace, *left;
 } Case;
 
 /* Yields the claim that the finding is of. */
-static int64_t claim(Agent *agent, const Case *row)
+static int64_t claim(Agent *agent, const char *name, const char *claimed, AuditRemedy remedy)
 {
         _cleanup_(claim_freep) Claim *made = NULL;
 
-        if (!row->claimed)
+        if (!claimed)
                 return 0;
-        assert_int_equal(fixture_claim(agent->fixture, "i", row->claimed, &made), 0);
-        return row->remedy == AUDIT_REMEDY_RELEASE_SHARE ? 0 : made->id;
+        assert_int_equal(fixture_claim(agent->fixture, name, claimed, &made), 0);
+        return remedy == AUDIT_REMEDY_RELEASE_SHARE ? 0 : made->id;
 }
 
 static void heal(Agent *agent, const Case *row, AuditResult results[static 2])
@@ -93,9 +94,12 @@ static void heal(Agent *agent, const Case *row, AuditResult results[static 2])
         AuditFinding findings[] = {
                 { .remedy = row->remedy,
                   .consumer = i,
-                  .claim_id = claim(agent, row),
+                  .claim_id = claim(agent, "i", row->claimed, row->remedy),
                   .text = (char *)row->about },
-                { .consumer = j },
+                { .remedy = row->behind,
+                  .consumer = j,
+                  .claim_id = claim(agent, "j", row->behind ? "VCPU=1" : NULL, row->behind),
+                  .text = (char *)row->about },
         };
         const Audit audit = { .items = findings, .n_items = ARRAY_SIZE(findings) };
         const AuditInput input = { .tree = agent->all, .root = host };
@@ -137,7 +141,11 @@ static void test_table(void **state)
                 { "adopted soon", HELD, .remedy = AUDIT_REMEDY_ADOPT, .outcomes = { AUDIT_HEALED },
                   .trace = "ad", .left = HELD },
                 { "nobody may write", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE, .refused = "nova",
-                  .outcomes = { AUDIT_FAILED, AUDIT_FAILED }, .trace = "d", .left = HELD },
+                  .outcomes = { AUDIT_FAILED }, .trace = "d", .left = HELD },
+                { "nobody may write, which a claim's end is not", HELD,
+                  .remedy = AUDIT_REMEDY_RELEASE_SHARE, .refused = "nova",
+                  .behind = AUDIT_REMEDY_END_CLAIM, .outcomes = { AUDIT_FAILED, AUDIT_HEALED },
+                  .trace = "ed", .left = HELD },
                 { "claimed since", HELD, "VCPU=2", .remedy = AUDIT_REMEDY_RELEASE_SHARE,
                   .trace = "d", .left = HELD },
                 { "being claimed", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE, .in_hand = true,
@@ -157,9 +165,16 @@ static void test_table(void **state)
                 { "somebody else put it right", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
                   .meanwhile = "other VCPU=4", .outcomes = { AUDIT_HEALED }, .trace = "rd",
                   .left = "other VCPU=4" },
-                { "Placement is away, so for all", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
-                  .trouble = FAKE_TROUBLE_LOST, .outcomes = { AUDIT_FAILED, AUDIT_FAILED },
+                { "Placement is away, and is not asked again", HELD,
+                  .remedy = AUDIT_REMEDY_RELEASE_SHARE, .trouble = FAKE_TROUBLE_LOST,
+                  .behind = AUDIT_REMEDY_WRITE_CLAIM, .outcomes = { AUDIT_FAILED, AUDIT_FAILED },
                   .trace = "d", .left = HELD },
+                { "which keeps no claim from its end", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .trouble = FAKE_TROUBLE_LOST, .behind = AUDIT_REMEDY_END_CLAIM,
+                  .outcomes = { AUDIT_FAILED, AUDIT_HEALED }, .trace = "ed", .left = HELD },
+                { "nor is what has no remedy a failure", HELD, .trouble = FAKE_TROUBLE_LOST,
+                  .remedy = AUDIT_REMEDY_RELEASE_SHARE, .outcomes = { AUDIT_FAILED }, .trace = "d",
+                  .left = HELD },
         };
 
         for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
