@@ -4,7 +4,7 @@
 /* Arrays that grow, and arrays kept in order. The owner keeps the pointer, the count, and where it
  * grows, the count of allocated items. No policy, no state; any thread, never blocks.
  *
- * What is put in order goes in three steps: array_find() tells the place, array_grow() makes sure
+ * What is put in order goes in three steps: array_find() finds the place, array_grow() makes sure
  * of the memory, array_open() makes the gap. Only the second can fail, and nothing is changed then.
  * Inline, so that the compiler sees the order and the size of the items. */
 

@@ -10,7 +10,7 @@
         "c1c8f1de0f7c4f0fb2a3f6b4f1a86a12" /* Placement cannot be used; served from local state */
 #define MESSAGE_CREDENTIAL_REFUSED \
         "7c2be1a95d0f4b3c8e6a4f17d29b0e5a" /* Keystone or Placement refuse who we are */
-#define MESSAGE_EQUAL_AGAIN    "ebbeaa40c964466495a5269af8891924" /* it was not, and that was told */
+#define MESSAGE_EQUAL_AGAIN    "ebbeaa40c964466495a5269af8891924" /* it was logged that it was not */
 #define MESSAGE_PLACEMENT_BACK "b5dcb7f1a1f84a0d9e7a2f3f4b7f5c13"
 #define MESSAGE_HYPERVISOR_LOST \
         "0e0c6d0f8f2a4a4f9f1b6f0a2c3d4e14" /* the driver cannot poll; the last snapshot is kept */
@@ -34,7 +34,7 @@
 #define MESSAGE_CLAIM_STORE_LOST \
         "4d5c6b7a8f9e4a1bbc2d3e4f5a6b7c1b" /* the claim database cannot be written */
 #define MESSAGE_DEVICES_REFUSED \
-        "0cd5427cf3dc4befa2d33cbe6ab9b9ac" /* some devices cannot be told as configured */
+        "0cd5427cf3dc4befa2d33cbe6ab9b9ac" /* some devices cannot be reported as configured */
 #define MESSAGE_PROVIDER_CONFIG \
         "540f817e36cb43278a3ca475a02c52ad" /* a part of provider.yaml cannot be obeyed */
 #define MESSAGE_DEVICE_MISSING \
@@ -60,12 +60,12 @@
 #define MESSAGE_CORDONED     "b1c5e9d37f2a4be68a0c4e8f1d3b5722" /* host or device out of use */
 #define MESSAGE_UNCORDONED   "d3e7fb59a14c4d08ac2e60f13f5d7944"
 #define MESSAGE_PLACEMENT_OWED \
-        "4b8d2f6a0c9e4173a5d7f9e1c3b50d64" /* what claims hold cannot be told to Placement */
+        "4b8d2f6a0c9e4173a5d7f9e1c3b50d64" /* what claims hold cannot be reported to Placement */
 #define MESSAGE_PLACEMENT_SETTLED "6c0e4a8d2b7f4295b7f90c13e5d72f86"
 #define MESSAGE_CLAIM_TAKEN_BACK \
         "8e2f6cba4d1943b7c90b2e35f7a94108" /* was not finished before the agent ended */
 #define MESSAGE_SECOND_REPORTER \
         "e6d02a6088a0760588000ece5d6723d3" /* somebody else undoes what the agent writes */
 #define MESSAGE_LEFT_TO_NOVA \
-        "c9984aa6ade52356bfcee784c96f1fb0" /* [agent] nova: nova-compute tells of this host */
+        "c9984aa6ade52356bfcee784c96f1fb0" /* [agent] nova: nova-compute reports this host */
 #define MESSAGE_CORDON_LOST "a0418edc6f3b45d9eb2d4057190b631a" /* cordon.json is not readable */

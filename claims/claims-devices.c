@@ -32,8 +32,8 @@ int claims_taken(Claims *claims, Taken *ret, Error *reterr)
         return claims->facts && taken_add_guests(ret, claims->facts) < 0 ? error_oom(reterr) : 0;
 }
 
-/* What the fit is told of one provider, for each of its classes that is devices'. */
-static int tell_rooms(HostView *view, size_t index, const char *node, const DeviceRooms *rooms)
+/* The limits of one provider for the fit, for each of its classes that is devices'. */
+static int limit_rooms(HostView *view, size_t index, const char *node, const DeviceRooms *rooms)
 {
         const Provider *provider = view->tree->providers[index];
 
@@ -62,7 +62,7 @@ int claims_count_devices(Claims *claims, const ResourceRequest *request, Taken *
         if (device_rooms_make(&rooms, claims->facts, ret) < 0)
                 return error_oom(reterr);
         for (size_t i = 0; i < view->n_providers; i++)
-                if (tell_rooms(view, i, claims->node, &rooms) < 0)
+                if (limit_rooms(view, i, claims->node, &rooms) < 0)
                         return error_oom(reterr);
         return 0;
 }

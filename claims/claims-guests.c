@@ -272,7 +272,7 @@ static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
         }
 }
 
-/* Is Placement to be told? Of a guest that is about to start if somebody said so. What is met
+/* Is it to be reported? A guest that is about to start if somebody said so. What is met
  * running somebody else may have placed, or deleted meanwhile: of that only when the agent wrote it
  * for an earlier claim, and has not taken it away yet. */
 static int is_owed(Claims *claims, const Uuid *guest, bool runs, bool *ret, Error *reterr)

@@ -19,7 +19,7 @@ struct Claims {
         char *closed, *hint; /* why nothing is promised; what goes with refusals; NULL: nothing */
         char boot_id[SD_ID128_STRING_MAX];
         uint64_t expiry_usec;
-        bool owes_guests;          /* Placement is to be told of claims that a domain made */
+        bool owes_guests;          /* claims that a domain made are reported to Placement */
         const EventAuthor *author; /* borrowed; NULL: this program itself */
 };
 
@@ -81,8 +81,8 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
 /* Adds what claims and guests have. */
 int claims_taken(Claims *claims, Taken *ret, Error *reterr);
 
-/* Tells the view how many devices each provider can still give, for a fit of the request; what is
- * taken is added to ret when the request asks for devices. */
+/* Limits the view to the devices that each provider can still give, for a fit of the request; what
+ * is taken is added to ret when the request asks for devices. */
 int claims_count_devices(Claims *claims, const ResourceRequest *request, Taken *ret, Error *reterr);
 
 /* Adds that many free PCI devices of a provider, also to what is taken. CLAIM_E_NO_CAPACITY with

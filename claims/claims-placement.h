@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What Placement was told of the claims, and what it is still to be told: an outbox on disk. This
- * folder knows no HTTP; whoever tells Placement asks here what to tell, and says what became of it.
+/* What of the claims was reported to Placement, and what is still to be: an outbox on disk. This
+ * folder knows no HTTP; whoever writes there asks here what to report, and says what became of it.
  * Blocking and results as in claims.h. */
 
 #include "claims/claims.h"
 
-/* From one standing to another, if it is the first one; told (NULL: as it was): how Placement has
- * the consumer. CLAIM_E_NOT_FOUND. */
+/* From one standing to another, if it is the first one; reported (NULL: as before): how Placement
+ * has the consumer. CLAIM_E_NOT_FOUND. */
 int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimStanding to,
                         const ClaimReported *reported, Error *reterr);
 
@@ -19,11 +19,11 @@ int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reter
 /* How Placement has the consumers is not known any more: a reshape wrote them. */
 int claims_forget_reported(Claims *claims, Error *reterr);
 
-/* The first claim with an id above after that Placement is still to be told of, at a cost that does
+/* The first claim with an id above after that is still to be reported, at a cost that does
  * not grow with their number. CLAIM_E_NOT_FOUND: no more. */
 int claims_next_write(Claims *claims, int64_t after, Claim **ret, Error *reterr);
 
-/* How much there is to tell, without listing it. */
+/* How much there is to report, without listing it. */
 int claims_count_owed(Claims *claims, ClaimsOwed *ret, Error *reterr);
 
 /* The first one with an id above after (of a consumer, or NULL: of any). CLAIM_E_NOT_FOUND: no
@@ -41,7 +41,7 @@ int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const ch
 /* The first one with an id above after. CLAIM_E_NOT_FOUND: no more. */
 int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reterr);
 
-/* The claim, with all it has, is to's from now on, and Placement was told so; ours: by this agent,
+/* The claim, with all it has, is to's from now on, and was reported so; ours: by this agent,
  * which has to remove it one day, or now, when the claim ended meanwhile. reported NULL: it was not
  * done, and everything is as before. */
 int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *reported, bool ours,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The host that claims are made of, as it is told. */
+/* The host that claims are made of, as it is given. */
 
 #include <ctype.h>
 #include <inttypes.h>

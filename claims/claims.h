@@ -118,7 +118,7 @@ typedef struct ClaimPlacing {
 
 /* As claims_claim(), which it is for a placing of zeros. What of the holding is not of this host is
  * no part of the claim (claims/fit/placed.h). ret_ambiguous (may be NULL): groups that
- * nobody told apart could have each other's providers. CLAIM_E_OTHER. */
+ * nobody distinguished could have each other's providers. CLAIM_E_OTHER. */
 int claims_claim_placed(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
                         Claim **ret_claim, bool *ret_ambiguous, Error *reterr);
 
@@ -199,7 +199,7 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
  * device for it, it is of this boot then all the same. */
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
 
-/* From now on claims_prepare() makes claims of which Placement is to be told (CLAIM_STANDING_OWED),
+/* From now on claims_prepare() makes claims that are to be reported (CLAIM_STANDING_OWED),
  * or not. claims_adopt() does where an earlier claim of the guest left a removal: what the agent
  * wrote there is the new claim's. */
 void claims_set_owes_guests(Claims *claims, bool owes);

@@ -34,7 +34,7 @@
  * A claim that was handed to a migration is its guest's still, wherever that is: the guest is not
  * adopted, and the claim is no orphan.
  *
- * Whatever else disagrees is a problem: told to people, and nothing is changed. */
+ * Whatever else disagrees is a problem: shown to people, and nothing is changed. */
 
 #include "claims/claim/claim.h"
 #include "claims/claim/host-facts.h"

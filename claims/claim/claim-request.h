@@ -23,9 +23,9 @@ typedef struct ClaimRequest {
         const char *user_id;       /* may be NULL */
         const char *consumer_type; /* "INSTANCE", "MIGRATION"; may be NULL */
         bool resize_target;
-        char life[CLAIM_LIFE_SIZE]; /* as a claim has it; "": not told */
+        char life[CLAIM_LIFE_SIZE]; /* as a claim has it; "": not given */
         ResourceRequest resources;
-        RequestMappings mappings; /* what whoever placed it says of its groups; none: not told */
+        RequestMappings mappings; /* what whoever placed it says of its groups; none: not given */
         const EventAuthor *by;    /* who asks */
 } ClaimRequest;
 

@@ -15,7 +15,7 @@
 /* Bytes of an end reason, of a project and of a user. */
 #define CLAIM_TEXT_MAX 255
 
-/* Of what tells that its guest lives, with the NUL. */
+/* Of what shows that its guest lives, with the NUL. */
 #define CLAIM_LIFE_SIZE 512
 
 /* The end reason of a claim that nobody confirmed in time. */
@@ -28,7 +28,7 @@
 #define CLAIM_TYPE_GUEST "LIBVIRT"
 
 typedef enum ClaimState {
-        CLAIM_STATE_PENDING,   /* on disk, and nobody was told: Placement is being asked */
+        CLAIM_STATE_PENDING,   /* on disk, and promised to nobody: Placement is being asked */
         CLAIM_STATE_CLAIMED,   /* promised; expires unless confirmed */
         CLAIM_STATE_CONFIRMED, /* a guest uses it */
         CLAIM_STATE_RELEASED,  /* ended; kept as history */
@@ -40,12 +40,12 @@ const char *claim_state_to_text(
         ClaimState state); /* "pending", "claimed", "confirmed", "released" */
 ClaimState claim_state_from_text(const char *text);
 
-/* What Placement was told of a claim by this agent. */
+/* The state of writing the claim to Placement, by this agent. */
 typedef enum ClaimStanding {
         CLAIM_STANDING_NONE,    /* nothing: there is no Placement, or somebody else wrote there */
         CLAIM_STANDING_PENDING, /* it may have been reported; nobody was promised anything yet */
         CLAIM_STANDING_WRITTEN, /* the allocations are ours to remove */
-        CLAIM_STANDING_OWED,    /* promised without it: Placement is to be told */
+        CLAIM_STANDING_OWED,    /* promised without it: still to be written there */
         CLAIM_STANDING_SENT,    /* the same, and what is there may be ours */
         _CLAIM_STANDING_MAX,
         _CLAIM_STANDING_INVALID = -EINVAL,
@@ -61,7 +61,7 @@ typedef struct ClaimsOwed {
         uint64_t n_removals;  /* ended: what is there is to be removed */
         uint64_t n_moves;     /* to be another consumer's */
         int64_t last_removal; /* the highest id of one; 0: there is none */
-        uint64_t n_unheld;    /* no part of the sum: claims of guests that nobody told Placement of,
+        uint64_t n_unheld;    /* no part of the sum: claims of guests that nobody reported,
                                  and nobody is to */
 } ClaimsOwed;
 
@@ -70,8 +70,8 @@ static inline uint64_t claims_owed_sum(const ClaimsOwed *owed)
         return owed->n_writes + owed->n_removals + owed->n_moves;
 }
 
-/* How Placement had a consumer when it was told of its claim, or read last before that: what tells
- * whether somebody else wrote it since. Whoever tells Placement knows what they mean
+/* How Placement had a consumer when its claim was reported, or read last before that: what shows
+ * whether somebody else wrote it since. Whoever writes to Placement knows what they mean
  * (agent/guests/claim-share.h). */
 typedef struct ClaimReported {
         int64_t generation; /* of the consumer */

@@ -76,7 +76,7 @@ typedef struct HostDomain {
         size_t n_mdevs;
         const char (*pci)[HOST_ADDRESS_SIZE]; /* addresses */
         size_t n_pci;
-        Layout layout; /* no cells: it is told nothing about where it is */
+        Layout layout; /* no cells: it is not said where it is */
 } HostDomain;
 
 typedef struct HostFacts {

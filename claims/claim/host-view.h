@@ -83,7 +83,7 @@ void host_view_usable(const HostView *view, const char *node, bool usable[]);
 
 /* What the store should hold when the host is tree: tree itself, and those providers of seen that
  * tree lacks while something of them, or of a provider below them, is used. These are withheld and
- * keep their inventory; a name that tree gives to another provider of seen is told apart by the
+ * keep their inventory; a name that tree gives to another provider of seen is distinguished by the
  * uuid. A provider whose uuid is new and whose name is not takes the row of that name, with all
  * that is used of it: Placement has it under that uuid. Inventories that are not valid are left
  * out. Rows, generations and usage are those of seen. */

@@ -8,7 +8,7 @@
 
 /* FIT_E_UNKNOWN_CLASS for a class that nothing on the host has, FIT_E_NO_CAPACITY for an item that
  * fits nowhere even alone, or for items that together ask for more than there is; the words go to
- * reterr. 0: nothing of that kind, so only a search can tell. */
+ * reterr. 0: nothing of that kind, so only a search can say. */
 int fit_explain(const FitProblem *problem, Error *reterr);
 
 /* Every provider that has a class which a group asks for, and the first term that fails there; each

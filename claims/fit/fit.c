@@ -5,7 +5,7 @@
  *  - After each choice, every kind of item that is left must still find as many places as it has
  *    items (the places of one kind, counted alone), and the required traits of the unsuffixed group
  *    must still be in reach.
- *  - When an item failed on a provider, its twins (providers that no item can tell apart) with the
+ *  - When an item failed on a provider, its twins (providers that no item distinguishes) with the
  *    same parts placed so far fail too: exchanging the two turns one fit into the other.
  *  - When an item failed on a provider, later items of the same kind need not try that provider
  *    below this point: exchanging the two items would give the fit that was just excluded.

@@ -51,7 +51,7 @@ typedef struct FitProblem {
         size_t n_kinds;
         size_t root;             /* SIZE_MAX: none */
         size_t *ranks;           /* by provider: its place in the order of names */
-        size_t *twins;           /* by provider: equal for providers that no item can tell apart */
+        size_t *twins;           /* by provider: equal for providers that no item distinguishes */
         bool *takes;             /* provider * n_items + item, before these are sorted: a candidate?
                                     NULL when there are subtrees */
         uint64_t *trait_bits;    /* by provider: which of the unsuffixed group's required traits */

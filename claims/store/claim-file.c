@@ -402,7 +402,7 @@ static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
         return 0;
 }
 
-/* Tries again before it believes in damage: SQLite's check tells a page that the disk does not
+/* Tries again before it believes in damage: SQLite's check reports a page that the disk does not
  * yield as one more finding, and a failing disk is no reason to begin anew. */
 static int open_locked(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify, void *context,
                        Error *reterr)

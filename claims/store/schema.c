@@ -24,7 +24,7 @@ static const char version_1[] = "CREATE TABLE versions (table_name TEXT, version
  *   of the allocations (PCPU counts as vcpus), or what a claim of version 1 had while it is not
  *   placed. pci: the addresses of the whole devices that a claim has, "0000:41:00.1, 0000:41:00.2",
  *   kept by triggers; the specification leaves the form open.
- * - standing: what Placement was told of a claim (ClaimStanding); told_*: ClaimReported. guest:
+ * - standing: the state of writing it to Placement (ClaimStanding); told_*: ClaimReported. guest:
  * whose the claim was before it was handed to a migration.
  * - claim_counts: how many claims live; counting 10,000 rows for each change of a property would
  *   make a claim dearer the more there are.
@@ -289,7 +289,7 @@ static const char version_2_parts[] =
 /* A claim of version 1 has no provider and no request. It is confirmed, since version 1 knows no
  * other state, and not placed until the host's providers are known; its request is what an equal
  * one would be now. What it says in pci stays until it has devices. Rows without a uuid cannot be
- * told from each other and stay in the copy of the old file; of two rows of one instance and role
+ * distinguished and stay in the copy of the old file; of two rows of one instance and role
  * the later one counts. */
 static const char version_2_rows[] =
         "INSERT OR IGNORE INTO claims (id, host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What happened, in rows beside the claims: each is written in the transaction of what it tells. */
+/* What happened, in rows beside the claims: each is written in the transaction of its cause. */
 
 #include <string.h>
 

@@ -155,7 +155,7 @@ int sqlite_store_taken(Store *store, Taken *ret, Error *reterr);
 int sqlite_store_count(Store *store, uint64_t *ret, Error *reterr);
 int sqlite_store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);
 
-/* What Placement is told: sqlite-store-placement.c. */
+/* What is reported to Placement: sqlite-store-placement.c. */
 int sqlite_store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
                               const ClaimReported *reported, Error *reterr);
 int sqlite_store_forget_reported(Store *store, Error *reterr);
@@ -170,7 +170,7 @@ int sqlite_store_end_move(Store *store, const ClaimMove *move, const ClaimReport
                           bool ours, Error *reterr);
 
 /* What happened: sqlite-store-events.c. Within a transaction: it happened to the claim, which is
- * still there, at that time. Of one that is pending it is written down, and not told: it may end
+ * still there, at that time. Of one that is pending it is written down, and not shown: it may end
  * as if it had never been. */
 int sqlite_store_note_claim(SqliteStore *store, int64_t id, const EventNote *note, uint64_t usec,
                             Error *reterr);

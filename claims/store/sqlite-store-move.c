@@ -49,7 +49,7 @@ static int write_used(SqliteStore *store, int64_t claim, const Uuid *provider,
                                 provider->text, resource_class, group, (int64_t)used);
 }
 
-/* Moves up to amount of one row, and tells how much it was. */
+/* Moves up to amount of one row, and returns how much it was. */
 static int move_row(SqliteStore *store, const StoreShift *shift, uint64_t amount,
                     uint64_t *ret_moved, Error *reterr)
 {

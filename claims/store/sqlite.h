@@ -4,7 +4,7 @@
 /* A thin layer over SQLite: opens with the settings that claims need, and translates each result
  * code once, into an errno and words that name the file. It knows no table.
  *
- * A step tells a row, the end and an error apart: an error is never taken for the end of the data.
+ * A step distinguishes a row, the end and an error: an error is never taken for the end of data.
  *
  * The translation: SQLITE_FULL -ENOSPC; BUSY and LOCKED -EBUSY; CORRUPT and NOTADB, and SQL that
  * the file's own schema does not understand, -EUCLEAN; READONLY -EROFS, -EACCES or, when the file

@@ -159,7 +159,7 @@ typedef struct StoreEngine {
         int (*renew)(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
                      size_t n_devices, const Layout *layout, Error *reterr);
 
-        /* What Placement was told of a living claim, if it is from; reported NULL: that stays.
+        /* The standing of a living claim, if it is from; reported NULL: that stays.
          * STORE_E_NOT_FOUND. */
         int (*set_standing)(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
                             const ClaimReported *reported, Error *reterr);
@@ -186,8 +186,8 @@ typedef struct StoreEngine {
                           int64_t *ret_id, Error *reterr);
         int (*next_move)(Store *store, int64_t after, ClaimMove *ret, Error *reterr);
 
-        /* It was done, and the claim is the other's from now on, told so; ours: what nobody wrote
-         * is written by this agent now. Has the claim ended, the other leaves a removal. told
+        /* It was done: the claim is the other's from now on, reported so; ours: what nobody wrote
+         * is written by this agent now. Has the claim ended, the other leaves a removal. reported
          * NULL: it was not done. */
         int (*end_move)(Store *store, const ClaimMove *move, const ClaimReported *reported,
                         bool ours, Error *reterr);
