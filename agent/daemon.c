@@ -55,9 +55,9 @@ typedef struct Daemon {
         BusService *bus;
         Reload reload;
         uint64_t n_cycles_in_metrics, n_cycles_settled;
-        bool told_no_metrics;          /* is logged once */
+        bool logged_no_metrics;        /* is logged once */
         bool reloaded;                 /* what happens now is no start any more */
-        char status[VERDICT_LINE_MAX]; /* as systemd was told last */
+        char status[VERDICT_LINE_MAX]; /* as systemd got it last */
         int exit_code;
 } Daemon;
 
@@ -137,9 +137,9 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
                         .n_devices_cordoned = cordon_count_devices(daemon->cordon),
                 },
                 daemon->engine.config->metrics_file, &error);
-        if (r < 0 && !daemon->told_no_metrics)
+        if (r < 0 && !daemon->logged_no_metrics)
                 log_warning("No metrics: %s; retrying.", error_text(&error, r));
-        daemon->told_no_metrics = r < 0;
+        daemon->logged_no_metrics = r < 0;
 }
 
 /* At the end of each cycle: Placement was spoken to, or could not be. */
@@ -169,8 +169,8 @@ static void end_without_shape(Daemon *daemon, Tracker *tracker)
         (void)sd_event_exit(daemon->event, 0);
 }
 
-/* Tells systemd and the bus, each only when there is something new. */
-static void tell(Daemon *daemon, Tracker *tracker)
+/* Notifies systemd and the bus, each only when there is something new. */
+static void notify(Daemon *daemon, Tracker *tracker)
 {
         char status[VERDICT_LINE_MAX];
         Verdict verdict;
@@ -189,7 +189,7 @@ static void on_settled(void *userdata)
 {
         Daemon *daemon = userdata;
 
-        tell(daemon, daemon->engine.tracker);
+        notify(daemon, daemon->engine.tracker);
         save_metrics(daemon, daemon->engine.tracker);
 }
 
@@ -198,7 +198,7 @@ static void on_changed(Tracker *tracker, void *userdata)
         Daemon *daemon = userdata;
         uint64_t n_cycles = tracker_get_status(tracker)->n_cycles;
 
-        tell(daemon, tracker);
+        notify(daemon, tracker);
         if (n_cycles != daemon->n_cycles_in_metrics)
                 save_metrics(daemon, tracker);
         daemon->n_cycles_in_metrics = n_cycles;
@@ -358,7 +358,7 @@ static void on_config_warning(const char *text, void *userdata)
 
 /* Reload. */
 
-static void tell_systemd_of_reload(void)
+static void notify_reload(void)
 {
         (void)sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
                          clock_usec(CLOCK_MONOTONIC));
@@ -408,7 +408,7 @@ static int check_identity(const Daemon *daemon, const Config *new, Error *reterr
         return 0;
 }
 
-/* Guests that claim when they start, and who tells Placement of them. */
+/* Guests that claim when they start, and who reports them to Placement. */
 static void set_up_guests(Daemon *daemon, const Config *config)
 {
         claim_service_set_started_only(daemon->claims, config->hook_enabled);
@@ -490,7 +490,7 @@ static int reload(void *userdata, BusReloadDone done, void *done_userdata, Error
 
         if (daemon->reload.running)
                 return error_setf(reterr, EBUSY, "The configuration is being reloaded just now");
-        tell_systemd_of_reload();
+        notify_reload();
         r = replace(daemon, &error);
         if (r < 0) {
                 log_event(LOG_ERR, MESSAGE_RELOAD_REFUSED, NULL,

@@ -37,8 +37,8 @@ uint64_t audit_sum_here(const AuditInput *input, const Consumer *consumer,
         return sum;
 }
 
-/* Is it a class that a guest tells by itself? */
-static bool is_told(const HostFacts *facts, const char *resource_class)
+/* Is it a class of which a guest shows how much it has? */
+static bool is_shown(const HostFacts *facts, const char *resource_class)
 {
         static const char *const always[] = { "VCPU", "PCPU", "MEMORY_MB" };
 
@@ -56,7 +56,7 @@ static bool is_told(const HostFacts *facts, const char *resource_class)
 
 bool audit_is_compared(const AuditInput *input, const Claim *claim, const char *resource_class)
 {
-        return is_told(input->facts, resource_class) || claim_sum(claim, resource_class) > 0;
+        return is_shown(input->facts, resource_class) || claim_sum(claim, resource_class) > 0;
 }
 
 /* A claim beside what its consumer holds */

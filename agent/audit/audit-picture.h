@@ -5,10 +5,10 @@
  * from one host to another. Pure.
  *
  * While Nova moves a guest, a migration holds on the source what the guest held there: a consumer
- * whose uuid nothing on the host knows of, and of which Placement is not told that it is one (facts
+ * whose uuid nothing on the host knows of, and which Placement does not know as a migration (facts
  * G1). Until the move is confirmed, and that may be days, the guest's own consumer holds on the
  * target; or here, in its new size, when it is resized on its own host. Which migration is whose
- * cannot be told where there are several, and need not be: as long as there may be one for a guest
+ * cannot be known where there are several, and need not be: as long as there may be one for a guest
  * both are on their way. There may be one where project and user are the same, which Nova copies:
  *
  *   guest that is elsewhere           any consumer that holds CPUs or memory here and has no guest

@@ -243,7 +243,7 @@ static int find_disagreement(const AuditLook *look, const Claim *claim,
         return 0;
 }
 
-/* Why Placement is not told what the claim holds; "" when it may be. Only what claim and guest
+/* Why Placement does not get what the claim holds; "" when it may be. Only what claim and guest
  * agree about is written, so that no guest loses what it has. */
 static int find_reason(const AuditLook *look, const Claim *claim, const Consumer *consumer,
                        char ret[static REASON_SIZE])
@@ -333,7 +333,7 @@ static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *con
 
 /* Placement knows nothing of it. What somebody else wrote there, and took away, is not given back.
  */
-static int look_at_untold(AuditLook *look, const Claim *claim)
+static int look_at_missing(AuditLook *look, const Claim *claim)
 {
         const HostDomain *domain = audit_picture_guest(&look->picture, claim);
         char why[REASON_SIZE];
@@ -371,7 +371,7 @@ static int look_at_claim(AuditLook *look, const Claim *claim)
             claim->standing == CLAIM_STANDING_SENT)
                 return let_be(look);
         if (!consumer)
-                return look_at_untold(look, claim);
+                return look_at_missing(look, claim);
         return audit_holds_here(look->input, consumer) ? compare(look, claim, consumer)
                                                        : look_at_gone(look, claim, consumer);
 }

@@ -9,11 +9,11 @@
  * alone: a consumer without claim and guest that was first seen, or written, less than the grace
  * time ago, a claim that is not confirmed or younger than that, a guest that is being resized or
  * migrated, and what may be its migration (agent/audit/audit-picture.h). Classes that no guest
- * tells (DISK_GB, an operator's own) are compared only where the claim counts them.
+ * shows (DISK_GB, an operator's own) are compared only where the claim counts them.
  *
- * Nobody who may be alive loses something by a remedy. Placement is told of a claim only when claim
- * and guest agree, so that it is never less than what the guest has; not of one that somebody else
- * told it, and that is gone from there; not while the consumer is young; and where nothing binds
+ * Nobody who may be alive loses something by a remedy. A claim is reported only when claim
+ * and guest agree, so that it is never less than what the guest has; not one that somebody else
+ * reported, and that is gone from there; not while the consumer is young; and where nothing binds
  * the guest to a provider, Placement knows which it is. A finding without a remedy says why. */
 
 #include "base/allocation.h"
@@ -24,8 +24,8 @@
 typedef enum AuditType {
         AUDIT_LEAKED,    /* it holds something here, and has neither claim nor guest */
         AUDIT_MIGRATION, /* the same of a migration: its instance is not here */
-        AUDIT_UNTOLD,    /* a claim that we told, and of which Placement knows nothing any more */
-        AUDIT_UNHELD,    /* the same of a claim that others told, or nobody */
+        AUDIT_UNTOLD,    /* a claim that we reported, and Placement has nothing of it any more */
+        AUDIT_UNHELD,    /* the same of a claim that others reported, or nobody */
         AUDIT_AMOUNT,    /* a claim holds another amount than its consumer */
         AUDIT_PROVIDER,  /* a claim holds it of other providers than its consumer */
         AUDIT_UNCLAIMED, /* a guest without a claim */
@@ -39,7 +39,7 @@ typedef enum AuditType {
 typedef enum AuditRemedy {
         AUDIT_REMEDY_NONE,          /* somebody has to look */
         AUDIT_REMEDY_RELEASE_SHARE, /* this tree's part of the consumer goes from Placement */
-        AUDIT_REMEDY_WRITE_CLAIM,   /* Placement is told what the claim holds */
+        AUDIT_REMEDY_WRITE_CLAIM,   /* Placement gets what the claim holds */
         AUDIT_REMEDY_ADOPT,         /* the guest gets a claim */
         AUDIT_REMEDY_END_CLAIM,     /* the claim is released */
         _AUDIT_REMEDY_MAX,

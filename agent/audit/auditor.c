@@ -234,7 +234,7 @@ static void log_findings(const Auditor *auditor)
                         auditor->audit.n_items, auditor->audit.items[0].text);
 }
 
-/* Somebody told Placement of them since they were read. */
+/* Somebody reported them to Placement since they were read. */
 static void note_held(Auditor *auditor)
 {
         Claims *claims = claim_service_get(auditor->config.claims);

@@ -19,8 +19,8 @@
 
 struct Healer {
         HealerOrder order;
-        size_t finding;     /* that is being healed */
-        ClaimReported told; /* how Placement has its consumer then */
+        size_t finding;         /* that is being healed */
+        ClaimReported reported; /* how Placement has its consumer then */
         unsigned n_attempts;
         Uuid in_hand;            /* claim_service_take_in_hand(); empty: none */
         AuditResult not_written; /* what every write meets from here on, as Placement is away */
@@ -80,17 +80,17 @@ static void note_failure(Healer *healer, int result, const Error *words)
 
 /* What is written again is how Placement has it from here on: an owed write that is done
  * (agent/placing/settle.c), which the queue looks at should this write fail. */
-static void mark_untold(Healer *healer, const AuditFinding *finding)
+static void mark_sent(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = claim_service_get(healer->order.claims);
 
         if (finding->type == AUDIT_UNTOLD && claims)
                 (void)claims_set_standing(claims, finding->claim_id, CLAIM_STANDING_WRITTEN,
-                                          CLAIM_STANDING_SENT, &healer->told, NULL);
+                                          CLAIM_STANDING_SENT, &healer->reported, NULL);
 }
 
 /* Placement has what the claim holds, and the generation that it got by it. */
-static void note_told(Healer *healer, const AuditFinding *finding)
+static void note_reported(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = claim_service_get(healer->order.claims);
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -101,7 +101,7 @@ static void note_told(Healer *healer, const AuditFinding *finding)
         (void)claims_set_standing(claims, claim->id, claim->standing,
                                   claim->standing == CLAIM_STANDING_SENT ? CLAIM_STANDING_WRITTEN
                                                                          : claim->standing,
-                                  &healer->told, NULL);
+                                  &healer->reported, NULL);
 }
 
 static void note_healed(Healer *healer)
@@ -118,7 +118,7 @@ static void note_healed(Healer *healer)
 
         snprintf(id, sizeof(id), "%" PRId64, finding->claim_id);
         result_of(healer)->outcome = AUDIT_HEALED;
-        note_told(healer, finding);
+        note_reported(healer, finding);
         claim_service_record(healer->order.claims, &note);
         log_event(LOG_NOTICE, MESSAGE_AUDIT_HEALED,
                   LOG_FIELDS(LOG_FIELD_CONSUMER, finding->consumer.text, LOG_FIELD_CALLER,
@@ -149,7 +149,7 @@ static int end_claim(Healer *healer, const AuditFinding *finding)
                 "Released claim %s: guest %s does not run here, and all that it holds in Placement is on other hosts.",
                 id, finding->consumer.text);
         if (claims_get(claims, finding->claim_id, &claim, NULL) == 0)
-                claim_service_tell(healer->order.claims, CLAIM_EVENT_REMOVED, claim);
+                claim_service_notify(healer->order.claims, CLAIM_EVENT_REMOVED, claim);
         return 0;
 }
 
@@ -181,14 +181,14 @@ static int make_new_consumer(const Claim *claim, Consumer **ret)
 static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata);
 
 /* How Placement has it when it is written. */
-static int keep_told(Healer *healer, const Consumer *edited, Error *reterr)
+static int keep_reported(Healer *healer, const Consumer *edited, Error *reterr)
 {
         Claims *claims = claim_service_get(healer->order.claims);
         const HostView *view;
         int r = claims ? claims_host(claims, &view, reterr) : -ENODATA;
 
         if (r == 0)
-                healer->told = claim_share_reported(view, edited, true);
+                healer->reported = claim_share_reported(view, edited, true);
         return r;
 }
 
@@ -229,10 +229,10 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
         r = audit_edit(healer->order.input, finding->remedy, held ? held : fresh, claim, &edited);
         if (r != 0)
                 return r < 0 ? error_oom(reterr) : 0;
-        r = keep_told(healer, edited, reterr);
+        r = keep_reported(healer, edited, reterr);
         if (r != 0)
                 return r < 0 ? r : -EBUSY;
-        mark_untold(healer, finding);
+        mark_sent(healer, finding);
         r = consumers_write(&healer->call, reporter_get_session(healer->order.reporter), edited,
                             NULL, on_written, healer, reterr);
         return r < 0 ? r : 1;

@@ -12,12 +12,12 @@
 #define DRIVER_PATH "/org/freedesktop/DBus"
 #define STATISTICS  "org.freedesktop.DBus.Debug.Stats"
 
-/* No answer is as good as one that tells nothing. */
+/* No answer is as good as one that says nothing. */
 #define PATIENCE_USEC (30 * USEC_PER_SEC)
 
 typedef struct Asking {
         const char *field; /* of statistics; NULL: whose it is */
-        BusTold told;
+        BusAnswered answered;
         void *userdata;
         char name[];
 } Asking;
@@ -86,12 +86,12 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *unused
                 r = read_field(reply, asking->field, &value);
         else
                 r = read_user(reply, &value);
-        asking->told(asking->name, MIN(r, 0), value, asking->userdata);
+        asking->answered(asking->name, MIN(r, 0), value, asking->userdata);
         return 0;
 }
 
 static int ask(sd_bus *bus, const char *interface, const char *member, const char *field,
-               const char *name, BusTold told, void *userdata)
+               const char *name, BusAnswered answered, void *userdata)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         size_t size = strlen(name) + 1;
@@ -106,7 +106,7 @@ static int ask(sd_bus *bus, const char *interface, const char *member, const cha
         asking = malloc(sizeof(Asking) + size);
         if (!asking)
                 return -ENOMEM;
-        *asking = (Asking){ .field = field, .told = told, .userdata = userdata };
+        *asking = (Asking){ .field = field, .answered = answered, .userdata = userdata };
         memcpy(asking->name, name, size);
         r = sd_bus_call_async(bus, &slot, m, on_answer, asking, PATIENCE_USEC);
         if (r < 0) {
@@ -120,17 +120,19 @@ static int ask(sd_bus *bus, const char *interface, const char *member, const cha
         return 0;
 }
 
-int bus_ask_user(sd_bus *bus, const char *name, BusTold told, void *userdata)
+int bus_ask_user(sd_bus *bus, const char *name, BusAnswered answered, void *userdata)
 {
-        return ask(bus, DRIVER, "GetConnectionCredentials", NULL, name, told, userdata);
+        return ask(bus, DRIVER, "GetConnectionCredentials", NULL, name, answered, userdata);
 }
 
-int bus_ask_unread(sd_bus *bus, const char *name, BusTold told, void *userdata)
+int bus_ask_unread(sd_bus *bus, const char *name, BusAnswered answered, void *userdata)
 {
-        return ask(bus, STATISTICS, "GetConnectionStats", "OutgoingBytes", name, told, userdata);
+        return ask(bus, STATISTICS, "GetConnectionStats", "OutgoingBytes", name, answered,
+                   userdata);
 }
 
-int bus_ask_sent(sd_bus *bus, const char *name, BusTold told, void *userdata)
+int bus_ask_sent(sd_bus *bus, const char *name, BusAnswered answered, void *userdata)
 {
-        return ask(bus, STATISTICS, "GetConnectionStats", "IncomingBytes", name, told, userdata);
+        return ask(bus, STATISTICS, "GetConnectionStats", "IncomingBytes", name, answered,
+                   userdata);
 }

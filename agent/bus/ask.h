@@ -9,15 +9,14 @@
 
 /* 0, or -ENXIO: that connection is gone; -EACCES: the bus policy forbids the question; -ENOTSUP:
  * the bus has no answer to it; else what the bus did not answer for. value is 0 then. */
-typedef void (*BusTold)(const char *name, int result, uint64_t value, void *userdata);
+typedef void (*BusAnswered)(const char *name, int result, uint64_t value, void *userdata);
 
 /* The uid, and in the upper half the pid (0: not known). Negative errno when the question cannot be
- * sent: told is not called. It is called later, unless the connection to the bus is closed before.
- */
-int bus_ask_user(sd_bus *bus, const char *name, BusTold told, void *userdata);
+ * sent: answered is not called. It is called later, unless the bus connection is closed before. */
+int bus_ask_user(sd_bus *bus, const char *name, BusAnswered answered, void *userdata);
 
 /* Bytes that are sent to it and not read. */
-int bus_ask_unread(sd_bus *bus, const char *name, BusTold told, void *userdata);
+int bus_ask_unread(sd_bus *bus, const char *name, BusAnswered answered, void *userdata);
 
 /* Bytes that it sent and others did not read. */
-int bus_ask_sent(sd_bus *bus, const char *name, BusTold told, void *userdata);
+int bus_ask_sent(sd_bus *bus, const char *name, BusAnswered answered, void *userdata);

@@ -24,13 +24,13 @@ struct BusService {
         sd_event *event;
         sd_event_source *retry_timer;
         sd_event_source *look_timer;
-        sd_event_source *tell_timer;
-        bool is_leaving;  /* the connection before may still have the name */
-        bool is_looking;  /* the bus has not answered yet */
-        bool is_deaf;     /* and never did */
-        uint64_t unread;  /* bytes that were sent and lie with the bus, at the last look */
-        sd_bus *bus;      /* NULL while there is none */
-        bool told_no_bus; /* the absence is logged once */
+        sd_event_source *signal_timer;
+        bool is_leaving;    /* the connection before may still have the name */
+        bool is_looking;    /* the bus has not answered yet */
+        bool is_deaf;       /* and never did */
+        uint64_t unread;    /* bytes that were sent and lie with the bus, at the last look */
+        sd_bus *bus;        /* NULL while there is none */
+        bool logged_no_bus; /* the absence is logged once */
         bool settled;
         BusGate *gate;
         BusDispatch dispatch;
@@ -39,29 +39,29 @@ struct BusService {
         BusOperations *operations;
 };
 
-/* What changed is told a little later, once for all that came together. */
-static void tell_soon(BusService *service)
+/* What changed is signalled a little later, once for all that came together. */
+static void signal_soon(BusService *service)
 {
         int enabled = SD_EVENT_OFF;
 
         bus_facts_note(&service->facts);
         bus_documents_look(&service->documents);
-        (void)sd_event_source_get_enabled(service->tell_timer, &enabled);
+        (void)sd_event_source_get_enabled(service->signal_timer, &enabled);
         if (enabled != SD_EVENT_OFF)
                 return;
-        (void)sd_event_source_set_time_relative(service->tell_timer, BUS_TELL_USEC);
-        (void)sd_event_source_set_enabled(service->tell_timer, SD_EVENT_ONESHOT);
+        (void)sd_event_source_set_time_relative(service->signal_timer, BUS_SIGNAL_USEC);
+        (void)sd_event_source_set_enabled(service->signal_timer, SD_EVENT_ONESHOT);
 }
 
-static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_signal_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusService *service = userdata;
 
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return 0;
-        if (bus_facts_tell(&service->facts, service->bus) < 0)
+        if (bus_facts_signal(&service->facts, service->bus) < 0)
                 log_warning("Out of memory: a change is not signalled on D-Bus, ignoring.");
-        if (!bus_documents_tell(&service->documents, service->bus))
+        if (!bus_documents_signal(&service->documents, service->bus))
                 return 0;
         (void)sd_event_source_set_time_relative(source, 0);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -72,7 +72,7 @@ static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *e
         BusService *service = userdata;
         int r = bus_documents_describe(&service->documents, call, error);
 
-        tell_soon(service);
+        signal_soon(service);
         return r;
 }
 
@@ -86,8 +86,8 @@ static bool is_long(sd_bus_message *call)
         return result;
 }
 
-/* What it comes to is told when it ended; this is who wanted what changes something. Of others
- * nobody is told. */
+/* What it comes to is logged when it ended; this is who wanted what changes something. Others are
+ * not logged. */
 static EventAuthor note_call(const BusService *service, sd_bus_message *call)
 {
         static const struct {
@@ -148,7 +148,7 @@ static int change_cordon(BusService *service, sd_bus_message *call, bool lift, s
 
         bus_documents_note(&service->documents, BUS_TREE);
         bus_documents_note(&service->documents, BUS_EVENTS);
-        tell_soon(service);
+        signal_soon(service);
         return r;
 }
 
@@ -170,11 +170,11 @@ static int do_undo_retire(sd_bus_message *call, void *userdata, sd_bus_error *er
                                 config->claims, error);
 
         bus_documents_note(&service->documents, BUS_EVENTS);
-        tell_soon(service);
+        signal_soon(service);
         return r;
 }
 
-/* Methods that change claims tell those who watch the properties. */
+/* Methods that change claims are signalled to those who watch the properties. */
 #define CHANGING_METHOD(name)                                                           \
         static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
         {                                                                               \
@@ -185,7 +185,7 @@ static int do_undo_retire(sd_bus_message *call, void *userdata, sd_bus_error *er
                 bus_caller_find(service->gate, call, &caller);                          \
                 r = bus_##name(call, &caller, service->facts.config.claims, error);     \
                                                                                         \
-                tell_soon(service);                                                     \
+                signal_soon(service);                                                   \
                 return r;                                                               \
         }
 
@@ -221,7 +221,7 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         bus_documents_note(&service->documents, BUS_TREE);
         if (event == CLAIM_EVENT_REMOVED)
                 bus_documents_note(&service->documents, BUS_HISTORY);
-        tell_soon(service);
+        signal_soon(service);
 }
 
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -346,15 +346,15 @@ static void settle(BusService *service)
         service->settled = true;
 }
 
-static void tell_no_bus(BusService *service, const char *why)
+static void log_no_bus(BusService *service, const char *why)
 {
         settle(service);
-        if (!service->told_no_bus)
+        if (!service->logged_no_bus)
                 log_event(
                         LOG_WARNING, MESSAGE_NO_BUS, NULL,
                         "No D-Bus service: %s. The host is reported all the same, but computectl cannot reach this agent; retrying every %d s.",
                         why, (int)(BUS_RETRY_USEC / USEC_PER_SEC));
-        service->told_no_bus = true;
+        service->logged_no_bus = true;
 }
 
 static void arm_retry(BusService *service)
@@ -368,7 +368,7 @@ static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error
         BusService *service = userdata;
 
         /* Not from inside the bus's own handler: the retry timer closes and opens. */
-        tell_no_bus(service, "the system bus closed the connection");
+        log_no_bus(service, "the system bus closed the connection");
         arm_retry(service);
         return 0;
 }
@@ -379,13 +379,13 @@ static int on_name_requested(sd_bus_message *message, void *userdata, sd_bus_err
         const sd_bus_error *refusal = sd_bus_message_get_error(message);
 
         if (refusal) {
-                tell_no_bus(service, refusal->message ? refusal->message : refusal->name);
+                log_no_bus(service, refusal->message ? refusal->message : refusal->name);
                 arm_retry(service);
                 return 0;
         }
-        if (service->told_no_bus)
+        if (service->logged_no_bus)
                 log_notice("D-Bus is served again.");
-        service->told_no_bus = false;
+        service->logged_no_bus = false;
         settle(service);
         return 0;
 }
@@ -436,7 +436,7 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 
         if (r < 0) {
                 close_bus(service);
-                tell_no_bus(service, strerror(-r));
+                log_no_bus(service, strerror(-r));
                 arm_retry(service);
         }
         return 0;
@@ -495,7 +495,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 
 static void on_operations(void *userdata)
 {
-        tell_soon(userdata);
+        signal_soon(userdata);
 }
 
 static int add_timers(BusService *service)
@@ -506,11 +506,11 @@ static int add_timers(BusService *service)
         if (r < 0)
                 return r;
         (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
-        r = sd_event_add_time_relative(service->event, &service->tell_timer, CLOCK_MONOTONIC,
-                                       BUS_TELL_USEC, USEC_PER_MSEC, on_tell, service);
+        r = sd_event_add_time_relative(service->event, &service->signal_timer, CLOCK_MONOTONIC,
+                                       BUS_SIGNAL_USEC, USEC_PER_MSEC, on_signal_timer, service);
         if (r < 0)
                 return r;
-        (void)sd_event_source_set_enabled(service->tell_timer, SD_EVENT_OFF);
+        (void)sd_event_source_set_enabled(service->signal_timer, SD_EVENT_OFF);
         r = sd_event_add_time_relative(service->event, &service->look_timer, CLOCK_MONOTONIC,
                                        BUS_LOOK_USEC, USEC_PER_SEC, on_look, service);
         /* An answer that came is read first. */
@@ -562,7 +562,7 @@ BusService *bus_service_free(BusService *service)
         bus_gate_free(service->gate);
         bus_documents_done(&service->documents);
         bus_facts_done(&service->facts);
-        sd_event_source_disable_unref(service->tell_timer);
+        sd_event_source_disable_unref(service->signal_timer);
         sd_event_source_disable_unref(service->look_timer);
         sd_event_source_disable_unref(service->retry_timer);
         sd_event_unref(service->event);
@@ -588,5 +588,5 @@ void bus_service_set_hook(BusService *service, const char *hook)
 
 void bus_service_changed(BusService *service)
 {
-        tell_soon(service);
+        signal_soon(service);
 }

@@ -15,8 +15,8 @@
 #include "agent/placing/queue.h"
 
 #define BUS_RETRY_USEC (30 * USEC_PER_SEC)
-/* What changes within that is told at once. */
-#define BUS_TELL_USEC (50 * USEC_PER_MSEC)
+/* What changes within that is signalled together. */
+#define BUS_SIGNAL_USEC (50 * USEC_PER_MSEC)
 /* Each time it is asked whether the bus still answers, and what lies unread there of all that was
  * sent. When that is more than so many bytes, or no answer comes within half a minute, the
  * connection is made anew. */
@@ -56,5 +56,5 @@ DEFINE_CLEANUP(BusService *, bus_service_free);
 void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *driver);
 void bus_service_set_hook(BusService *service, const char *hook);
 
-/* The tracker's status or the claims changed: tells those who watch the properties. */
+/* The tracker's status or the claims changed: signals it to those who watch the properties. */
 void bus_service_changed(BusService *service);

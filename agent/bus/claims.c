@@ -127,7 +127,7 @@ static void answer_error(WaitingCall *waiting, int result, const Error *words)
         (void)sd_bus_reply_method_error(waiting->call, &error);
 }
 
-static void on_claimed(int result, const Claim *claim, bool told, const Error *error,
+static void on_claimed(int result, const Claim *claim, bool is_new, const Error *error,
                        void *userdata)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = userdata;
@@ -136,10 +136,10 @@ static void on_claimed(int result, const Claim *claim, bool told, const Error *e
                 answer_error(waiting, result, error);
                 return;
         }
-        if (told) {
+        if (is_new) {
                 bus_caller_note(&waiting->caller, claim, "", "promised to %s",
                                 claim->consumer.text);
-                claim_service_tell(waiting->service, CLAIM_EVENT_ADDED, claim);
+                claim_service_notify(waiting->service, CLAIM_EVENT_ADDED, claim);
         }
         (void)reply_claim(waiting->call, waiting->service, claim);
 }
@@ -214,7 +214,8 @@ static int explain_known(sd_bus_message *call, ClaimService *service,
         return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
 
-static void on_looked(int result, const Claim *claim, bool told, const Error *words, void *userdata)
+static void on_looked(int result, const Claim *claim, bool is_new, const Error *words,
+                      void *userdata)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = userdata;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -249,7 +250,7 @@ int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue, 
         return 1;
 }
 
-static void on_claim_moved(int result, const Claim *claim, bool told, const Error *error,
+static void on_claim_moved(int result, const Claim *claim, bool is_new, const Error *error,
                            void *userdata)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = userdata;
@@ -258,10 +259,10 @@ static void on_claim_moved(int result, const Claim *claim, bool told, const Erro
                 answer_error(waiting, result != 0 ? result : CLAIM_E_NOT_FOUND, error);
                 return;
         }
-        if (told) {
+        if (is_new) {
                 bus_caller_note(&waiting->caller, claim, "", "given to consumer %s",
                                 claim->consumer.text);
-                claim_service_tell(waiting->service, CLAIM_EVENT_CHANGED, claim);
+                claim_service_notify(waiting->service, CLAIM_EVENT_CHANGED, claim);
         }
         (void)sd_bus_reply_method_return(waiting->call, "x", claim->id);
 }
@@ -311,7 +312,7 @@ void bus_claims_note(const BusCaller *caller, ClaimService *service, Claims *cla
         if (claims_get(claims, id, &claim, NULL) != 0)
                 return;
         bus_caller_note(caller, claim, reason, "%s", what);
-        claim_service_tell(service, event, claim);
+        claim_service_notify(service, event, claim);
 }
 
 int bus_confirm(sd_bus_message *call, const BusCaller *caller, ClaimService *service,

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The claim methods of the bus: messages in, claims.h calls, messages out. Everything from the
- * caller is checked here, and what becomes of a claim is told to the journal with it. Each returns
+ * caller is checked here, and what becomes of a claim is logged with it. Each returns
  * what an sd-bus method handler returns; signatures are in agent/formats/interface.h. */
 
 #include <systemd/sd-bus.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The methods that take the host or a device out of use, and give it back. They answer when the
- * cycle that tells Placement has ended. */
+ * cycle that reports it has ended. */
 
 #include <systemd/sd-bus.h>
 

@@ -52,13 +52,13 @@ void bus_document_read(BusDocumentText *document)
         document->is_read = true;
 }
 
-bool bus_document_tell(BusDocumentText *document)
+bool bus_document_signal(BusDocumentText *document)
 {
-        bool tell = document->is_due && document->differs;
+        bool due = document->is_due && document->differs;
 
-        /* Who was to be told has the right one all the same. */
-        if (document->is_due && !tell)
+        /* Who was to be signalled has the right one all the same. */
+        if (document->is_due && !due)
                 document->is_read = true;
         document->is_due = document->differs = false;
-        return tell;
+        return due;
 }

@@ -223,7 +223,7 @@ static int make(BusDocuments *documents, BusDocument document, sd_bus_error *err
         return r < 0 ? r : text ? 0 : -ENOMEM;
 }
 
-/* Very many claims, some at a time: what changes meanwhile is told as it is when it is reached. */
+/* Very many claims, some at a time: what changes meanwhile is listed as it is when reached. */
 
 typedef struct Listing {
         BusJob job;
@@ -405,7 +405,7 @@ void bus_documents_note(BusDocuments *documents, BusDocument document)
                 bus_document_give_up(&documents->texts[document]);
 }
 
-/* Of what the claims' documents tell of devices and guests. */
+/* Of what the claims' documents say of devices and guests. */
 static uint64_t sum_facts(const HostFacts *facts)
 {
         uint64_t sum = UINT64_C(14695981039346656037);
@@ -460,7 +460,7 @@ void bus_documents_look(BusDocuments *documents)
         documents->snapshot = snapshot ? snapshot_ref((Snapshot *)snapshot) : NULL;
 }
 
-bool bus_documents_tell(BusDocuments *documents, sd_bus *bus)
+bool bus_documents_signal(BusDocuments *documents, sd_bus *bus)
 {
         bool made = false;
 
@@ -473,14 +473,14 @@ bool bus_documents_tell(BusDocuments *documents, sd_bus *bus)
                         (void)make(documents, i, &error);
                         made = true;
                 }
-                if (bus_document_tell(&documents->texts[i]))
+                if (bus_document_signal(&documents->texts[i]))
                         (void)sd_bus_emit_signal(bus, BUS_PATH, BUS_INTERFACE, "DocumentChanged",
                                                  "s", kinds[i].name);
         }
         return false;
 }
 
-/* Not every write is an event to be told of: a claim that is pending, what another process does. */
+/* Not every write is an event to signal: a claim that is pending, what another process does. */
 static void look_at_claims(BusDocuments *documents)
 {
         static const BusDocument of_claims[] = { BUS_TREE, BUS_CLAIMS, BUS_HISTORY };

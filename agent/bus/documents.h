@@ -4,7 +4,7 @@
 /* The documents of Describe(), which everybody may read: each is made when it is first read after a
  * change, and copied from then on. So how often it is read costs no more than the copies. Those of
  * claims, which may be very many, are made in steps, between which others are served. Who has read
- * one is told when it has become another one (agent/bus/document.h).
+ * one gets a signal when it has become another one (agent/bus/document.h).
  *
  * Main thread only. */
 
@@ -51,7 +51,7 @@ void bus_documents_look(BusDocuments *documents);
 
 /* Sends DocumentChanged where it is due; makes at most one document for it. True: there is more to
  * do, soon. */
-bool bus_documents_tell(BusDocuments *documents, sd_bus *bus);
+bool bus_documents_signal(BusDocuments *documents, sd_bus *bus);
 
 /* Handler of Describe(). */
 int bus_documents_describe(BusDocuments *documents, sd_bus_message *call, sd_bus_error *error);

@@ -147,7 +147,7 @@ static void wake(BusGate *gate)
         (void)sd_event_source_set_time(gate->serve_source, 0);
 }
 
-/* dbus-broker tells nothing, and ends who does not read by itself. */
+/* dbus-broker answers nothing, and ends who does not read by itself. */
 static void note_blindness(BusGate *gate, int result)
 {
         if (gate->turns.is_blind || (result != -EACCES && result != -ENOTSUP))
@@ -158,7 +158,7 @@ static void note_blindness(BusGate *gate, int result)
                         "The bus policy does not let the agent ask what callers leave unread: one that reads nothing can cut it off from the bus. Install the policy of this version and reload the bus (\"systemctl reload dbus\").");
 }
 
-/* After the bus told something of one of the user's connections. */
+/* After the bus answered for one of the user's connections. */
 static void note_reading(BusGate *gate, const BusSender *sender)
 {
         BusReading reading = bus_turns_reading(&gate->turns, sender);
@@ -539,7 +539,7 @@ pid_t bus_gate_get_process(const BusGate *gate, sd_bus_message *call)
 
 /* Coming in */
 
-/* libvirt's hook tells a whole domain, over a connection of which it is not known yet that it is
+/* libvirt's hook sends a whole domain, over a connection of which it is not known yet that it is
  * root's. */
 static size_t find_size_max(const BusSender *sender, const char *member)
 {

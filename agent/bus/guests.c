@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Claims of guests that libvirt starts and stops, as its hook tells of them. */
+/* Claims of guests that libvirt starts and stops, as its hook reports them. */
 
 #include <errno.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimSe
         if (claim->created_usec >= begin_usec) {
                 bus_caller_note(caller, claim, "", "promised to guest %s, which starts,",
                                 guest->domain.name);
-                claim_service_tell(service, CLAIM_EVENT_ADDED, claim);
+                claim_service_notify(service, CLAIM_EVENT_ADDED, claim);
         }
         return sd_bus_reply_method_return(call, "x", claim->id);
 }
@@ -86,10 +86,10 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, ClaimServic
         r = claims_prepare(claims, &guest.facts, &claim, &ended, &words);
         claims_set_author(claims, NULL);
         if (ended)
-                claim_service_tell(service, CLAIM_EVENT_REMOVED, ended);
+                claim_service_notify(service, CLAIM_EVENT_REMOVED, ended);
         if (r > 0 && r != CLAIM_E_BUSY)
                 note_refused(&guest, &words);
-        /* libvirt waits: Placement is told behind its back. */
+        /* libvirt waits: it is reported to Placement behind its back. */
         if (r == 0)
                 claim_queue_settle_soon(queue);
         return r != 0 ? bus_claims_error(service, error, r, &words)

@@ -24,7 +24,7 @@ DEFINE_CLEANUP(BusOperations *, bus_operations_free);
 /* The method that somebody waits for, the first one of several, and how far it is; "" for none. */
 const char *bus_operations_get(const BusOperations *operations, Progress *ret);
 
-/* Handlers of the methods of these kinds, which the name of the method tells apart: Sync and
+/* Handlers of the methods of these kinds, which the name of the method distinguishes: Sync and
  * SyncFull; GetReshape, Reshape and UndoReshape; Audit and Heal; GetRetire and Retire. by is
  * copied. */
 int bus_operations_sync(sd_bus_message *call, BusOperations *operations);

@@ -251,7 +251,7 @@ static int append_all_changed(sd_bus_message *m, const BusFacts *facts)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-int bus_facts_tell(BusFacts *facts, sd_bus *bus)
+int bus_facts_signal(BusFacts *facts, sd_bus *bus)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r = update(facts);

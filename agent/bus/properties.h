@@ -81,7 +81,7 @@ void bus_facts_note(BusFacts *facts);
 
 /* Sends PropertiesChanged with all that had another value since the last time, also if somebody saw
  * that one only by asking, and it is gone again. -ENOMEM, and what sd-bus says. */
-int bus_facts_tell(BusFacts *facts, sd_bus *bus);
+int bus_facts_signal(BusFacts *facts, sd_bus *bus);
 
 /* The document "status" (STATUS_FORMAT): members as above, and "reasons": [{"check", "state",
  * "summary", "text", "command", "advice"}] (agent/cycle/verdict.h). -ENOMEM. */

@@ -61,7 +61,7 @@ typedef struct BusTurns {
         size_t n_senders, n_allocated;
         uint64_t turn;
         uint64_t unread; /* bytes, of all that the agent sent */
-        bool is_blind;   /* the bus does not tell: everybody is taken to read */
+        bool is_blind;   /* the bus does not answer: everybody is taken to read */
 } BusTurns;
 
 /* Frees the senders; calls must have been taken out. */

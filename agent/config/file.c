@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* libini_config tells a wrong name only by "Invalid argument", ends a value at a NUL, drops what
+/* libini_config reports a wrong name only by "Invalid argument", ends a value at a NUL, drops what
  * stands before the first section and needs quadratic time. So a text is looked over line by line
  * first; what passes is parsed by the library alone. */
 

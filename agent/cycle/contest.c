@@ -271,7 +271,7 @@ void contest_leave(Contest *contest, const ProviderTree *remote)
                 contest->left = NULL;
 }
 
-bool contest_is_told(const ContestPart *part)
+bool contest_is_repeated(const ContestPart *part)
 {
         return part->n >= CONTEST_MAX;
 }
@@ -281,7 +281,7 @@ size_t contest_count(const Contest *contest)
         size_t n = 0;
 
         for (size_t i = 0; i < contest->n_parts; i++)
-                n += contest_is_told(&contest->parts[i]);
+                n += contest_is_repeated(&contest->parts[i]);
         return n;
 }
 
@@ -302,7 +302,7 @@ char *contest_describe(const Contest *contest)
         for (size_t i = 0; i < contest->n_parts; i++) {
                 const ContestPart *part = &contest->parts[i];
 
-                if (!contest_is_told(part))
+                if (!contest_is_repeated(part))
                         continue;
                 fprintf(file, "%s%s%s%s%s: %s (undone %u times)", any ? "; " : "",
                         kinds[part->kind], part->part, part->part[0] ? " of " : "", part->name,

@@ -34,7 +34,7 @@ typedef struct ContestPart {
         unsigned n; /* how often it was undone */
         uint64_t since_usec, last_usec;
         uint64_t left_until_usec; /* 0: it is written */
-        bool told;                /* the caller's: it was logged */
+        bool logged;              /* the caller's: it was logged */
 } ContestPart;
 
 typedef struct Contest {
@@ -60,9 +60,9 @@ int contest_give_in(const Contest *contest, ProviderTree *tree, const ProviderTr
 void contest_leave(Contest *contest, const ProviderTree *remote);
 
 /* Is somebody at it again and again? */
-bool contest_is_told(const ContestPart *part);
+bool contest_is_repeated(const ContestPart *part);
 size_t contest_count(const Contest *contest);
 
 /* "trait HW_CPU_X86_SSE3 of demo: taken away (undone 3 times)", one after the other: what
- * contest_is_told(). The caller frees; "" when there is nothing, NULL when out of memory. */
+ * contest_is_repeated(). The caller frees; "" when there is nothing, NULL when out of memory. */
 char *contest_describe(const Contest *contest);

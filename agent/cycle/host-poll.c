@@ -21,7 +21,7 @@ struct HostPoll {
         char *nodename;
         Snapshot *snapshot;
         bool hangs;
-        HostPollTold told;
+        HostPollNotify notify;
         void *userdata;
 };
 
@@ -29,7 +29,7 @@ static void end_poll(HostPoll *poll, const Error *error)
 {
         (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_OFF);
         poll->hangs = error->code == ETIMEDOUT;
-        poll->told(poll, HOST_POLL_ENDED, error, poll->userdata);
+        poll->notify(poll, HOST_POLL_ENDED, error, poll->userdata);
 }
 
 static int check_name(HostPoll *poll, const Snapshot *snapshot, Error *reterr)
@@ -57,7 +57,7 @@ static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
         }
         /* the driver polls once more for who asked meanwhile */
         if (earlier && !error.code)
-                poll->told(poll, HOST_POLL_EARLIER, &error, poll->userdata);
+                poll->notify(poll, HOST_POLL_EARLIER, &error, poll->userdata);
         else
                 end_poll(poll, &error);
 }
@@ -73,10 +73,10 @@ static void handle_event(HostPoll *poll, DriverEvent *event)
                 break;
         case DRIVER_EVENT_LOST:
                 poll->hangs = false;
-                poll->told(poll, HOST_POLL_LOST, &event->error, poll->userdata);
+                poll->notify(poll, HOST_POLL_LOST, &event->error, poll->userdata);
                 break;
         case DRIVER_EVENT_CHANGED:
-                poll->told(poll, HOST_POLL_CHANGED, &ERROR_NULL, poll->userdata);
+                poll->notify(poll, HOST_POLL_CHANGED, &ERROR_NULL, poll->userdata);
                 break;
         default:
                 break;
@@ -122,7 +122,7 @@ static int add_sources(HostPoll *poll, sd_event *event)
 }
 
 int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapshot *known,
-                  uint64_t patience_usec, HostPollTold told, void *userdata, Error *reterr)
+                  uint64_t patience_usec, HostPollNotify notify, void *userdata, Error *reterr)
 {
         _cleanup_(host_poll_freep) HostPoll *poll = calloc(1, sizeof(HostPoll));
         int r;
@@ -131,7 +131,7 @@ int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapsho
                 return error_oom(reterr);
         poll->driver = driver;
         poll->patience_usec = patience_usec > 0 ? patience_usec : PATIENCE_USEC;
-        poll->told = told;
+        poll->notify = notify;
         poll->userdata = userdata;
         if (known) {
                 poll->snapshot = snapshot_ref(known);

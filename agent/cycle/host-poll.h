@@ -20,12 +20,13 @@ typedef enum HostPollNews {
 typedef struct HostPoll HostPoll;
 
 /* error: why it failed or went away; code 0: it did not. Borrowed. */
-typedef void (*HostPollTold)(HostPoll *poll, HostPollNews news, const Error *error, void *userdata);
+typedef void (*HostPollNotify)(HostPoll *poll, HostPollNews news, const Error *error,
+                               void *userdata);
 
 /* driver is borrowed. known: an earlier picture of the same host, or NULL. patience_usec 0: 30 s.
  * -ENOMEM and whatever the loop says, with words. */
 int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapshot *known,
-                  uint64_t patience_usec, HostPollTold told, void *userdata, Error *reterr);
+                  uint64_t patience_usec, HostPollNotify notify, void *userdata, Error *reterr);
 HostPoll *host_poll_free(HostPoll *poll);
 DEFINE_CLEANUP(HostPoll *, host_poll_free);
 
@@ -37,5 +38,5 @@ int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr);
  * does. */
 Snapshot *host_poll_get_snapshot(const HostPoll *poll);
 
-/* The name of the host as the first picture told it, or NULL; it never changes. */
+/* The name of the host as the first picture has it, or NULL; it never changes. */
 const char *host_poll_get_nodename(const HostPoll *poll);

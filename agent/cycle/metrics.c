@@ -139,13 +139,13 @@ static void print_contest(const Metrics *metrics, FILE *output)
         for (size_t i = 0; contest && i < contest->n_parts; i++) {
                 const ContestPart *part = &contest->parts[i];
 
-                if (contest_is_told(part))
+                if (contest_is_repeated(part))
                         print_part(output, "placement_undone", "provider", part->name, "part",
                                    part->part, part->n);
         }
 }
 
-/* What is to be told to Placement, and what an audit found that nobody was told to heal. */
+/* What is to be reported to Placement, and what an audit found that nobody was asked to heal. */
 static void print_owed_numbers(const Metrics *metrics, FILE *output)
 {
         const ClaimsOwed *owed = &metrics->owed;

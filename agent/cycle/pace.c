@@ -26,7 +26,7 @@ void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec)
         pace->quiet_until_usec = now_usec + jitter_between(0, jitter_usec, jitter_random());
 }
 
-/* What the service asked for, and up to half of it more: all clients were told the same. */
+/* What the service asked for, and up to half of it more: all clients got the same answer. */
 static uint64_t spread_retry_after(uint64_t asked_usec)
 {
         asked_usec = MIN(asked_usec, CYCLE_RETRY_AFTER_MAX_USEC);

@@ -45,7 +45,7 @@ void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_afte
                                uint64_t now_usec);
 
 /* How long Placement is left alone yet. polled: the host was looked at just now; where it could not
- * be there is nothing new to tell before Placement's own turn. */
+ * be there is nothing new to report before Placement's own turn. */
 uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_usec);
 
 /* Placement is about to be spoken to: is all of it to be read anew? asked: a person wants it. By

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What tracker.c, which changes it, and tracker-facts.c, which tells of it, share. */
+/* What tracker.c, which changes it, and tracker-facts.c, which describes it, share. */
 
 #include "agent/cycle/host-poll.h"
 #include "agent/cycle/pace.h"
@@ -58,5 +58,5 @@ struct Tracker {
         CycleWaiters waiters;
         TrackerStatus status;
         Contest contest;
-        StringSet told_problems; /* of the snapshot, that were logged */
+        StringSet logged_problems; /* of the snapshot, that were logged */
 };

@@ -81,8 +81,8 @@ static bool note_credential(TrackerStatus *status, int result, const Error *erro
         return news;
 }
 
-/* Logs changes of the state, not each retry; nothing when the reason was told already. */
-static void set_sync_state(TrackerStatus *status, SyncState state, const Error *error, bool told)
+/* Logs changes of the state, not each retry; nothing when the reason was logged already. */
+static void set_sync_state(TrackerStatus *status, SyncState state, const Error *error, bool logged)
 {
         SyncState before = status->sync_state;
 
@@ -90,13 +90,13 @@ static void set_sync_state(TrackerStatus *status, SyncState state, const Error *
         status->sync_state = state;
         if (state == before)
                 return;
-        if (state == SYNC_SYNCED && status->stale_told)
+        if (state == SYNC_SYNCED && status->stale_logged)
                 log_event(LOG_NOTICE, MESSAGE_EQUAL_AGAIN, NULL,
                           "Placement is equal to this host again.");
         if (state == SYNC_SYNCED || state == SYNC_STALE)
-                status->stale_told = state == SYNC_STALE;
+                status->stale_logged = state == SYNC_STALE;
         status->sync_since_usec = clock_usec(CLOCK_REALTIME);
-        if (told)
+        if (logged)
                 return;
         if (state == SYNC_OFFLINE)
                 log_event(
@@ -131,9 +131,9 @@ void tracker_status_note_contest(Contest *contest)
         for (size_t i = 0; i < contest->n_parts; i++) {
                 ContestPart *part = &contest->parts[i];
 
-                if (part->told || !contest_is_told(part))
+                if (part->logged || !contest_is_repeated(part))
                         continue;
-                part->told = true;
+                part->logged = true;
                 log_event(
                         LOG_WARNING, MESSAGE_SECOND_REPORTER,
                         LOG_FIELDS(LOG_FIELD_PROVIDER, part->uuid.text),
@@ -232,15 +232,15 @@ static void name_parts(const StringSet *problems, Error *ret)
 }
 
 void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,
-                               StringSet *told)
+                               StringSet *logged)
 {
         for (size_t i = 0; i < problems->n_items; i++)
-                if (!string_set_contains(told, problems->items[i]))
+                if (!string_set_contains(logged, problems->items[i]))
                         log_event(LOG_WARNING, MESSAGE_DEVICES_REFUSED,
                                   LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
                                   "A part of this host could not be read: %s", problems->items[i]);
         name_parts(problems, &status->part_error);
-        (void)string_set_copy(told, problems);
+        (void)string_set_copy(logged, problems);
 }
 
 void tracker_status_note_hypervisor(TrackerStatus *status, const Error *error, bool known)

@@ -11,7 +11,7 @@
 #include "report/publish/reshaper-probe.h"
 
 typedef enum SyncState {
-        SYNC_STANDALONE, /* there is no Placement to tell */
+        SYNC_STANDALONE, /* there is no Placement to report to */
         SYNC_PENDING,    /* nothing was published yet, or a change is on its way */
         SYNC_SYNCED,     /* Placement is equal to the host */
         SYNC_STALE,      /* Placement refuses (part of) the tree: error has the words */
@@ -30,12 +30,12 @@ typedef struct TrackerStatus {
         Error sync_error;        /* why stale or offline */
         Error hypervisor_error;  /* why the last poll failed; code 0 when it did not */
         bool credential_refused; /* who we are is refused, and that was said */
-        bool stale_told;         /* it was stale since it was synced last, and that was said */
+        bool stale_logged;       /* it was stale since it was synced last, and that was logged */
         ReshaperAccess reshape_access; /* whether Placement lets this user reshape */
         bool reshape_needed; /* the tree must change shape under running guests; the old one is kept
                               */
         Error reshape_error; /* why the last reshape failed; code 0: it did not */
-        Error device_error;  /* why some devices are not told as configured; code 0: all are */
+        Error device_error;  /* why some devices are not reported as configured; code 0: all are */
         Error part_error;    /* what of the host could not be read, and how many more; code
                                 0: all was */
         uint64_t sync_since_usec; /* CLOCK_REALTIME: since when sync_state is what it is */
@@ -54,7 +54,7 @@ SyncState sync_state_of_outcome(int result);
 
 void tracker_status_init(TrackerStatus *status, bool standalone);
 
-/* Placement could not be told, and is to be tried again. */
+/* It could not be reported to Placement, and is to be tried again. */
 bool tracker_status_has_failed(const TrackerStatus *status);
 
 /* Why nothing is to be done about who holds what, whatever an audit finds, in words that end a
@@ -65,7 +65,7 @@ const char *tracker_status_find_hindrance(const TrackerStatus *status, const Con
 /* A cycle could not be ended. error may have no words: those of the result are taken then. */
 void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error);
 
-/* Placement has all that could be told. */
+/* Placement has all that could be reported. */
 void tracker_status_note_synced(TrackerStatus *status);
 
 /* Logs each part once that somebody else undoes again and again. */
@@ -74,7 +74,7 @@ void tracker_status_note_contest(Contest *contest);
 /* Placement was read, and the tree is left as it is. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
 
-/* Placement is told of nothing. */
+/* Nothing is reported to Placement. */
 void tracker_status_note_retired(TrackerStatus *status);
 
 /* root: the host, for the journal. */
@@ -82,9 +82,9 @@ void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool n
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
 void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const Error *error);
 
-/* problems: what the last poll could not read; told: what of it was logged already, made equal. */
+/* problems: what the last poll could not read; logged: what of it was logged, made equal. */
 void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,
-                               StringSet *told);
+                               StringSet *logged);
 
 /* error NULL: it answers. known: an earlier poll succeeded. */
 void tracker_status_note_hypervisor(TrackerStatus *status, const Error *error, bool known);

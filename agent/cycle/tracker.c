@@ -15,7 +15,7 @@
  * planned and counted, and of it only what may be written is sent. Claims go by what Placement has.
  *
  * Invariants: a request for a cycle that comes while one runs is served by the next one, never by
- * the running one; every waiter is told exactly once; the retry timer is armed only in IDLE. */
+ * the running one; every waiter is called exactly once; the retry timer is armed only in IDLE. */
 
 #include "agent/cycle/tracker-internal.h"
 
@@ -98,7 +98,7 @@ static void go_on_soon(Tracker *tracker, TrackerPhase phase)
         (void)sd_event_source_set_enabled(tracker->end, SD_EVENT_ONESHOT);
 }
 
-/* Claims and guests are compared, and all are told, in turns of their own: with very many claims
+/* Claims and guests are compared, and all notified, in turns of their own: with very many claims
  * each takes a while. */
 static void end_cycle(Tracker *tracker)
 {
@@ -107,7 +107,7 @@ static void end_cycle(Tracker *tracker)
 
 static void compare_claims(Tracker *tracker)
 {
-        /* Not before Placement told its uuids, or did not answer: claims name providers by them. */
+        /* Not before Placement gave its uuids, or did not answer: claims name providers by them. */
         if (!tracker->config.dry_run)
                 claim_service_reconcile(tracker->config.claims,
                                         tracker->config.reporter ? RECONCILE_AWAY : RECONCILE_ALONE,
@@ -115,7 +115,7 @@ static void compare_claims(Tracker *tracker)
         go_on_soon(tracker, PHASE_ENDING);
 }
 
-static void tell_end(Tracker *tracker)
+static void notify_end(Tracker *tracker)
 {
         /* What is withheld is given back in time, also where nothing else begins a cycle. */
         uint64_t pause_usec = MIN(next_pause_usec(tracker), tracker->pause_max_usec);
@@ -130,7 +130,7 @@ static void tell_end(Tracker *tracker)
         arm_cycle_timer(tracker, tracker->again ? 0 : MIN(pause_usec, due_in_usec));
         tracker->again = false;
         notify_changed(tracker);
-        cycle_waiters_tell(&tracker->waiters, tracker, &tracker->cycle_error);
+        cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle_error);
 }
 
 static int on_end(sd_event_source *source, uint64_t usec, void *userdata)
@@ -140,7 +140,7 @@ static int on_end(sd_event_source *source, uint64_t usec, void *userdata)
         if (tracker->phase == PHASE_COMPARING)
                 compare_claims(tracker);
         else
-                tell_end(tracker);
+                notify_end(tracker);
         return 0;
 }
 
@@ -674,7 +674,7 @@ static void reconcile(Tracker *tracker)
         begin_refresh(tracker);
 }
 
-/* What the driver tells. */
+/* What the driver reports. */
 
 static void note_hypervisor(Tracker *tracker, const Error *error)
 {
@@ -683,8 +683,8 @@ static void note_hypervisor(Tracker *tracker, const Error *error)
         notify_changed(tracker);
 }
 
-/* earlier: of a poll that began before this cycle's was asked for: it tells what it saw, and the
- * cycle waits on, so that whoever asked is told of what was read since. */
+/* earlier: of a poll that began before this cycle's was asked for: it shows what it saw, and the
+ * cycle waits on, so that whoever asked gets what was read since. */
 static void end_poll(Tracker *tracker, bool earlier, const Error *error)
 {
         tracker->snapshot = host_poll_get_snapshot(tracker->poll);
@@ -695,7 +695,7 @@ static void end_poll(Tracker *tracker, bool earlier, const Error *error)
         if (tracker->snapshot) {
                 tracker->status.last_poll_usec = tracker->snapshot->taken_realtime_usec;
                 tracker_status_note_parts(&tracker->status, &tracker->config.root,
-                                          &tracker->snapshot->problems, &tracker->told_problems);
+                                          &tracker->snapshot->problems, &tracker->logged_problems);
         }
         note_hypervisor(tracker, error);
         if (tracker->phase == PHASE_POLLING && !earlier)
@@ -717,7 +717,7 @@ static void settle(Tracker *tracker)
         arm_cycle_timer(tracker, MIN(CHANGE_SETTLE_USEC, latest > now ? latest - now : 0));
 }
 
-static void on_host_told(HostPoll *poll, HostPollNews news, const Error *error, void *userdata)
+static void on_host_news(HostPoll *poll, HostPollNews news, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
         bool idle = tracker->phase == PHASE_IDLE;
@@ -807,7 +807,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         tracker_status_init(&tracker->status, !config->reporter);
         tracker->status.last_sync_usec = config->last_sync_usec;
         r = host_poll_new(&tracker->poll, event, config->driver, config->known,
-                          config->patience_usec, on_host_told, tracker, reterr);
+                          config->patience_usec, on_host_news, tracker, reterr);
         if (r < 0)
                 return r;
         tracker->snapshot = host_poll_get_snapshot(tracker->poll);
@@ -843,7 +843,7 @@ Tracker *tracker_free(Tracker *tracker)
         provider_tree_free(tracker->wanted);
         contest_done(&tracker->contest);
         cycle_waiters_done(&tracker->waiters);
-        string_set_done(&tracker->told_problems);
+        string_set_done(&tracker->logged_problems);
         json_decref(tracker->retirement);
         sd_event_unref(tracker->event);
         free(tracker);
@@ -879,7 +879,7 @@ void tracker_dismiss(Tracker *tracker, const char *why)
 {
         error_setf(&tracker->cycle_error, ECANCELED, "%s", why);
         cycle_waiters_begin(&tracker->waiters);
-        cycle_waiters_tell(&tracker->waiters, tracker, &tracker->cycle_error);
+        cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle_error);
 }
 
 void tracker_sync_cancel(Tracker *tracker, void *userdata)

@@ -67,7 +67,7 @@ Tracker *tracker_free(Tracker *tracker);
 DEFINE_CLEANUP(Tracker *, tracker_free);
 
 /* Runs a cycle that begins after this call, with a poll that reads everything anew; done (may be
- * NULL) is told how it ended, never from inside the call. -ENOMEM. */
+ * NULL) is called with how it ended, never from inside the call. -ENOMEM. */
 int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata);
 
 /* The same, and everything is read anew from Placement (reporter_forget()). */
@@ -89,7 +89,7 @@ const json_t *tracker_get_reshape(const Tracker *tracker);
 
 typedef enum TrackerRetire {
         TRACKER_RETIRE_NONE,
-        TRACKER_RETIRE_SHOW, /* tells what it would do */
+        TRACKER_RETIRE_SHOW, /* shows what it would do */
         TRACKER_RETIRE_DO,
 } TrackerRetire;
 
@@ -98,7 +98,7 @@ typedef enum TrackerRetire {
 int tracker_retire(Tracker *tracker, TrackerRetire retire, const EventAuthor *by, TrackerDone done,
                    void *userdata);
 
-/* What came of it, as a document; NULL: it could not be told, for that reason (code 0: it is that
+/* What came of it, as a document; NULL: it is not known, for that reason (code 0: it is that
  * of the cycle). Borrowed until the loop runs again. */
 const json_t *tracker_get_retirement(const Tracker *tracker);
 const Error *tracker_get_retire_error(const Tracker *tracker);
@@ -116,7 +116,7 @@ const AuditSummary *tracker_get_audit_summary(const Tracker *tracker);
 const json_t *tracker_get_audit(const Tracker *tracker);
 const Error *tracker_get_audit_error(const Tracker *tracker);
 
-/* Tells everybody who waits for a cycle that there will be none, with these words. */
+/* Notifies everybody who waits for a cycle that there will be none, with these words. */
 void tracker_dismiss(Tracker *tracker, const char *why);
 
 /* Forgets every request that was made with this userdata. */

@@ -29,7 +29,7 @@ void cycle_waiters_begin(CycleWaiters *waiters)
                 waiters->items[i].current = true;
 }
 
-void cycle_waiters_tell(CycleWaiters *waiters, Tracker *tracker, const Error *error)
+void cycle_waiters_notify(CycleWaiters *waiters, Tracker *tracker, const Error *error)
 {
         /* A waiter may add or cancel others: start over after each. */
         for (size_t i = 0; i < waiters->n_items;) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who is to be told when a cycle ended. Who asks while one runs waits for the next: the running one
- * may have looked at the host already. Each is told exactly once. Main thread; nothing blocks. */
+/* Who is called when a cycle ended. Who asks while one runs waits for the next: the running one
+ * may have looked at the host already. Each is called exactly once. Main thread; nothing blocks. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,8 +33,8 @@ int cycle_waiters_add(CycleWaiters *waiters, TrackerDone done, void *userdata);
 /* A cycle begins: it is everybody's who waits. */
 void cycle_waiters_begin(CycleWaiters *waiters);
 
-/* The cycle ended. Who is told may add and cancel waiters. */
-void cycle_waiters_tell(CycleWaiters *waiters, Tracker *tracker, const Error *error);
+/* The cycle ended. Who is called may add and cancel waiters. */
+void cycle_waiters_notify(CycleWaiters *waiters, Tracker *tracker, const Error *error);
 
 /* Forgets everybody who was added with this userdata. */
 void cycle_waiters_cancel(CycleWaiters *waiters, void *userdata);

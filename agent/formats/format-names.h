@@ -25,7 +25,7 @@
 /* {"format", "keystone": is there one to ask, "error": "" or why there is no token, "outcome",
  * "scope", "roles": [], "endpoint", "clock_ahead_sec", "placement_error": "" or why it cannot be
  * read, "placement_outcome", "microversion": the newest that it speaks, "" when it does not
- * tell} */
+ * say} */
 #define CONNECT_FORMAT "compute-agent-connect/1"
 
 /* {"format", "name", "state": "good" | "unknown" | "new" | "renamed" | "taken" | "taken-below" |

@@ -12,7 +12,7 @@
 #define BUS_INTERFACE_VERSION 2
 
 /* Describe(s document) -> s: the JSON document of that name, as it is now. Signal
- * DocumentChanged(s document): it is another one than somebody read; not told again until somebody
+ * DocumentChanged(s document): it is another one than somebody read; not sent again until somebody
  * reads it. */
 #define BUS_DOCUMENT_STATUS   "status"   /* STATUS_FORMAT */
 #define BUS_DOCUMENT_TREE     "tree"     /* TREE_FORMAT */
@@ -82,7 +82,7 @@
 #define SYNC_STATE_STALE      "stale"   /* part of the tree was refused; see SyncError */
 #define SYNC_STATE_OFFLINE    "offline" /* Placement cannot be used */
 #define SYNC_STATE_RETIRED    "retired" /* it was taken out of Placement */
-#define SYNC_STATE_LEFT       "left-to-nova" /* nova-compute tells of this host; see NDifferences */
+#define SYNC_STATE_LEFT       "left-to-nova" /* nova-compute reports this host; see NDifferences */
 
 /* Error names; the message has the words. */
 #define BUS_ERROR_INVALID       BUS_NAME ".Error.Invalid"

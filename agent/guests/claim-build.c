@@ -54,8 +54,8 @@ static int take(const Allocation *allocations, size_t n, const char *resource_cl
         return 0;
 }
 
-/* What a guest has of it, it tells; and devices are on providers of their own. */
-static bool is_untold(const Build *build, const char *resource_class, uint64_t placed)
+/* Not of a class that a guest shows; and devices are on providers of their own. */
+static bool is_not_shown(const Build *build, const char *resource_class, uint64_t placed)
 {
         static const char *const of_guests[] = { "VCPU", "PCPU", "MEMORY_MB" };
         const Resources *on_root = consumer_find(build->consumer, build->root);
@@ -68,14 +68,15 @@ static bool is_untold(const Build *build, const char *resource_class, uint64_t p
 
 static int take_class(const Build *build, const char *resource_class)
 {
-        uint64_t told = claim_sum(build->claim, resource_class), placed = 0;
+        uint64_t claimed = claim_sum(build->claim, resource_class), placed = 0;
         bool possible = sum_possible(build, resource_class, &placed) && placed > 0;
 
         if (consumer_sum(build->share, resource_class) > 0)
                 return 0;
-        if (told == 0 && !(possible && is_untold(build, resource_class, placed)))
+        if (claimed == 0 && !(possible && is_not_shown(build, resource_class, placed)))
                 return 0;
-        if (possible && !claim_binds(build->claim, resource_class) && (told == 0 || told == placed))
+        if (possible && !claim_binds(build->claim, resource_class) &&
+            (claimed == 0 || claimed == placed))
                 return take(build->consumer->allocations, build->consumer->n_allocations,
                             resource_class, build->tree, build->share);
         return take(build->claim->allocations, build->claim->n_allocations, resource_class, NULL,

@@ -3,9 +3,9 @@
 
 /* What a claim that was made of a guest should hold, seen what Placement has of it. Pure.
  *
- * The guest rules what it tells: the devices that it has, the cells that its CPUs and memory are
+ * The guest rules what it shows: the devices that it has, the cells that its CPUs and memory are
  * in, and every amount. Placement rules the rest: on which provider an amount is that the guest
- * does not bind, and classes that no guest tells (DISK_GB, an operator's own). */
+ * does not bind, and classes that no guest shows (DISK_GB, an operator's own). */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"

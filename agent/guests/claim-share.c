@@ -71,7 +71,7 @@ bool claim_share_is(const Claim *claim, const Consumer *consumer)
         return true;
 }
 
-/* A new one was read at a time of Placement's clock; one that is there tells when it was written
+/* A new one was read at a time of Placement's clock; one that is there shows when it was written
  * last, which says nothing of now. */
 static uint64_t until_sec(const Consumer *consumer)
 {

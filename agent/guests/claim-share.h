@@ -38,7 +38,7 @@ ClaimReported claim_share_reported(const HostView *view, const Consumer *consume
  * it was then, whatever it holds; one that was new when ours was written, after ours can have been.
  *
  * LIMITATIONS: where it is not known when ours was written (the consumer held something elsewhere
- * before, or Placement tells no last-modified), one that was made anew, was written as often as
+ * before, or Placement sends no last-modified), one that was made anew, was written as often as
  * ours, and holds no less than the claim did is taken for ours. So is one that was made anew in the
  * very second in which it had been written before it was read. */
 bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemoval *left,

@@ -233,7 +233,7 @@ static void store_tree(ClaimService *service)
 }
 
 /* Those that ended at that moment. */
-static void tell_expired(ClaimService *service, uint64_t ended_usec)
+static void note_expired(ClaimService *service, uint64_t ended_usec)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
 
@@ -250,7 +250,7 @@ static void tell_expired(ClaimService *service, uint64_t ended_usec)
                           LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text),
                           "Released claim %s of %s: it was not confirmed in time.", id,
                           claim->consumer.text);
-                claim_service_tell(service, CLAIM_EVENT_REMOVED, claim);
+                claim_service_notify(service, CLAIM_EVENT_REMOVED, claim);
         }
 }
 
@@ -269,11 +269,11 @@ static void move_expiry(ClaimService *service, const ClockJump *jump)
                         continue;
                 claim->expires_usec = clock_jump_move(jump, claim->expires_usec);
                 if (claims_extend(service->claims, claim->id, claim->expires_usec, NULL) == 0)
-                        claim_service_tell(service, CLAIM_EVENT_CHANGED, claim);
+                        claim_service_notify(service, CLAIM_EVENT_CHANGED, claim);
         }
 }
 
-static void tell_jump(const ClockJump *jump)
+static void log_jump(const ClockJump *jump)
 {
         bool forward = jump->by_usec > 0;
 
@@ -290,7 +290,7 @@ static void follow_clock(ClaimService *service)
                                                 clock_usec(CLOCK_BOOTTIME));
 
         if (jump.by_usec != 0) {
-                tell_jump(&jump);
+                log_jump(&jump);
                 claim_comparison_follow_clock(&service->comparison, &jump);
                 guest_picture_follow_clock(&service->picture, &jump);
                 move_expiry(service, &jump);
@@ -307,7 +307,7 @@ static void expire(ClaimService *service, uint64_t usec)
         if (r != 0)
                 log_debug("Claims could not be checked for expiry: %s", error_text(&error, r));
         if (n > 0)
-                tell_expired(service, usec);
+                note_expired(service, usec);
         note_refusal(service, r, &error);
         forget_lost(service, r);
 }
@@ -472,12 +472,12 @@ void claim_service_record(ClaimService *service, const EventNote *note)
                 log_debug("What happened is not written down: %s", error_text(&error, r));
 }
 
-void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim)
+void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim)
 {
         if (event != CLAIM_EVENT_REMOVED)
                 claim_service_touch(service, claim->id);
         service->last_id = MAX(service->last_id, claim->id);
-        /* what is told was written */
+        /* what is announced was written */
         if (service->trouble.is_of_write)
                 set_error(service, 0, NULL);
         if (service->watch)

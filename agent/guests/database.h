@@ -23,7 +23,7 @@ typedef enum ClaimEvent {
 typedef void (*ClaimWatch)(ClaimEvent event, const Claim *claim, void *userdata);
 
 /* config is copied; path NULL: no database at all, and no complaint of it (--dry-run). driver
- * (borrowed) tells which devices are configured. Tries to open at once; failing is no error here:
+ * (borrowed) says which devices are configured. Tries to open at once; failing is no error here:
  * see claim_service_error(). -ENOMEM. */
 int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const HostConfig *driver);
 ClaimService *claim_service_free(ClaimService *service);
@@ -42,14 +42,14 @@ void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
 void claim_service_set_started_only(ClaimService *service, bool started_only);
 bool claim_service_is_started_only(const ClaimService *service);
 
-/* Is there a guest of the consumer on this host that no claim tells of, as far as the last poll
+/* Is there a guest of the consumer on this host that has no claim, as far as the last poll
  * says? Then it gets one. Blocks on the disk. */
 bool claim_service_has_guest(ClaimService *service, const Uuid *consumer);
 
 /* It stopped just now, whatever the last poll says. */
 void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
 
-/* Is Placement to be told of claims that guests make by starting (claims_set_owes_guests())? */
+/* Are claims that guests make by starting reported to Placement (claims_set_owes_guests())? */
 void claim_service_set_owes_guests(ClaimService *service, bool owes);
 
 /* The host that claims are fitted to; copied. */
@@ -95,7 +95,7 @@ void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Alloc
 void claim_service_ask_all(ClaimService *service);
 
 /* A claim was answered with, as if it had just been made: what a poll that began before says of its
- * guest means nothing. claim_service_tell() does it, too. */
+ * guest means nothing. claim_service_notify() does it, too. */
 void claim_service_touch(ClaimService *service, int64_t claim);
 
 /* A consumer is in one hand at a time: of a claim that was read and not promised yet, or of a
@@ -137,11 +137,11 @@ void claim_service_note(ClaimService *service, int result, const Error *words);
  * has it. */
 void claim_service_record(ClaimService *service, const EventNote *note);
 
-/* One watcher, NULL for none; told of every change but those of other processes. It may count and
- * read claims, but neither claim_service_check() nor claim_service_tend() is for it: whoever tells
+/* One watcher, NULL for none, of every change but those of other processes. It may count and
+ * read claims, but neither claim_service_check() nor claim_service_tend() is for it: its caller
  * is in the middle of using the database. */
 void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata);
-void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim);
+void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim);
 
 /* Claims that live; cheap; 0 when the database is not open. Closes nothing, so that a watcher may
  * call it. */

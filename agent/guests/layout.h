@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where on the host a guest is, as its domain tells it. Pure. */
+/* Where on the host a guest is, as its domain says. Pure. */
 
 #include "claims/claim/host-facts.h"
 #include "drivers/host/snapshot.h"

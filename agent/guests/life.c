@@ -86,7 +86,7 @@ static const char *find_groups(void)
         return NULL;
 }
 
-/* -ENOENT, or what else is wrong (-EOPNOTSUPP: nobody can tell here); 1: somebody is in it. */
+/* -ENOENT, or what else is wrong (-EOPNOTSUPP: nobody knows here); 1: somebody is in it. */
 static int read_group(const char *group)
 {
         _cleanup_fclose_ FILE *file = NULL;

@@ -14,7 +14,7 @@
 #include "claims/claims-move.h"
 #include "claims/claims-placement.h"
 
-/* A poll that began before a guest stopped may tell of it so much later. */
+/* A poll that began before a guest stopped may show it so much later. */
 #define POLL_AGE_USEC (30 * USEC_PER_SEC)
 
 /* Where claims do not expire but for those that somebody gave a time. */
@@ -28,12 +28,12 @@ typedef struct Work {
         ClaimList *ended;            /* empty until it is asked for */
 } Work;
 
-static void tell(const Work *work, ClaimEvent event, int64_t id)
+static void notify(const Work *work, ClaimEvent event, int64_t id)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
 
         if (claims_get(work->claims, id, &claim, NULL) == 0)
-                claim_service_tell(work->service, event, claim);
+                claim_service_notify(work->service, event, claim);
 }
 
 /* The problem stays listed for this cycle; what is wrong for longer, reconcile_make() sees itself.
@@ -53,7 +53,7 @@ static int forward(int r, const Error *words, Error *reterr)
         return r;
 }
 
-/* Did its claim end while the host was polled? The guest may be gone as well: the next poll tells.
+/* Did its claim end while the host was polled? The guest may be gone as well: the next poll shows.
  * One that expired says nothing of the guest, which may have started late; one that is made anew
  * ended just now, because its guest is here. */
 static bool has_just_ended(const Work *work, const Uuid *consumer)
@@ -75,7 +75,7 @@ static bool has_just_ended(const Work *work, const Uuid *consumer)
         return false;
 }
 
-/* Where the claim's consumer has something here, Placement need not be told of it; but for what an
+/* Where the claim's consumer has something here, it need not be reported; but for what an
  * earlier claim of the agent's left there. */
 static int note_read(Claims *claims, const Claim *claim, const ClaimReported *reported, bool here,
                      Error *reterr)
@@ -131,7 +131,7 @@ int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *r
         return complete(claims, claim, holding ? holding : nothing, reterr);
 }
 
-static void tell_adopted(const Work *work, const ReconcileAction *action, int64_t claim_id)
+static void note_adopted(const Work *work, const ReconcileAction *action, int64_t claim_id)
 {
         char id[24];
 
@@ -140,7 +140,7 @@ static void tell_adopted(const Work *work, const ReconcileAction *action, int64_
                   LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
                   "Guest %s (%s) had no claim: made claim %s of what it has.", action->domain->name,
                   action->consumer.text, id);
-        tell(work, CLAIM_EVENT_ADDED, claim_id);
+        notify(work, CLAIM_EVENT_ADDED, claim_id);
 }
 
 /* Counted at once; what was not read of its consumer yet completes the claim later. */
@@ -161,7 +161,7 @@ static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
                 return note(work, action, 0, " has no claim", &words);
         if (answer)
                 completed = claim_complete(work->claims, claim->id, answer->holding, reterr);
-        tell_adopted(work, action, claim->id);
+        note_adopted(work, action, claim->id);
         if (completed != 0)
                 return completed;
         return r == CLAIM_DONE ? 0 : note(work, action, claim->id, "", &words);
@@ -187,7 +187,7 @@ static int release(const Work *work, const ReconcileAction *action, Error *reter
                         LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
                         "Released claim %s: guest %s is not on this host any more.", id,
                         action->consumer.text);
-        tell(work, CLAIM_EVENT_REMOVED, action->claim_id);
+        notify(work, CLAIM_EVENT_REMOVED, action->claim_id);
         return 0;
 }
 
@@ -203,7 +203,7 @@ static int extend(const Work *work, const ReconcileAction *action, Error *reterr
         log_info("Claim %" PRId64
                  " of %s was not confirmed in time, and stays: Placement has its allocations here.",
                  action->claim_id, action->consumer.text);
-        tell(work, CLAIM_EVENT_CHANGED, action->claim_id);
+        notify(work, CLAIM_EVENT_CHANGED, action->claim_id);
         return 0;
 }
 
@@ -215,7 +215,7 @@ static int confirm(const Work *work, const ReconcileAction *action, Error *reter
                 return r;
         log_notice("Confirmed claim %" PRId64 ": its guest is here (%s).", action->claim_id,
                    action->domain->name);
-        tell(work, CLAIM_EVENT_CHANGED, action->claim_id);
+        notify(work, CLAIM_EVENT_CHANGED, action->claim_id);
         return 0;
 }
 
@@ -230,7 +230,7 @@ static int check(const Work *work, const ReconcileAction *action, Error *reterr)
                 return forward(r, &words, reterr);
         log_info("Checked claim %" PRId64 " of an earlier boot or program again.",
                  action->claim_id);
-        tell(work, CLAIM_EVENT_CHANGED, action->claim_id);
+        notify(work, CLAIM_EVENT_CHANGED, action->claim_id);
         return 0;
 }
 
@@ -248,7 +248,7 @@ static int act(const Work *work, const ReconcileAction *action, Error *reterr)
                 answer = reconcile_find_answer(work->order, &action->consumer);
                 r = claim_complete(work->claims, action->claim_id, answer->holding, reterr);
                 if (r == 0)
-                        tell(work, CLAIM_EVENT_CHANGED, action->claim_id);
+                        notify(work, CLAIM_EVENT_CHANGED, action->claim_id);
                 return r;
         case RECONCILE_EXTEND:
                 return extend(work, action, reterr);

@@ -161,7 +161,7 @@ static int set_option(Config *config, const char *key, const char *text, Error *
         return r < 0 ? error_prefixf(reterr, r, "%s", key) : 0;
 }
 
-/* Everything that Keystone is told, as nothing of the file may be left of it. */
+/* Everything that Keystone is sent, as nothing of the file may be left of it. */
 static void clear_keystone(Config *config)
 {
         static const char *const others[] = { "endpoint_override", "endpoint", "token", "cafile",

@@ -18,7 +18,7 @@ typedef struct Walk {
         int result;
         Error error;
         uint64_t asked_usec, answered_usec; /* CLOCK_REALTIME, around the exchange */
-        char microversion[16];              /* the newest that Placement speaks; "": not told */
+        char microversion[16];              /* the newest that Placement speaks; "": unknown */
 } Walk;
 
 /* The first request asks for the token; when there is none its failure is that of the token. */
@@ -64,7 +64,7 @@ static int walk_version(Walk *walk, Error *reterr)
 }
 
 /* How far this host's clock is ahead of Keystone's, in whole seconds: Keystone rounds down. 0 where
- * it cannot be told apart from the time that the answer took. */
+ * it cannot be distinguished from the time that the answer took. */
 static int64_t clock_ahead_sec(const Walk *walk, uint64_t issued_usec)
 {
         int64_t issued = (int64_t)(issued_usec / USEC_PER_SEC);

@@ -19,8 +19,8 @@ typedef struct IdentityProvider {
 typedef struct IdentityFacts {
         char *file; /* where the uuid came from; NULL: there is none */
         Uuid uuid;
-        const char *name;        /* of this host; "": the hypervisor did not tell it */
-        bool asked;              /* Placement told the rest */
+        const char *name;        /* of this host; "": the hypervisor did not say it */
+        bool asked;              /* Placement answered the rest */
         IdentityProvider own;    /* the provider with our uuid */
         IdentityProvider holder; /* the provider with our name; may be the same */
         size_t n_below;          /* providers below our own */

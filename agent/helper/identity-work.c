@@ -17,7 +17,7 @@ typedef struct Work {
         IdentityFacts facts;
         PlacementProviders tree; /* that our uuid belongs to */
         IdentityPlan plan;
-        Error placement_error; /* code 0: Placement told everything */
+        Error placement_error; /* code 0: Placement answered everything */
         Error refused;
         bool done;
 } Work;

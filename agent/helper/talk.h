@@ -14,7 +14,7 @@ typedef struct Talk Talk;
 typedef struct TalkAnswer {
         int status;            /* 0: there was none */
         json_t *body;          /* NULL: it has none */
-        uint64_t modified_sec; /* since the epoch; 0: not told */
+        uint64_t modified_sec; /* since the epoch; 0: not known */
 } TalkAnswer;
 
 void talk_answer_done(TalkAnswer *answer);

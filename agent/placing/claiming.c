@@ -140,9 +140,7 @@ static void finish_write(ClaimTask *task)
         succeed(task, TAKE_PTR(task->claim), true);
 }
 
-/* What was chosen is free here, and not in Placement: others have some of it that no claim tells
- * of.
- */
+/* What was chosen is free here, and not in Placement: others have some of it without a claim. */
 
 static bool is_left(const Consumer *room, const Allocation *chosen)
 {

@@ -308,7 +308,7 @@ static void note_trouble(ClaimQueue *queue, const char *words)
         snprintf(queue->trouble, sizeof(queue->trouble), "%s", words);
 }
 
-static void tell_settled(ClaimQueue *queue)
+static void notify_settled(ClaimQueue *queue)
 {
         if (queue->worked && queue->settled)
                 queue->settled(queue->settled_userdata);
@@ -344,7 +344,7 @@ static void on_owed_done(ClaimTask *task, int result, const Claim *claim, bool i
         if (result == 0 || error->code == EREMOTEIO)
                 settle_next(queue);
         else
-                tell_settled(queue);
+                notify_settled(queue);
 }
 
 static void take_back(Claims *claims, const Claim *claim)
@@ -371,7 +371,7 @@ static void release_pending(ClaimQueue *queue, Claims *claims)
                         take_back(claims, list.claims[i]);
 }
 
-/* Something may have been moved to it that no claim of it tells of yet: what is there says nothing
+/* Something may have been moved to it that no claim of it has yet: what is there says nothing
  * of what an earlier claim left, until it is known what became of the move. */
 static bool is_moved_to(Claims *claims, const Uuid *consumer)
 {
@@ -468,7 +468,7 @@ static void settle_next(ClaimQueue *queue)
         }
         if (!queue->failed)
                 note_trouble(queue, "");
-        tell_settled(queue);
+        notify_settled(queue);
         if (queue->again)
                 (void)sd_event_source_set_enabled(queue->soon, SD_EVENT_ONESHOT);
 }

@@ -95,7 +95,7 @@ void claim_queue_settle(ClaimQueue *queue);
 /* The same when the loop runs again. */
 void claim_queue_settle_soon(ClaimQueue *queue);
 
-/* Told when a round of settling ended in which there was something to settle. */
+/* Called when a round of settling ended in which there was something to settle. */
 typedef void (*ClaimQueueSettled)(void *userdata);
 void claim_queue_watch(ClaimQueue *queue, ClaimQueueSettled settled, void *userdata);
 

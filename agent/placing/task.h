@@ -24,7 +24,7 @@ typedef struct ClaimQueueShared {
         NovaMode nova;
         bool with_placement;
         bool away;               /* Placement did not answer last */
-        uint64_t n_removals;     /* that Placement was told of */
+        uint64_t n_removals;     /* that were reported to Placement */
         ClaimQueueSearch search; /* NULL: none */
         ClaimQueueLook look;     /* NULL: claims go by what is known */
         void *userdata;

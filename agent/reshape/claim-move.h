@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Claims follow a reshape. Which claims have to is told by the database alone, so that a crash
+/* Claims follow a reshape. Which claims have to is known from the database alone, so that a crash
  * between Placement's answer and this leaves nothing behind: the next start does it.
  *
  * A claim that held what its consumer held in Placement gets what the consumer got there; all

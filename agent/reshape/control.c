@@ -19,7 +19,7 @@ struct ReshapeControl {
         EventAuthor asked_by; /* "": nobody */
         StringSet kept;
         Error error;
-        Error undo_error; /* of the last undo, which whoever asked is told, and nobody else */
+        Error undo_error; /* of the last undo, which whoever asked gets, and nobody else */
         Error blocked;    /* of kept */
         json_t *document;
         ReshapeImage image; /* of the last that was done */

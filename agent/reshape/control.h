@@ -46,7 +46,7 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                           Error *reterr);
 
 /* The tree that the host should have, with nothing moved: what could not be moved by the last
- * reshape stays where it is until the next, and ret_made tells why. As tree_maker_make(). */
+ * reshape stays where it is until the next, and ret_made says why. As tree_maker_make(). */
 int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
                               const Snapshot *snapshot, const ProviderTree *base, bool known,
                               MadeTree *ret_made, Error *reterr);

@@ -285,7 +285,7 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
         end_round(reshaper, result, &words);
 }
 
-/* Nothing has to move (any more): what Placement refuses of the rest is told by the cycle. */
+/* Nothing has to move (any more): what Placement refuses of the rest is reported by the cycle. */
 static bool is_over(const Reshaper *reshaper, int result)
 {
         return result == REPORT_DONE ||
@@ -338,7 +338,7 @@ static int probe(Reshaper *reshaper, Error *reterr)
 }
 
 /* The tree as it will be if nothing is in the way, so that what it needs can be done while the
- * consumers are read. NULL when it cannot be told; why, the decision will tell. */
+ * consumers are read. NULL when it is not known; why, the decision will say. */
 static ProviderTree *guess_tree(Reshaper *reshaper)
 {
         const ReshaperConfig *config = &reshaper->config;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A record lock of fcntl(), not flock(): of these the kernel tells who has it. */
+/* A record lock of fcntl(), not flock(): of these the kernel says who has it. */
 
 #include "agent/state/state-lock.h"
 
@@ -12,7 +12,7 @@
 
 #define FILE_NAME "lock"
 
-static int tell_busy(const char *path, pid_t pid, Error *reterr)
+static int refuse_busy(const char *path, pid_t pid, Error *reterr)
 {
         char who[40] = "Another process"; /* of another PID namespace: it has no number here */
 
@@ -34,7 +34,7 @@ static int lock_file(int fd, const char *path, Error *reterr)
                 return error_setf(reterr, errno, "Cannot lock %.200s: %s", path, strerror(errno));
         if (fcntl(fd, F_GETLK, &held) < 0 || held.l_type == F_UNLCK)
                 held.l_pid = 0;
-        return tell_busy(path, held.l_pid, reterr);
+        return refuse_busy(path, held.l_pid, reterr);
 }
 
 int state_lock_take(const char *state_path, int *ret, Error *reterr)

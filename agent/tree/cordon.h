@@ -36,7 +36,7 @@ int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                 Error *reterr);
 
-/* A mark on the host's cordon, which is kept with it: Placement is told of nothing (computectl
+/* A mark on the host's cordon, which is kept with it: nothing is reported to Placement (computectl
  * retire). -ENOENT with words for a host that is not cordoned; else as above. */
 int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr);
 bool cordon_is_retired(const Cordon *cordon);

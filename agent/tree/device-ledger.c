@@ -513,7 +513,7 @@ static bool is_expected(const Update *update, const LedgerDevice *device)
                 return false; /* something else goes by its uuid, or it by another name */
         if (!device->missing && is_of_boot(device, moment) &&
             device_of_provider(update, device->name))
-                return false; /* it is there, and was told no more: so it is configured */
+                return false; /* it is there, and was reported no more: so it is configured */
         if (is_used(update, device))
                 return true;
         if (!uuid_equal(&device->config, &moment->config))

@@ -5,7 +5,7 @@
  * or a card whose virtual functions were not made again, must not look like one that was taken out.
  * Pure: no clock, no file, no log.
  *
- * A device is expected once a provider was told for it. When it is missing, its provider stays
+ * A device is expected once a provider was reported for it. When it is missing, its provider stays
  * where it was, with all of its capacity reserved: after a reboot until it is back; in the same
  * boot (it was unplugged, or is failing) for DEVICE_GONE_HOLDS times the hold, and as long as a
  * domain has a part of it. A configuration of devices that changed ends the expectation of what is
@@ -13,7 +13,7 @@
  *
  * What vanished in this boot and is back is offered again only after it was there for the hold,
  * which doubles, DEVICE_DOUBLINGS_MAX times at most, with each loss soon after a return: a device
- * that comes and goes stays reserved, and Placement is not told of every turn. */
+ * that comes and goes stays reserved, and not every turn is reported to Placement. */
 
 #include <jansson.h>
 

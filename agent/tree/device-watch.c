@@ -22,7 +22,7 @@ struct DeviceWatch {
         DeviceLedger ledger;
         size_t n_missing;
         bool saved;      /* the file has the ledger as it was before it changed */
-        int write_error; /* of the last write, so that each is told once */
+        int write_error; /* of the last write, so that each is logged once */
 };
 
 DeviceWatch *device_watch_free(DeviceWatch *watch)

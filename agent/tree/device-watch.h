@@ -18,7 +18,7 @@ DeviceWatch *device_watch_free(DeviceWatch *watch);
 DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 
 /* Edits tree, which the driver has just made of snapshot. known: it was made from what Placement
- * holds; else it is a first picture, of which nothing is remembered or told. -ENOMEM, -EINVAL with
+ * holds; else a first picture, of which nothing is remembered or logged. -ENOMEM, -EINVAL with
  * words. */
 int device_watch_apply(DeviceWatch *watch, const Snapshot *snapshot, ProviderTree *tree,
                        const Uuid *root, bool known, Error *reterr);

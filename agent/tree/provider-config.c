@@ -20,9 +20,9 @@ struct ProviderConfig {
         char *owner_trait;
         bool read_only;
         bool loaded;
-        bool quiet; /* nothing is told in this cycle */
+        bool quiet; /* nothing is logged in this cycle */
         ProviderAdditions added;
-        StringSet told, telling; /* problems of the last cycle and of this one */
+        StringSet last, current; /* problems of the last cycle and of this one */
 };
 
 ProviderConfig *provider_config_free(ProviderConfig *config)
@@ -30,8 +30,8 @@ ProviderConfig *provider_config_free(ProviderConfig *config)
         if (!config)
                 return NULL;
         provider_additions_done(&config->added);
-        string_set_done(&config->told);
-        string_set_done(&config->telling);
+        string_set_done(&config->last);
+        string_set_done(&config->current);
         free(config->location);
         free(config->state_file);
         free(config->owner_trait);
@@ -62,13 +62,13 @@ static void on_problem(const char *text, void *userdata)
 
         if (config->quiet)
                 return;
-        if (!string_set_contains(&config->told, text) &&
-            !string_set_contains(&config->telling, text))
+        if (!string_set_contains(&config->last, text) &&
+            !string_set_contains(&config->current, text))
                 log_event(LOG_WARNING, MESSAGE_PROVIDER_CONFIG, NULL, "%s, ignoring", text);
-        (void)string_set_add(&config->telling, text);
+        (void)string_set_add(&config->current, text);
 }
 
-static void tell_error(ProviderConfig *config, const char *path, int r)
+static void note_error(ProviderConfig *config, const char *path, int r)
 {
         Error error;
 
@@ -85,7 +85,7 @@ static int read_file(ProviderConfig *config, const char *path, ProviderYaml *yam
         int r = read_file_text(path, PROVIDER_YAML_MAX_BYTES, &text, &n, NULL);
 
         if (r < 0) {
-                tell_error(config, path, r);
+                note_error(config, path, r);
                 return r == -ENOMEM ? r : 0;
         }
         return provider_yaml_add(yaml, path, text, n, on_problem, config);
@@ -182,8 +182,8 @@ int provider_config_apply(ProviderConfig *config, ProviderTree *tree, bool known
         provider_yaml_done(&yaml);
         if (!known)
                 return r;
-        string_set_done(&config->told);
-        config->told = config->telling;
-        config->telling = STRING_SET_INIT;
+        string_set_done(&config->last);
+        config->last = config->current;
+        config->current = STRING_SET_INIT;
         return r;
 }

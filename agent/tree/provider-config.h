@@ -18,6 +18,6 @@ ProviderConfig *provider_config_free(ProviderConfig *config);
 DEFINE_CLEANUP(ProviderConfig *, provider_config_free);
 
 /* Edits tree. known: tree holds what Placement holds; else it is a first picture, of which nothing
- * is concluded, remembered or told. What cannot be read, merged or remembered is logged and left
+ * is concluded, remembered or logged. What cannot be read, merged or remembered is logged and left
  * out; -ENOMEM only. */
 int provider_config_apply(ProviderConfig *config, ProviderTree *tree, bool known, Error *reterr);

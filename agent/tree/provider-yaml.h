@@ -5,7 +5,7 @@
  * (facts A12). Pure: text in, entries out.
  *
  * A bad entry costs that entry, a file that is no YAML or of another version costs that file; each
- * is told to the caller in words. */
+ * is reported to the caller in words. */
 
 #include "agent/state/yaml-text.h"
 #include "base/error.h"
@@ -42,7 +42,7 @@ typedef struct ProviderYaml {
 
 void provider_yaml_done(ProviderYaml *yaml);
 
-/* Told once for each thing that is left out; text is borrowed for the call. */
+/* Called once for each thing that is left out; text is borrowed for the call. */
 typedef void (*ProviderYamlProblem)(const char *text, void *userdata);
 
 /* Adds the entries of one file, whose name source is for the words. 0, also when something was left

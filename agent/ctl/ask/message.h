@@ -13,7 +13,7 @@ typedef struct CtlClaim {
         const char *project, *user; /* may be NULL */
         const char *consumer_type;  /* may be NULL */
         bool resize_target;
-        uint32_t process;          /* that its guest is; 0: not told */
+        uint32_t process;          /* that its guest is; 0: not given */
         const char *control_group; /* of the unit that it is; may be NULL */
         const ResourceRequest *request;
         const NumaOptions *numa;         /* the layout, as the options say it */

@@ -38,7 +38,7 @@ void ctl_progress_format(const char *kind, const Progress *progress, const CtlSt
                  (int)(filled < room ? room - filled - 1 : 0), "");
 }
 
-/* How far the agent is, as the signals tell. */
+/* How far the agent is, as the signals say. */
 typedef struct Waiting {
         const CtlStyle *style;
         const char *method;

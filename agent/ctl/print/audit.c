@@ -96,7 +96,7 @@ static int print_held(const json_t *held, FILE *output)
         return 0;
 }
 
-/* How many of them are equal to this one; 0: that was told with an earlier one. */
+/* How many of them are equal to this one; 0: that was shown with an earlier one. */
 static size_t count_equal(const json_t *words, size_t index)
 {
         const json_t *word;

@@ -118,7 +118,7 @@ static void add_mapping_line(CtlTable *table, const char *suffix, const char *pr
         ctl_table_cell(table, CTL_PLAIN, "%s", device);
 }
 
-/* One line for each device of the group there; an mdev is told by its uuid. */
+/* One line for each device of the group there; an mdev is shown by its uuid. */
 static void add_mapping(CtlTable *table, const json_t *claim, const char *suffix, const char *uuid)
 {
         const char *name = provider_name(claim, uuid);

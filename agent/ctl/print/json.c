@@ -21,7 +21,7 @@ CtlJson ctl_json_from_text(const char *text)
 
 int ctl_json_print(const json_t *document, CtlJson mode, const CtlStyle *style, FILE *output)
 {
-        /* 15 digits tell 1.1 as 1.1; 17, the default, as 1.1000000000000001. */
+        /* 15 digits show 1.1 as 1.1; 17, the default, as 1.1000000000000001. */
         size_t flags = JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY;
         _cleanup_free_ char *text = NULL;
 

@@ -21,7 +21,7 @@ typedef enum CtlStatusExit {
 /* The document for an agent that does not answer; why is in words. */
 json_t *ctl_status_make_not_running(const char *why);
 
-/* How much Placement is still to be told of claims. */
+/* How much of claims is still to be reported to Placement. */
 uint64_t ctl_status_owed(const json_t *status);
 
 CtlStatusExit ctl_status_exit(const json_t *status);

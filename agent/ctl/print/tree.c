@@ -130,8 +130,8 @@ static void add_inventory_cells(TreePrinter *printer, const char *resource_class
                        json_number_value(json_object_get(inventory, "allocation_ratio")));
 }
 
-/* What each host of a kind has tells nothing about this one. */
-static bool tells(const char *trait)
+/* What each host of a kind has says nothing about this one. */
+static bool is_specific(const char *trait)
 {
         static const char *const dull[] = { "COMPUTE_", "HW_CPU_", "HW_ARCH_" };
 
@@ -141,14 +141,14 @@ static bool tells(const char *trait)
         return true;
 }
 
-/* The trait of that number, of all or of those that tell something; NULL: there are not so many. */
+/* The trait of that number, of all or of those that say something; NULL: there are not so many. */
 static const char *find_trait(const json_t *traits, size_t number, bool all)
 {
         const json_t *trait;
         size_t i;
 
         json_array_foreach((json_t *)traits, i, trait)
-                if (json_is_string(trait) && (all || tells(json_string_value(trait))) &&
+                if (json_is_string(trait) && (all || is_specific(json_string_value(trait))) &&
                     number-- == 0)
                         return json_string_value(trait);
         return NULL;

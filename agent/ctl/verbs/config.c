@@ -148,7 +148,7 @@ static void check_state_path(const char *path, FILE *output)
 
 /* The service gets them from systemd, when it starts and if its unit says so; what a file got since
  * is not there. */
-static void tell_of_credentials(FILE *output)
+static void note_new_credentials(FILE *output)
 {
         static const char *const names[] = { "placement-token", "placement-password",
                                              "placement-application-credential-secret" };
@@ -231,7 +231,7 @@ int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Erro
                 return r;
         check_state_path(loaded->state_path, output);
         check_files(loaded, output);
-        tell_of_credentials(output);
+        note_new_credentials(output);
         while (loaded->files[n])
                 n++;
         if (ret_n_files)

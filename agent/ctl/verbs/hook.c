@@ -15,7 +15,7 @@
 
 #define XML_MAX (4 * 1024 * 1024)
 
-/* Where no configuration tells. */
+/* Where no configuration says it. */
 #define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
 /* What [hook] says, or the agent does that read it. */

@@ -62,7 +62,7 @@ static int ask(const Ctl *ctl, const char *order, json_t **ret, Error *reterr)
                  ctl->options.force && ctl->options.dry_run ? "," : "",
                  ctl->options.dry_run ? "dry-run" : "");
         question.flags = flags;
-        /* without the hypervisor the rest is told all the same */
+        /* without the hypervisor the rest is shown all the same */
         ctl_fetch_snapshot(ctl, &snapshot, NULL);
         question.name = snapshot ? snapshot->nodename : "";
         return ctl_poll_identity(&question, ret, reterr);

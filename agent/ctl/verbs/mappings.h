@@ -2,7 +2,7 @@
 #pragma once
 
 /* --mapping of "computectl claim": which provider each group is to come from. A provider that is
- * told by its name is looked up when the tree of the agent is at hand. Pure. */
+ * given by its name is looked up when the tree of the agent is at hand. Pure. */
 
 #include <jansson.h>
 

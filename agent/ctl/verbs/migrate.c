@@ -170,7 +170,7 @@ static int start_server(const char *direct, Private *ret, Error *reterr)
 }
 
 /* The agent goes on as the owner of its state folder, who may not be root. A configuration that
- * cannot be used is the agent's to tell. */
+ * cannot be used is the agent's to report. */
 static int let_in(const Private *private, const char *file, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = NULL;

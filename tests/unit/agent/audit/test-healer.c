@@ -14,7 +14,7 @@ void claim_service_record(ClaimService *service, const EventNote *event)
         note('r');
 }
 
-void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim)
+void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim)
 {
         assert_int_equal(event, CLAIM_EVENT_REMOVED);
         note('e');

@@ -17,7 +17,7 @@ static bool tell_as(BusDocumentText *document, const char *text)
 {
         if (bus_document_is_asked(document))
                 bus_document_set(document, text ? strdup(text) : NULL);
-        return bus_document_tell(document);
+        return bus_document_signal(document);
 }
 
 static void test_nobody_reads(void **state)
@@ -26,7 +26,7 @@ static void test_nobody_reads(void **state)
 
         bus_document_note(&document);
         assert_false(bus_document_is_asked(&document));
-        assert_false(bus_document_tell(&document));
+        assert_false(bus_document_signal(&document));
         assert_string_equal(read_as(&document, "a"), "a");
 }
 
@@ -89,10 +89,10 @@ static void test_given_up(void **state)
         bus_document_give_up(&document);
         assert_null(document.text);
         assert_false(bus_document_is_asked(&document));
-        assert_true(bus_document_tell(&document));
+        assert_true(bus_document_signal(&document));
         assert_true(bus_document_is_missing(&document));
         bus_document_give_up(&document);
-        assert_false(bus_document_tell(&document));
+        assert_false(bus_document_signal(&document));
 }
 
 static void test_it_cannot_be_made_any_more(void **state)

@@ -34,7 +34,7 @@ static void tell(void)
 {
         const Error error = { .code = EIO };
 
-        cycle_waiters_tell(&waiters, (Tracker *)&waiters, &error);
+        cycle_waiters_notify(&waiters, (Tracker *)&waiters, &error);
 }
 
 static int set_up(void **state)

@@ -53,7 +53,7 @@ static void test_telling_closes_nothing(void **state)
 
         claim_service_watch(watcher.service, on_claim, &watcher);
         free(run_sql(fixture->path, "ALTER TABLE claim_counts RENAME TO gone"));
-        claim_service_tell(watcher.service, CLAIM_EVENT_CHANGED, claim);
+        claim_service_notify(watcher.service, CLAIM_EVENT_CHANGED, claim);
         assert_int_equal(watcher.n_told, 1);
         /* the next cycle mends it */
         claim_service_tend(watcher.service);

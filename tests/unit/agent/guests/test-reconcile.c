@@ -17,7 +17,7 @@ bool claim_service_is_started_only(const ClaimService *service)
         return false;
 }
 
-void claim_service_tell(ClaimService *service, ClaimEvent event, const Claim *claim)
+void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim)
 {
         note(event == CLAIM_EVENT_ADDED ? '+' : event == CLAIM_EVENT_CHANGED ? '~' : '-');
 }
