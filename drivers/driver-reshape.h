@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a driver is told of allocations when the tree may change its shape, and what it says back
+/* What a driver gets of allocations when the tree may change its shape, and what it says back
  * (specification 4, "Changes to update_provider_tree()"). Plain data. */
 
 #include "base/allocation.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What people are told to do where polls of a driver fail. Pure. */
+/* What people are advised to do where polls of a driver fail. Pure. */
 
 typedef struct DriverWords {
         const char *command; /* to be looked at next */

@@ -4,7 +4,7 @@
 /* The contract of a virt driver: it says what a hypervisor has.
  *
  * "What is there?" (poll) takes as long as the hypervisor takes, and is asked on a thread of the
- * driver's own. What Placement should be told of it is no driver's affair, but the same for all of
+ * driver's own. What is to be reported of it is no driver's affair, but the same for all of
  * them (drivers/update.h). A driver knows neither Placement nor claims, holds no event
  * loop, and logs at debug level only.
  *
@@ -28,7 +28,7 @@ typedef struct StaticConfig {
         const char *path; /* of the JSON file */
 } StaticConfig;
 
-/* What a driver is told: the section of its own name, which "linux" has none of, and what all of
+/* What a driver is given: the section of its own name, which "linux" has none of, and what all of
  * them obey. It must outlive the driver. */
 typedef struct DriverConfig {
         HostConfig host;
@@ -38,7 +38,7 @@ typedef struct DriverConfig {
 
 /* How much a poll reads anew, each kind also what the ones before it do. */
 typedef enum DriverPollKind {
-        DRIVER_POLL_CHANGES, /* what the hypervisor told of, and some of what it tells nothing of */
+        DRIVER_POLL_CHANGES, /* what the hypervisor reported, and some of what it does not */
         DRIVER_POLL_GUESTS,  /* and all guests that do not run: they can be edited silently */
         DRIVER_POLL_ALL,
 } DriverPollKind;
@@ -88,7 +88,7 @@ int driver_get_fd(Driver *driver);
 
 /* Asks for a poll. A request that comes while one runs is kept and served once after it; more are
  * merged into the kind that reads most. 1 when one is running already, 0 when one was started,
- * < 0 when the thread cannot be told. */
+ * < 0 when the thread cannot be woken. */
 int driver_poll(Driver *driver, DriverPollKind kind);
 
 /* Takes one event; DRIVER_EVENT_NONE when there is none left. Call until then. A newer snapshot

@@ -313,7 +313,7 @@ static bool is_full(const Snapshot *snapshot, const SnapshotDevice *device, cons
         return type->available_instances == 0 && type->created_instances == 0;
 }
 
-/* A device that could offer something, and of which nothing is told. */
+/* A device that could offer something, and of which nothing is reported. */
 static int verify_idle_device(const HostConfig *config, const Snapshot *snapshot,
                               const SnapshotDevice *device, Findings *findings)
 {
@@ -349,8 +349,8 @@ static int verify_mdevs(const HostConfig *config, const Snapshot *snapshot, Find
  * (facts C3, last row).
  *
  * A guest CPU that is pinned to one CPU of the host is a dedicated one, every other one floats over
- * the shared CPUs; one that libvirt tells no CPUs of may run anywhere. Nova does not start beside
- * such a guest. The agent tells: the guest is there, and stopping would not move it. Nothing is
+ * the shared CPUs; one of which libvirt lists no CPUs may run anywhere. Nova does not start beside
+ * such a guest. The agent warns: the guest is there, and stopping would not move it. Nothing is
  * found without cpu_dedicated_set, where pinned guests share the shared CPUs. */
 
 /* How many names of guests a warning has: 490 of them are one, not 490. */

@@ -12,7 +12,7 @@
 typedef struct VirtThread VirtThread;
 
 typedef struct VirtJob {
-        void (*serve)(void *data); /* on the thread; returns when it was told to, or when its call
+        void (*serve)(void *data); /* on the thread; returns when it was asked to, or when its call
                                       does after that */
         void (*drop)(void *data);  /* once, on either thread: nothing uses data any more */
         void *data;
@@ -22,7 +22,7 @@ typedef struct VirtJob {
  * NULL, on a new one. -ENOMEM, -EAGAIN; job was not dropped then. */
 int virt_thread_enter(VirtThread **ret, VirtThread *before, const VirtJob *job);
 
-/* The job is over, or will be: it must have been told before. One whose turn did not come is
+/* The job is over, or will be: it must know of that already. One whose turn did not come is
  * dropped. Where no other is left: with patience gives it two seconds to end; else, and then, the
  * thread is left behind. */
 void virt_thread_leave(VirtThread *thread, const void *data, bool patience);

@@ -8,7 +8,7 @@
  * expressions for domain, bus, slot and function), devname, and tags. The address of one physical
  * function matches its virtual functions, too. Of several specs the first that matches counts.
  * Regular expressions are Python's (drivers/host/regex.h). A spec with remote_managed matches
- * functions of a card alone that tells its serial number. */
+ * functions of a card alone that has its serial number. */
 
 #include "base/inventory.h"
 #include "base/string-set.h"
@@ -33,7 +33,7 @@ void pci_specs_done(PciSpecs *specs);
  * have some of them. -ENOMEM. */
 int pci_specs_add(PciSpecs *specs, const char *text, Error *reterr);
 
-/* What only Placement makes wrong: "devname", which tells no address. -EINVAL with the reason. */
+/* What only Placement makes wrong: "devname", which names no address. -EINVAL with the reason. */
 int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *reterr);
 
 /* The spec of a device, or NULL. Devices that are not PCI functions have none. */

@@ -43,7 +43,7 @@ struct FieldList {
 
 extern const FieldList snapshot_field_list;
 
-/* What a field is when nothing tells it. -ENOMEM. */
+/* What a field is when nothing gives it. -ENOMEM. */
 int field_set_default(const Field *field, void *base);
 
 /* Frees what the struct at base owns and leaves it zeroed. */

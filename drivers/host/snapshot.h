@@ -70,7 +70,7 @@ typedef struct SnapshotDevice {
         bool is_physical_function; /* has, or can have, virtual functions */
         uint64_t max_virtual_functions;
         bool is_vdpa_parent;
-        bool has_card_serial;  /* its VPD, or else that of its physical function, tells the serial
+        bool has_card_serial;  /* its VPD, or else that of its physical function, has the serial
                                   number of the card */
         bool is_vgpu_function; /* a VF that becomes a vGPU itself, without an mdev: its types say
                                   into what (drivers/host/vgpu-types.h) */
@@ -117,10 +117,10 @@ typedef struct SnapshotDomain {
         bool unread;    /* it is there, but what it has could not be read: a problem says why */
         uint64_t vcpus; /* that it may have at most */
         uint64_t memory_kib; /* the same */
-        CpuSet cpus; /* host CPUs of guest CPUs that have no pin, <vcpu cpuset>; empty: not told */
+        CpuSet cpus;     /* host CPUs of guest CPUs that have no pin, <vcpu cpuset>; empty: none */
         DomainPin *pins; /* sorted by vcpu; of CPUs that are pinned, which may be none */
         size_t n_pins;
-        CpuSet memory_cells; /* <numatune><memory nodeset>, ids of host cells; empty: not told */
+        CpuSet memory_cells; /* <numatune><memory nodeset>, ids of host cells; empty: none */
         DomainCell *cells;   /* sorted by id */
         size_t n_cells;      /* 0: the guest sees no cells */
         uint64_t page_kib;   /* of memory that no cell has; 0: small pages. A guest that asks for
@@ -142,17 +142,17 @@ typedef struct SnapshotEmulator {
         StringSet filesystem_drivers;
         StringSet tpm_models;   /* "tpm-tis" */
         StringSet tpm_backends; /* "emulator" */
-        StringSet tpm_versions; /* "2.0"; empty with a libvirt that does not tell them */
+        StringSet tpm_versions; /* "2.0"; empty with a libvirt that does not list them */
         bool secure_boot;
         bool sev, sev_es, sev_snp;
-        uint64_t sev_max_guests; /* INT64_MAX when not told */
+        uint64_t sev_max_guests; /* INT64_MAX when unknown */
         uint64_t sev_es_max_guests;
 } SnapshotEmulator;
 
 typedef struct Snapshot {
         unsigned n_references; /* atomic; snapshot_ref() and snapshot_unref() */
         char *driver;          /* "libvirt", "linux", "static" */
-        char *nodename;   /* the host's name as the hypervisor tells it: the root provider's name */
+        char *nodename;   /* the host's name as the hypervisor has it: the root provider's name */
         char *arch;       /* "x86_64" */
         char *cpu_model;  /* "" when unknown */
         char *hypervisor; /* "QEMU" */
@@ -160,8 +160,8 @@ typedef struct Snapshot {
         uint64_t libvirt_version;    /* the same form; 0 when unknown */
         uint64_t memory_kib;         /* of the host */
         CpuSet online_cpus;
-        CpuSet present_cpus;       /* online or not; empty when not told */
-        StringSet cpu_features;    /* that guests may have, libvirt's names; empty when not told */
+        CpuSet present_cpus;       /* online or not; empty when unknown */
+        StringSet cpu_features;    /* that guests may have, libvirt's names; empty when unknown */
         uint64_t disk_total_bytes; /* file system of instances_path; 0 when there is none */
         Error disk_error;          /* why its size is not known; code 0: it is. Not in the JSON */
         uint64_t taken_realtime_usec; /* when the poll ended, CLOCK_REALTIME */
@@ -169,9 +169,9 @@ typedef struct Snapshot {
                                        */
         uint64_t began_usec;          /* the same, CLOCK_MONOTONIC */
         SnapshotCell *cells;
-        size_t n_cells; /* 0: the host tells no cells */
+        size_t n_cells; /* 0: the host lists no cells */
         SnapshotEmulator *emulators;
-        size_t n_emulators;        /* 0: not told */
+        size_t n_emulators;        /* 0: unknown */
         bool emulators_incomplete; /* some of them could not be read, or none of them: what none is
                                       said to have may be there all the same */
         bool features_incomplete;  /* the same of cpu_features */
@@ -183,7 +183,7 @@ typedef struct Snapshot {
         size_t n_mdevs;
         SnapshotDomain *domains;
         size_t n_domains;
-        bool guests_unknown; /* which guests there are is not told. Not in the JSON */
+        bool guests_unknown; /* which guests there are is not known. Not in the JSON */
 } Snapshot;
 
 /* An empty snapshot with one reference, every string "", to be filled by a driver before it is
@@ -207,7 +207,7 @@ int snapshot_seal(Snapshot *snapshot, Error *reterr);
 /* Puts a copy of value in the place of one of the snapshot's texts. -ENOMEM. */
 int snapshot_set_text(char **text, const char *value, Error *reterr);
 
-/* Tells of a part that could not be read; beyond SNAPSHOT_PROBLEMS_MAX none is added. -ENOMEM. */
+/* Notes a part that could not be read; beyond SNAPSHOT_PROBLEMS_MAX none is added. -ENOMEM. */
 int snapshot_add_problem(Snapshot *snapshot, const char *text);
 
 /* The mdevs of a device, borrowed, *ret_n of them; of a sealed snapshot. In O(log n). */

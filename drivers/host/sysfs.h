@@ -12,7 +12,7 @@
  * above SYSFS_TEXT_MAX, -ENOMEM, those of read_file_start(). */
 int sysfs_read(const char *path, char **ret);
 
-/* The file is not there, or its device or driver left, or does not answer: nothing to tell of. */
+/* The file is not there, or its device or driver left, or does not answer: nothing to report. */
 bool sysfs_is_gone(int r);
 
 /* libvirt's name of a device, "pci_0000_41_00_0" of "pci" and "0000:41:00.0"; every driver's, so

@@ -3,7 +3,7 @@
 
 /* One connection to a hypervisor: opened without ever asking a person, kept alive, and listened to.
  *
- * What libvirt tells between calls becomes events in the mailbox: DRIVER_EVENT_CHANGED when a
+ * What libvirt reports between calls becomes events in the mailbox: DRIVER_EVENT_CHANGED when a
  * domain or a device came, went or changed, which is also marked in the connection's poll cache;
  * DRIVER_EVENT_LOST when the connection broke. Its
  * callbacks run on libvirt's event thread and do nothing else. Everything here may block as long as

@@ -5,6 +5,6 @@
 
 #include "drivers/host/snapshot.h"
 
-/* Reads all of a SnapshotDomain but its state, which the XML does not tell. Devices that
+/* Reads all of a SnapshotDomain but its state, which the XML does not have. Devices that
  * are not named by a uuid or a PCI address that fits are left out. -EBADMSG with words, -ENOMEM. */
 int domain_parse(const char *text, SnapshotDomain *ret, Error *reterr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The part of a poll that reads domains. One call tells which there are and which of them run;
+/* The part of a poll that reads domains. One call lists which there are and which of them run;
  * one more, or two for each that runs, for what the cache does not know, or knows as the other.
  * That one is paused or goes on is an event. What vanished since it was listed is left out. Blocks:
  * virt thread only. */

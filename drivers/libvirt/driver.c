@@ -63,7 +63,7 @@ static void link_done(Link *link)
         link->connection = libvirt_connection_free(link->connection);
 }
 
-/* Domain capabilities are only told over a connection that may also write, because libvirt runs the
+/* Domain capabilities come only over a connection that may also write, because libvirt runs the
  * emulator for them. It is closed when they were read. Where it is refused (polkit may be away),
  * what was read before stays. */
 static int read_facts(const LibvirtState *state, Link *link, Error *reterr)

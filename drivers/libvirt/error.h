@@ -19,7 +19,7 @@ bool libvirt_error_is_gone(void);
  * leaves /sys at that moment. */
 bool libvirt_error_is_unexplained(void);
 
-/* A part of a poll failed with r and these words: it costs itself, and the snapshot tells of it. 0,
+/* A part of a poll failed with r and these words: it costs itself, and the snapshot notes it. 0,
  * or r with the words in reterr where the poll cannot go on: the connection broke (what libvirt
  * said last is forgotten here), or there is no memory. */
 int libvirt_leave_out(virConnectPtr connection, Snapshot *snapshot, int r, const Error *error,

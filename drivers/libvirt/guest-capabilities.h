@@ -9,12 +9,12 @@
 
 typedef struct GuestEmulator {
         char *arch;
-        char *path;         /* "/usr/bin/qemu-system-x86_64", "" when not told */
+        char *path;         /* "/usr/bin/qemu-system-x86_64", "" when not given */
         StringSet machines; /* short names that stand for the newest of a kind: "pc", "q35" */
 } GuestEmulator;
 
 typedef struct GuestCapabilities {
-        char *cpu_arch, *cpu_model, *cpu_vendor; /* "" when not told */
+        char *cpu_arch, *cpu_model, *cpu_vendor; /* "" when not given */
         StringSet cpu_features;                  /* beside those that the model has anyway */
         GuestEmulator *emulators;
         size_t n_emulators;

@@ -60,7 +60,7 @@ int xml_optional_number(const char *text, uint64_t max, const char *what, uint64
 /* The same for a number that fits an int. */
 int xml_optional_int(const char *text, const char *what, int *value, Error *reterr);
 
-/* What a node tells as domain, bus, slot and function: how is xml_attribute() or xml_child_text().
+/* What a node gives as domain, bus, slot and function: how is xml_attribute() or xml_child_text().
  * "" for an address that does not fit. */
 int xml_pci_address(const XmlNode *node, const char *(*how)(const XmlNode *, const char *),
                     char ret[static PCI_ADDRESS_SIZE], Error *reterr);

@@ -37,7 +37,7 @@ static const SnapshotCpu *find_before(const LinuxReader *reader, size_t cell, si
                        : NULL;
 }
 
-/* A CPU whose topology is not told is a core of its own, of no socket. */
+/* A CPU whose topology is not known is a core of its own, of no socket. */
 static int read_topology(LinuxReader *reader, SnapshotCpu *cpu, Error *reterr)
 {
         uint64_t socket;

@@ -38,7 +38,7 @@ static void state_free(void *data)
         free(state);
 }
 
-/* The name that libvirt would tell: with its domain, where the resolver knows one. */
+/* The name that libvirt would give: with its domain, where the resolver knows one. */
 static int read_nodename(const char *name, Snapshot *snapshot, Error *reterr)
 {
         static const char local[] = "localhost";
@@ -116,7 +116,7 @@ static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
                 snapshot->began_usec = clock_usec(CLOCK_MONOTONIC);
                 if (state->uevents >= 0 && uevents_read(state->uevents))
                         state->changed = true;
-                /* what could not be read is tried, and told of, again */
+                /* what could not be read is tried, and reported, again */
                 if (kind != DRIVER_POLL_ALL && state->last && state->last->problems.n_items == 0)
                         reader.last = state->last;
                 reader.quiet = reader.last && state->uevents >= 0 && !state->changed &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The driver of a host without a hypervisor's daemon: what Linux itself tells (reader.h). It finds
+/* The driver of a host without a hypervisor's daemon: what Linux itself shows (reader.h). It finds
  * what the libvirt driver finds, by the same names, so that a host may change between the two, but
  * for what libvirt alone knows, which is left in Placement as it is: what guests may have (the
  * COMPUTE_ and HW_ARCH_ traits, contexts of encrypted memory), features of CPU models that are

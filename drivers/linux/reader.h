@@ -14,7 +14,7 @@
  * class/mdev_bus/D/mdev_supported_types; D may be no PCI function mdevs bus/mdev/devices
  *
  * Without a CPU list or the memory of a cell the host is not known, and the poll fails: half a cell
- * would be told as a smaller one. Every other file that is bad costs the device, the type or the
+ * would look like a smaller one. Every other file that is bad costs the device, the type or the
  * number that it is of, and is named among the problems of the snapshot. What is not there, or
  * leaves while it is read, is not there. Text is bounded (SYSFS_TEXT_MAX) and made safe to print;
  * links are read and never walked. Blocks as long as the kernel does. */
@@ -28,7 +28,7 @@ typedef struct LinuxReader {
         const char *sys, *proc; /* "/sys", "/proc" */
         Snapshot *snapshot;     /* in the making, not sealed */
         const Snapshot *last;   /* of the last poll; NULL to read everything */
-        bool quiet;             /* no event told of a device or a CPU since: what does not change
+        bool quiet;             /* no event came of a device or a CPU since: what does not change
                                    silently is as in last */
         bool serials;           /* the serial numbers of cards are wanted */
         char path[LINUX_PATH_SIZE]; /* of the last file */
@@ -37,7 +37,7 @@ typedef struct LinuxReader {
 /* CPUs, cells and memory. Negative errno with words. */
 int linux_read_cells(LinuxReader *reader, Error *reterr);
 
-/* cpu_model and cpu_features. A guest may have others besides: the kernel tells no feature that it
+/* cpu_model and cpu_features. A guest may have others besides: the kernel lists no feature that it
  * does not use, so features_incomplete is set. -ENOMEM. */
 int linux_read_cpu_features(LinuxReader *reader, Error *reterr);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the kernel, and udev after it, tell of devices and CPUs that come, go, or are bound to a
+/* What the kernel, and udev after it, report of devices and CPUs that come, go, or are bound to a
  * driver. Any user may listen. */
 
 #include "base/error.h"

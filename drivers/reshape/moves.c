@@ -312,7 +312,7 @@ static int move_classes(Moves *moves, const StringSet *classes, Error *reterr)
         return stays;
 }
 
-static void tell_first_problem(const DriverReshape *reshape, Error *reterr)
+static void name_first_problem(const DriverReshape *reshape, Error *reterr)
 {
         const ReshapeProblem *first = reshape->problems;
 
@@ -356,6 +356,6 @@ int reshape_moves_make(const ReshapeHost *host, ProviderTree *tree, DriverReshap
         if (reshape->consumers)
                 reshape_relax_limits(host, tree, reshape->consumers, &moves.usage);
         if (r > 0)
-                tell_first_problem(reshape, reterr);
+                name_first_problem(reshape, reterr);
         return r > 0 ? DRIVER_UPDATED_IN_PART : DRIVER_UPDATED;
 }

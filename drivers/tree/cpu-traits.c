@@ -8,7 +8,7 @@
         }
 
 /* The map is Nova's, with the names that libvirt has beside it: where those are the only ones, Nova
- * never tells the trait. */
+ * never reports the trait. */
 static const CpuTrait table[] = {
         X86("3dnow", "3DNOW", NULL),
         X86("abm", "ABM", NULL),

@@ -28,17 +28,17 @@ typedef struct Traits {
         int r; /* of the visits; no more of them once it is not 0 */
 } Traits;
 
-static void tell(Traits *traits, const char *trait, TraitState state)
+static void note(Traits *traits, const char *trait, TraitState state)
 {
         if (traits->r == 0)
                 traits->r = traits->visit(trait, state, traits->userdata);
 }
 
-/* A trait of what emulators tell, on where at least one says so. It is not off as long as one was
+/* A trait of what emulators offer, on where at least one says so. It is not off as long as one was
  * not read. */
-static void tell_emulated(Traits *traits, const char *trait, bool on)
+static void note_emulated(Traits *traits, const char *trait, bool on)
 {
-        tell(traits, trait,
+        note(traits, trait,
              traits->snapshot->n_emulators == 0       ? TRAIT_UNKNOWN
              : on                                     ? TRAIT_ON
              : traits->snapshot->emulators_incomplete ? TRAIT_UNKNOWN
@@ -46,7 +46,7 @@ static void tell_emulated(Traits *traits, const char *trait, bool on)
 }
 
 /* The same of PREFIX_NAME, with '_' for everything that a trait may not have. */
-static void tell_named(Traits *traits, const char *prefix, const char *name, bool on)
+static void note_named(Traits *traits, const char *prefix, const char *name, bool on)
 {
         char trait[TRAIT_SIZE];
         size_t n = (size_t)snprintf(trait, sizeof(trait), "%s", prefix);
@@ -54,7 +54,7 @@ static void tell_named(Traits *traits, const char *prefix, const char *name, boo
         for (const char *c = name; *c && n + 1 < sizeof(trait); c++)
                 trait[n++] = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
         trait[n] = '\0';
-        tell_emulated(traits, trait, on);
+        note_emulated(traits, trait, on);
 }
 
 static bool list_has(char **list, const char *word)
@@ -92,7 +92,7 @@ static bool has_threads(const Snapshot *snapshot)
         return false;
 }
 
-static void tell_cpu(Traits *traits)
+static void note_cpu(Traits *traits)
 {
         const Snapshot *snapshot = traits->snapshot;
         const CpuTrait *table;
@@ -100,14 +100,14 @@ static void tell_cpu(Traits *traits)
 
         table = cpu_traits(&n);
         for (size_t i = 0; i < n; i++)
-                tell(traits, table[i].trait,
+                note(traits, table[i].trait,
                      snapshot->cpu_features.n_items == 0 ? TRAIT_UNKNOWN
                      : has_feature(snapshot, &table[i])  ? TRAIT_ON
                      : snapshot->features_incomplete     ? TRAIT_UNKNOWN
                                                          : TRAIT_OFF);
         /* it is on the providers of memory encryption now (facts C5.3) */
-        tell_emulated(traits, "HW_CPU_X86_AMD_SEV", false);
-        tell(traits, "HW_CPU_HYPERTHREADING",
+        note_emulated(traits, "HW_CPU_X86_AMD_SEV", false);
+        note(traits, "HW_CPU_HYPERTHREADING",
              snapshot->n_cells == 0  ? TRAIT_UNKNOWN
              : has_threads(snapshot) ? TRAIT_ON
                                      : TRAIT_OFF);
@@ -115,7 +115,7 @@ static void tell_cpu(Traits *traits)
 
 /* Architectures: libvirt's names, and what a trait calls them where that differs. */
 
-static void tell_architecture(Traits *traits)
+static void note_architecture(Traits *traits)
 {
         static const struct {
                 const char *name, *trait;
@@ -130,7 +130,7 @@ static void tell_architecture(Traits *traits)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
-                tell_named(traits, "HW_ARCH_", archs[i].trait,
+                note_named(traits, "HW_ARCH_", archs[i].trait,
                            strcmp(traits->snapshot->arch, archs[i].name) == 0);
 }
 
@@ -142,13 +142,13 @@ static bool is_emulated(const Snapshot *snapshot, const char *arch)
         return false;
 }
 
-static void tell_emulated_architectures(Traits *traits)
+static void note_emulated_architectures(Traits *traits)
 {
         static const char *const archs[] = { "aarch64", "mipsel", "ppc64le",
                                              "riscv64", "s390x",  "x86_64" };
 
         for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
-                tell_named(traits, "COMPUTE_ARCH_", archs[i],
+                note_named(traits, "COMPUTE_ARCH_", archs[i],
                            is_emulated(traits->snapshot, archs[i]));
 }
 
@@ -169,7 +169,7 @@ static bool emulators_have(const Snapshot *snapshot, size_t offset, const char *
 #define EMULATORS_HAVE(snapshot, member, word) \
         emulators_have((snapshot), offsetof(SnapshotEmulator, member), (word))
 
-static void tell_storage_buses(Traits *traits)
+static void note_storage_buses(Traits *traits)
 {
         static const char *const buses[] = { "fdc", "ide", "lxc", "sata",  "scsi",
                                              "uml", "usb", "xen", "virtio" };
@@ -182,21 +182,21 @@ static void tell_storage_buses(Traits *traits)
                         on = strcmp(buses[i], "lxc") == 0;
                 else if (traits->config->virt_type == HOST_VIRT_PARALLELS)
                         on = list_has((char **)parallels, buses[i]);
-                tell_named(traits, "COMPUTE_STORAGE_BUS_", buses[i], on);
+                note_named(traits, "COMPUTE_STORAGE_BUS_", buses[i], on);
         }
 }
 
-static void tell_video_models(Traits *traits)
+static void note_video_models(Traits *traits)
 {
         static const char *const models[] = { "bochs", "cirrus", "gop",   "none", "qxl",
                                               "vga",   "virtio", "vmvga", "xen" };
 
         for (size_t i = 0; i < ARRAY_SIZE(models); i++)
-                tell_named(traits, "COMPUTE_GRAPHICS_MODEL_", models[i],
+                note_named(traits, "COMPUTE_GRAPHICS_MODEL_", models[i],
                            EMULATORS_HAVE(traits->snapshot, video_models, models[i]));
 }
 
-static void tell_network_models(Traits *traits)
+static void note_network_models(Traits *traits)
 {
         enum {
                 KVM = 1 << HOST_VIRT_KVM,
@@ -220,34 +220,34 @@ static void tell_network_models(Traits *traits)
         const HostConfig *config = traits->config;
 
         for (size_t i = 0; i < ARRAY_SIZE(models); i++)
-                tell_named(traits, "COMPUTE_NET_VIF_MODEL_", models[i].name,
+                note_named(traits, "COMPUTE_NET_VIF_MODEL_", models[i].name,
                            models[i].virt_types & 1 << config->virt_type);
-        tell_emulated(traits, "COMPUTE_NET_VIF_MODEL_IGB",
+        note_emulated(traits, "COMPUTE_NET_VIF_MODEL_IGB",
                       is_qemu(config) &&
                               has_version(traits->snapshot, VERSION(9, 3, 0), VERSION(8, 0, 0)));
-        tell_emulated(traits, "COMPUTE_NET_VIRTIO_PACKED", is_qemu(config));
+        note_emulated(traits, "COMPUTE_NET_VIRTIO_PACKED", is_qemu(config));
 }
 
-static void tell_sound_models(Traits *traits)
+static void note_sound_models(Traits *traits)
 {
         static const char *const models[] = { "ac97",  "es1370", "ich6", "ich9",
                                               "pcspk", "sb16",   "usb" };
 
         for (size_t i = 0; i < ARRAY_SIZE(models); i++)
-                tell_named(traits, "COMPUTE_SOUND_MODEL_", models[i], is_qemu(traits->config));
-        tell_emulated(traits, "COMPUTE_SOUND_MODEL_VIRTIO",
+                note_named(traits, "COMPUTE_SOUND_MODEL_", models[i], is_qemu(traits->config));
+        note_emulated(traits, "COMPUTE_SOUND_MODEL_VIRTIO",
                       is_qemu(traits->config) &&
                               has_version(traits->snapshot, VERSION(10, 4, 0), VERSION(8, 2, 0)));
 }
 
-static void tell_viommus(Traits *traits)
+static void note_viommus(Traits *traits)
 {
         const Snapshot *snapshot = traits->snapshot;
 
-        tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_AUTO", true);
-        tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_INTEL", is_emulated(snapshot, "x86_64"));
-        tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_SMMUV3", is_emulated(snapshot, "aarch64"));
-        tell_emulated(traits, "COMPUTE_VIOMMU_MODEL_VIRTIO",
+        note_emulated(traits, "COMPUTE_VIOMMU_MODEL_AUTO", true);
+        note_emulated(traits, "COMPUTE_VIOMMU_MODEL_INTEL", is_emulated(snapshot, "x86_64"));
+        note_emulated(traits, "COMPUTE_VIOMMU_MODEL_SMMUV3", is_emulated(snapshot, "aarch64"));
+        note_emulated(traits, "COMPUTE_VIOMMU_MODEL_VIRTIO",
                       has_version(snapshot, VERSION(8, 3, 0), 0));
 }
 
@@ -263,20 +263,20 @@ static bool has_tpm_version(const Traits *traits, const char *version)
         return true;
 }
 
-static void tell_tpm(Traits *traits)
+static void note_tpm(Traits *traits)
 {
         static const char *const secrets[] = { "deployment", "host", "user" };
         char **allowed = traits->config->supported_tpm_secret_security;
         bool tpm = has_tpm_version(traits, "1.2") || has_tpm_version(traits, "2.0");
 
-        tell_emulated(traits, "COMPUTE_SECURITY_TPM_1_2", has_tpm_version(traits, "1.2"));
-        tell_emulated(traits, "COMPUTE_SECURITY_TPM_2_0", has_tpm_version(traits, "2.0"));
-        tell_emulated(traits, "COMPUTE_SECURITY_TPM_TIS",
+        note_emulated(traits, "COMPUTE_SECURITY_TPM_1_2", has_tpm_version(traits, "1.2"));
+        note_emulated(traits, "COMPUTE_SECURITY_TPM_2_0", has_tpm_version(traits, "2.0"));
+        note_emulated(traits, "COMPUTE_SECURITY_TPM_TIS",
                       tpm && EMULATORS_HAVE(traits->snapshot, tpm_models, "tpm-tis"));
-        tell_emulated(traits, "COMPUTE_SECURITY_TPM_CRB",
+        note_emulated(traits, "COMPUTE_SECURITY_TPM_CRB",
                       tpm && EMULATORS_HAVE(traits->snapshot, tpm_models, "tpm-crb"));
         for (size_t i = 0; i < ARRAY_SIZE(secrets); i++)
-                tell_named(traits, "COMPUTE_SECURITY_TPM_SECRET_SECURITY_", secrets[i],
+                note_named(traits, "COMPUTE_SECURITY_TPM_SECRET_SECURITY_", secrets[i],
                            tpm && (!allowed || list_has(allowed, secrets[i])));
 }
 
@@ -291,7 +291,7 @@ static bool has_secure_boot(const Snapshot *snapshot)
         return false;
 }
 
-static void tell_capabilities(Traits *traits)
+static void note_capabilities(Traits *traits)
 {
         const HostConfig *config = traits->config;
         const Snapshot *snapshot = traits->snapshot;
@@ -325,11 +325,11 @@ static void tell_capabilities(Traits *traits)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++)
-                tell_emulated(traits, capabilities[i].trait, capabilities[i].on);
+                note_emulated(traits, capabilities[i].trait, capabilities[i].on);
 }
 
-/* Where there is such a device, and a libvirt that tells serial numbers. */
-static void tell_remote_managed_ports(Traits *traits)
+/* Where there is such a device, and a libvirt that gives serial numbers. */
+static void note_remote_managed_ports(Traits *traits)
 {
         const Snapshot *snapshot = traits->snapshot;
         bool on = false;
@@ -342,11 +342,11 @@ static void tell_remote_managed_ports(Traits *traits)
 
                 on = spec && pci_spec_is_remote_managed(spec);
         }
-        tell_emulated(traits, "COMPUTE_REMOTE_MANAGED_PORTS",
+        note_emulated(traits, "COMPUTE_REMOTE_MANAGED_PORTS",
                       on && has_version(snapshot, VERSION(7, 9, 0), 0));
 }
 
-static void tell_image_types(Traits *traits)
+static void note_image_types(Traits *traits)
 {
         const HostConfig *config = traits->config;
         bool raw_only = config->images_type != HOST_IMAGES_FILES && !config->force_raw_images;
@@ -368,7 +368,7 @@ static void tell_image_types(Traits *traits)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-                tell_named(traits, "COMPUTE_IMAGE_TYPE_", types[i].name,
+                note_named(traits, "COMPUTE_IMAGE_TYPE_", types[i].name,
                            types[i].on &&
                                    !list_has(config->image_type_exclude_list, types[i].name));
 }
@@ -377,18 +377,18 @@ int host_traits_visit(const HostConfig *config, const Snapshot *snapshot, HostTr
                       void *userdata)
 {
         static void (*const lists[])(Traits * traits) = {
-                tell_cpu,
-                tell_architecture,
-                tell_emulated_architectures,
-                tell_storage_buses,
-                tell_video_models,
-                tell_network_models,
-                tell_sound_models,
-                tell_viommus,
-                tell_tpm,
-                tell_capabilities,
-                tell_remote_managed_ports,
-                tell_image_types,
+                note_cpu,
+                note_architecture,
+                note_emulated_architectures,
+                note_storage_buses,
+                note_video_models,
+                note_network_models,
+                note_sound_models,
+                note_viommus,
+                note_tpm,
+                note_capabilities,
+                note_remote_managed_ports,
+                note_image_types,
         };
         Traits traits = {
                 .config = config, .snapshot = snapshot, .visit = visit, .userdata = userdata

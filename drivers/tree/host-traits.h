@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The traits of the root provider that tell what guests may have here (facts C8): of the CPU, of
+/* The traits of the root provider that say what guests may have here (facts C8): of the CPU, of
  * the emulators, and of the driver itself. Pure.
  *
  * Each trait of these lists is forced, on or off; every other trait of the root is somebody else's
- * and stays (facts C10). What a snapshot does not tell (CPU features, emulators) leaves the traits
+ * and stays (facts C10). What a snapshot does not have (CPU features, emulators) leaves the traits
  * that follow from it as they are. Names that a Placement does not know are the reporter's concern.
  */
 

@@ -12,7 +12,7 @@
  * (facts G2.5): the ones that have a device's name and the owner trait, or nothing but inventories
  * of mdev classes. One that somebody else put providers under stays, without inventories. Traits
  * and aggregates are left alone. A device whose provider cannot be had (child-provider.h) is left
- * out, and problem tells why. -EINVAL, -ENOMEM. */
+ * out, and problem says why. -EINVAL, -ENOMEM. */
 int mdev_providers_update(const HostConfig *config, const MdevPlan *plan, ProviderTree *tree,
                           const Provider *root, Error *problem, Error *reterr);
 

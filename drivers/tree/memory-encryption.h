@@ -14,7 +14,7 @@ extern const char memory_encryption_class[]; /* "MEM_ENCRYPTION_CONTEXT" */
 const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provider *root);
 
 /* Makes, adopts or removes the three providers. Changes nothing where the host's emulators are not
- * told. A provider that cannot be had (child-provider.h) is left out, and problem tells why.
+ * known. A provider that cannot be had (child-provider.h) is left out, and problem says why.
  * -ENOMEM. */
 int memory_encryption_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
                              const Provider *root, Error *problem, Error *reterr);

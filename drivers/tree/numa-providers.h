@@ -2,7 +2,7 @@
 #pragma once
 
 /* NUMA cells as providers, with [compute] numa_in_placement = true: one child "<nodename>_NUMA<id>"
- * of the root per cell that the hypervisor tells, with the trait HW_NUMA_ROOT and the cell's share
+ * of the root per cell that the hypervisor lists, with the trait HW_NUMA_ROOT and the cell's share
  * of VCPU, PCPU and MEMORY_MB, and its hugepages as CUSTOM_HUGEPAGES_<size> (facts C9, G1: Nova has
  * no such providers). With root, VCPU and MEMORY_MB stay at the root: Nova's scheduler takes no
  * host whose root gives nothing. Pure.
@@ -24,20 +24,20 @@ const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const ch
 /* Is a class that cells may have, or DISK_GB, at the root? */
 bool numa_is_at_root(const HostConfig *config, const char *resource_class);
 
-/* Can this host be told by cells? -EINVAL with words when cells are wanted and the hypervisor tells
+/* Can this host be reported by cells? -EINVAL with words when cells are wanted and it has
  * none, or a CPU is in two of them. 0 when cells are not wanted. What costs no more than itself is
- * joined to problem: a CPU for guests that is in no cell is not told, of
- * hugepages of which more are reserved than there are, all are, and cells may tell no memory. */
+ * joined to problem: a CPU for guests that is in no cell is left out, of
+ * hugepages of which more are reserved than there are, all are, and cells may have no memory. */
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
 
-/* Was this provider made here for a cell? Whose it is, its name and its trait tell together. */
+/* Was this provider made here for a cell? Whose it is, its name and its trait say together. */
 bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider *provider,
                   unsigned *ret_cell);
 
 /* Makes or adopts (by its name) the provider of each cell and sets its inventories and traits. Does
  * nothing when cells are not wanted. A cell whose provider cannot be had (child-provider.h) is left
- * out, and problem tells why. -EINVAL, -ENOMEM. */
+ * out, and problem says why. -EINVAL, -ENOMEM. */
 int numa_providers_update(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                           const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
                           Error *problem, Error *reterr);

@@ -6,7 +6,7 @@
 
 #include "drivers/tree/numa-providers.h"
 
-/* The folder that nobody told of: a host whose guests have their disks elsewhere. */
+/* The folder that nobody named: a host whose guests have their disks elsewhere. */
 static bool is_never_there(const HostConfig *config, const Error *disk_error)
 {
         return !config->images_storage_pool &&
