@@ -29,7 +29,7 @@ typedef void (*ConsumersDone)(int result, ConsumersAnswer *answer, const Error *
                               void *userdata);
 
 /* GET /allocations/{uuid}: the consumer whole, with its parts on other hosts, its generation, when
- * it was written (facts E1: last-modified) and its type where Placement tells it. One that holds
+ * it was written (facts E1: last-modified) and its type where Placement sends it. One that holds
  * nothing has generation -1. -ENOMEM. */
 int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, ConsumersDone done,
                    void *userdata, Error *reterr);
@@ -47,7 +47,7 @@ int consumers_move(ConsumersCall **ret, Session *session, const Allocations *con
 
 /* What nobody holds of the tree that root is of, one request whatever its size: the answer's
  * consumer "holds" it. Nothing when no provider of the tree can give that much of the class. A
- * provider of another tree, which shares, is not told of. -ENOMEM. */
+ * provider of another tree, which shares, is not listed. -ENOMEM. */
 int room_read(ConsumersCall **ret, Session *session, const Uuid *root, const char *resource_class,
               uint64_t amount, ConsumersDone done, void *userdata, Error *reterr);
 

@@ -8,8 +8,8 @@
  * hosts, and its generation. What all others hold of these providers is known from the first reads,
  * and is not read again.
  *
- * Types of consumers are told when all are read. Who moves some classes needs none: a reshape
- * without types leaves them as they are, and Placement takes a fifth longer to tell a consumer with
+ * Types of consumers are given when all are read. Who moves some classes needs none: a reshape
+ * without types leaves them as they are, and Placement takes a fifth longer to send a consumer with
  * its type.
  *
  * LIMITATIONS: a consumer that holds something of sharing providers alone is not found. */

@@ -336,7 +336,7 @@ static void on_probed(ReshaperAccess access, void *userdata)
         execute(reporter);
 }
 
-/* A reshape that moves somebody tells it by itself. */
+/* A reshape that moves somebody shows it by itself. */
 static void probe_and_execute(Reporter *reporter)
 {
         bool moves = reporter->allocations && reporter->allocations->n_consumers > 0;
@@ -400,7 +400,7 @@ static void on_named(int result, const SessionAnswer *answer, const Error *error
         finish(reporter, result, &words);
 }
 
-/* A publication would be told when it makes the root. Where the tree is nova-compute's, nobody
+/* A publication would find out when it makes the root. Where the tree is nova-compute's, nobody
  * makes one. */
 static void end_preparing(Reporter *reporter)
 {

@@ -136,7 +136,7 @@ const PlacementProviders *reporter_get_sharing(const Reporter *reporter);
 const StringSet *reporter_get_left_out_traits(Reporter *reporter);
 
 /* Whether we may POST /reshaper; asked with the first publish, and again until it is known. Each
- * reshape tells it, too. */
+ * reshape shows it, too. */
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter);
 
 /* Of the attempt under way; phase "" when there is none. */

@@ -6,7 +6,7 @@
  *
  * A tree without aggregates has none, and nothing is asked. Else they are asked for when the
  * aggregates of the tree are not those of the last time, and again after SHARING_AGE_USEC, because
- * nothing in the tree tells that a provider came to share: one GET for as many aggregates as fit
+ * nothing in the tree shows that a provider came to share: one GET for as many aggregates as fit
  * into a path (facts G4.17), one after the other. A failure leaves what was known, and they are
  * asked for with the next refresh. */
 

@@ -104,7 +104,7 @@ static const struct {
           ": does it speak https, and does it want certfile?" },
 };
 
-/* curl tells it in the words of its TLS library alone. */
+/* curl reports it in the words of its TLS library alone. */
 static const char *find_certificate_advice(const char *detail)
 {
         static const struct {

@@ -411,7 +411,7 @@ static int on_deferred(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* The first of those that have just ended is told at once. */
+/* The first of those that have just ended is answered at once. */
 static void on_settled(void *userdata)
 {
         HttpClient *client = userdata;

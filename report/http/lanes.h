@@ -3,7 +3,7 @@
 
 /* How many requests a server is sent at a time. Pure; the one place that decides it.
  *
- * Nobody tells how many a server serves, so it is found out: one at first, one more with each
+ * Nothing says how many a server serves, so it is found out: one at first, one more with each
  * answer that came while as many were under way as may be. It shrinks when the server turns out to
  * serve fewer. Some give each connection a worker for as long as it is open: what is sent over one
  * connection more than there are workers stands and waits, though all the others may be idle. So a

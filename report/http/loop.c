@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Curl tells us which sockets to watch and when to wake up; we tell it what happened, and then read
+/* Curl says which sockets to watch and when to wake up; we hand it what happened, and then read
  * its messages. What costs is not curl but the way to it, so there is little of it:
  *   - What curl wants "now" is done now, not in another turn of the event loop.
  *   - Its timer is left alone when it fires early enough: curl sets it several times for each
@@ -8,11 +8,11 @@
  *   - A connection that curl keeps for the next request keeps its event source, until curl closes
  *     it. In between nothing comes but its end; the source is switched off by that, and curl finds
  *     out when it looks at the connection next. Of what it does not keep (connections that never
- *     stood, the resolver's sockets) curl tells no end, so that source goes at once: the number may
+ *     stood, the resolver's sockets) curl names no end, so that source goes at once: the number may
  *     soon be another file's.
  *
  * An sd-event handler that returns < 0 is switched off for good, so each of ours returns 0. A
- * callback of curl's that fails breaks the whole multi handle: then everybody is told once and
+ * callback of curl's that fails breaks the whole multi handle: then everybody is answered once and
  * nothing more happens. */
 
 #include "report/http/loop.h"
@@ -321,7 +321,7 @@ HttpLoop *http_loop_free(HttpLoop *loop)
         return NULL;
 }
 
-/* Begins what curl wants to do now; who ends by that is told from the loop. */
+/* Begins what curl wants to do now; who ends by that is answered from the loop. */
 static void begin(HttpLoop *loop)
 {
         int running = loop->n_handles;

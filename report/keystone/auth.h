@@ -21,7 +21,7 @@ typedef struct AuthConfig {
         ReporterAuth kind;
         const char *token;              /* admin_token; copied */
         const KeystoneConfig *keystone; /* of the kinds that need it; borrowed */
-        bool wants_endpoint;            /* Keystone's catalogue is to tell where Placement is */
+        bool wants_endpoint;            /* Keystone's catalogue is to say where Placement is */
 } AuthConfig;
 
 /* Borrowed until the loop runs again. */
@@ -63,7 +63,7 @@ int auth_get(Auth *auth, AuthPass *ret, Error *reterr);
 bool auth_describe(const Auth *auth, AuthDescription *ret);
 
 /* Placement took the pass, or answered it with 401. True: a new one is worth asking for; false:
- * the 401 is final, and reterr has words when more is known than that. What is told of another pass
+ * the 401 is final, and reterr has words when more is known than that. What is said of another pass
  * than the present one changes nothing. */
 void auth_note_accepted(Auth *auth, uint64_t serial);
 bool auth_note_refused(Auth *auth, uint64_t serial, Error *reterr);

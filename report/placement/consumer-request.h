@@ -9,7 +9,7 @@
 #define PLACEMENT_MICROVERSION_IN_TREE "1.31"
 
 /* PUT /allocations/{consumer}: all that it holds from now on; nothing removes it. With 1.38, its
- * type and mappings (NULL: none to tell; Placement takes and ignores them), or with 1.30 and
+ * type and mappings (NULL: none to send; Placement takes and ignores them), or with 1.30 and
  * neither when old is set or the type is not known: its type stays what it is then. -EINVAL for a
  * consumer without project or user, -ENOMEM. */
 int placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings, bool old,

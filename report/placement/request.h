@@ -48,7 +48,7 @@ int placement_get_tree(const Uuid *provider, PlacementRequest *ret);
 /* The provider of that name, in a list of one or none. */
 int placement_get_provider_by_name(const char *name, PlacementRequest *ret);
 
-/* That provider alone; the answer tells when it was changed last. */
+/* That provider alone; the answer says when it was changed last. */
 int placement_get_provider(const Uuid *provider, PlacementRequest *ret);
 
 int placement_get_part(const Uuid *provider, PlacementPart part, PlacementRequest *ret);

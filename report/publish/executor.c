@@ -47,7 +47,7 @@ typedef struct ExecutorStep {
         SessionCall *call;
         sd_event_source *pause;
         Provider kept;     /* what is sent when classes are in use */
-        bool told_in_use;  /* the outcome has been noted */
+        bool noted_in_use; /* the outcome has been noted */
         bool asked_again;  /* for a class that was there already */
         NameHolder holder; /* who has the name that is to be created */
 } ExecutorStep;
@@ -88,7 +88,7 @@ static Lane *lane_of(const ExecutorStep *step)
         return step->lane == NO_LANE ? NULL : &step->executor->lanes[step->lane];
 }
 
-/* Moves and a reshape take turns, whatever they are of: the answer to a move tells a generation,
+/* Moves and a reshape take turns, whatever they are of: the answer to a move has a generation,
  * which is another one when a reshape that was not answered yet has raised it; and Placement writes
  * the whole tree for each of them, which databases answer with a deadlock. */
 static bool shapes_tree(const ExecutorStep *step)
@@ -272,11 +272,11 @@ static void step_send_kept(ExecutorStep *step, const char *words)
         Error error = ERROR_NULL;
         int r;
 
-        if (!step->told_in_use) {
+        if (!step->noted_in_use) {
                 error_setf(&error, EBUSY, "%s: %s cannot go yet, everything else is published",
                            step->step->name, words);
                 note_outcome(executor, REPORT_E_IN_USE, &error);
-                step->told_in_use = true;
+                step->noted_in_use = true;
         }
         if (provider_inventories_equal(&step->kept, mirrored(step))) {
                 step_succeed(step);
@@ -467,7 +467,7 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
                 step_detour(step, placement_get_provider_by_name(step->step->name, &request),
                             &request, on_holder);
         else if (op == PLAN_MOVE_PROVIDER && result == REPORT_E_TOO_OLD)
-                /* it stays where it is; everything else can be told to a service that is older */
+                /* it stays where it is; everything else can be sent to a service that is older */
                 step_fail(step, REPORT_E_REFUSED, error);
         else
                 step_refused(step, result, error);

@@ -36,7 +36,7 @@
 /* What was learned of the service; the caller keeps it from plan to plan. */
 typedef struct ExecutorManners {
         bool serial_writes;      /* it cannot do two at a time */
-        ReshaperAccess reshaper; /* what the answer to a reshape tells is noted here */
+        ReshaperAccess reshaper; /* what the answer to a reshape says is noted here */
         bool batch_failed;       /* a plan had a batch (plan.h) that was not done */
         unsigned n_batch_races;  /* how often in a row somebody else's write came before a batch */
         uint64_t n_retries;      /* requests sent again after a 500 */

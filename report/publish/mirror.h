@@ -71,7 +71,7 @@ int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation);
 /* Takes one part of what was written. -ENOENT, -ENOMEM; the provider is stale then. */
 int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, int64_t generation);
 
-/* Takes the parent of what was moved, whose generation is told with it. What somebody else wrote
+/* Takes the parent of what was moved, whose generation comes with it. What somebody else wrote
  * meanwhile is stale, and so is what cannot be moved here: -ENOENT, -ELOOP, -ENOMEM. */
 int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation);
 
@@ -84,7 +84,7 @@ void mirror_forget(Mirror *mirror, const Uuid *provider);
 /* Every provider must be read again, whatever its generation, and every name asked for. */
 void mirror_forget_all(Mirror *mirror);
 
-/* Any of them may have moved: the list of providers must be read, and its generations tell which.
+/* Any of them may have moved: the list of providers must be read, and its generations show which.
  */
 void mirror_doubt(Mirror *mirror);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Who has a name in Placement that this host needs: names are unique there (facts E3), and the
- * refusal alone tells nobody what to do. Pure. */
+ * refusal alone does not say what to do. Pure. */
 
 #include "base/error.h"
 #include "report/placement/answer.h"
@@ -22,7 +22,7 @@ NameHolder name_holder_from(const PlacementProvider *provider, uint64_t modified
 int name_holder_count(NameHolder *holder, const json_t *body);
 
 /* Is it certain that no guest holds anything of it? Else it may be another host, which lives:
- * nobody is to be told to take its uuid or to delete it. */
+ * nobody is to be advised to take its uuid or to delete it. */
 bool name_holder_is_empty(const NameHolder *holder);
 
 /* "3 consumers hold something of it, last changed 2025-01-06 12:00 UTC" */

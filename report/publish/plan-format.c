@@ -64,7 +64,7 @@ static const char *name_part(PlanOp op)
 
 const char *plan_describe(const Plan *plan, char *text, size_t size)
 {
-        size_t n = 0, n_told = 0, n_left = 0;
+        size_t n = 0, n_shown = 0, n_left = 0;
 
         text[0] = '\0';
         for (size_t i = 0; i < plan->n_steps; i++) {
@@ -72,11 +72,11 @@ const char *plan_describe(const Plan *plan, char *text, size_t size)
 
                 if (!name_part(step->op))
                         continue;
-                if (n_told == DESCRIBED_MAX) {
+                if (n_shown == DESCRIBED_MAX) {
                         n_left++;
                         continue;
                 }
-                if (n_told++ > 0 && n < size)
+                if (n_shown++ > 0 && n < size)
                         n += (size_t)snprintf(text + n, size - n, "; ");
                 if (n < size)
                         n += (size_t)snprintf(text + n, size - n, "%s%s%.80s: %.120s%s",

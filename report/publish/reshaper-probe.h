@@ -13,7 +13,7 @@ typedef enum ReshaperAccess {
         RESHAPER_FORBIDDEN,
 } ReshaperAccess;
 
-/* What any answer to POST /reshaper tells of it. */
+/* What any answer to POST /reshaper says of it. */
 ReshaperAccess reshaper_access_of(const SessionAnswer *answer);
 
 typedef struct ReshaperProbe ReshaperProbe;

@@ -136,7 +136,7 @@ static int settle(const Plan *plan, Mirror *mirror, const Provider *current)
         return mirror_write(mirror, current, PLACEMENT_INVENTORIES, before + rise);
 }
 
-/* A reshape tells no generations, but it was done only because those that were sent were right, and
+/* A reshape gives no generations, but it was done only because those that were sent were right, and
  * how far it raises them is known. */
 static int apply_reshape(const Plan *plan, Mirror *mirror)
 {
@@ -164,7 +164,7 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
         case PLAN_MOVE_PROVIDER:
                 r = apply_place(plan, step, mirror, body, reterr);
                 break;
-        case PLAN_EMPTY_PROVIDER: /* the answer tells no generation; it goes next, anyway */
+        case PLAN_EMPTY_PROVIDER: /* the answer has no generation; it goes next, anyway */
                 mirror_forget(mirror, &step->provider);
                 return 0;
         case PLAN_DELETE_PROVIDER:

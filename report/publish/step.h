@@ -18,7 +18,7 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
 /* The provider of a step in the plan's desired tree; NULL for steps without one and deletions. */
 const Provider *step_get_provider(const Plan *plan, const PlanStep *step);
 
-/* Takes the answer to a step that went well. A reshape tells no generations: they are those that it
+/* Takes the answer to a step that went well. A reshape gives no generations: they are those that it
  * must have made of the old ones, and should somebody have written since, the next write is a
  * conflict, or the next refresh finds others. -EBADMSG for an answer that is not Placement's,
  * -ENOMEM; the provider is forgotten then. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Asks Placement which traits it has, and tells the mirror. */
+/* Asks Placement which traits it has, and gives them to the mirror. */
 
 #include "report/publish/mirror.h"
 #include "report/session/session.h"

@@ -29,7 +29,7 @@ struct Session {
         HttpClient *http;
         Auth *auth;
         uint64_t max_connections;
-        char *endpoint;      /* as auth told it last; NULL: as configured */
+        char *endpoint;      /* as auth gave it last; NULL: as configured */
         char request_id[80]; /* a header line */
         TAILQ_HEAD(, SessionCall) calls;
         sd_event_source *deferred; /* looks after those that are held back */
@@ -200,7 +200,7 @@ static bool is_nowhere(int result, const SessionAnswer *answer)
                (result == REPORT_E_UNAVAILABLE && answer->status < 300);
 }
 
-/* Tells auth what became of its pass. True: the call starts over with another one. */
+/* Reports to auth what became of its pass. True: the call starts over with another one. */
 static bool learn(SessionCall *call, int result, const SessionAnswer *answer, Error *reterr)
 {
         Auth *auth = call->session->auth;
@@ -416,7 +416,7 @@ int session_send(Session *session, const PlacementRequest *request, SessionDone 
                 call_free(call);
                 return r;
         }
-        /* A refusal, too, is told from the loop. */
+        /* A refusal, too, is reported from the loop. */
         if (r > 0)
                 look_after_held(session);
         if (ret_call)

@@ -34,8 +34,7 @@ typedef struct SessionAnswer {
         int status;               /* 0: there was no answer */
         PlacementVerdict verdict; /* of an answer */
         const json_t *body;       /* of a 2xx with a body; else NULL */
-        const char
-                *modified; /* since when it is as it is, for http_date_to_sec(); NULL: not told */
+        const char *modified; /* since when it is as it is, for http_date_to_sec(); NULL: unknown */
 } SessionAnswer;
 
 typedef struct Session Session;
@@ -47,7 +46,7 @@ typedef void (*SessionDone)(int result, const SessionAnswer *answer, const Error
                             void *userdata);
 
 /* Takes auth over, also on failure. config as in http_client_new(); its endpoint may be NULL when
- * auth tells it. */
+ * auth gives it. */
 int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth,
                 Error *reterr);
 

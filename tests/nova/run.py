@@ -68,7 +68,7 @@ def put_plugin():
 
 def tell(mode):
     """Let each agent say that this is its mode."""
-    agent.Agent._ask = lambda self: agent.Told(mode, mode == 'top')
+    agent.Agent._ask = lambda self: agent.Answer(mode, mode == 'top')
 
 
 def stand_in(make_client):

@@ -35,24 +35,24 @@ EVERY_SERVERS_CLASS = 'MEMORY_MB'
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class Answer:
     """What the agent said of itself."""
 
     mode: str
     published: bool
 
 
-def owner(told, last_mode, missing_for, without_agent, patience):
+def owner(answer, last_mode, missing_for, without_agent, patience):
     """Whose the tree in Placement is: 'agent' or 'nova'.
 
-    :param told: what the agent says now, None if it does not answer
+    :param answer: what the agent says now, None if it does not answer
     :param last_mode: what it said last of its mode, None if never
     :param missing_for: seconds since it last said that its tree is published
     """
-    mode = told.mode if told else last_mode
+    mode = answer.mode if answer else last_mode
     if mode in MODES_OF_NOVA:
         return 'nova'
-    if told and told.published:
+    if answer and answer.published:
         return 'agent'
     if without_agent == 'nova' and missing_for >= patience:
         return 'nova'
@@ -64,7 +64,7 @@ class Agent:
 
     def __init__(self, clock=time.monotonic):
         self._clock = clock
-        self._told = None
+        self._answer = None
         self._asked_at = None
         self._published_at = clock()
         self._last_mode = None
@@ -77,30 +77,30 @@ class Agent:
         """Whether the tree of this host in Placement is the agent's."""
         now = self._clock()
         if self._asked_at is None or now - self._asked_at >= FRESH:
-            self._told = self._ask()
+            self._answer = self._ask()
             self._asked_at = now
-        told = self._told
-        if told:
-            self._last_mode = told.mode
-            if told.published:
+        answer = self._answer
+        if answer:
+            self._last_mode = answer.mode
+            if answer.published:
                 self._published_at = now
-        whose = owner(told, self._last_mode, now - self._published_at,
+        whose = owner(answer, self._last_mode, now - self._published_at,
                       CONF.compute_agent.without_agent,
                       CONF.compute_agent.patience)
         if whose != self._last_owner:
             LOG.info('The providers of this host in Placement are reported '
                      'by %s (compute-agent: %s).',
                      'compute-agent' if whose == 'agent' else 'nova-compute',
-                     self._words(told))
+                     self._words(answer))
             self._last_owner = whose
         return whose == 'agent'
 
     @staticmethod
-    def _words(told):
-        if not told:
+    def _words(answer):
+        if not answer:
             return 'does not answer'
         return '[agent] nova = %s, tree %s' % (
-            told.mode, 'published' if told.published else 'not published')
+            answer.mode, 'published' if answer.published else 'not published')
 
     def _ask(self):
         out = self._busctl('get-property', SERVICE, PATH, SERVICE,
@@ -110,10 +110,10 @@ class Agent:
                                for line in out.splitlines()]
         except (AttributeError, KeyError, ValueError):
             return None
-        return Told(mode, bool(published))
+        return Answer(mode, bool(published))
 
     def provider_tree(self, root):
-        """The tree as the agent has it; None if it does not tell one.
+        """The tree as the agent has it; None if it has none.
 
         :param root: the uuid that the provider of the host must have
         """

@@ -22,8 +22,8 @@ class ReportClientMixin:
     """Put before the class of the report client of nova-compute."""
 
     agent = None
-    # What the resource tracker was told last of who holds what.
-    told_allocations = {}
+    # What the resource tracker got last of who holds what.
+    known_allocations = {}
 
     def get_provider_tree_and_ensure_root(
             self, context, rp_uuid, name=None, parent_provider_uuid=None):
@@ -41,14 +41,14 @@ class ReportClientMixin:
     def get_allocations_for_resource_provider(self, context, rp_uuid):
         # The resource tracker asks it of the root, to find the servers that
         # were deleted meanwhile.
-        told = super().get_allocations_for_resource_provider(context, rp_uuid)
+        found = super().get_allocations_for_resource_provider(context, rp_uuid)
         if not self.agent.owns_tree():
-            return told
+            return found
         for cell in self.agent.cells:
             more = super().get_allocations_for_resource_provider(context, cell)
             for consumer, allocation in more.allocations.items():
-                told.allocations.setdefault(consumer, allocation)
-        return told
+                found.allocations.setdefault(consumer, allocation)
+        return found
 
     def get_allocations_for_provider_tree(self, context, nodename):
         if not self.agent.owns_tree():
@@ -59,10 +59,10 @@ class ReportClientMixin:
             return {}
         root = self._provider_tree.data(nodename).uuid
         held = self.get_allocations_for_resource_provider(context, root)
-        told = {consumer: self.get_allocs_for_consumer(context, consumer)
+        read = {consumer: self.get_allocs_for_consumer(context, consumer)
                 for consumer in held.allocations}
-        self.told_allocations = copy.deepcopy(told)
-        return told
+        self.known_allocations = copy.deepcopy(read)
+        return read
 
     def update_from_provider_tree(self, context, new_tree, allocations=None):
         if not self.agent.owns_tree():
@@ -72,7 +72,7 @@ class ReportClientMixin:
         LOG.debug('The tree of this host is left to compute-agent.')
         changed = {consumer: held
                    for consumer, held in (allocations or {}).items()
-                   if held != self.told_allocations.get(consumer)}
+                   if held != self.known_allocations.get(consumer)}
         if changed:
             self._add_devices(context, changed)
 

@@ -63,12 +63,12 @@ class OptionsCase(unittest.TestCase):
 
 class TestOwner(OptionsCase):
     def test_whose_the_tree_is(self):
-        top, early, beside = agent.Told('top', True), agent.Told('top', False), agent.Told('beside', False)
+        top, early, beside = agent.Answer('top', True), agent.Answer('top', False), agent.Answer('beside', False)
         for told, last_mode, missing_for, without_agent, whose in (
                 (top, None, 0, 'wait', 'agent'), (top, 'beside', 9999, 'nova', 'agent'),
-                (agent.Told('none', True), None, 0, 'nova', 'agent'),
+                (agent.Answer('none', True), None, 0, 'nova', 'agent'),
                 (early, None, 9999, 'wait', 'agent'), (early, None, 59, 'nova', 'agent'), (early, None, 60, 'nova', 'nova'),
-                (beside, 'top', 0, 'wait', 'nova'), (agent.Told('observe', False), None, 0, 'wait', 'nova'),
+                (beside, 'top', 0, 'wait', 'nova'), (agent.Answer('observe', False), None, 0, 'wait', 'nova'),
                 (None, None, 9999, 'wait', 'agent'), (None, 'top', 59, 'nova', 'agent'), (None, 'top', 60, 'nova', 'nova'),
                 (None, 'beside', 0, 'wait', 'nova')):
             with self.subTest(told=told, last_mode=last_mode, missing_for=missing_for, without_agent=without_agent):
