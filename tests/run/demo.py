@@ -186,10 +186,11 @@ Everything runs until Ctrl-C. In another terminal:
   export DBUS_SYSTEM_BUS_ADDRESS=%s
   export PATH=%s:$PATH
   computectl status; computectl tree; computectl claims; computectl discover; computectl plan
+  computectl doctor -c %s
   curl -s -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement 1.39' %s/resource_providers%s
-The configuration is %s, the log %s.''' % (
-        agent.bus.address, build_folder(), placement.endpoint,
-        "\n  virsh -c '%s' nodedev-list --cap mdev_types" % uri if uri else '', agent.config,
+The log is %s.''' % (
+        agent.bus.address, build_folder(), agent.config, placement.endpoint,
+        "\n  virsh -c '%s' nodedev-list --cap mdev_types" % uri if uri else '',
         agent.folder / ('agent-%d.log' % agent.n_starts)), flush=True)
     try:
         signal.pause()
