@@ -345,12 +345,13 @@ static int claim_once(Claims *claims, Order *order, Claim **ret, Error *reterr)
         return r;
 }
 
-int claims_claim_placed(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
-                        Claim **ret_claim, bool *ret_ambiguous, Error *reterr)
+int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
+                 Claim **ret_claim, bool *ret_ambiguous, Error *reterr)
 {
+        static const ClaimPlacing free_choice = { .standing = CLAIM_STANDING_NONE };
         _cleanup_free_ char *text = NULL;
         Order order = { .request = request,
-                        .placing = placing,
+                        .placing = placing ? placing : &free_choice,
                         .effort = fit_effort_begin(CLAIM_PATIENCE_USEC) };
         ClaimAttempts attempts = { .claims = claims };
         int r = claim_request_check(request, reterr);
@@ -365,13 +366,6 @@ int claims_claim_placed(Claims *claims, const ClaimRequest *request, const Claim
         if (attempts.result == CLAIM_DONE && ret_ambiguous)
                 *ret_ambiguous = order.ambiguous;
         return add_hint(claims, attempts.result, reterr);
-}
-
-int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim, Error *reterr)
-{
-        static const ClaimPlacing free_choice = { .standing = CLAIM_STANDING_NONE };
-
-        return claims_claim_placed(claims, request, &free_choice, ret_claim, NULL, reterr);
 }
 
 int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t patience_usec,

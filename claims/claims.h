@@ -97,13 +97,6 @@ int claims_set_closed(Claims *claims, const char *reason, const char *hint);
 /* What a poll found, beside the providers. Borrowed until the next call; NULL: not known. */
 void claims_set_facts(Claims *claims, const HostFacts *facts);
 
-/* Promises. The same consumer with an equal request yields the claim that it has (idempotent; one
- * that should have expired lives on as if it were new); with another one CLAIM_E_CONFLICT. A
- * project or user that is not given is not compared. ret_claim (owned by the caller) is written on
- * CLAIM_DONE alone. -EINVAL with words for a request that no host could take
- * (claim_request_check()). */
-int claims_claim(Claims *claims, const ClaimRequest *request, Claim **ret_claim, Error *reterr);
-
 /* What is known of a claim beside its request. */
 typedef struct ClaimPlacing {
         const Consumer *holding;         /* what was chosen for it: nothing else will do; NULL: the
@@ -116,11 +109,15 @@ typedef struct ClaimPlacing {
         ClaimReported reported;
 } ClaimPlacing;
 
-/* As claims_claim(), which it is for a placing of zeros. What of the holding is not of this host is
- * no part of the claim (claims/fit/placed.h). ret_ambiguous (may be NULL): groups that
- * nobody distinguished could have each other's providers. CLAIM_E_OTHER. */
-int claims_claim_placed(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
-                        Claim **ret_claim, bool *ret_ambiguous, Error *reterr);
+/* Promises. The same consumer with an equal request yields the claim that it has (idempotent; one
+ * that should have expired lives on as if it were new); with another one CLAIM_E_CONFLICT. A
+ * project or user that is not given is not compared. placing NULL: nothing is known, and the fit
+ * chooses; what of its holding is not of this host is no part of the claim (claims/fit/placed.h).
+ * ret_claim (owned by the caller) is written on CLAIM_DONE alone. ret_ambiguous (may be NULL):
+ * groups that nobody distinguished could have each other's providers. CLAIM_E_OTHER. -EINVAL with
+ * words for a request that no host could take (claim_request_check()). */
+int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
+                 Claim **ret_claim, bool *ret_ambiguous, Error *reterr);
 
 /* Whether a request would fit now (an outcome of claims_claim(), with its words), and what each
  * provider says to it, within that time (0: FIT_WORK_MAX alone is the bound). Promises nothing. ret

@@ -70,7 +70,7 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 
         if (!claims)
                 return;
-        r = claims_claim_placed(claims, task->request, placing, &claim, &ambiguous, &error);
+        r = claims_claim(claims, task->request, placing, &claim, &ambiguous, &error);
         if (r != 0) {
                 if (placing->holding)
                         refuse(task, r, &error);
@@ -307,7 +307,7 @@ static int claim_pending(ClaimTask *task, Error *reterr)
         if (r != 0)
                 return r;
         placing.reported = claim_share_reported(view, task->seen, true);
-        return claims_claim_placed(claims, task->request, &placing, &task->claim, NULL, reterr);
+        return claims_claim(claims, task->request, &placing, &task->claim, NULL, reterr);
 }
 
 /* The fit chooses; Placement has a look at the amounts when it is written. */
@@ -381,7 +381,7 @@ static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view,
         ClaimPlacing placing = what_is_placed(task, view, CLAIM_STANDING_PENDING);
 
         placing.reported = claim_share_reported(view, task->seen, true);
-        if (claims_claim_placed(claims, task->request, &placing, &task->claim, NULL, NULL) == 0) {
+        if (claims_claim(claims, task->request, &placing, &task->claim, NULL, NULL) == 0) {
                 task->claiming.is_there = true;
                 put(task);
         } else {

@@ -75,7 +75,7 @@ static void claim_one(Claims *claims)
 
         assert(resource_request_group(&request.resources, "", &group, NULL) == 0);
         assert(resources_set(&group->resources, "VCPU", 1) == 0);
-        assert(claims_claim(claims, &request, &claim, NULL) == 0);
+        assert(claims_claim(claims, &request, NULL, &claim, NULL, NULL) == 0);
         resource_request_done(&request.resources);
 }
 

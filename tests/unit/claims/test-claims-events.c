@@ -105,7 +105,7 @@ static void test_pending(void **state)
 
                 make_request(&request.resources, "VCPU=1");
                 assert_int_equal(
-                        claims_claim_placed(fixture->claims, &request, &pending, &made, NULL, NULL),
+                        claims_claim(fixture->claims, &request, &pending, &made, NULL, NULL),
                         CLAIM_DONE);
                 resource_request_done(&request.resources);
         }

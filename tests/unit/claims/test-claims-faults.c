@@ -69,9 +69,8 @@ static void prepare_pending(Fixture *fixture)
         prepare_claims(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
         make_request(&request.resources, "VCPU=1");
-        assert_int_equal(
-                claims_claim_placed(fixture->claims, &request, &pending, &claim, NULL, NULL),
-                CLAIM_DONE);
+        assert_int_equal(claims_claim(fixture->claims, &request, &pending, &claim, NULL, NULL),
+                         CLAIM_DONE);
         resource_request_done(&request.resources);
         fixture_close(fixture);
 }

@@ -41,10 +41,10 @@ static void test_claim(void **state)
 
         start(fixture, HOST);
         make_request(&request.resources, "PCPU=2,MEMORY_MB=128 & nodes=2 page_size=2M");
-        assert_int_equal(claims_claim(fixture->claims, &request, &claim, NULL), 0);
+        assert_int_equal(claims_claim(fixture->claims, &request, NULL, &claim, NULL, NULL), 0);
         assert_layout(claim, layout);
         assert_string_equal(claim->consumer_type, "INSTANCE");
-        assert_int_equal(claims_claim(fixture->claims, &request, &again, NULL), 0);
+        assert_int_equal(claims_claim(fixture->claims, &request, NULL, &again, NULL, NULL), 0);
         resource_request_done(&request.resources);
         assert_int_equal(again->id, claim->id);
         assert_sql(fixture->path, "SELECT group_concat(cpu) FROM claim_pins", "2,8");
@@ -101,8 +101,8 @@ static void test_placed_hugepages(void **state)
                 int r;
 
                 make_request(&request.resources, cases[i].request);
-                r = claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL,
-                                        &fixture->error);
+                r = claims_claim(fixture->claims, &request, &placing, &claim, NULL,
+                                 &fixture->error);
                 if (r != cases[i].r)
                         fail_msg("case %zu: %d %s", i, r, fixture->error.text);
                 if (r == 0) {

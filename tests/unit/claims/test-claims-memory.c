@@ -30,7 +30,7 @@ static int do_set_host(Fixture *fixture)
 static int do_claim(Fixture *fixture)
 {
         Claim *claim = NULL;
-        int r = claims_claim(fixture->claims, &request, &claim, &fixture->error);
+        int r = claims_claim(fixture->claims, &request, NULL, &claim, NULL, &fixture->error);
 
         claim_free(claim);
         return r;

@@ -250,7 +250,7 @@ static void do_claim(Fixture *fixture, Model *model)
                 assert_int_equal(resource_request_group(&request.resources, "_G", &group, NULL), 0);
                 assert_int_equal(resources_set(&group->resources, "VGPU", n_vgpus), 0);
         }
-        r = claims_claim(fixture->claims, &request, &claim, &fixture->error);
+        r = claims_claim(fixture->claims, &request, NULL, &claim, NULL, &fixture->error);
         resource_request_done(&request.resources);
         if (had) {
                 assert_true(r == CLAIM_E_CONFLICT || r == CLAIM_DONE);

@@ -17,7 +17,7 @@ static int64_t claim_reported(Fixture *fixture, const char *name, ClaimStanding 
         Error error = ERROR_NULL;
 
         make_request(&request.resources, "VCPU=1");
-        if (claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL, &error) != 0)
+        if (claims_claim(fixture->claims, &request, &placing, &claim, NULL, &error) != 0)
                 fail_msg("%s", error.text);
         resource_request_done(&request.resources);
         return claim->id;
@@ -352,12 +352,12 @@ static void test_placed(void **state)
 
         open_host(fixture);
         make_request(&request.resources, "VCPU=2 _G:VGPU=1");
-        assert_int_equal(claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL,
-                                             &fixture->error),
-                         CLAIM_E_OTHER);
+        assert_int_equal(
+                claims_claim(fixture->claims, &request, &placing, &claim, NULL, &fixture->error),
+                CLAIM_E_OTHER);
         assert_int_equal(consumer_set(holding, &gpu, "VGPU", 1), 0);
-        assert_int_equal(claims_claim_placed(fixture->claims, &request, &placing, &claim,
-                                             &ambiguous, &fixture->error),
+        assert_int_equal(claims_claim(fixture->claims, &request, &placing, &claim, &ambiguous,
+                                      &fixture->error),
                          0);
         assert_false(ambiguous);
         text = format_claim(claim);
@@ -395,8 +395,8 @@ static void test_mapped_but_not_placed(void **state)
 
                 make_request(&request.resources, "VCPU=1 _G:VGPU=1");
                 assert_int_equal(request_mappings_add(&request.mappings, "_G", &provider), 0);
-                r = claims_claim_placed(fixture->claims, &request, &placing, &claim, NULL,
-                                        &fixture->error);
+                r = claims_claim(fixture->claims, &request, &placing, &claim, NULL,
+                                 &fixture->error);
                 if (r != (cases[i].expected ? 0 : CLAIM_E_NO_CAPACITY))
                         fail_msg("%s: %d %s", cases[i].consumer, r, fixture->error.text);
                 text = claim ? format_claim(claim) : NULL;

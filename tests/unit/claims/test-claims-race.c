@@ -302,7 +302,7 @@ static int claim_with(Claims *claims, const char *consumer, const char *text, Er
         int r;
 
         make_request(&request.resources, text);
-        r = claims_claim(claims, &request, &claim, error);
+        r = claims_claim(claims, &request, NULL, &claim, NULL, error);
         resource_request_done(&request.resources);
         claim_free(claim);
         return r;

@@ -98,7 +98,8 @@ static void test_life(void **state)
                 _cleanup_(claim_freep) Claim *claim = NULL, *stored = NULL;
 
                 snprintf(request.life, sizeof(request.life), "%s", lives[i]);
-                assert_int_equal(claims_claim(fixture->claims, &request, &claim, NULL), CLAIM_DONE);
+                assert_int_equal(claims_claim(fixture->claims, &request, NULL, &claim, NULL, NULL),
+                                 CLAIM_DONE);
                 assert_string_equal(claim->life, known[i]);
                 fixture_close(fixture);
                 assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
@@ -130,7 +131,8 @@ static void test_same_consumer(void **state)
         assert_int_equal(fixture_claim(fixture, "vm", "VCPU=2 _G:VGPU=1 isolate", NULL),
                          CLAIM_E_CONFLICT);
         make_request(&request.resources, "VCPU=2 _G:VGPU=1");
-        assert_int_equal(claims_claim(fixture->claims, &request, &other, NULL), CLAIM_E_CONFLICT);
+        assert_int_equal(claims_claim(fixture->claims, &request, NULL, &other, NULL, NULL),
+                         CLAIM_E_CONFLICT);
         resource_request_done(&request.resources);
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 2);
 
@@ -171,7 +173,9 @@ static void test_bad_requests(void **state)
                 Error error = ERROR_NULL;
                 Claim *claim = NULL;
 
-                assert_int_equal(claims_claim(fixture->claims, &request, &claim, &error), -EINVAL);
+                assert_int_equal(
+                        claims_claim(fixture->claims, &request, NULL, &claim, NULL, &error),
+                        -EINVAL);
                 assert_text(error.text, "is not an amount (1 to 2147483647)");
                 assert_null(claim);
         }
@@ -452,7 +456,8 @@ static void test_usage(void **state)
         Claim *claim;
 
         make_request(&request.resources, "VCPU=2 _G:VGPU=1");
-        assert_int_equal(claims_claim(fixture->claims, &request, &claim, NULL), CLAIM_DONE);
+        assert_int_equal(claims_claim(fixture->claims, &request, NULL, &claim, NULL, NULL),
+                         CLAIM_DONE);
         resource_request_done(&request.resources);
         assert_string_equal(claim->project_id, "p");
         assert_string_equal(claim->user_id, "u");

@@ -171,7 +171,8 @@ static void test_upgraded_claims_count(void **state)
         /* An equal request is that claim, and an id is not used again. */
         assert_int_equal(uuid_from_text(VM1, &request.consumer), 0);
         make_request(&request.resources, "VCPU=2,MEMORY_MB=512,DISK_GB=10");
-        assert_int_equal(claims_claim(fixture->claims, &request, &same, NULL), CLAIM_DONE);
+        assert_int_equal(claims_claim(fixture->claims, &request, NULL, &same, NULL, NULL),
+                         CLAIM_DONE);
         assert_int_equal(same->id, 3);
         resource_request_done(&request.resources);
         assert_int_equal(claims_release(fixture->claims, 7, "", NULL), 0);
