@@ -69,7 +69,7 @@ static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_
 static int is_claimed(Claims *claims, const char *thing, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = claims->store->engine->list(claims->store, CLAIMS_OF_DEVICE, thing, &list, reterr);
+        int r = store_list(claims->store, CLAIMS_OF_DEVICE, thing, &list, reterr);
 
         return r < 0 ? r : list.n_claims > 0;
 }
@@ -278,8 +278,7 @@ static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
 static int is_owed(Claims *claims, const Uuid *guest, bool runs, bool *ret, Error *reterr)
 {
         ClaimRemoval left;
-        int r = runs ? claims->store->engine->next_removal(claims->store, 0, guest, &left, reterr)
-                     : 0;
+        int r = runs ? store_next_removal(claims->store, 0, guest, &left, reterr) : 0;
 
         *ret = runs ? r == 0 : claims->owes_guests;
         return MIN(r, 0);
@@ -320,8 +319,7 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
         claims_cut_text(why, reason);
         claim.reason = reason;
         claim.standing = owed ? CLAIM_STANDING_OWED : CLAIM_STANDING_NONE;
-        return claims->store->engine->insert(claims->store, &claim, claims->view, &adoption->fit,
-                                             ret, reterr);
+        return store_insert(claims->store, &claim, claims->view, &adoption->fit, ret, reterr);
 }
 
 /* The store compares more than we do. In its turn nobody can have been faster, and another try
@@ -434,7 +432,7 @@ static int end_left_over(Claims *claims, const HostDomain *domain, Claim **ret_e
 
 static int prepare_once(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
 {
-        int r = claims->store->engine->find(claims->store, &domain->uuid, false, ret, reterr);
+        int r = store_find(claims->store, &domain->uuid, false, ret, reterr);
 
         return r == STORE_E_NOT_FOUND ? prepare_new(claims, domain, ret, reterr) : r;
 }
@@ -477,8 +475,7 @@ static const char *suffix_of(const Claim *claim, const Uuid *provider)
 /* What others have: of a guest's own mdevs those that a claim has, else those of guests, too. */
 static int take_stock(Claims *claims, const HostDomain *domain, Taken *ret, Error *reterr)
 {
-        return domain ? claims->store->engine->taken(claims->store, ret, reterr)
-                      : claims_taken(claims, ret, reterr);
+        return domain ? store_taken(claims->store, ret, reterr) : claims_taken(claims, ret, reterr);
 }
 
 /* 1 when an mdev was found. */
@@ -610,7 +607,7 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
         if (r < 0)
                 return r;
 
-        r = claims->store->engine->get(claims->store, id, &claim, reterr);
+        r = store_get(claims->store, id, &claim, reterr);
         if (r < 0)
                 return r;
         if (r > 0 || claim->state == CLAIM_STATE_RELEASED) {
@@ -626,9 +623,8 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
             strcmp(claim->boot_id, claims->boot_id) == 0)
                 return outcome;
         drop_held(claims->view, &layout);
-        r = claims->store->engine->renew(claims->store, id, claims->boot_id, devices.devices,
-                                         devices.n_devices, layout.n_cells > 0 ? &layout : NULL,
-                                         reterr);
+        r = store_renew(claims->store, id, claims->boot_id, devices.devices, devices.n_devices,
+                        layout.n_cells > 0 ? &layout : NULL, reterr);
         return r > 0 ? CLAIM_E_BUSY : r < 0 ? r : outcome;
 }
 

@@ -20,47 +20,46 @@ static int finish(int r, int64_t id, ClaimStanding standing, Error *reterr)
 int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimStanding to,
                         const ClaimReported *reported, Error *reterr)
 {
-        int r = claims->store->engine->set_standing(claims->store, id, from, to, reported, reterr);
+        int r = store_set_standing(claims->store, id, from, to, reported, reterr);
 
         return finish(r, id, from, reterr);
 }
 
 int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr)
 {
-        int r = claims->store->engine->withdraw(claims->store, id, reason,
-                                                clock_usec(CLOCK_REALTIME), reterr);
+        int r = store_withdraw(claims->store, id, reason, clock_usec(CLOCK_REALTIME), reterr);
 
         return finish(r, id, CLAIM_STANDING_PENDING, reterr);
 }
 
 int claims_forget_reported(Claims *claims, Error *reterr)
 {
-        return claims_finish(claims->store->engine->forget_reported(claims->store, reterr));
+        return claims_finish(store_forget_reported(claims->store, reterr));
 }
 
 int claims_next_write(Claims *claims, int64_t after, Claim **ret, Error *reterr)
 {
-        int r = claims->store->engine->next_write(claims->store, after, ret, reterr);
+        int r = store_next_write(claims->store, after, ret, reterr);
 
         return r == STORE_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : claims_finish(r);
 }
 
 int claims_count_owed(Claims *claims, ClaimsOwed *ret, Error *reterr)
 {
-        return claims_finish(claims->store->engine->count_owed(claims->store, ret, reterr));
+        return claims_finish(store_count_owed(claims->store, ret, reterr));
 }
 
 int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
                         Error *reterr)
 {
-        int r = claims->store->engine->next_removal(claims->store, after, consumer, ret, reterr);
+        int r = store_next_removal(claims->store, after, consumer, ret, reterr);
 
         return r == STORE_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : claims_finish(r);
 }
 
 int claims_end_removal(Claims *claims, int64_t id, Error *reterr)
 {
-        return claims_finish(claims->store->engine->end_removal(claims->store, id, reterr));
+        return claims_finish(store_end_removal(claims->store, id, reterr));
 }
 
 int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const char *to_type,
@@ -71,7 +70,7 @@ int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const ch
 
         if (!move.to_type)
                 return error_oom(reterr);
-        r = claims->store->engine->begin_move(claims->store, from, to, to_type, &move.id, reterr);
+        r = store_begin_move(claims->store, from, to, to_type, &move.id, reterr);
         if (r == 0) {
                 *ret = move;
                 return 0;
@@ -92,7 +91,7 @@ int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const ch
 
 int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reterr)
 {
-        int r = claims->store->engine->next_move(claims->store, after, ret, reterr);
+        int r = store_next_move(claims->store, after, ret, reterr);
 
         return r == STORE_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : claims_finish(r);
 }
@@ -100,6 +99,5 @@ int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reter
 int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *reported, bool ours,
                     Error *reterr)
 {
-        return claims_finish(
-                claims->store->engine->end_move(claims->store, move, reported, ours, reterr));
+        return claims_finish(store_end_move(claims->store, move, reported, ours, reterr));
 }

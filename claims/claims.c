@@ -14,7 +14,6 @@
 #include "claims/claims-internal.h"
 #include "claims/fit/numa.h"
 #include "claims/fit/placed.h"
-#include "claims/store/sqlite-store.h"
 
 uint64_t claims_expiry_from(const Claims *claims, uint64_t now)
 {
@@ -27,39 +26,27 @@ uint64_t claims_expiry_from(const Claims *claims, uint64_t now)
         return expires;
 }
 
-int claims_new(Claims **ret, Store *store, const ClaimsConfig *config)
+int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr)
 {
         _cleanup_(claims_freep) Claims *claims = calloc(1, sizeof(Claims));
+        uint64_t busy_usec = config->busy_usec > 0 ? config->busy_usec : CLAIMS_BUSY_USEC;
         sd_id128_t boot;
+        int opened;
 
-        if (!claims) {
-                store_free(store);
-                return -ENOMEM;
-        }
-        claims->store = store;
+        if (!claims)
+                return error_oom(reterr);
+        opened = store_open(&claims->store, config->path, busy_usec, reterr);
+        if (opened < 0)
+                return opened;
         claims->host = strdup(config->host);
         claims->node = strdup(config->node);
         if (!claims->host || !claims->node)
-                return -ENOMEM;
+                return error_oom(reterr);
         claims->expiry_usec = config->expiry_usec;
         claims->has_devices = config->has_devices;
         if (sd_id128_get_boot(&boot) >= 0)
                 sd_id128_to_string(boot, claims->boot_id);
         *ret = TAKE_PTR(claims);
-        return 0;
-}
-
-int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr)
-{
-        uint64_t busy_usec = config->busy_usec > 0 ? config->busy_usec : CLAIMS_BUSY_USEC;
-        Store *store;
-        int opened;
-
-        opened = sqlite_store_open(&store, config->path, busy_usec, reterr);
-        if (opened < 0)
-                return opened;
-        if (claims_new(ret, store, config) < 0)
-                return error_oom(reterr);
         return opened;
 }
 
@@ -79,7 +66,7 @@ Claims *claims_free(Claims *claims)
 
 int claims_load_view(Claims *claims, Error *reterr)
 {
-        int r = claims->store->engine->load_view(claims->store, &claims->view, reterr);
+        int r = store_load_view(claims->store, &claims->view, reterr);
 
         if (r == 0)
                 host_view_unlimit(claims->view);
@@ -140,10 +127,10 @@ int claims_set_node(Claims *claims, const char *node)
 
 bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
 {
-        const StoreEngine *engine = attempts->claims->store->engine;
+        Store *store = attempts->claims->store;
 
         if (attempts->n > 0)
-                engine->drop_turn(attempts->claims->store);
+                store_drop_turn(store);
         if (attempts->n > 0 && attempts->result != CLAIM_E_BUSY) {
                 attempts->result = claims_finish(attempts->result);
                 return false;
@@ -155,7 +142,7 @@ bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
                 return false;
         }
         if (attempts->n > 1) {
-                int r = engine->take_turn(attempts->claims->store, reterr);
+                int r = store_take_turn(store, reterr);
 
                 attempts->result = claims_finish(r);
                 return r == 0;
@@ -178,7 +165,7 @@ static int set_life(Claims *claims, const char *life, Claim *held, Error *reterr
                 return error_oom(reterr);
         free(held->life);
         held->life = copy;
-        r = claims->store->engine->set_life(claims->store, held->id, life, reterr);
+        r = store_set_life(claims->store, held->id, life, reterr);
         return r == STORE_E_NOT_FOUND ? CLAIM_E_BUSY : r;
 }
 
@@ -204,7 +191,7 @@ static int answer_with(Claims *claims, const ClaimRequest *request, const char *
             held->expires_usec > now)
                 return r;
         held->expires_usec = claims_expiry_from(claims, now);
-        r = claims->store->engine->extend(claims->store, held->id, held->expires_usec, reterr);
+        r = store_extend(claims->store, held->id, held->expires_usec, reterr);
         return r == STORE_E_NOT_FOUND ? CLAIM_E_BUSY : r;
 }
 
@@ -323,7 +310,7 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
                 return r;
         claim.devices = devices.devices;
         claim.n_devices = devices.n_devices;
-        r = claims->store->engine->insert(claims->store, &claim, claims->view, &fit, ret, reterr);
+        r = store_insert(claims->store, &claim, claims->view, &fit, ret, reterr);
         return r > 0 ? CLAIM_E_BUSY : r;
 }
 
@@ -332,8 +319,8 @@ static int claim_once(Claims *claims, Order *order, Claim **ret, Error *reterr)
 {
         const ClaimRequest *request = order->request;
         _cleanup_(claim_freep) Claim *held = NULL;
-        int r = claims->store->engine->find(claims->store, &request->consumer,
-                                            request->resize_target, &held, reterr);
+        int r = store_find(claims->store, &request->consumer, request->resize_target, &held,
+                           reterr);
 
         if (r == STORE_E_NOT_FOUND)
                 return claim_new_one(claims, order, ret, reterr);
@@ -398,7 +385,7 @@ static int not_found(int64_t id, Error *reterr)
 static int explain_missing(Claims *claims, int64_t id, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int r = claims->store->engine->get(claims->store, id, &claim, reterr);
+        int r = store_get(claims->store, id, &claim, reterr);
 
         if (r < 0)
                 return claims_finish(r);
@@ -411,15 +398,14 @@ static int explain_missing(Claims *claims, int64_t id, Error *reterr)
 
 int claims_confirm(Claims *claims, int64_t id, Error *reterr)
 {
-        int r = claims->store->engine->confirm(claims->store, id, reterr);
+        int r = store_confirm(claims->store, id, reterr);
 
         return r == STORE_E_NOT_FOUND ? not_found(id, reterr) : claims_finish(r);
 }
 
 int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr)
 {
-        int r = claims->store->engine->extend(claims->store, id, MIN(expires_usec, INT64_MAX),
-                                              reterr);
+        int r = store_extend(claims->store, id, MIN(expires_usec, INT64_MAX), reterr);
 
         return r == STORE_E_NOT_FOUND ? explain_missing(claims, id, reterr) : claims_finish(r);
 }
@@ -440,8 +426,8 @@ static int release(Claims *claims, int64_t id, bool only_claimed, const char *re
         char cut[CLAIM_TEXT_MAX + 1];
 
         claims_cut_text(reason ? reason : "", cut);
-        return claims->store->engine->release(claims->store, id, only_claimed, claims->author, cut,
-                                              clock_usec(CLOCK_REALTIME), reterr);
+        return store_release(claims->store, id, only_claimed, claims->author, cut,
+                             clock_usec(CLOCK_REALTIME), reterr);
 }
 
 int claims_release(Claims *claims, int64_t id, const char *reason, Error *reterr)
@@ -460,18 +446,18 @@ int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr)
 
 int claims_expire(Claims *claims, uint64_t now, uint64_t *ret_n, Error *reterr)
 {
-        return claims_finish(claims->store->engine->expire(claims->store, MIN(now, INT64_MAX),
-                                                           CLAIM_EXPIRED, ret_n, reterr));
+        return claims_finish(
+                store_expire(claims->store, MIN(now, INT64_MAX), CLAIM_EXPIRED, ret_n, reterr));
 }
 
 int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
-        return claims_finish(claims->store->engine->list(claims->store, which, of, ret, reterr));
+        return claims_finish(store_list(claims->store, which, of, ret, reterr));
 }
 
 int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr)
 {
-        int r = claims->store->engine->get(claims->store, id, ret, reterr);
+        int r = store_get(claims->store, id, ret, reterr);
 
         if (r != STORE_E_NOT_FOUND)
                 return claims_finish(r);
@@ -482,7 +468,7 @@ int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr)
 int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim **ret,
                 Error *reterr)
 {
-        int r = claims->store->engine->find(claims->store, consumer, resize_target, ret, reterr);
+        int r = store_find(claims->store, consumer, resize_target, ret, reterr);
 
         if (r != STORE_E_NOT_FOUND)
                 return claims_finish(r);
@@ -492,22 +478,22 @@ int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim 
 
 int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr)
 {
-        return claims_finish(claims->store->engine->list_with_devices(claims->store, ret, reterr));
+        return claims_finish(store_list_with_devices(claims->store, ret, reterr));
 }
 
 int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr)
 {
-        return claims_finish(claims->store->engine->list_some(claims->store, after, ret, reterr));
+        return claims_finish(store_list_some(claims->store, after, ret, reterr));
 }
 
 int claims_probe(Claims *claims, Error *reterr)
 {
-        return claims_finish(claims->store->engine->probe(claims->store, reterr));
+        return claims_finish(store_probe(claims->store, reterr));
 }
 
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr)
 {
-        return claims_finish(claims->store->engine->count(claims->store, ret, reterr));
+        return claims_finish(store_count(claims->store, ret, reterr));
 }
 
 void claims_set_author(Claims *claims, const EventAuthor *author)
@@ -522,18 +508,17 @@ int claims_note(Claims *claims, const EventNote *note, Error *reterr)
 
         claims_cut_text(note->reason ? note->reason : "", cut);
         copy.reason = cut;
-        return claims_finish(claims->store->engine->note(claims->store, &copy, reterr));
+        return claims_finish(store_note(claims->store, &copy, reterr));
 }
 
 int claims_last_event(Claims *claims, int64_t *ret, Error *reterr)
 {
-        return claims_finish(claims->store->engine->last_event(claims->store, ret, reterr));
+        return claims_finish(store_last_event(claims->store, ret, reterr));
 }
 
 int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr)
 {
-        return claims_finish(
-                claims->store->engine->list_events(claims->store, before, ret, reterr));
+        return claims_finish(store_list_events(claims->store, before, ret, reterr));
 }
 
 const char *claims_boot_id(const Claims *claims)

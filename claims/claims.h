@@ -4,8 +4,8 @@
 /* Claims: what is promised on this host, on disk before it is promised.
  *
  * This is the face of the folder: whoever claims talks to Claims, which fits the request
- * (claims/fit/fit.h, pure) and writes it through a store (claims/store/store.h; SQLite is its first
- * engine). It knows no hypervisor, no HTTP and no D-Bus.
+ * (claims/fit/fit.h, pure) and writes it through a store (claims/store/store.h). It knows no
+ * hypervisor, no HTTP and no D-Bus.
  *
  * A claim is committed before claims_claim() returns. The transaction compares the generation of
  * every provider it uses with the one that the fit saw (specification 1, "compare and update"), so
@@ -67,10 +67,6 @@ typedef struct ClaimsConfig {
  * file is left untouched. -EBUSY, -ENOENT (no such folder), -EROFS, -EACCES, -ENOSPC, -EIO as the
  * system says, with words. The strings of config are copied. */
 int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr);
-
-/* The same over a store of another engine, which is taken also on failure; path is not used.
- * -ENOMEM. */
-int claims_new(Claims **ret, Store *store, const ClaimsConfig *config);
 
 Claims *claims_free(Claims *claims);
 DEFINE_CLEANUP(Claims *, claims_free);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where claims are kept, as an interface: the local SQLite file (claims/store/sqlite-store.h) is
- * its first engine; a central database may be another.
+/* Where claims are kept: a local SQLite file in WAL mode with synchronous=FULL. All statements are
+ * tried at open, and each is prepared when it is first run. Several processes may have the file
+ * open.
  *
- * What an engine promises: each call is atomic and, when it returns 0, durable; a failed one leaves
- * what is stored as it was. What happens to a claim is written down with it
- * (claims/claim/event.h). A write that rests on a HostView compares the generation of every
- * provider it touches with the one of the view and bumps it in the same transaction ("compare and
- * update", specification 1). No policy: what fits, what may be claimed twice and when a claim
- * expires is decided by the callers.
+ * Each call is atomic and, when it returns 0, durable; a failed one leaves what is stored as it
+ * was. What happens to a claim is written down with it (claims/claim/event.h). A write that rests
+ * on a HostView compares the generation of every provider it touches with the one of the view and
+ * bumps it in the same transaction ("compare and update", specification 1). No policy: what fits,
+ * what may be claimed twice and when a claim expires is decided by the callers.
  *
- * Calls block for the engine's medium. One thread. Negative results are errnos with words; -EBUSY:
- * locked by another writer for longer than the store's patience. */
+ * Calls block for the disk. One thread. Negative results are errnos with words; -EBUSY: locked by
+ * another writer for longer than the store's patience. */
 
 #include "claims/claim/claim-request.h"
 #include "claims/claim/claim.h"
@@ -72,148 +72,136 @@ typedef struct StoreShift {
 
 typedef struct Store Store;
 
-typedef struct StoreEngine {
-        const char *name;
-        Store *(*free)(Store *store);
-
-        /* Takes the writer's turn, so that the calls up to the next write, or to drop_turn, see one
-         * state that no one else changes. Engines without turns do nothing. */
-        int (*take_turn)(Store *store, Error *reterr);
-        void (*drop_turn)(Store *store);
-
-        /* Reads the host, in one consistent state. *view may be NULL, or hold what an earlier call
-         * read: then only what changed is read anew. */
-        int (*load_view)(Store *store, HostView **view, Error *reterr);
-
-        /* Makes wanted the host, where it differs from seen, which was read before. A provider that
-         * changed gets the next generation. STORE_E_RACE. */
-        int (*write_host)(Store *store, const HostView *seen, const HostView *wanted,
-                          Error *reterr);
-
-        /* The same, and moves what claims hold from provider to provider. Whatever is not there to
-         * be moved is passed over. STORE_E_RACE. */
-        int (*shift)(Store *store, const HostView *seen, const HostView *wanted,
-                     const StoreShift *shifts, size_t n_shifts, Error *reterr);
-
-        /* Writes a claim and its allocations, and yields it as it was stored. STORE_E_RACE,
-         * STORE_E_EXISTS. */
-        int (*insert)(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                      Claim **ret, Error *reterr);
-
-        /* Gives an unplaced claim its allocations (none is allowed) and devices. STORE_E_RACE,
-         * STORE_E_NOT_FOUND, STORE_E_EXISTS. */
-        int (*place)(Store *store, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
-                     Error *reterr);
-
-        /* A living claim holds this from now on, for the group without a suffix, in place of what
-         * it held; its devices and layout stay. STORE_E_RACE, STORE_E_NOT_FOUND. */
-        int (*complete)(Store *store, int64_t id, const Uuid *consumer, const HostView *view,
-                        const Fit *fit, Error *reterr);
-
-        /* The first unplaced claim with an id above after. STORE_E_NOT_FOUND. */
-        int (*next_unplaced)(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);
-
-        /* A living claim becomes confirmed and no longer expires. A confirmed resize target whose
-         * consumer has no other claim becomes its first claim. STORE_E_NOT_FOUND. */
-        int (*confirm)(Store *store, int64_t id, Error *reterr);
-
-        /* Moves the expiry of a claim that is not confirmed. STORE_E_NOT_FOUND. */
-        int (*extend)(Store *store, int64_t id, uint64_t expires_usec, Error *reterr);
-
-        /* By what the guest of a living claim is known from now on. STORE_E_NOT_FOUND. */
-        int (*set_life)(Store *store, int64_t id, const char *life, Error *reterr);
-
-        /* Ends a living claim; only_claimed: unless it is confirmed. STORE_E_NOT_FOUND. */
-        int (*release)(Store *store, int64_t id, bool only_claimed, const EventAuthor *by,
-                       const char *reason, uint64_t ended_usec, Error *reterr);
-
-        /* Ends a claim that is pending, and leaves no removal. STORE_E_NOT_FOUND. */
-        int (*withdraw)(Store *store, int64_t id, const char *reason, uint64_t ended_usec,
-                        Error *reterr);
-
-        /* Ends, in one transaction, every claim that expired at now_usec. */
-        int (*expire)(Store *store, uint64_t now_usec, const char *reason, uint64_t *ret_n,
-                      Error *reterr);
-
-        /* STORE_E_NOT_FOUND. */
-        int (*find)(Store *store, const Uuid *consumer, bool resize_target, Claim **ret,
-                    Error *reterr);
-        int (*get)(Store *store, int64_t id, Claim **ret, Error *reterr);
-
-        /* Oldest first; ended ones behind the living, last ended first. of: as ClaimsWhich says.
-         * ret must be zeroed. CLAIMS_ALL not within a turn. */
-        int (*list)(Store *store, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr);
-
-        /* Living claims that have devices, with their numbers, consumers and devices alone. ret
-         * must be zeroed. */
-        int (*list_with_devices)(Store *store, ClaimList *ret, Error *reterr);
-
-        /* The next CLAIMS_LOT living claims behind that number. ret must be zeroed. */
-        int (*list_some)(Store *store, int64_t after, ClaimList *ret, Error *reterr);
-
-        /* Adds every device that a living claim has. */
-        int (*taken)(Store *store, Taken *ret, Error *reterr);
-
-        /* The claim was checked in this boot, and has these devices beside those it had, and, if it
-         * has none, this layout (NULL: none). STORE_E_NOT_FOUND, STORE_E_EXISTS. */
-        int (*renew)(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
-                     size_t n_devices, const Layout *layout, Error *reterr);
-
-        /* The standing of a living claim, if it is from; reported NULL: that stays.
-         * STORE_E_NOT_FOUND. */
-        int (*set_standing)(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
-                            const ClaimReported *reported, Error *reterr);
-
-        /* How Placement has the consumers of claims and removals is not known any more. */
-        int (*forget_reported)(Store *store, Error *reterr);
-
-        /* The first one with an id above after that is owed or sent. STORE_E_NOT_FOUND. */
-        int (*next_write)(Store *store, int64_t after, Claim **ret, Error *reterr);
-
-        /* How many claims are owed or sent, how many removals and moves there are. */
-        int (*count_owed)(Store *store, ClaimsOwed *ret, Error *reterr);
-
-        /* The first removal with an id above after; those of a consumer come with after 0 and the
-         * consumer (else NULL). STORE_E_NOT_FOUND. */
-        int (*next_removal)(Store *store, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
-                            Error *reterr);
-        int (*end_removal)(Store *store, int64_t id, Error *reterr);
-
-        /* Writes down that the first claim of a consumer is to be another's. STORE_E_NOT_FOUND:
-         * there is none that is promised; STORE_E_EXISTS: one of them is on the way already, or to
-         * has a claim. */
-        int (*begin_move)(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
-                          int64_t *ret_id, Error *reterr);
-        int (*next_move)(Store *store, int64_t after, ClaimMove *ret, Error *reterr);
-
-        /* It was done: the claim is the other's from now on, reported so; ours: what nobody wrote
-         * is written by this agent now. Has the claim ended, the other leaves a removal. reported
-         * NULL: it was not done. */
-        int (*end_move)(Store *store, const ClaimMove *move, const ClaimReported *reported,
-                        bool ours, Error *reterr);
-
-        /* Writes, durably, what is there already: can anything be written? */
-        int (*probe)(Store *store, Error *reterr);
-
-        /* How many claims live, at a cost that does not grow with them. */
-        int (*count)(Store *store, uint64_t *ret, Error *reterr);
-
-        /* Something else happened. */
-        int (*note)(Store *store, const EventNote *note, Error *reterr);
-
-        /* The number of the newest event, 0: there is none; and the next EVENTS_LOT of them below a
-         * number, newest first. ret must be zeroed. */
-        int (*last_event)(Store *store, int64_t *ret, Error *reterr);
-        int (*list_events)(Store *store, int64_t before, EventList *ret, Error *reterr);
-} StoreEngine;
-
-/* The first member of every engine's own struct. */
-struct Store {
-        const StoreEngine *engine;
-};
-
-static inline Store *store_free(Store *store)
-{
-        return store ? store->engine->free(store) : NULL;
-}
+/* Opens or makes the file. Yields a ClaimsOpened or a negative errno; see claim_file_open(). A file
+ * whose rows cannot be read is damaged too. */
+int store_open(Store **ret, const char *path, uint64_t busy_usec, Error *reterr);
+Store *store_free(Store *store);
 DEFINE_CLEANUP(Store *, store_free);
+
+/* Takes the writer's turn, so that the calls up to the next write, or to drop_turn, see one
+ * state that no one else changes. */
+int store_take_turn(Store *store, Error *reterr);
+void store_drop_turn(Store *store);
+
+/* Reads the host, in one consistent state. *view may be NULL, or hold what an earlier call
+ * read: then only what changed is read anew. */
+int store_load_view(Store *store, HostView **view, Error *reterr);
+
+/* Makes wanted the host, where it differs from seen, which was read before. A provider that
+ * changed gets the next generation. STORE_E_RACE. */
+int store_write_host(Store *store, const HostView *seen, const HostView *wanted, Error *reterr);
+
+/* The same, and moves what claims hold from provider to provider. Whatever is not there to
+ * be moved is passed over. STORE_E_RACE. */
+int store_shift(Store *store, const HostView *seen, const HostView *wanted,
+                const StoreShift *shifts, size_t n_shifts, Error *reterr);
+
+/* Writes a claim and its allocations, and yields it as it was stored. STORE_E_RACE,
+ * STORE_E_EXISTS. */
+int store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                 Claim **ret, Error *reterr);
+
+/* Gives an unplaced claim its allocations (none is allowed) and devices. STORE_E_RACE,
+ * STORE_E_NOT_FOUND, STORE_E_EXISTS. */
+int store_place(Store *store, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
+                Error *reterr);
+
+/* A living claim holds this from now on, for the group without a suffix, in place of what
+ * it held; its devices and layout stay. STORE_E_RACE, STORE_E_NOT_FOUND. */
+int store_complete(Store *store, int64_t id, const Uuid *consumer, const HostView *view,
+                   const Fit *fit, Error *reterr);
+
+/* The first unplaced claim with an id above after. STORE_E_NOT_FOUND. */
+int store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);
+
+/* A living claim becomes confirmed and no longer expires. A confirmed resize target whose
+ * consumer has no other claim becomes its first claim. STORE_E_NOT_FOUND. */
+int store_confirm(Store *store, int64_t id, Error *reterr);
+
+/* Moves the expiry of a claim that is not confirmed. STORE_E_NOT_FOUND. */
+int store_extend(Store *store, int64_t id, uint64_t expires_usec, Error *reterr);
+
+/* By what the guest of a living claim is known from now on. STORE_E_NOT_FOUND. */
+int store_set_life(Store *store, int64_t id, const char *life, Error *reterr);
+
+/* Ends a living claim; only_claimed: unless it is confirmed. STORE_E_NOT_FOUND. */
+int store_release(Store *store, int64_t id, bool only_claimed, const EventAuthor *by,
+                  const char *reason, uint64_t ended_usec, Error *reterr);
+
+/* Ends a claim that is pending, and leaves no removal. STORE_E_NOT_FOUND. */
+int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_usec,
+                   Error *reterr);
+
+/* Ends, in one transaction, every claim that expired at now_usec. */
+int store_expire(Store *store, uint64_t now_usec, const char *reason, uint64_t *ret_n,
+                 Error *reterr);
+
+/* STORE_E_NOT_FOUND. */
+int store_find(Store *store, const Uuid *consumer, bool resize_target, Claim **ret, Error *reterr);
+int store_get(Store *store, int64_t id, Claim **ret, Error *reterr);
+
+/* Oldest first; ended ones behind the living, last ended first. of: as ClaimsWhich says.
+ * ret must be zeroed. CLAIMS_ALL not within a turn. */
+int store_list(Store *store, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr);
+
+/* Living claims that have devices, with their numbers, consumers and devices alone. ret
+ * must be zeroed. */
+int store_list_with_devices(Store *store, ClaimList *ret, Error *reterr);
+
+/* The next CLAIMS_LOT living claims behind that number. ret must be zeroed. */
+int store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr);
+
+/* Adds every device that a living claim has. */
+int store_taken(Store *store, Taken *ret, Error *reterr);
+
+/* The claim was checked in this boot, and has these devices beside those it had, and, if it
+ * has none, this layout (NULL: none). STORE_E_NOT_FOUND, STORE_E_EXISTS. */
+int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
+                size_t n_devices, const Layout *layout, Error *reterr);
+
+/* What Placement was told of a living claim, if it is from; reported NULL: that stays.
+ * STORE_E_NOT_FOUND. */
+int store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
+                       const ClaimReported *reported, Error *reterr);
+
+/* How Placement has the consumers of claims and removals is not known any more. */
+int store_forget_reported(Store *store, Error *reterr);
+
+/* The first one with an id above after that is owed or sent. STORE_E_NOT_FOUND. */
+int store_next_write(Store *store, int64_t after, Claim **ret, Error *reterr);
+
+/* How many claims are owed or sent, how many removals and moves there are. */
+int store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr);
+
+/* The first removal with an id above after; those of a consumer come with after 0 and the
+ * consumer (else NULL). STORE_E_NOT_FOUND. */
+int store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
+                       Error *reterr);
+int store_end_removal(Store *store, int64_t id, Error *reterr);
+
+/* Writes down that the first claim of a consumer is to be another's. STORE_E_NOT_FOUND:
+ * there is none that is promised; STORE_E_EXISTS: one of them is on the way already, or to
+ * has a claim. */
+int store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
+                     int64_t *ret_id, Error *reterr);
+int store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr);
+
+/* It was done, and the claim is the other's from now on, told so; ours: what nobody wrote
+ * is written by this agent now. Has the claim ended, the other leaves a removal. told
+ * NULL: it was not done. */
+int store_end_move(Store *store, const ClaimMove *move, const ClaimReported *reported, bool ours,
+                   Error *reterr);
+
+/* Writes, durably, what is there already: can anything be written? */
+int store_probe(Store *store, Error *reterr);
+
+/* How many claims live, at a cost that does not grow with them. */
+int store_count(Store *store, uint64_t *ret, Error *reterr);
+
+/* Something else happened. */
+int store_note(Store *store, const EventNote *note, Error *reterr);
+
+/* The number of the newest event, 0: there is none; and the next EVENTS_LOT of them below a
+ * number, newest first. ret must be zeroed. */
+int store_last_event(Store *store, int64_t *ret, Error *reterr);
+int store_list_events(Store *store, int64_t before, EventList *ret, Error *reterr);

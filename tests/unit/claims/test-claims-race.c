@@ -4,7 +4,6 @@
 
 #include <sys/wait.h>
 
-#include "claims/store/sqlite-store.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
@@ -228,15 +227,15 @@ static void test_host_changes(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* The engine of SQLite, where something happens before each write of a host and each insert. */
+/* The store as claims.c calls it (--wrap), where something happens before each write of a host and
+ * each insert that is not the rival's own. */
 static struct {
-        const StoreEngine *real;
-        StoreEngine engine;
         Fixture *rival; /* claims on the same file */
         const char *rival_request;
         int n_rival_claims;     /* how many more the rival makes, before as many writes */
         const char *rival_host; /* what the rival tells before the next host is written */
         bool always_lose;
+        bool rival_acts;
         int n_writes, n_turns;
 } race;
 
@@ -248,51 +247,63 @@ static void claim_first(void)
         if (race.n_rival_claims == 0)
                 return;
         snprintf(name, sizeof(name), "rival-%d", --race.n_rival_claims);
+        race.rival_acts = true;
         assert_int_equal(fixture_claim(race.rival, name, race.rival_request, NULL), CLAIM_DONE);
+        race.rival_acts = false;
 }
 
-static int racing_take_turn(Store *store, Error *reterr)
+int __real_store_take_turn(Store *store, Error *reterr);
+int __wrap_store_take_turn(Store *store, Error *reterr);
+int __real_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
+                            Error *reterr);
+int __wrap_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
+                            Error *reterr);
+int __real_store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                        Claim **ret, Error *reterr);
+int __wrap_store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                        Claim **ret, Error *reterr);
+
+int __wrap_store_take_turn(Store *store, Error *reterr)
 {
         race.n_turns++;
-        return race.real->take_turn(store, reterr);
+        return __real_store_take_turn(store, reterr);
 }
 
-static int racing_write_host(Store *store, const HostView *seen, const HostView *wanted,
-                             Error *reterr)
+int __wrap_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
+                            Error *reterr)
 {
         const char *host = race.rival_host;
 
-        claim_first();
+        if (!race.rival_acts)
+                claim_first();
         race.rival_host = NULL;
-        if (host)
+        if (host) {
+                race.rival_acts = true;
                 fixture_set_host(race.rival, host);
-        return race.real->write_host(store, seen, wanted, reterr);
+                race.rival_acts = false;
+        }
+        return __real_store_write_host(store, seen, wanted, reterr);
 }
 
-static int racing_insert(Store *store, const StoreClaim *claim, const HostView *view,
-                         const Fit *fit, Claim **ret, Error *reterr)
+int __wrap_store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                        Claim **ret, Error *reterr)
 {
+        if (race.rival_acts)
+                return __real_store_insert(store, claim, view, fit, ret, reterr);
         claim_first();
         return race.always_lose ? STORE_E_RACE
-                                : race.real->insert(store, claim, view, fit, ret, reterr);
+                                : __real_store_insert(store, claim, view, fit, ret, reterr);
 }
 
 static void open_racing(Fixture *rival, Claims **ret)
 {
-        const ClaimsConfig config = { .host = "compute1", .node = "host" };
-        Store *store;
+        ClaimsConfig config = { .host = "compute1", .node = "host", .busy_usec = USEC_PER_SEC };
 
-        fixture_create(rival, "host VCPU=4; gpu<host VGPU=1");
-        assert_int_equal(sqlite_store_open(&store, rival->path, USEC_PER_SEC, NULL), CLAIMS_OPENED);
         memset(&race, 0, sizeof(race));
-        race.rival = rival;
-        race.real = store->engine;
-        race.engine = *store->engine;
-        race.engine.take_turn = racing_take_turn;
-        race.engine.write_host = racing_write_host;
-        race.engine.insert = racing_insert;
-        store->engine = &race.engine;
-        assert_int_equal(claims_new(ret, store, &config), 0);
+        fixture_create(rival, "host VCPU=4; gpu<host VGPU=1");
+        config.path = rival->path;
+        assert_int_equal(claims_open(ret, &config, NULL), CLAIMS_OPENED);
+        race = (typeof(race)){ .rival = rival };
 }
 
 static int claim_with(Claims *claims, const char *consumer, const char *text, Error *error)

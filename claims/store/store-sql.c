@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The text of every statement, by its number (sqlite-store-internal.h). */
+/* The text of every statement, by its number (store-internal.h). */
 
-#include "claims/store/sqlite-store-internal.h"
+#include "claims/store/store-internal.h"
 
 /* With that of the index claims_unheld: read, and not there. */
 #define IS_UNHELD(c) c "standing = '' AND " c "told_generation < 0"
 
-/* The columns that sqlite-store-claims.c reads, in its order. */
+/* The columns that store-claims.c reads, in its order. */
 #define CLAIM_COLUMNS                                                                       \
         "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id,"    \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"          \
@@ -42,7 +42,7 @@
 /* Of what a claim holds, so many pieces are kept, and as many devices: an event is no larger. */
 #define EVENT_PARTS "64"
 
-const char *const sqlite_store_sql[_STATEMENT_MAX] = {
+const char *const store_sql[_STATEMENT_MAX] = {
         [STATEMENT_READ_VERSION] = "PRAGMA data_version",
         [STATEMENT_READ_EPOCH] = "SELECT epoch FROM provider_epoch",
         [STATEMENT_READ_PROVIDERS] =

@@ -6,17 +6,17 @@
 
 #include "base/array.h"
 
-#include "claims/store/sqlite-store-internal.h"
+#include "claims/store/store-internal.h"
 
 #define MEMORY_MAX INT64_C(0x7fffffffff) /* MiB; more is damage */
 
-static int damaged(const SqliteStore *store, Error *reterr)
+static int damaged(const Store *store, Error *reterr)
 {
         return sqlite_damaged(store->sqlite, "a layout", reterr);
 }
 
 /* A number from 0 to max. */
-static int column_number(const SqliteStore *store, sqlite3_stmt *statement, int column, int64_t max,
+static int column_number(const Store *store, sqlite3_stmt *statement, int column, int64_t max,
                          uint64_t *ret, Error *reterr)
 {
         int64_t number = sqlite3_column_int64(statement, column);
@@ -27,7 +27,7 @@ static int column_number(const SqliteStore *store, sqlite3_stmt *statement, int 
         return 0;
 }
 
-static int column_set(const SqliteStore *store, sqlite3_stmt *statement, int column, CpuSet *ret,
+static int column_set(const Store *store, sqlite3_stmt *statement, int column, CpuSet *ret,
                       Error *reterr)
 {
         const char *text;
@@ -38,29 +38,28 @@ static int column_set(const SqliteStore *store, sqlite3_stmt *statement, int col
         return r == -EINVAL ? damaged(store, reterr) : r < 0 ? error_oom(reterr) : 0;
 }
 
-static int write_cell(SqliteStore *store, int64_t id, const LayoutCell *cell, Error *reterr)
+static int write_cell(Store *store, int64_t id, const LayoutCell *cell, Error *reterr)
 {
         _cleanup_free_ char *vcpus = cpu_set_format(&cell->vcpus);
 
         if (!vcpus)
                 return error_oom(reterr);
-        return sqlite_store_run(store, STATEMENT_INSERT_CELL, reterr, "iiiiisi", id,
-                                (int64_t)cell->cell, (int64_t)cell->host_cell,
-                                (int64_t)cell->memory_mb, (int64_t)cell->page_kib, vcpus,
-                                (int64_t)cell->n_shared);
+        return store_run(store, STATEMENT_INSERT_CELL, reterr, "iiiiisi", id, (int64_t)cell->cell,
+                         (int64_t)cell->host_cell, (int64_t)cell->memory_mb,
+                         (int64_t)cell->page_kib, vcpus, (int64_t)cell->n_shared);
 }
 
-static int write_cpu(SqliteStore *store, int64_t id, const LayoutCpu *cpu, Error *reterr)
+static int write_cpu(Store *store, int64_t id, const LayoutCpu *cpu, Error *reterr)
 {
         _cleanup_free_ char *cpus = cpu_set_format(&cpu->cpus);
 
         if (!cpus)
                 return error_oom(reterr);
-        return sqlite_store_run(store, STATEMENT_INSERT_CPU, reterr, "iiis", id, (int64_t)cpu->vcpu,
-                                (int64_t)cpu->dedicated, cpus);
+        return store_run(store, STATEMENT_INSERT_CPU, reterr, "iiis", id, (int64_t)cpu->vcpu,
+                         (int64_t)cpu->dedicated, cpus);
 }
 
-int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layout, Error *reterr)
+int store_write_layout(Store *store, int64_t id, const Layout *layout, Error *reterr)
 {
         int r;
 
@@ -71,17 +70,17 @@ int sqlite_store_write_layout(SqliteStore *store, int64_t id, const Layout *layo
                 if ((r = write_cpu(store, id, &layout->cpus[i], reterr)) < 0)
                         return r;
         CPU_SET_FOREACH(cpu, &layout->held) {
-                r = sqlite_store_run(store, STATEMENT_INSERT_PIN, reterr, "ii", (int64_t)cpu, id);
+                r = store_run(store, STATEMENT_INSERT_PIN, reterr, "ii", (int64_t)cpu, id);
                 if (r < 0)
                         return r == -EEXIST ? STORE_E_EXISTS : r;
         }
         return 0;
 }
 
-int sqlite_store_has_layout(SqliteStore *store, int64_t id, bool *ret, Error *reterr)
+int store_has_layout(Store *store, int64_t id, bool *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_get_row(store, STATEMENT_HAS_CELLS, &statement, reterr, "i", id);
+        int r = store_get_row(store, STATEMENT_HAS_CELLS, &statement, reterr, "i", id);
 
         if (r < 0)
                 return r;
@@ -89,7 +88,7 @@ int sqlite_store_has_layout(SqliteStore *store, int64_t id, bool *ret, Error *re
         return 0;
 }
 
-static int read_cell(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_cell(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         Layout *layout = &claim->layout;
         LayoutCell cell = { 0 };
@@ -112,7 +111,7 @@ static int read_cell(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, 
         return 0;
 }
 
-static int read_cpu(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_cpu(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         Layout *layout = &claim->layout;
         LayoutCpu cpu = { .dedicated = sqlite3_column_int64(statement, 1) != 0 };
@@ -130,7 +129,7 @@ static int read_cpu(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, E
         return 0;
 }
 
-static int add_cpu(SqliteStore *store, sqlite3_stmt *statement, CpuSet *set, Error *reterr)
+static int add_cpu(Store *store, sqlite3_stmt *statement, CpuSet *set, Error *reterr)
 {
         uint64_t cpu;
         int r = column_number(store, statement, 0, CPU_SET_MAX - 1, &cpu, reterr);
@@ -140,31 +139,30 @@ static int add_cpu(SqliteStore *store, sqlite3_stmt *statement, CpuSet *set, Err
         return cpu_set_add(set, (unsigned)cpu) < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_pin(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_pin(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         return add_cpu(store, statement, &claim->layout.held, reterr);
 }
 
-int sqlite_store_read_layout(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr)
+int store_read_layout(Store *store, SqliteParts *parts, Claim *claim, Error *reterr)
 {
         bool ended = claim->state == CLAIM_STATE_RELEASED;
-        int r = sqlite_store_read_part(store, &parts->cells,
-                                       ended ? STATEMENT_READ_ENDED_CELLS : STATEMENT_READ_CELLS,
-                                       claim, read_cell, reterr);
+        int r = store_read_part(store, &parts->cells,
+                                ended ? STATEMENT_READ_ENDED_CELLS : STATEMENT_READ_CELLS, claim,
+                                read_cell, reterr);
 
         /* Most claims say nothing about where they are, and cost no more than this. */
         if (r < 0 || claim->layout.n_cells == 0)
                 return r;
-        r = sqlite_store_read_part(store, &parts->cpus,
-                                   ended ? STATEMENT_READ_ENDED_CPUS : STATEMENT_READ_CPUS, claim,
-                                   read_cpu, reterr);
+        r = store_read_part(store, &parts->cpus,
+                            ended ? STATEMENT_READ_ENDED_CPUS : STATEMENT_READ_CPUS, claim,
+                            read_cpu, reterr);
         return r < 0 || ended ? r
-                              : sqlite_store_read_part(store, &parts->pins, STATEMENT_READ_PINS,
-                                                       claim, read_pin, reterr);
+                              : store_read_part(store, &parts->pins, STATEMENT_READ_PINS, claim,
+                                                read_pin, reterr);
 }
 
-static int read_cell_usage(SqliteStore *store, sqlite3_stmt *statement, void *context,
-                           Error *reterr)
+static int read_cell_usage(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
 {
         HostView *view = context;
         HostCellUsage usage = { 0 };
@@ -184,19 +182,19 @@ static int read_cell_usage(SqliteStore *store, sqlite3_stmt *statement, void *co
         return 0;
 }
 
-static int read_held(SqliteStore *store, sqlite3_stmt *statement, void *context, Error *reterr)
+static int read_held(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
 {
         return add_cpu(store, statement, &((HostView *)context)->held, reterr);
 }
 
-int sqlite_store_read_cell_usages(SqliteStore *store, HostView *view, Error *reterr)
+int store_read_cell_usages(Store *store, HostView *view, Error *reterr)
 {
         int r;
 
         view->n_cell_usages = 0;
         cpu_set_done(&view->held);
-        r = sqlite_store_each(store, STATEMENT_READ_CELL_USAGES, read_cell_usage, view, reterr, "");
+        r = store_each(store, STATEMENT_READ_CELL_USAGES, read_cell_usage, view, reterr, "");
         if (r < 0)
                 return r;
-        return sqlite_store_each(store, STATEMENT_READ_ALL_PINS, read_held, view, reterr, "");
+        return store_each(store, STATEMENT_READ_ALL_PINS, read_held, view, reterr, "");
 }

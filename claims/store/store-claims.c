@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reading claims: each query yields one row per allocation (or one, for a claim without any), the
- * rows of a claim one after the other, in the columns of CLAIM_COLUMNS (sqlite-store-sql.c). */
+ * rows of a claim one after the other, in the columns of CLAIM_COLUMNS (store-sql.c). */
 
 #include <string.h>
 
-#include "claims/store/sqlite-store-internal.h"
+#include "claims/store/store-internal.h"
 
 enum {
         COLUMN_ID,
@@ -35,7 +35,7 @@ enum {
         COLUMN_LIFE,
 };
 
-static int damaged(const SqliteStore *store, int64_t id, const char *what, Error *reterr)
+static int damaged(const Store *store, int64_t id, const char *what, Error *reterr)
 {
         char of[80];
 
@@ -44,8 +44,7 @@ static int damaged(const SqliteStore *store, int64_t id, const char *what, Error
 }
 
 /* The first n columns. */
-static int columns(SqliteStore *store, sqlite3_stmt *statement, const char *texts[], int n,
-                   Error *reterr)
+static int columns(Store *store, sqlite3_stmt *statement, const char *texts[], int n, Error *reterr)
 {
         int r = 0;
 
@@ -54,8 +53,7 @@ static int columns(SqliteStore *store, sqlite3_stmt *statement, const char *text
         return r;
 }
 
-static int column_text(SqliteStore *store, sqlite3_stmt *statement, int column, char **ret,
-                       Error *reterr)
+static int column_text(Store *store, sqlite3_stmt *statement, int column, char **ret, Error *reterr)
 {
         const char *text;
         char *copy;
@@ -71,7 +69,7 @@ static int column_text(SqliteStore *store, sqlite3_stmt *statement, int column, 
         return 0;
 }
 
-static int read_texts(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_texts(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         const struct {
                 int column;
@@ -97,7 +95,7 @@ static int read_texts(SqliteStore *store, sqlite3_stmt *statement, Claim *claim,
         return 0;
 }
 
-static int read_standing(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_standing(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         const char *text;
         int r = sqlite_column(store->sqlite, statement, COLUMN_STANDING, &text, reterr);
@@ -112,7 +110,7 @@ static int read_standing(SqliteStore *store, sqlite3_stmt *statement, Claim *cla
         return 0;
 }
 
-static int read_guest(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_guest(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         const char *text;
         int r = sqlite_column(store->sqlite, statement, COLUMN_GUEST, &text, reterr);
@@ -124,7 +122,7 @@ static int read_guest(SqliteStore *store, sqlite3_stmt *statement, Claim *claim,
         return 0;
 }
 
-static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
+static int read_claim(Store *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         const char *consumer, *state;
@@ -161,7 +159,7 @@ static int read_claim(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, 
         return 0;
 }
 
-static int read_allocation(SqliteStore *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int read_allocation(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
         int64_t used = sqlite3_column_int64(statement, COLUMN_USED);
         const char *uuid, *name, *suffix, *resource_class;
@@ -191,7 +189,7 @@ static int read_allocation(SqliteStore *store, sqlite3_stmt *statement, Claim *c
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_device(SqliteStore *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int read_device(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         const char *texts[6]; /* provider, group, device, address, type, mdev */
         ClaimDevice device;
@@ -213,7 +211,7 @@ static int read_device(SqliteStore *store, Claim *claim, sqlite3_stmt *statement
 /* How many claims that nobody asked for a query passes before it is asked anew. */
 #define CLAIMS_PASSED_MAX 16
 
-static int next_row(SqliteStore *store, struct SqlitePart *part, Error *reterr)
+static int next_row(Store *store, struct SqlitePart *part, Error *reterr)
 {
         int r = sqlite_step(store->sqlite, part->statement, reterr);
 
@@ -224,8 +222,8 @@ static int next_row(SqliteStore *store, struct SqlitePart *part, Error *reterr)
         return MIN(r, 0);
 }
 
-int sqlite_store_read_part(SqliteStore *store, struct SqlitePart *part, StatementId id,
-                           Claim *claim, SqliteReadRow read_row, Error *reterr)
+int store_read_part(Store *store, struct SqlitePart *part, StatementId id, Claim *claim,
+                    SqliteReadRow read_row, Error *reterr)
 {
         bool goes_on = part->statement && claim->state != CLAIM_STATE_RELEASED &&
                        claim->id > part->asked &&
@@ -234,7 +232,7 @@ int sqlite_store_read_part(SqliteStore *store, struct SqlitePart *part, Statemen
 
         if (!goes_on) {
                 statement_resetp(&part->statement);
-                r = sqlite_store_query(store, id, &part->statement, reterr, "i", claim->id);
+                r = store_query(store, id, &part->statement, reterr, "i", claim->id);
                 if (r >= 0)
                         r = next_row(store, part, reterr);
         }
@@ -256,19 +254,18 @@ static void parts_done(SqliteParts *parts)
         statement_resetp(&parts->pins.statement);
 }
 
-static int read_parts(SqliteStore *store, SqliteParts *parts, Claim *claim, Error *reterr)
+static int read_parts(Store *store, SqliteParts *parts, Claim *claim, Error *reterr)
 {
-        int r = sqlite_store_read_part(store, &parts->devices,
-                                       claim->state == CLAIM_STATE_RELEASED
-                                               ? STATEMENT_READ_ENDED_DEVICES
-                                               : STATEMENT_READ_DEVICES,
-                                       claim, read_device, reterr);
+        int r = store_read_part(store, &parts->devices,
+                                claim->state == CLAIM_STATE_RELEASED ? STATEMENT_READ_ENDED_DEVICES
+                                                                     : STATEMENT_READ_DEVICES,
+                                claim, read_device, reterr);
 
-        return r < 0 ? r : sqlite_store_read_layout(store, parts, claim, reterr);
+        return r < 0 ? r : store_read_layout(store, parts, claim, reterr);
 }
 
 /* Reads all claims of a query. */
-static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
+static int read_claims(Store *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
 {
         _cleanup_(parts_done) SqliteParts parts = { 0 };
         Claim *claim = NULL; /* of the list */
@@ -295,7 +292,7 @@ static int read_claims(SqliteStore *store, sqlite3_stmt *statement, ClaimList *l
 }
 
 /* The only claim of a query. */
-static int read_one(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
+static int read_one(Store *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         int r = read_claims(store, statement, &list, reterr);
@@ -308,32 +305,29 @@ static int read_one(SqliteStore *store, sqlite3_stmt *statement, Claim **ret, Er
         return 0;
 }
 
-int sqlite_store_find(Store *base, const Uuid *consumer, bool resize_target, Claim **ret,
-                      Error *reterr)
+int store_find(Store *store, const Uuid *consumer, bool resize_target, Claim **ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, STATEMENT_FIND, &statement, reterr, "si", consumer->text,
-                                   (int64_t)resize_target);
+        int r = store_query(store, STATEMENT_FIND, &statement, reterr, "si", consumer->text,
+                            (int64_t)resize_target);
 
         if (r < 0)
                 return r;
         return read_one(store, statement, ret, reterr);
 }
 
-static int get_from(SqliteStore *store, StatementId from, int64_t id, Claim **ret, Error *reterr)
+static int get_from(Store *store, StatementId from, int64_t id, Claim **ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, from, &statement, reterr, "i", id);
+        int r = store_query(store, from, &statement, reterr, "i", id);
 
         if (r < 0)
                 return r;
         return read_one(store, statement, ret, reterr);
 }
 
-int sqlite_store_get(Store *base, int64_t id, Claim **ret, Error *reterr)
+int store_get(Store *store, int64_t id, Claim **ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int r;
 
         /* An ended claim never lives again: looking here first cannot miss one that ends between.
@@ -345,17 +339,16 @@ int sqlite_store_get(Store *base, int64_t id, Claim **ret, Error *reterr)
 }
 
 /* of NULL: the query has no parameter. */
-static int add_from(SqliteStore *store, StatementId from, const char *of, ClaimList *list,
-                    Error *reterr)
+static int add_from(Store *store, StatementId from, const char *of, ClaimList *list, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, from, &statement, reterr, of ? "s" : "", of);
+        int r = store_query(store, from, &statement, reterr, of ? "s" : "", of);
 
         return r < 0 ? r : read_claims(store, statement, list, reterr);
 }
 
 /* One state, so that a claim that ends meanwhile is not listed twice. */
-static int add_all(SqliteStore *store, ClaimList *list, Error *reterr)
+static int add_all(Store *store, ClaimList *list, Error *reterr)
 {
         int r = sqlite_begin_read(store->sqlite, reterr);
 
@@ -368,7 +361,7 @@ static int add_all(SqliteStore *store, ClaimList *list, Error *reterr)
         return r;
 }
 
-int sqlite_store_list(Store *base, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
+int store_list(Store *store, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
         static const StatementId statements[_CLAIMS_WHICH_MAX] = {
                 [CLAIMS_LIVING] = STATEMENT_LIST,
@@ -377,7 +370,6 @@ int sqlite_store_list(Store *base, ClaimsWhich which, const char *of, ClaimList 
                 [CLAIMS_OF_DEVICE] = STATEMENT_LIST_DEVICE,
                 [CLAIMS_OF_GUEST] = STATEMENT_LIST_GUEST,
         };
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         int r = which == CLAIMS_ALL ? add_all(store, &list, reterr)
                                     : add_from(store, statements[which], of, &list, reterr);
@@ -395,7 +387,7 @@ enum {
         COLUMN_DEVICE_CONSUMER,
 };
 
-static int add_owner(SqliteStore *store, sqlite3_stmt *statement, int64_t id, ClaimList *list,
+static int add_owner(Store *store, sqlite3_stmt *statement, int64_t id, ClaimList *list,
                      Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -415,7 +407,7 @@ static int add_owner(SqliteStore *store, sqlite3_stmt *statement, int64_t id, Cl
         return 0;
 }
 
-static int add_owned(SqliteStore *store, sqlite3_stmt *statement, void *context, Error *reterr)
+static int add_owned(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
 {
         ClaimList *list = context;
         int64_t id = sqlite3_column_int64(statement, COLUMN_DEVICE_CLAIM);
@@ -426,11 +418,10 @@ static int add_owned(SqliteStore *store, sqlite3_stmt *statement, void *context,
         return r < 0 ? r : read_device(store, list->claims[list->n_claims - 1], statement, reterr);
 }
 
-int sqlite_store_list_with_devices(Store *base, ClaimList *ret, Error *reterr)
+int store_list_with_devices(Store *store, ClaimList *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = sqlite_store_each(store, STATEMENT_LIST_WITH_DEVICES, add_owned, &list, reterr, "");
+        int r = store_each(store, STATEMENT_LIST_WITH_DEVICES, add_owned, &list, reterr, "");
 
         if (r < 0)
                 return r;
@@ -439,18 +430,17 @@ int sqlite_store_list_with_devices(Store *base, ClaimList *ret, Error *reterr)
         return 0;
 }
 
-int sqlite_store_next_write(Store *base, int64_t after, Claim **ret, Error *reterr)
+int store_next_write(Store *store, int64_t after, Claim **ret, Error *reterr)
 {
-        return get_from((SqliteStore *)base, STATEMENT_NEXT_WRITE, after, ret, reterr);
+        return get_from(store, STATEMENT_NEXT_WRITE, after, ret, reterr);
 }
 
-int sqlite_store_list_some(Store *base, int64_t after, ClaimList *ret, Error *reterr)
+int store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = sqlite_store_query(store, STATEMENT_LIST_SOME, &statement, reterr, "ii", after,
-                                   (int64_t)CLAIMS_LOT);
+        int r = store_query(store, STATEMENT_LIST_SOME, &statement, reterr, "ii", after,
+                            (int64_t)CLAIMS_LOT);
 
         if (r >= 0)
                 r = read_claims(store, statement, &list, reterr);
@@ -461,7 +451,7 @@ int sqlite_store_list_some(Store *base, int64_t after, ClaimList *ret, Error *re
         return 0;
 }
 
-static int add_taken(SqliteStore *store, sqlite3_stmt *statement, void *taken, Error *reterr)
+static int add_taken(Store *store, sqlite3_stmt *statement, void *taken, Error *reterr)
 {
         const char *texts[3]; /* mdev, device, address */
         Uuid mdev = UUID_NULL;
@@ -474,16 +464,15 @@ static int add_taken(SqliteStore *store, sqlite3_stmt *statement, void *taken, E
         return taken_add(taken, &mdev, texts[1], texts[2]) < 0 ? error_oom(reterr) : 0;
 }
 
-int sqlite_store_taken(Store *base, Taken *ret, Error *reterr)
+int store_taken(Store *store, Taken *ret, Error *reterr)
 {
-        return sqlite_store_each((SqliteStore *)base, STATEMENT_TAKEN, add_taken, ret, reterr, "");
+        return store_each(store, STATEMENT_TAKEN, add_taken, ret, reterr, "");
 }
 
-int sqlite_store_count(Store *base, uint64_t *ret, Error *reterr)
+int store_count(Store *store, uint64_t *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_get_row(store, STATEMENT_COUNT, &statement, reterr, "");
+        int r = store_get_row(store, STATEMENT_COUNT, &statement, reterr, "");
 
         if (r < 0)
                 return r;
@@ -500,14 +489,12 @@ static uint64_t column_amount(sqlite3_stmt *statement, int column)
         return (uint64_t)MAX(amount, 0);
 }
 
-int sqlite_store_next_unplaced(Store *base, int64_t after, StoreUnplaced *ret, Error *reterr)
+int store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         const char *consumer;
         StoreUnplaced claim = { 0 };
-        int r = sqlite_store_get_row(store, STATEMENT_NEXT_UNPLACED, &statement, reterr, "i",
-                                     after);
+        int r = store_get_row(store, STATEMENT_NEXT_UNPLACED, &statement, reterr, "i", after);
 
         if (r < 0)
                 return r;

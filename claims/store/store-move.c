@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "claims/store/sqlite-store-internal.h"
+#include "claims/store/store-internal.h"
 
 /* The first row of what is to be moved. STORE_E_NOT_FOUND. */
-static int read_row(SqliteStore *store, const StoreShift *shift, char **ret_group,
-                    uint64_t *ret_used, Error *reterr)
+static int read_row(Store *store, const StoreShift *shift, char **ret_group, uint64_t *ret_used,
+                    Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_get_row(store, STATEMENT_READ_SHARE, &statement, reterr, "iss",
-                                     shift->claim, shift->from.text, shift->from_class);
+        int r = store_get_row(store, STATEMENT_READ_SHARE, &statement, reterr, "iss", shift->claim,
+                              shift->from.text, shift->from_class);
 
         if (r <= 0)
                 return r < 0 ? r : STORE_E_NOT_FOUND;
@@ -24,12 +24,12 @@ static int read_row(SqliteStore *store, const StoreShift *shift, char **ret_grou
         return *ret_group ? 0 : error_oom(reterr);
 }
 
-static int read_used(SqliteStore *store, int64_t claim, const Uuid *provider,
-                     const char *resource_class, const char *group, uint64_t *ret, Error *reterr)
+static int read_used(Store *store, int64_t claim, const Uuid *provider, const char *resource_class,
+                     const char *group, uint64_t *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_get_row(store, STATEMENT_READ_PART, &statement, reterr, "isss", claim,
-                                     provider->text, resource_class, group);
+        int r = store_get_row(store, STATEMENT_READ_PART, &statement, reterr, "isss", claim,
+                              provider->text, resource_class, group);
 
         if (r < 0)
                 return r;
@@ -37,21 +37,21 @@ static int read_used(SqliteStore *store, int64_t claim, const Uuid *provider,
         return 0;
 }
 
-static int write_used(SqliteStore *store, int64_t claim, const Uuid *provider,
-                      const char *resource_class, const char *group, uint64_t used, Error *reterr)
+static int write_used(Store *store, int64_t claim, const Uuid *provider, const char *resource_class,
+                      const char *group, uint64_t used, Error *reterr)
 {
-        int r = sqlite_store_run(store, STATEMENT_DELETE_PART, reterr, "isss", claim,
-                                 provider->text, resource_class, group);
+        int r = store_run(store, STATEMENT_DELETE_PART, reterr, "isss", claim, provider->text,
+                          resource_class, group);
 
         if (r < 0 || used == 0)
                 return r;
-        return sqlite_store_run(store, STATEMENT_INSERT_PART, reterr, "isssi", claim,
-                                provider->text, resource_class, group, (int64_t)used);
+        return store_run(store, STATEMENT_INSERT_PART, reterr, "isssi", claim, provider->text,
+                         resource_class, group, (int64_t)used);
 }
 
-/* Moves up to amount of one row, and returns how much it was. */
-static int move_row(SqliteStore *store, const StoreShift *shift, uint64_t amount,
-                    uint64_t *ret_moved, Error *reterr)
+/* Moves up to amount of one row, and tells how much it was. */
+static int move_row(Store *store, const StoreShift *shift, uint64_t amount, uint64_t *ret_moved,
+                    Error *reterr)
 {
         _cleanup_free_ char *group = NULL;
         uint64_t used, there, part;
@@ -68,16 +68,16 @@ static int move_row(SqliteStore *store, const StoreShift *shift, uint64_t amount
                 r = write_used(store, shift->claim, &shift->to, shift->to_class, group,
                                there + part, reterr);
         if (r == 0 && !uuid_equal(&shift->from, &shift->to))
-                r = sqlite_store_run(store, STATEMENT_SHIFT_DEVICES, reterr, "isssi", shift->claim,
-                                     shift->from.text, shift->to.text, group, (int64_t)part);
+                r = store_run(store, STATEMENT_SHIFT_DEVICES, reterr, "isssi", shift->claim,
+                              shift->from.text, shift->to.text, group, (int64_t)part);
         *ret_moved = part;
         return r;
 }
 
-static int move_one(SqliteStore *store, const StoreShift *shift, Error *reterr)
+static int move_one(Store *store, const StoreShift *shift, Error *reterr)
 {
         uint64_t left = shift->amount, moved;
-        int r = sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", shift->claim);
+        int r = store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", shift->claim);
 
         while (r == 0 && left > 0) {
                 r = move_row(store, shift, left, &moved, reterr);
@@ -87,25 +87,24 @@ static int move_one(SqliteStore *store, const StoreShift *shift, Error *reterr)
         }
         if (r < 0)
                 return r;
-        return sqlite_store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", shift->claim);
+        return store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", shift->claim);
 }
 
-int sqlite_store_shift(Store *base, const HostView *seen, const HostView *wanted,
-                       const StoreShift *shifts, size_t n_shifts, Error *reterr)
+int store_shift(Store *store, const HostView *seen, const HostView *wanted,
+                const StoreShift *shifts, size_t n_shifts, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RESHAPED,
                                  .reason = "it follows what the host's providers became" };
-        SqliteStore *store = (SqliteStore *)base;
-        int r = sqlite_store_begin(store, reterr);
+        int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_write_changes(store, seen, wanted, reterr);
+                r = store_write_changes(store, seen, wanted, reterr);
         for (size_t i = 0; r == 0 && i < n_shifts; i++) {
                 r = move_one(store, &shifts[i], reterr);
                 /* those of a claim stand together */
                 if (r == 0 && (i + 1 == n_shifts || shifts[i + 1].claim != shifts[i].claim))
-                        r = sqlite_store_note_claim(store, shifts[i].claim, &note,
-                                                    clock_usec(CLOCK_REALTIME), reterr);
+                        r = store_note_claim(store, shifts[i].claim, &note,
+                                             clock_usec(CLOCK_REALTIME), reterr);
         }
-        return sqlite_store_end(store, r, reterr);
+        return store_end(store, r, reterr);
 }

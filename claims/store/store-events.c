@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "claims/store/sqlite-store-internal.h"
+#include "claims/store/store-internal.h"
 
 /* The columns of STATEMENT_LIST_EVENTS. */
 enum { COLUMN_ID, COLUMN_USEC, COLUMN_UID, COLUMN_CLAIM, COLUMN_TEXTS };
@@ -22,49 +22,46 @@ static const char *author_of(const EventNote *note)
 
 /* Now and then: what is one too many costs less than to look for it each time. The clock may be set
  * back: then what is newer by its number stays, too. */
-static int trim(SqliteStore *store, uint64_t now_usec, Error *reterr)
+static int trim(Store *store, uint64_t now_usec, Error *reterr)
 {
         if (sqlite3_last_insert_rowid(store->sqlite->db) % EVENTS_LOT != 0)
                 return 0;
-        return sqlite_store_run(store, STATEMENT_TRIM_EVENTS, reterr, "ii", (int64_t)EVENTS_MAX,
-                                (int64_t)(now_usec - MIN(now_usec, EVENTS_AGE_USEC)));
+        return store_run(store, STATEMENT_TRIM_EVENTS, reterr, "ii", (int64_t)EVENTS_MAX,
+                         (int64_t)(now_usec - MIN(now_usec, EVENTS_AGE_USEC)));
 }
 
-int sqlite_store_note_claim(SqliteStore *store, int64_t id, const EventNote *note, uint64_t usec,
-                            Error *reterr)
+int store_note_claim(Store *store, int64_t id, const EventNote *note, uint64_t usec, Error *reterr)
 {
-        int r = sqlite_store_run(store, STATEMENT_NOTE_CLAIM, reterr, "iisiss", id, (int64_t)usec,
-                                 note->kind, uid_of(note), author_of(note), note->reason);
+        int r = store_run(store, STATEMENT_NOTE_CLAIM, reterr, "iisiss", id, (int64_t)usec,
+                          note->kind, uid_of(note), author_of(note), note->reason);
 
         return r < 0 ? r : trim(store, usec, reterr);
 }
 
-int sqlite_store_forget_events(SqliteStore *store, int64_t claim, Error *reterr)
+int store_forget_events(Store *store, int64_t claim, Error *reterr)
 {
-        return sqlite_store_run(store, STATEMENT_FORGET_EVENTS, reterr, "i", claim);
+        return store_run(store, STATEMENT_FORGET_EVENTS, reterr, "i", claim);
 }
 
-int sqlite_store_note(Store *base, const EventNote *note, Error *reterr)
+int store_note(Store *store, const EventNote *note, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         uint64_t now = clock_usec(CLOCK_REALTIME);
-        int r = sqlite_store_begin(store, reterr);
+        int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_run(store, STATEMENT_NOTE, reterr, "isisisss", (int64_t)now,
-                                     note->kind, uid_of(note), author_of(note), note->claim,
-                                     note->consumer ? note->consumer->text : "", note->device,
-                                     note->reason);
+                r = store_run(store, STATEMENT_NOTE, reterr, "isisisss", (int64_t)now, note->kind,
+                              uid_of(note), author_of(note), note->claim,
+                              note->consumer ? note->consumer->text : "", note->device,
+                              note->reason);
         if (r == 0)
                 r = trim(store, now, reterr);
-        return sqlite_store_end(store, r, reterr);
+        return store_end(store, r, reterr);
 }
 
-int sqlite_store_last_event(Store *base, int64_t *ret, Error *reterr)
+int store_last_event(Store *store, int64_t *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_get_row(store, STATEMENT_LAST_EVENT, &statement, reterr, "");
+        int r = store_get_row(store, STATEMENT_LAST_EVENT, &statement, reterr, "");
 
         if (r < 0)
                 return r;
@@ -72,7 +69,7 @@ int sqlite_store_last_event(Store *base, int64_t *ret, Error *reterr)
         return 0;
 }
 
-static int read_event(SqliteStore *store, sqlite3_stmt *statement, Event *event, Error *reterr)
+static int read_event(Store *store, sqlite3_stmt *statement, Event *event, Error *reterr)
 {
         char **const texts[] = { &event->kind,  &event->author,      &event->consumer,
                                  &event->guest, &event->allocations, &event->devices,
@@ -96,7 +93,7 @@ static int read_event(SqliteStore *store, sqlite3_stmt *statement, Event *event,
         return 0;
 }
 
-static int add_event(SqliteStore *store, sqlite3_stmt *statement, void *list, Error *reterr)
+static int add_event(Store *store, sqlite3_stmt *statement, void *list, Error *reterr)
 {
         Event *event;
 
@@ -104,12 +101,11 @@ static int add_event(SqliteStore *store, sqlite3_stmt *statement, void *list, Er
                                                 : read_event(store, statement, event, reterr);
 }
 
-int sqlite_store_list_events(Store *base, int64_t before, EventList *ret, Error *reterr)
+int store_list_events(Store *store, int64_t before, EventList *ret, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         _cleanup_(event_list_done) EventList list = { 0 };
-        int r = sqlite_store_each(store, STATEMENT_LIST_EVENTS, add_event, &list, reterr, "ii",
-                                  before, (int64_t)EVENTS_LOT);
+        int r = store_each(store, STATEMENT_LIST_EVENTS, add_event, &list, reterr, "ii", before,
+                           (int64_t)EVENTS_LOT);
 
         if (r < 0)
                 return r;

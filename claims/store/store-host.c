@@ -6,18 +6,17 @@
 
 #include "base/array.h"
 
-#include "claims/store/sqlite-store-internal.h"
+#include "claims/store/store-internal.h"
 
-static int column_uuid(SqliteStore *store, sqlite3_stmt *statement, int column, Uuid *ret,
-                       Error *reterr)
+static int column_uuid(Store *store, sqlite3_stmt *statement, int column, Uuid *ret, Error *reterr)
 {
-        return sqlite_store_column_uuid(store, statement, column, "a provider's uuid", ret, reterr);
+        return store_column_uuid(store, statement, column, "a provider's uuid", ret, reterr);
 }
 
-static int read_integer(SqliteStore *store, StatementId id, int64_t *ret, Error *reterr)
+static int read_integer(Store *store, StatementId id, int64_t *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_get_row(store, id, &statement, reterr, "");
+        int r = store_get_row(store, id, &statement, reterr, "");
 
         if (r < 0)
                 return r;
@@ -40,7 +39,7 @@ static void provider_rows_done(ProviderRows *rows)
         free(rows->rows);
 }
 
-static int add_provider(SqliteStore *store, sqlite3_stmt *statement, void *context, Error *reterr)
+static int add_provider(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
 {
         ProviderRows *rows = context;
         Uuid uuid, parent = UUID_NULL;
@@ -71,7 +70,7 @@ static int add_provider(SqliteStore *store, sqlite3_stmt *statement, void *conte
         return 0;
 }
 
-static int read_providers(SqliteStore *store, HostView **ret, Error *reterr)
+static int read_providers(Store *store, HostView **ret, Error *reterr)
 {
         _cleanup_(provider_rows_done) ProviderRows rows = { 0 };
         HostView *view;
@@ -79,7 +78,7 @@ static int read_providers(SqliteStore *store, HostView **ret, Error *reterr)
 
         if (provider_tree_new(&rows.tree) < 0)
                 return error_oom(reterr);
-        r = sqlite_store_each(store, STATEMENT_READ_PROVIDERS, add_provider, &rows, reterr, "");
+        r = store_each(store, STATEMENT_READ_PROVIDERS, add_provider, &rows, reterr, "");
         if (r < 0)
                 return r;
         if (host_view_new(&view, TAKE_PTR(rows.tree)) < 0)
@@ -116,15 +115,15 @@ static int index_ids(const HostView *view, IdIndex **ret)
         return 0;
 }
 
-typedef int (*ReadRow)(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+typedef int (*ReadRow)(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                        Error *reterr);
 
 /* Hands each row of a query to read_row, with the provider whose id is its first column. */
-static int read_rows(SqliteStore *store, HostView *view, const IdIndex *ids, StatementId id,
+static int read_rows(Store *store, HostView *view, const IdIndex *ids, StatementId id,
                      ReadRow read_row, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = sqlite_store_query(store, id, &statement, reterr, "");
+        int r = store_query(store, id, &statement, reterr, "");
 
         if (r < 0)
                 return r;
@@ -142,7 +141,7 @@ static int read_rows(SqliteStore *store, HostView *view, const IdIndex *ids, Sta
         return r;
 }
 
-static int read_inventory(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_inventory(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                           Error *reterr)
 {
         /* A negative number becomes a huge one, which no record may have. */
@@ -165,7 +164,7 @@ static int read_inventory(SqliteStore *store, HostView *view, size_t index, sqli
         return r < 0 ? sqlite_damaged(store->sqlite, "an inventory", reterr) : 0;
 }
 
-static int read_item(SqliteStore *store, StringSet *set, sqlite3_stmt *statement, Error *reterr)
+static int read_item(Store *store, StringSet *set, sqlite3_stmt *statement, Error *reterr)
 {
         const char *text;
         int r = sqlite_column(store->sqlite, statement, 1, &text, reterr);
@@ -175,26 +174,26 @@ static int read_item(SqliteStore *store, StringSet *set, sqlite3_stmt *statement
         return string_set_add(set, text) < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_trait(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_trait(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                       Error *reterr)
 {
         return read_item(store, &view->tree->providers[index]->traits, statement, reterr);
 }
 
-static int read_aggregate(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_aggregate(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                           Error *reterr)
 {
         return read_item(store, &view->tree->providers[index]->aggregates, statement, reterr);
 }
 
-static int read_generation(SqliteStore *store, HostView *view, size_t index,
-                           sqlite3_stmt *statement, Error *reterr)
+static int read_generation(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
+                           Error *reterr)
 {
         view->providers[index].generation = sqlite3_column_int64(statement, 1);
         return 0;
 }
 
-static int read_usage(SqliteStore *store, HostView *view, size_t index, sqlite3_stmt *statement,
+static int read_usage(Store *store, HostView *view, size_t index, sqlite3_stmt *statement,
                       Error *reterr)
 {
         int64_t used = sqlite3_column_int64(statement, 2);
@@ -209,7 +208,7 @@ static int read_usage(SqliteStore *store, HostView *view, size_t index, sqlite3_
         return r < 0 ? error_oom(reterr) : 0;
 }
 
-static int read_view(SqliteStore *store, HostView **ret, Error *reterr)
+static int read_view(Store *store, HostView **ret, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *view = NULL;
         _cleanup_free_ IdIndex *ids = NULL;
@@ -233,7 +232,7 @@ static int read_view(SqliteStore *store, HostView **ret, Error *reterr)
                 if (r < 0)
                         return r;
         }
-        r = sqlite_store_read_cell_usages(store, view, reterr);
+        r = store_read_cell_usages(store, view, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(view);
@@ -241,7 +240,7 @@ static int read_view(SqliteStore *store, HostView **ret, Error *reterr)
 }
 
 /* The tree is the same as before: only what claims change is read. */
-static int refresh_view(SqliteStore *store, HostView *view, Error *reterr)
+static int refresh_view(Store *store, HostView *view, Error *reterr)
 {
         _cleanup_free_ IdIndex *ids = NULL;
         int r;
@@ -254,19 +253,19 @@ static int refresh_view(SqliteStore *store, HostView *view, Error *reterr)
         for (size_t i = 0; i < view->n_providers; i++)
                 resources_done(&view->providers[i].used);
         r = read_rows(store, view, ids, STATEMENT_READ_USAGES, read_usage, reterr);
-        return r < 0 ? r : sqlite_store_read_cell_usages(store, view, reterr);
+        return r < 0 ? r : store_read_cell_usages(store, view, reterr);
 }
 
 /* What was written so far, by others and by this connection. What is not committed yet counts as
  * nothing that stays. */
-static int read_stamp(SqliteStore *store, int64_t *ret_others, int64_t *ret_us, Error *reterr)
+static int read_stamp(Store *store, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
         *ret_us =
                 store->has_turn ? -1 : (int64_t)(uint32_t)sqlite3_total_changes(store->sqlite->db);
         return read_integer(store, STATEMENT_READ_VERSION, ret_others, reterr);
 }
 
-static int read_changes(SqliteStore *store, HostView **view, Error *reterr)
+static int read_changes(Store *store, HostView **view, Error *reterr)
 {
         HostView *fresh;
         int64_t epoch;
@@ -291,7 +290,7 @@ static int read_changes(SqliteStore *store, HostView **view, Error *reterr)
 }
 
 /* Nothing is read where nothing was written since. */
-static int load_view(SqliteStore *store, HostView **view, Error *reterr)
+static int load_view(Store *store, HostView **view, Error *reterr)
 {
         int64_t by_others, by_us;
         int r = read_stamp(store, &by_others, &by_us, reterr);
@@ -308,9 +307,8 @@ static int load_view(SqliteStore *store, HostView **view, Error *reterr)
         return 0;
 }
 
-int sqlite_store_load_view(Store *base, HostView **view, Error *reterr)
+int store_load_view(Store *store, HostView **view, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
         int r;
 
         if (store->has_turn)
@@ -323,41 +321,40 @@ int sqlite_store_load_view(Store *base, HostView **view, Error *reterr)
         return r;
 }
 
-int sqlite_store_bump(SqliteStore *store, const HostProvider *provider, Error *reterr)
+int store_bump(Store *store, const HostProvider *provider, Error *reterr)
 {
-        return sqlite_store_change(store, STATEMENT_BUMP_PROVIDER, STORE_E_RACE, reterr, "ii",
-                                   provider->id, provider->generation);
+        return store_change(store, STATEMENT_BUMP_PROVIDER, STORE_E_RACE, reterr, "ii",
+                            provider->id, provider->generation);
 }
 
-static int write_inventories(SqliteStore *store, int64_t id, const Provider *provider,
-                             Error *reterr)
+static int write_inventories(Store *store, int64_t id, const Provider *provider, Error *reterr)
 {
-        int r = sqlite_store_run(store, STATEMENT_DELETE_INVENTORIES, reterr, "i", id);
+        int r = store_run(store, STATEMENT_DELETE_INVENTORIES, reterr, "i", id);
 
         for (size_t i = 0; r >= 0 && i < provider->n_inventories; i++) {
                 const InventoryRecord *record = &provider->inventories[i];
                 const Inventory *inventory = &record->inventory;
 
-                r = sqlite_store_run(store, STATEMENT_INSERT_INVENTORY, reterr, "isiiiiid", id,
-                                     record->resource_class, (int64_t)inventory->total,
-                                     (int64_t)inventory->reserved, (int64_t)inventory->min_unit,
-                                     (int64_t)inventory->max_unit, (int64_t)inventory->step_size,
-                                     inventory->allocation_ratio);
+                r = store_run(store, STATEMENT_INSERT_INVENTORY, reterr, "isiiiiid", id,
+                              record->resource_class, (int64_t)inventory->total,
+                              (int64_t)inventory->reserved, (int64_t)inventory->min_unit,
+                              (int64_t)inventory->max_unit, (int64_t)inventory->step_size,
+                              inventory->allocation_ratio);
         }
         return r;
 }
 
-static int write_set(SqliteStore *store, int64_t id, const StringSet *set, StatementId delete,
+static int write_set(Store *store, int64_t id, const StringSet *set, StatementId delete,
                      StatementId insert, Error *reterr)
 {
-        int r = sqlite_store_run(store, delete, reterr, "i", id);
+        int r = store_run(store, delete, reterr, "i", id);
 
         for (size_t i = 0; r >= 0 && i < set->n_items; i++)
-                r = sqlite_store_run(store, insert, reterr, "is", id, set->items[i]);
+                r = store_run(store, insert, reterr, "is", id, set->items[i]);
         return r;
 }
 
-static int write_details(SqliteStore *store, int64_t id, const Provider *provider, Error *reterr)
+static int write_details(Store *store, int64_t id, const Provider *provider, Error *reterr)
 {
         int r = write_inventories(store, id, provider, reterr);
 
@@ -372,7 +369,7 @@ static int write_details(SqliteStore *store, int64_t id, const Provider *provide
 }
 
 /* Inserts or updates one provider. STORE_E_RACE. */
-static int write_provider(SqliteStore *store, const HostView *wanted, size_t index, Error *reterr)
+static int write_provider(Store *store, const HostView *wanted, size_t index, Error *reterr)
 {
         const Provider *provider = wanted->tree->providers[index];
         const HostProvider *row = &wanted->providers[index];
@@ -381,14 +378,13 @@ static int write_provider(SqliteStore *store, const HostView *wanted, size_t ind
         int r;
 
         if (id == 0)
-                r = sqlite_store_run(store, STATEMENT_INSERT_PROVIDER, reterr, "sssiii",
-                                     provider->uuid.text, provider->name, provider->parent.text,
-                                     can_host, (int64_t)row->withheld, (int64_t)index);
+                r = store_run(store, STATEMENT_INSERT_PROVIDER, reterr, "sssiii",
+                              provider->uuid.text, provider->name, provider->parent.text, can_host,
+                              (int64_t)row->withheld, (int64_t)index);
         else
-                r = sqlite_store_change(store, STATEMENT_UPDATE_PROVIDER, STORE_E_RACE, reterr,
-                                        "iissiis", id, row->generation, provider->name,
-                                        provider->parent.text, can_host, (int64_t)row->withheld,
-                                        provider->uuid.text);
+                r = store_change(store, STATEMENT_UPDATE_PROVIDER, STORE_E_RACE, reterr, "iissiis",
+                                 id, row->generation, provider->name, provider->parent.text,
+                                 can_host, (int64_t)row->withheld, provider->uuid.text);
         /* Another writer inserted it first. */
         if (r == -EEXIST)
                 return STORE_E_RACE;
@@ -399,10 +395,10 @@ static int write_provider(SqliteStore *store, const HostView *wanted, size_t ind
         return write_details(store, id, provider, reterr);
 }
 
-static int remove_provider(SqliteStore *store, const HostProvider *row, Error *reterr)
+static int remove_provider(Store *store, const HostProvider *row, Error *reterr)
 {
-        int r = sqlite_store_change(store, STATEMENT_DELETE_PROVIDER, STORE_E_RACE, reterr, "ii",
-                                    row->id, row->generation);
+        int r = store_change(store, STATEMENT_DELETE_PROVIDER, STORE_E_RACE, reterr, "ii", row->id,
+                             row->generation);
 
         /* A claim got something of it, or a child appeared. */
         return r == -EEXIST ? STORE_E_RACE : r;
@@ -433,8 +429,7 @@ static bool same_order(const HostView *a, const HostView *b)
         return true;
 }
 
-static int write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
-                         Error *reterr)
+static int write_changes(Store *store, const HostView *seen, const HostView *wanted, Error *reterr)
 {
         size_t index;
         int r;
@@ -459,30 +454,26 @@ static int write_changes(SqliteStore *store, const HostView *seen, const HostVie
                 return 0;
         /* A provider that moved must still be read after its parent. */
         for (size_t i = 0; i < wanted->n_providers; i++) {
-                r = sqlite_store_run(store, STATEMENT_SET_POSITION, reterr, "is", (int64_t)i,
-                                     wanted->tree->providers[i]->uuid.text);
+                r = store_run(store, STATEMENT_SET_POSITION, reterr, "is", (int64_t)i,
+                              wanted->tree->providers[i]->uuid.text);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-int sqlite_store_write_changes(SqliteStore *store, const HostView *seen, const HostView *wanted,
-                               Error *reterr)
+int store_write_changes(Store *store, const HostView *seen, const HostView *wanted, Error *reterr)
 {
-        int r = sqlite_store_change(store, STATEMENT_BUMP_EPOCH, STORE_E_RACE, reterr, "i",
-                                    seen->epoch);
+        int r = store_change(store, STATEMENT_BUMP_EPOCH, STORE_E_RACE, reterr, "i", seen->epoch);
 
         return r == 0 ? write_changes(store, seen, wanted, reterr) : r;
 }
 
-int sqlite_store_write_host(Store *base, const HostView *seen, const HostView *wanted,
-                            Error *reterr)
+int store_write_host(Store *store, const HostView *seen, const HostView *wanted, Error *reterr)
 {
-        SqliteStore *store = (SqliteStore *)base;
-        int r = sqlite_store_begin(store, reterr);
+        int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = sqlite_store_write_changes(store, seen, wanted, reterr);
-        return sqlite_store_end(store, r, reterr);
+                r = store_write_changes(store, seen, wanted, reterr);
+        return store_end(store, r, reterr);
 }

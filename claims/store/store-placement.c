@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What Placement was told of claims, and what is still to be told: see schema.c. */
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "claims/store/store-internal.h"
+
+int store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
+                       const ClaimReported *reported, Error *reterr)
+{
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = store_change(store, STATEMENT_SET_STANDING, STORE_E_NOT_FOUND, reterr, "issisi",
+                                 id, claim_standing_to_text(from), claim_standing_to_text(to),
+                                 reported ? reported->generation : (int64_t)0,
+                                 reported ? reported->elsewhere.text : "",
+                                 reported ? (int64_t)reported->until_sec : (int64_t)0);
+        return store_end(store, r, reterr);
+}
+
+int store_forget_reported(Store *store, Error *reterr)
+{
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = store_run(store, STATEMENT_FORGET_REPORTED, reterr, "");
+        if (r == 0)
+                r = store_run(store, STATEMENT_FORGET_REMOVALS, reterr, "");
+        return store_end(store, r, reterr);
+}
+
+static int read_uuid(Store *store, sqlite3_stmt *statement, int column, Uuid *ret, Error *reterr)
+{
+        return store_column_uuid(store, statement, column, "a consumer is no uuid", ret, reterr);
+}
+
+int store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r = store_get_row(store, STATEMENT_COUNT_OWED, &statement, reterr, "");
+
+        if (r < 0)
+                return r;
+        if (r == SQLITE_STEP_DONE)
+                return sqlite_damaged(store->sqlite, "no count", reterr);
+        *ret = (ClaimsOwed){ .n_writes = (uint64_t)sqlite3_column_int64(statement, 0),
+                             .n_removals = (uint64_t)sqlite3_column_int64(statement, 1),
+                             .n_moves = (uint64_t)sqlite3_column_int64(statement, 2),
+                             .last_removal = sqlite3_column_int64(statement, 3),
+                             .n_unheld = (uint64_t)sqlite3_column_int64(statement, 4) };
+        return 0;
+}
+
+/* Of a removal. */
+static int read_reported(Store *store, sqlite3_stmt *statement, ClaimReported *ret, Error *reterr)
+{
+        const char *elsewhere;
+        int r = sqlite_column(store->sqlite, statement, 4, &elsewhere, reterr);
+
+        *ret = (ClaimReported){ .generation = sqlite3_column_int64(statement, 3),
+                                .until_sec = (uint64_t)sqlite3_column_int64(statement, 6) };
+        if (r < 0 || !elsewhere[0])
+                return r;
+        return read_uuid(store, statement, 4, &ret->elsewhere, reterr);
+}
+
+int store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
+                       Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        ClaimRemoval removal;
+        int r = store_get_row(store, STATEMENT_NEXT_REMOVAL, &statement, reterr, "is", after,
+                              consumer ? consumer->text : "");
+
+        if (r < 0)
+                return r;
+        if (r == SQLITE_STEP_DONE)
+                return STORE_E_NOT_FOUND;
+        removal.id = sqlite3_column_int64(statement, 0);
+        removal.claim = sqlite3_column_int64(statement, 1);
+        removal.unsure = sqlite3_column_int64(statement, 5) != 0;
+        r = read_uuid(store, statement, 2, &removal.consumer, reterr);
+        if (r == 0)
+                r = read_reported(store, statement, &removal.reported, reterr);
+        if (r < 0)
+                return r;
+        *ret = removal;
+        return 0;
+}
+
+int store_end_removal(Store *store, int64_t id, Error *reterr)
+{
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = store_run(store, STATEMENT_END_REMOVAL, reterr, "i", id);
+        return store_end(store, r, reterr);
+}
+
+static int has_claim(Store *store, const Uuid *consumer, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        int r = store_find(store, consumer, false, &claim, reterr);
+
+        return r < 0 ? r : r == 0;
+}
+
+int store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
+                     int64_t *ret_id, Error *reterr)
+{
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = has_claim(store, to, reterr);
+        if (r > 0)
+                r = STORE_E_EXISTS;
+        if (r == 0)
+                r = store_change(store, STATEMENT_BEGIN_MOVE, STORE_E_NOT_FOUND, reterr, "sss",
+                                 from->text, to->text, to_type);
+        if (r == -EEXIST)
+                r = STORE_E_EXISTS;
+        if (r == 0)
+                *ret_id = sqlite3_last_insert_rowid(store->sqlite->db);
+        return store_end(store, r, reterr);
+}
+
+int store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        ClaimMove move = { 0 };
+        const char *type;
+        int r = store_get_row(store, STATEMENT_NEXT_MOVE, &statement, reterr, "i", after);
+
+        if (r < 0)
+                return r;
+        if (r == SQLITE_STEP_DONE)
+                return STORE_E_NOT_FOUND;
+        move.id = sqlite3_column_int64(statement, 0);
+        if ((r = read_uuid(store, statement, 1, &move.from, reterr)) < 0 ||
+            (r = read_uuid(store, statement, 2, &move.to, reterr)) < 0 ||
+            (r = sqlite_column(store->sqlite, statement, 3, &type, reterr)) < 0)
+                return r;
+        move.to_type = strdup(type);
+        if (!move.to_type)
+                return error_oom(reterr);
+        *ret = move;
+        return 0;
+}
+
+static int note_move(Store *store, const ClaimMove *move, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        char reason[64];
+        const EventNote note = { .kind = EVENT_MOVED, .by = move->by, .reason = reason };
+        int r = store_find(store, &move->to, false, &claim, reterr);
+
+        if (r != 0)
+                return MIN(r, 0);
+        snprintf(reason, sizeof(reason), "from consumer %s", move->from.text);
+        return store_note_claim(store, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
+}
+
+/* The claim is the other's; when it ended, the other leaves a removal. */
+static int hand_over(Store *store, const ClaimMove *move, const ClaimReported *reported, bool ours,
+                     Error *reterr)
+{
+        int r = store_change(store, STATEMENT_HAND_OVER, STORE_E_NOT_FOUND, reterr, "sssisii",
+                             move->from.text, move->to.text, move->to_type, reported->generation,
+                             reported->elsewhere.text, (int64_t)ours, (int64_t)reported->until_sec);
+
+        if (r == STORE_E_NOT_FOUND)
+                return ours ? store_run(store, STATEMENT_ADD_REMOVAL, reterr, "sisi", move->to.text,
+                                        reported->generation, reported->elsewhere.text,
+                                        (int64_t)reported->until_sec)
+                            : 0;
+        if (r == 0)
+                r = store_run(store, STATEMENT_HAND_OVER_ALLOCATIONS, reterr, "s", move->to.text);
+        return r == 0 ? note_move(store, move, reterr) : r;
+}
+
+int store_end_move(Store *store, const ClaimMove *move, const ClaimReported *reported, bool ours,
+                   Error *reterr)
+{
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = store_run(store, STATEMENT_END_MOVE, reterr, "i", move->id);
+        if (r == 0 && reported)
+                r = hand_over(store, move, reported, ours, reterr);
+        return store_end(store, r, reterr);
+}

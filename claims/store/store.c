@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The frame: statements, transactions, opening; and the writes of claims. What is read of
+ * claims is in store-claims.c, the providers are in store-host.c, the SQL is in
+ * store-sql.c. */
+
+#include "claims/store/store.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "claims/store/claim-file.h"
+#include "claims/store/store-internal.h"
+
+/* When it is first run: a statement takes some kilobytes, and most hosts never run most of them. */
+static int prepare(Store *store, StatementId id, Error *reterr)
+{
+        if (store->statements[id])
+                return 0;
+        return sqlite_prepare(store->sqlite, store_sql[id], &store->statements[id], reterr);
+}
+
+static int bindv(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr, const char *types,
+                 va_list ap)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r = prepare(store, id, reterr);
+
+        if (r < 0)
+                return r;
+        statement = store->statements[id];
+        r = sqlite_bindv(store->sqlite, statement, reterr, types, ap);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(statement);
+        return 0;
+}
+
+int store_query(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr, const char *types,
+                ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = bindv(store, id, ret, reterr, types, ap);
+        va_end(ap);
+        return r;
+}
+
+int store_get_row(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+                  const char *types, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = bindv(store, id, ret, reterr, types, ap);
+        va_end(ap);
+        return r < 0 ? r : sqlite_step(store->sqlite, *ret, reterr);
+}
+
+int store_each(Store *store, StatementId id, SqliteRead read, void *context, Error *reterr,
+               const char *types, ...)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = bindv(store, id, &statement, reterr, types, ap);
+        va_end(ap);
+        while (r == 0 && (r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
+                r = read(store, statement, context, reterr);
+        return r;
+}
+
+int store_column_uuid(Store *store, sqlite3_stmt *statement, int column, const char *what,
+                      Uuid *ret, Error *reterr)
+{
+        const char *text;
+        int r = sqlite_column(store->sqlite, statement, column, &text, reterr);
+
+        if (r < 0)
+                return r;
+        return uuid_from_text(text, ret) < 0 ? sqlite_damaged(store->sqlite, what, reterr) : 0;
+}
+
+static int runv(Store *store, StatementId id, Error *reterr, const char *types, va_list ap)
+{
+        sqlite3_stmt *statement;
+        int r = bindv(store, id, &statement, reterr, types, ap);
+
+        return r < 0 ? r : sqlite_run(store->sqlite, statement, reterr);
+}
+
+int store_run(Store *store, StatementId id, Error *reterr, const char *types, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = runv(store, id, reterr, types, ap);
+        va_end(ap);
+        return r;
+}
+
+int store_change(Store *store, StatementId id, StoreOutcome otherwise, Error *reterr,
+                 const char *types, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = runv(store, id, reterr, types, ap);
+        va_end(ap);
+        return r == 0 && sqlite3_changes(store->sqlite->db) == 0 ? (int)otherwise : r;
+}
+
+int store_begin(Store *store, Error *reterr)
+{
+        if (store->has_turn)
+                return 0;
+        return sqlite_begin_write(store->sqlite, reterr);
+}
+
+int store_end(Store *store, int result, Error *reterr)
+{
+        store->has_turn = false;
+        if (result == 0)
+                return sqlite_commit(store->sqlite, reterr);
+        sqlite_rollback(store->sqlite);
+        return result;
+}
+
+int store_take_turn(Store *store, Error *reterr)
+{
+        int r;
+
+        assert(!store->has_turn);
+        r = sqlite_begin_write(store->sqlite, reterr);
+        if (r < 0)
+                return r;
+        store->has_turn = true;
+        return 0;
+}
+
+void store_drop_turn(Store *store)
+{
+        if (!store->has_turn)
+                return;
+        store->has_turn = false;
+        sqlite_rollback(store->sqlite);
+}
+
+/* ISO 8601 in UTC, as the specification has created_at. */
+static void format_time(uint64_t usec, char text[48])
+{
+        time_t seconds = (time_t)(usec / USEC_PER_SEC);
+        char date[32] = "";
+        struct tm utc;
+
+        if (gmtime_r(&seconds, &utc))
+                strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc);
+        snprintf(text, 48, "%s.%06" PRIu64 "Z", date, usec % USEC_PER_SEC);
+}
+
+/* Compare and update: every provider that the fit takes from must be as the view saw it. */
+static int bump_providers(Store *store, const HostView *view, const Fit *fit, Error *reterr)
+{
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                bool done = false;
+                int r;
+
+                for (size_t j = 0; j < i && !done; j++)
+                        done = fit->pieces[j].provider == fit->pieces[i].provider;
+                if (done)
+                        continue;
+                r = store_bump(store, &view->providers[fit->pieces[i].provider], reterr);
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int insert_allocations(Store *store, int64_t id, const Uuid *consumer,
+                              const ResourceRequest *request, const HostView *view, const Fit *fit,
+                              Error *reterr)
+{
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                const FitPiece *piece = &fit->pieces[i];
+                int r = store_run(store, STATEMENT_INSERT_ALLOCATION, reterr, "issiis",
+                                  view->providers[piece->provider].id, consumer->text,
+                                  piece->resource_class, (int64_t)piece->amount, id,
+                                  request ? request->groups[piece->group].suffix : "");
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < fit->n_pieces; i++)
+                if (strcmp(fit->pieces[i].resource_class, resource_class) == 0)
+                        sum += fit->pieces[i].amount;
+        return sum;
+}
+
+/* STORE_E_NOT_FOUND. */
+static int fill_from(Store *store, int64_t id, const Fit *fit, Error *reterr)
+{
+        return store_change(store, STATEMENT_FILL_CLAIM, STORE_E_NOT_FOUND, reterr, "iiii", id,
+                            (int64_t)(sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU")),
+                            (int64_t)sum_pieces(fit, "MEMORY_MB"),
+                            (int64_t)sum_pieces(fit, "DISK_GB"));
+}
+
+static int insert_row(Store *store, const StoreClaim *claim, int64_t *ret_id, Error *reterr)
+{
+        const ClaimRequest *request = claim->request;
+        char created_at[48];
+        int r;
+
+        format_time(claim->created_usec, created_at);
+        r = store_run(
+                store, STATEMENT_INSERT_CLAIM, reterr, "sssisiisssssssisis", claim->host,
+                claim->node, request->consumer.text, (int64_t)request->resize_target, created_at,
+                (int64_t)claim->created_usec, (int64_t)claim->expires_usec, request->project_id,
+                request->user_id, claim->request_text, claim->boot_id,
+                claim_state_to_text(claim->confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED),
+                request->consumer_type, claim_standing_to_text(claim->standing),
+                claim->reported.generation, claim->reported.elsewhere.text,
+                (int64_t)claim->reported.until_sec, request->life);
+        if (r == -EEXIST)
+                return STORE_E_EXISTS;
+        if (r < 0)
+                return r;
+        *ret_id = sqlite3_last_insert_rowid(store->sqlite->db);
+        return 0;
+}
+
+static int insert_devices(Store *store, int64_t id, const ClaimDevice *devices, size_t n,
+                          Error *reterr)
+{
+        for (size_t i = 0; i < n; i++) {
+                int r = store_run(store, STATEMENT_INSERT_DEVICE, reterr, "issssss", id,
+                                  devices[i].provider.text, devices[i].suffix, devices[i].name,
+                                  devices[i].address, devices[i].mdev_type, devices[i].mdev.text);
+
+                if (r < 0)
+                        return r == -EEXIST ? STORE_E_EXISTS : r;
+        }
+        return 0;
+}
+
+static int insert_claim(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                        Claim **ret, Error *reterr)
+{
+        int64_t id;
+        int r = insert_row(store, claim, &id, reterr);
+
+        if (r != 0)
+                return r;
+        r = bump_providers(store, view, fit, reterr);
+        if (r == 0)
+                r = insert_allocations(store, id, &claim->request->consumer,
+                                       &claim->request->resources, view, fit, reterr);
+        if (r == 0)
+                r = insert_devices(store, id, claim->devices, claim->n_devices, reterr);
+        if (r == 0 && claim->layout)
+                r = store_write_layout(store, id, claim->layout, reterr);
+        if (r == 0)
+                r = fill_from(store, id, fit, reterr);
+        if (r == 0)
+                r = store_note_claim(
+                        store, id,
+                        &(EventNote){ .kind = claim->confirmed ? EVENT_ADOPTED : EVENT_CLAIMED,
+                                      .by = claim->request->by,
+                                      .reason = claim->reason },
+                        claim->created_usec, reterr);
+        return r == 0 ? store_get(store, id, ret, reterr) : r;
+}
+
+int store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
+                 Claim **ret, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *stored = NULL;
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = insert_claim(store, claim, view, fit, &stored, reterr);
+        r = store_end(store, r, reterr);
+        if (r == 0)
+                *ret = TAKE_PTR(stored);
+        return r;
+}
+
+int store_place(Store *store, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
+                Error *reterr)
+{
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = store_change(store, STATEMENT_FILL_CLAIM, STORE_E_NOT_FOUND, reterr, "iiii",
+                                 claim->id, (int64_t)claim->vcpus, (int64_t)claim->memory_mb,
+                                 (int64_t)claim->disk_gb);
+        if (r == 0)
+                r = bump_providers(store, view, fit, reterr);
+        if (r == 0)
+                r = insert_allocations(store, claim->id, &claim->consumer, NULL, view, fit, reterr);
+        if (r == 0)
+                r = insert_devices(store, claim->id, claim->devices, claim->n_devices, reterr);
+        return store_end(store, r, reterr);
+}
+
+int store_complete(Store *store, int64_t id, const Uuid *consumer, const HostView *view,
+                   const Fit *fit, Error *reterr)
+{
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = fill_from(store, id, fit, reterr);
+        if (r == 0)
+                r = bump_providers(store, view, fit, reterr);
+        /* those that it leaves, too */
+        if (r == 0)
+                r = store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", id);
+        if (r == 0)
+                r = store_run(store, STATEMENT_DELETE_ALLOCATIONS, reterr, "i", id);
+        if (r == 0)
+                r = insert_allocations(store, id, consumer, NULL, view, fit, reterr);
+        return store_end(store, r, reterr);
+}
+
+/* A confirmed resize target that is left alone is the consumer's claim from now on. */
+static int promote(Store *store, const Uuid *consumer, Error *reterr)
+{
+        return store_run(store, STATEMENT_PROMOTE, reterr, "s", consumer->text);
+}
+
+int store_confirm(Store *store, int64_t id, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = store_change(store, STATEMENT_CONFIRM, STORE_E_NOT_FOUND, reterr, "i", id);
+        if (r == 0)
+                r = store_get(store, id, &claim, reterr);
+        if (r == 0)
+                r = promote(store, &claim->consumer, reterr);
+        return store_end(store, r, reterr);
+}
+
+int store_set_life(Store *store, int64_t id, const char *life, Error *reterr)
+{
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = store_change(store, STATEMENT_SET_LIFE, STORE_E_NOT_FOUND, reterr, "is", id,
+                                 life);
+        return store_end(store, r, reterr);
+}
+
+int store_extend(Store *store, int64_t id, uint64_t expires_usec, Error *reterr)
+{
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = store_change(store, STATEMENT_EXTEND, STORE_E_NOT_FOUND, reterr, "ii", id,
+                                 (int64_t)expires_usec);
+        return store_end(store, r, reterr);
+}
+
+static int add_layout(Store *store, int64_t id, const Layout *layout, Error *reterr)
+{
+        bool has;
+        int r = store_has_layout(store, id, &has, reterr);
+
+        return r < 0 || has ? r : store_write_layout(store, id, layout, reterr);
+}
+
+int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
+                size_t n_devices, const Layout *layout, Error *reterr)
+{
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = store_change(store, STATEMENT_SET_BOOT, STORE_E_NOT_FOUND, reterr, "is", id,
+                                 boot_id);
+        if (r == 0)
+                r = insert_devices(store, id, devices, n_devices, reterr);
+        if (r == 0 && layout)
+                r = add_layout(store, id, layout, reterr);
+        return store_end(store, r, reterr);
+}
+
+/* Nobody was promised one that is pending: nothing happened to it. */
+static int end_claim(Store *store, int64_t id, bool only_claimed, const EventNote *note,
+                     uint64_t ended_usec, Error *reterr)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        int r = store_get(store, id, &claim, reterr);
+
+        if (r == 0)
+                r = store_change(store, STATEMENT_END_CLAIM, STORE_E_NOT_FOUND, reterr, "iisi", id,
+                                 (int64_t)ended_usec, note->reason, (int64_t)only_claimed);
+        if (r != 0)
+                return r;
+        r = claim->state == CLAIM_STATE_PENDING
+                    ? store_forget_events(store, id, reterr)
+                    : store_note_claim(store, id, note, ended_usec, reterr);
+        /* what it held goes with it */
+        if (r == 0)
+                r = store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", id);
+        if (r == 0)
+                r = store_run(store, STATEMENT_DELETE_CLAIM, reterr, "i", id);
+        if (r == 0)
+                r = promote(store, &claim->consumer, reterr);
+        if (r == 0)
+                r = store_run(store, STATEMENT_TRIM_HISTORY, reterr, "i",
+                              (int64_t)CLAIM_HISTORY_MAX);
+        return r;
+}
+
+int store_release(Store *store, int64_t id, bool only_claimed, const EventAuthor *by,
+                  const char *reason, uint64_t ended_usec, Error *reterr)
+{
+        const EventNote note = { .kind = EVENT_RELEASED, .by = by, .reason = reason };
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = end_claim(store, id, only_claimed, &note, ended_usec, reterr);
+        return store_end(store, r, reterr);
+}
+
+int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_usec, Error *reterr)
+{
+        const EventNote note = { .kind = EVENT_RELEASED, .reason = reason };
+        int r = store_begin(store, reterr);
+
+        if (r == 0)
+                r = store_change(store, STATEMENT_SET_STANDING, STORE_E_NOT_FOUND, reterr, "issisi",
+                                 id, claim_standing_to_text(CLAIM_STANDING_PENDING),
+                                 claim_standing_to_text(CLAIM_STANDING_NONE), (int64_t)0, "",
+                                 (int64_t)0);
+        if (r == 0)
+                r = end_claim(store, id, false, &note, ended_usec, reterr);
+        if (r == 0)
+                r = store_forget_events(store, id, reterr);
+        return store_end(store, r, reterr);
+}
+
+/* Done when none is left. */
+static int next_expired(Store *store, uint64_t now_usec, int64_t *ret_id, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r = store_get_row(store, STATEMENT_NEXT_EXPIRED, &statement, reterr, "i",
+                              (int64_t)now_usec);
+
+        if (r == SQLITE_STEP_ROW)
+                *ret_id = sqlite3_column_int64(statement, 0);
+        return r;
+}
+
+static int expire_all(Store *store, uint64_t now_usec, const char *reason, uint64_t *n,
+                      Error *reterr)
+{
+        const EventNote note = { .kind = EVENT_EXPIRED, .reason = reason };
+        int64_t id;
+        int r;
+
+        while ((r = next_expired(store, now_usec, &id, reterr)) == SQLITE_STEP_ROW) {
+                r = end_claim(store, id, true, &note, now_usec, reterr);
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        return sqlite_damaged(store->sqlite, "a claim is listed but not there",
+                                              reterr);
+                (*n)++;
+        }
+        return r;
+}
+
+int store_expire(Store *store, uint64_t now_usec, const char *reason, uint64_t *ret_n,
+                 Error *reterr)
+{
+        int64_t id;
+        uint64_t n = 0;
+        int r;
+
+        /* Most of the time there is nothing to do, and that takes no turn and no fsync. */
+        r = next_expired(store, now_usec, &id, reterr);
+        if (r < 0)
+                return r;
+        if (r == SQLITE_STEP_ROW) {
+                r = store_begin(store, reterr);
+                if (r < 0)
+                        return r;
+                r = expire_all(store, now_usec, reason, &n, reterr);
+                r = store_end(store, r, reterr);
+                if (r < 0)
+                        return r;
+        }
+        *ret_n = n;
+        return 0;
+}
+
+int store_probe(Store *store, Error *reterr)
+{
+        int r = store_begin(store, reterr);
+
+        if (r < 0)
+                return r;
+        /* There and back again: SQLite writes no page for a row that stays as it is. */
+        r = store_run(store, STATEMENT_PROBE, reterr, "i", (int64_t)1);
+        if (r == 0)
+                r = store_run(store, STATEMENT_PROBE, reterr, "i", (int64_t)-1);
+        return store_end(store, r, reterr);
+}
+
+static void finalize_statements(Store *store)
+{
+        for (size_t i = 0; i < _STATEMENT_MAX; i++) {
+                sqlite3_finalize(store->statements[i]);
+                store->statements[i] = NULL;
+        }
+}
+
+Store *store_free(Store *store)
+{
+        if (!store)
+                return NULL;
+        store_drop_turn(store);
+        finalize_statements(store);
+        sqlite_close(store->sqlite);
+        free(store);
+        return NULL;
+}
+
+static int read_events(Store *store, Error *reterr)
+{
+        int64_t before = INT64_MAX;
+        size_t n;
+
+        do {
+                _cleanup_(event_list_done) EventList list = { 0 };
+                int r = store_list_events(store, before, &list, reterr);
+
+                if (r < 0)
+                        return r;
+                n = list.n_events;
+                before = n > 0 ? list.events[n - 1].id : before;
+        } while (n > 0);
+        return 0;
+}
+
+static int read_everything(Store *store, Error *reterr)
+{
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r = store_load_view(store, &view, reterr);
+
+        if (r >= 0)
+                r = store_list(store, CLAIMS_ALL, NULL, &list, reterr);
+        return r < 0 ? r : read_events(store, reterr);
+}
+
+/* Prepares each statement, which fails when a table or column is missing, and reads all rows. */
+static int verify(Sqlite *sqlite, void *context, Error *reterr)
+{
+        Store *store = context;
+        int r = 0;
+
+        store->sqlite = sqlite;
+        for (StatementId id = 0; r == 0 && id < _STATEMENT_MAX; id++) {
+                r = prepare(store, id, reterr);
+                finalize_statements(store);
+        }
+        if (r == 0)
+                r = read_everything(store, reterr);
+        finalize_statements(store);
+        store->sqlite = NULL;
+        return r;
+}
+
+int store_open(Store **ret, const char *path, uint64_t busy_usec, Error *reterr)
+{
+        _cleanup_(store_freep) Store *store = calloc(1, sizeof(Store));
+        int r;
+
+        if (!store)
+                return error_oom(reterr);
+        r = claim_file_open(&store->sqlite, path, busy_usec, verify, store, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(store);
+        return r;
+}
