@@ -7,33 +7,8 @@
 
 #include "claims/store/store-internal.h"
 
-enum {
-        COLUMN_ID,
-        COLUMN_CONSUMER,
-        COLUMN_STATE,
-        COLUMN_RESIZE_TARGET,
-        COLUMN_HOST,
-        COLUMN_NODE,
-        COLUMN_PROJECT_ID,
-        COLUMN_USER_ID,
-        COLUMN_REQUEST,
-        COLUMN_BOOT_ID,
-        COLUMN_CREATED_USEC,
-        COLUMN_EXPIRES_USEC,
-        COLUMN_ENDED_USEC,
-        COLUMN_END_REASON,
-        COLUMN_PROVIDER_UUID,
-        COLUMN_PROVIDER_NAME,
-        COLUMN_RESOURCE_CLASS,
-        COLUMN_USED,
-        COLUMN_GROUP,
-        COLUMN_CONSUMER_TYPE,
-        COLUMN_STANDING,
-        COLUMN_GUEST,
-        COLUMN_WAS_READ,
-        COLUMN_IS_UNHELD,
-        COLUMN_LIFE,
-};
+/* Of CLAIM_COLUMNS: what follows is of an allocation. */
+enum { COLUMN_ID, COLUMN_PROVIDER = 20, COLUMN_USED };
 
 static int damaged(const Store *store, int64_t id, const char *what, Error *reterr)
 {
@@ -43,147 +18,49 @@ static int damaged(const Store *store, int64_t id, const char *what, Error *rete
         return sqlite_damaged(store->sqlite, of, reterr);
 }
 
-/* The first n columns. */
-static int columns(Store *store, sqlite3_stmt *statement, const char *texts[], int n, Error *reterr)
-{
-        int r = 0;
-
-        for (int i = 0; r == 0 && i < n; i++)
-                r = sqlite_column(store->sqlite, statement, i, &texts[i], reterr);
-        return r;
-}
-
-static int column_text(Store *store, sqlite3_stmt *statement, int column, char **ret, Error *reterr)
-{
-        const char *text;
-        char *copy;
-        int r = sqlite_column(store->sqlite, statement, column, &text, reterr);
-
-        if (r < 0 || (*ret && strcmp(text, *ret) == 0)) /* most are empty, as they were made */
-                return r;
-        copy = strdup(text);
-        if (!copy)
-                return error_oom(reterr);
-        free(*ret);
-        *ret = copy;
-        return 0;
-}
-
-static int read_texts(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
-{
-        const struct {
-                int column;
-                char **text;
-        } texts[] = {
-                { COLUMN_HOST, &claim->host },
-                { COLUMN_NODE, &claim->node },
-                { COLUMN_PROJECT_ID, &claim->project_id },
-                { COLUMN_USER_ID, &claim->user_id },
-                { COLUMN_CONSUMER_TYPE, &claim->consumer_type },
-                { COLUMN_REQUEST, &claim->request },
-                { COLUMN_BOOT_ID, &claim->boot_id },
-                { COLUMN_LIFE, &claim->life },
-                { COLUMN_END_REASON, &claim->end_reason },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-                int r = column_text(store, statement, texts[i].column, texts[i].text, reterr);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-static int read_standing(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
-{
-        const char *text;
-        int r = sqlite_column(store->sqlite, statement, COLUMN_STANDING, &text, reterr);
-
-        if (r < 0)
-                return r;
-        claim->standing = claim_standing_from_text(text);
-        if (claim->standing < 0)
-                return damaged(store, claim->id, "what Placement has of it", reterr);
-        if (claim->standing == CLAIM_STANDING_PENDING)
-                claim->state = CLAIM_STATE_PENDING;
-        return 0;
-}
-
-static int read_guest(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
-{
-        const char *text;
-        int r = sqlite_column(store->sqlite, statement, COLUMN_GUEST, &text, reterr);
-
-        if (r < 0)
-                return r;
-        if (text[0] && uuid_from_text(text, &claim->guest) < 0)
-                return damaged(store, claim->id, "whose guest it is of", reterr);
-        return 0;
-}
-
 static int read_claim(Store *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        const char *consumer, *state;
+        const char *state, *standing;
         int r;
 
         if (claim_new(&claim) < 0)
                 return error_oom(reterr);
-        claim->id = sqlite3_column_int64(statement, COLUMN_ID);
-        r = sqlite_column(store->sqlite, statement, COLUMN_CONSUMER, &consumer, reterr);
-        if (r < 0)
-                return r;
-        if (uuid_from_text(consumer, &claim->consumer) < 0)
-                return damaged(store, claim->id, "the uuid", reterr);
-        r = sqlite_column(store->sqlite, statement, COLUMN_STATE, &state, reterr);
+        r = store_read(store, statement, COLUMN_ID, "the uuid of a claim", reterr,
+                       "iusbSSSSSSnnnSSsUbbS", &claim->id, &claim->consumer, &state,
+                       &claim->resize_target, &claim->host, &claim->node, &claim->project_id,
+                       &claim->user_id, &claim->request, &claim->boot_id, &claim->created_usec,
+                       &claim->expires_usec, &claim->ended_usec, &claim->end_reason,
+                       &claim->consumer_type, &standing, &claim->guest, &claim->was_read,
+                       &claim->is_unheld, &claim->life);
         if (r < 0)
                 return r;
         claim->state = claim_state_from_text(state);
-        if (claim->state < 0)
+        claim->standing = claim_standing_from_text(standing);
+        if (claim->state < 0 || claim->standing < 0)
                 return damaged(store, claim->id, "the state", reterr);
-        claim->resize_target = sqlite3_column_int64(statement, COLUMN_RESIZE_TARGET) != 0;
-        claim->was_read = sqlite3_column_int64(statement, COLUMN_WAS_READ) != 0;
-        claim->is_unheld = sqlite3_column_int64(statement, COLUMN_IS_UNHELD) != 0;
-        claim->created_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_CREATED_USEC);
-        claim->expires_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_EXPIRES_USEC);
-        claim->ended_usec = (uint64_t)sqlite3_column_int64(statement, COLUMN_ENDED_USEC);
-        r = read_texts(store, statement, claim, reterr);
-        if (r >= 0)
-                r = read_standing(store, statement, claim, reterr);
-        if (r >= 0)
-                r = read_guest(store, statement, claim, reterr);
-        if (r < 0)
-                return r;
+        if (claim->standing == CLAIM_STANDING_PENDING)
+                claim->state = CLAIM_STATE_PENDING;
         *ret = TAKE_PTR(claim);
         return 0;
 }
 
 static int read_allocation(Store *store, sqlite3_stmt *statement, Claim *claim, Error *reterr)
 {
-        int64_t used = sqlite3_column_int64(statement, COLUMN_USED);
-        const char *uuid, *name, *suffix, *resource_class;
+        const char *name, *suffix, *resource_class;
+        uint64_t used;
         Uuid provider;
         int r;
 
         if (sqlite3_column_type(statement, COLUMN_USED) == SQLITE_NULL)
                 return 0;
-        r = sqlite_column(store->sqlite, statement, COLUMN_PROVIDER_UUID, &uuid, reterr);
+        r = store_read(store, statement, COLUMN_PROVIDER, "an allocation's provider", reterr,
+                       "unsss", &provider, &used, &name, &resource_class, &suffix);
         if (r < 0)
                 return r;
-        r = sqlite_column(store->sqlite, statement, COLUMN_PROVIDER_NAME, &name, reterr);
-        if (r < 0)
-                return r;
-        r = sqlite_column(store->sqlite, statement, COLUMN_RESOURCE_CLASS, &resource_class, reterr);
-        if (r < 0)
-                return r;
-        r = sqlite_column(store->sqlite, statement, COLUMN_GROUP, &suffix, reterr);
-        if (r < 0)
-                return r;
-        if (uuid_from_text(uuid, &provider) < 0 || used <= 0 ||
-            !resource_class_valid(resource_class))
+        if (used == 0 || !resource_class_valid(resource_class))
                 return damaged(store, claim->id, "an allocation", reterr);
-        r = claim_add(claim, &provider, name, suffix, resource_class, (uint64_t)used);
+        r = claim_add(claim, &provider, name, suffix, resource_class, used);
         if (r == -EOVERFLOW)
                 return damaged(store, claim->id, "an allocation", reterr);
         return r < 0 ? error_oom(reterr) : 0;
@@ -191,20 +68,13 @@ static int read_allocation(Store *store, sqlite3_stmt *statement, Claim *claim, 
 
 static int read_device(Store *store, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
-        const char *texts[6]; /* provider, group, device, address, type, mdev */
-        ClaimDevice device;
-        int r = columns(store, statement, texts, 6, reterr);
+        ClaimDevice device; /* its texts borrowed for the copy that claim_add_device() makes */
+        int r = store_read(store, statement, 0, "a claim's device", reterr, "ussssU",
+                           &device.provider, &device.suffix, &device.name, &device.address,
+                           &device.mdev_type, &device.mdev);
 
         if (r < 0)
                 return r;
-        /* Borrowed for the copy that claim_add_device() makes. */
-        device = (ClaimDevice){ .suffix = (char *)texts[1],
-                                .name = (char *)texts[2],
-                                .address = (char *)texts[3],
-                                .mdev_type = (char *)texts[4] };
-        if (uuid_from_text(texts[0], &device.provider) < 0 ||
-            (texts[5][0] && uuid_from_text(texts[5], &device.mdev) < 0))
-                return damaged(store, claim->id, "a device", reterr);
         return claim_add_device(claim, &device) < 0 ? error_oom(reterr) : 0;
 }
 
@@ -381,26 +251,20 @@ int store_list(Store *store, ClaimsWhich which, const char *of, ClaimList *ret, 
         return 0;
 }
 
-/* Of STATEMENT_LIST_WITH_DEVICES, behind what read_device() reads. */
-enum {
-        COLUMN_DEVICE_CLAIM = 6,
-        COLUMN_DEVICE_CONSUMER,
-};
+/* Of STATEMENT_LIST_WITH_DEVICES, behind what read_device() reads: a claim and its consumer. */
+enum { COLUMN_DEVICE_CLAIM = 6 };
 
-static int add_owner(Store *store, sqlite3_stmt *statement, int64_t id, ClaimList *list,
-                     Error *reterr)
+static int add_owner(Store *store, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        const char *consumer;
-        int r = sqlite_column(store->sqlite, statement, COLUMN_DEVICE_CONSUMER, &consumer, reterr);
+        int r;
 
-        if (r < 0)
-                return r;
         if (claim_new(&claim) < 0)
                 return error_oom(reterr);
-        claim->id = id;
-        if (uuid_from_text(consumer, &claim->consumer) < 0)
-                return damaged(store, claim->id, "the uuid", reterr);
+        r = store_read(store, statement, COLUMN_DEVICE_CLAIM, "the uuid of a claim", reterr, "iu",
+                       &claim->id, &claim->consumer);
+        if (r < 0)
+                return r;
         if (claim_list_add(list, claim) < 0)
                 return error_oom(reterr);
         TAKE_PTR(claim);
@@ -414,7 +278,7 @@ static int add_owned(Store *store, sqlite3_stmt *statement, void *context, Error
         int r = 0;
 
         if (list->n_claims == 0 || list->claims[list->n_claims - 1]->id != id)
-                r = add_owner(store, statement, id, list, reterr);
+                r = add_owner(store, statement, list, reterr);
         return r < 0 ? r : read_device(store, list->claims[list->n_claims - 1], statement, reterr);
 }
 
@@ -453,15 +317,14 @@ int store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr)
 
 static int add_taken(Store *store, sqlite3_stmt *statement, void *taken, Error *reterr)
 {
-        const char *texts[3]; /* mdev, device, address */
-        Uuid mdev = UUID_NULL;
-        int r = columns(store, statement, texts, 3, reterr);
+        const char *device, *address;
+        Uuid mdev;
+        int r = store_read(store, statement, 0, "a claim's device", reterr, "Uss", &mdev, &device,
+                           &address);
 
         if (r < 0)
                 return r;
-        if (texts[0][0] && uuid_from_text(texts[0], &mdev) < 0)
-                return damaged(store, 0, "a device", reterr);
-        return taken_add(taken, &mdev, texts[1], texts[2]) < 0 ? error_oom(reterr) : 0;
+        return taken_add(taken, &mdev, device, address) < 0 ? error_oom(reterr) : 0;
 }
 
 int store_taken(Store *store, Taken *ret, Error *reterr)
@@ -482,38 +345,22 @@ int store_count(Store *store, uint64_t *ret, Error *reterr)
         return 0;
 }
 
-static uint64_t column_amount(sqlite3_stmt *statement, int column)
-{
-        int64_t amount = sqlite3_column_int64(statement, column);
-
-        return (uint64_t)MAX(amount, 0);
-}
-
 int store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        const char *consumer;
-        StoreUnplaced claim = { 0 };
+        _cleanup_(store_unplaced_done) StoreUnplaced claim = { 0 };
         int r = store_get_row(store, STATEMENT_NEXT_UNPLACED, &statement, reterr, "i", after);
 
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
                 return STORE_E_NOT_FOUND;
-        claim.id = sqlite3_column_int64(statement, 0);
-        r = sqlite_column(store->sqlite, statement, 1, &consumer, reterr);
+        r = store_read(store, statement, 0, "the uuid of a claim", reterr, "iuSnnnS", &claim.id,
+                       &claim.consumer, &claim.node, &claim.vcpus, &claim.memory_mb, &claim.disk_gb,
+                       &claim.pci);
         if (r < 0)
                 return r;
-        if (uuid_from_text(consumer, &claim.consumer) < 0)
-                return damaged(store, claim.id, "the uuid", reterr);
-        claim.vcpus = column_amount(statement, 3);
-        claim.memory_mb = column_amount(statement, 4);
-        claim.disk_gb = column_amount(statement, 5);
-        if ((r = column_text(store, statement, 2, &claim.node, reterr)) < 0 ||
-            (r = column_text(store, statement, 6, &claim.pci, reterr)) < 0) {
-                store_unplaced_done(&claim);
-                return r;
-        }
         *ret = claim;
+        claim = (StoreUnplaced){ 0 };
         return 0;
 }

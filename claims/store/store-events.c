@@ -7,9 +7,6 @@
 #include "base/clock.h"
 #include "claims/store/store-internal.h"
 
-/* The columns of STATEMENT_LIST_EVENTS. */
-enum { COLUMN_ID, COLUMN_USEC, COLUMN_UID, COLUMN_CLAIM, COLUMN_TEXTS };
-
 static int64_t uid_of(const EventNote *note)
 {
         return note->by ? note->by->uid : -1;
@@ -69,36 +66,16 @@ int store_last_event(Store *store, int64_t *ret, Error *reterr)
         return 0;
 }
 
-static int read_event(Store *store, sqlite3_stmt *statement, Event *event, Error *reterr)
-{
-        char **const texts[] = { &event->kind,  &event->author,      &event->consumer,
-                                 &event->guest, &event->allocations, &event->devices,
-                                 &event->reason };
-
-        event->id = sqlite3_column_int64(statement, COLUMN_ID);
-        event->usec = (uint64_t)MAX(sqlite3_column_int64(statement, COLUMN_USEC), INT64_C(0));
-        event->uid = sqlite3_column_int64(statement, COLUMN_UID);
-        event->claim = sqlite3_column_int64(statement, COLUMN_CLAIM);
-        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-                const char *text;
-                int r = sqlite_column(store->sqlite, statement, COLUMN_TEXTS + (int)i, &text,
-                                      reterr);
-
-                if (r < 0)
-                        return r;
-                *texts[i] = strdup(text);
-                if (!*texts[i])
-                        return error_oom(reterr);
-        }
-        return 0;
-}
-
 static int add_event(Store *store, sqlite3_stmt *statement, void *list, Error *reterr)
 {
         Event *event;
 
-        return event_list_add(list, &event) < 0 ? error_oom(reterr)
-                                                : read_event(store, statement, event, reterr);
+        if (event_list_add(list, &event) < 0)
+                return error_oom(reterr);
+        return store_read(store, statement, 0, "", reterr, "iniiSSSSSSS", &event->id, &event->usec,
+                          &event->uid, &event->claim, &event->kind, &event->author,
+                          &event->consumer, &event->guest, &event->allocations, &event->devices,
+                          &event->reason);
 }
 
 int store_list_events(Store *store, int64_t before, EventList *ret, Error *reterr)

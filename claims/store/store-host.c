@@ -8,11 +8,6 @@
 
 #include "claims/store/store-internal.h"
 
-static int column_uuid(Store *store, sqlite3_stmt *statement, int column, Uuid *ret, Error *reterr)
-{
-        return store_column_uuid(store, statement, column, "a provider's uuid", ret, reterr);
-}
-
 static int read_integer(Store *store, StatementId id, int64_t *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
@@ -42,18 +37,12 @@ static void provider_rows_done(ProviderRows *rows)
 static int add_provider(Store *store, sqlite3_stmt *statement, void *context, Error *reterr)
 {
         ProviderRows *rows = context;
-        Uuid uuid, parent = UUID_NULL;
+        HostProvider row = { 0 };
         const char *name;
-        int r = column_uuid(store, statement, 1, &uuid, reterr);
+        Uuid uuid, parent;
+        int r = store_read(store, statement, 0, "a provider's uuid", reterr, "iibusU", &row.id,
+                           &row.generation, &row.withheld, &uuid, &name, &parent);
 
-        if (r < 0)
-                return r;
-        if (sqlite3_column_type(statement, 3) != SQLITE_NULL) {
-                r = column_uuid(store, statement, 3, &parent, reterr);
-                if (r < 0)
-                        return r;
-        }
-        r = sqlite_column(store->sqlite, statement, 2, &name, reterr);
         if (r < 0)
                 return r;
         if (array_grow(&rows->rows, sizeof(HostProvider), rows->n_rows, &rows->n_allocated) < 0)
@@ -63,10 +52,7 @@ static int add_provider(Store *store, sqlite3_stmt *statement, void *context, Er
                 return r;
         if (r < 0)
                 return sqlite_damaged(store->sqlite, "the tree of providers", reterr);
-        rows->rows[rows->n_rows++] =
-                (HostProvider){ .id = sqlite3_column_int64(statement, 0),
-                                .generation = sqlite3_column_int64(statement, 4),
-                                .withheld = sqlite3_column_int64(statement, 5) != 0 };
+        rows->rows[rows->n_rows++] = row;
         return 0;
 }
 

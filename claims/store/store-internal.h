@@ -130,9 +130,12 @@ typedef int (*SqliteRead)(Store *store, sqlite3_stmt *statement, void *context, 
 int store_each(Store *store, StatementId id, SqliteRead read, void *context, Error *reterr,
                const char *types, ...);
 
-/* The uuid in a column; what it is of, if it is none, for the words. */
-int store_column_uuid(Store *store, sqlite3_stmt *statement, int column, const char *what,
-                      Uuid *ret, Error *reterr);
+/* Reads columns of a row, from first on, each as its letter says into what the next argument points
+ * to: s text, borrowed until the next step; S a copy of it, in place of the one that is there; u a
+ * uuid; U one, or none where the text is empty; i int64_t; n uint64_t, 0 for what is below; b bool.
+ * what is damaged where there should be a uuid, for the words. What was read stays on failure. */
+int store_read(Store *store, sqlite3_stmt *statement, int first, const char *what, Error *reterr,
+               const char *types, ...);
 
 /* A write transaction: begin joins the turn that was taken; end, which may follow a begin that
  * failed, commits when result is 0 and rolls back otherwise. Yields result, or the commit's error.

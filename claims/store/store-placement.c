@@ -32,11 +32,6 @@ int store_forget_reported(Store *store, Error *reterr)
         return store_end(store, r, reterr);
 }
 
-static int read_uuid(Store *store, sqlite3_stmt *statement, int column, Uuid *ret, Error *reterr)
-{
-        return store_column_uuid(store, statement, column, "a consumer is no uuid", ret, reterr);
-}
-
 int store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
@@ -46,25 +41,8 @@ int store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr)
                 return r;
         if (r == SQLITE_STEP_DONE)
                 return sqlite_damaged(store->sqlite, "no count", reterr);
-        *ret = (ClaimsOwed){ .n_writes = (uint64_t)sqlite3_column_int64(statement, 0),
-                             .n_removals = (uint64_t)sqlite3_column_int64(statement, 1),
-                             .n_moves = (uint64_t)sqlite3_column_int64(statement, 2),
-                             .last_removal = sqlite3_column_int64(statement, 3),
-                             .n_unheld = (uint64_t)sqlite3_column_int64(statement, 4) };
-        return 0;
-}
-
-/* Of a removal. */
-static int read_reported(Store *store, sqlite3_stmt *statement, ClaimReported *ret, Error *reterr)
-{
-        const char *elsewhere;
-        int r = sqlite_column(store->sqlite, statement, 4, &elsewhere, reterr);
-
-        *ret = (ClaimReported){ .generation = sqlite3_column_int64(statement, 3),
-                                .until_sec = (uint64_t)sqlite3_column_int64(statement, 6) };
-        if (r < 0 || !elsewhere[0])
-                return r;
-        return read_uuid(store, statement, 4, &ret->elsewhere, reterr);
+        return store_read(store, statement, 0, "", reterr, "nnnin", &ret->n_writes,
+                          &ret->n_removals, &ret->n_moves, &ret->last_removal, &ret->n_unheld);
 }
 
 int store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
@@ -79,12 +57,10 @@ int store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimR
                 return r;
         if (r == SQLITE_STEP_DONE)
                 return STORE_E_NOT_FOUND;
-        removal.id = sqlite3_column_int64(statement, 0);
-        removal.claim = sqlite3_column_int64(statement, 1);
-        removal.unsure = sqlite3_column_int64(statement, 5) != 0;
-        r = read_uuid(store, statement, 2, &removal.consumer, reterr);
-        if (r == 0)
-                r = read_reported(store, statement, &removal.reported, reterr);
+        r = store_read(store, statement, 0, "a consumer is no uuid", reterr, "iiubiUn", &removal.id,
+                       &removal.claim, &removal.consumer, &removal.unsure,
+                       &removal.reported.generation, &removal.reported.elsewhere,
+                       &removal.reported.until_sec);
         if (r < 0)
                 return r;
         *ret = removal;
@@ -130,23 +106,19 @@ int store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char 
 int store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        ClaimMove move = { 0 };
-        const char *type;
+        _cleanup_(claim_move_done) ClaimMove move = { 0 };
         int r = store_get_row(store, STATEMENT_NEXT_MOVE, &statement, reterr, "i", after);
 
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
                 return STORE_E_NOT_FOUND;
-        move.id = sqlite3_column_int64(statement, 0);
-        if ((r = read_uuid(store, statement, 1, &move.from, reterr)) < 0 ||
-            (r = read_uuid(store, statement, 2, &move.to, reterr)) < 0 ||
-            (r = sqlite_column(store->sqlite, statement, 3, &type, reterr)) < 0)
+        r = store_read(store, statement, 0, "a consumer is no uuid", reterr, "iuuS", &move.id,
+                       &move.from, &move.to, &move.to_type);
+        if (r < 0)
                 return r;
-        move.to_type = strdup(type);
-        if (!move.to_type)
-                return error_oom(reterr);
         *ret = move;
+        move = (ClaimMove){ 0 };
         return 0;
 }
 

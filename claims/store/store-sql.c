@@ -8,19 +8,20 @@
 #define IS_UNHELD(c) c "standing = '' AND " c "told_generation < 0"
 
 /* The columns that store-claims.c reads, in its order. */
-#define CLAIM_COLUMNS                                                                       \
-        "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id,"    \
-        " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"          \
-        " p.uuid, p.name, a.resource_class, a.used, a.request_group, c.consumer_type,"      \
-        " c.standing, c.guest, c.told_elsewhere <> '', " IS_UNHELD(                         \
-                "c.") ", c.life FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id" \
+#define CLAIM_COLUMNS                                                                    \
+        "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id," \
+        " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"       \
+        " c.consumer_type, c.standing, c.guest, c.told_elsewhere <> '', " IS_UNHELD(     \
+                "c.") ", c.life,"                                                        \
+                      " p.uuid, a.used, p.name, a.resource_class, a.request_group"       \
+                      " FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id"      \
                       " LEFT JOIN resource_providers p ON p.id = a.resource_provider_id"
 #define ENDED_COLUMNS                                                                       \
         "c.id, c.instance_uuid, 'released', c.resize_target, c.host, c.node, c.project_id," \
         " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, c.ended_usec,"   \
-        " c.end_reason, json_extract(a.value, '$[0]'), json_extract(a.value, '$[1]'),"      \
-        " json_extract(a.value, '$[2]'), json_extract(a.value, '$[3]'),"                    \
-        " json_extract(a.value, '$[4]'), c.consumer_type, '', '', 1, 0, ''"                 \
+        " c.end_reason, c.consumer_type, '', '', 1, 0, '', json_extract(a.value, '$[0]'),"  \
+        " json_extract(a.value, '$[3]'), json_extract(a.value, '$[1]'),"                    \
+        " json_extract(a.value, '$[2]'), json_extract(a.value, '$[4]')"                     \
         " FROM ended_claims c LEFT JOIN json_each(c.allocations) a"
 
 /* The items of a list, in the columns in which a living claim has them. */
@@ -46,7 +47,7 @@ const char *const store_sql[_STATEMENT_MAX] = {
         [STATEMENT_READ_VERSION] = "PRAGMA data_version",
         [STATEMENT_READ_EPOCH] = "SELECT epoch FROM provider_epoch",
         [STATEMENT_READ_PROVIDERS] =
-                "SELECT p.id, p.uuid, p.name, above.uuid, p.generation, p.withheld"
+                "SELECT p.id, p.generation, p.withheld, p.uuid, p.name, above.uuid"
                 " FROM resource_providers p LEFT JOIN resource_providers above"
                 " ON above.id = p.parent ORDER BY p.position, p.id",
         [STATEMENT_READ_INVENTORIES] =
@@ -228,8 +229,8 @@ const char *const store_sql[_STATEMENT_MAX] = {
                                  " (SELECT COUNT(*) FROM removals), (SELECT COUNT(*) FROM moves),"
                                  " (SELECT ifnull(max(id), 0) FROM removals),"
                                  " (SELECT COUNT(*) FROM claims WHERE " IS_UNHELD("") ")",
-        [STATEMENT_NEXT_REMOVAL] = "SELECT id, claim_id, consumer, told_generation,"
-                                   " told_elsewhere, unsure, told_until FROM removals"
+        [STATEMENT_NEXT_REMOVAL] = "SELECT id, claim_id, consumer, unsure, told_generation,"
+                                   " told_elsewhere, told_until FROM removals"
                                    " WHERE id > ?1"
                                    " AND (?2 = '' OR consumer = ?2) ORDER BY id LIMIT 1",
         [STATEMENT_END_REMOVAL] = "DELETE FROM removals WHERE id = ?1",

@@ -78,15 +78,72 @@ int store_each(Store *store, StatementId id, SqliteRead read, void *context, Err
         return r;
 }
 
-int store_column_uuid(Store *store, sqlite3_stmt *statement, int column, const char *what,
-                      Uuid *ret, Error *reterr)
+static int copy_text(const char *text, char **ret, Error *reterr)
+{
+        char *copy;
+
+        if (*ret && strcmp(text, *ret) == 0) /* most are empty, as they were made */
+                return 0;
+        copy = strdup(text);
+        if (!copy)
+                return error_oom(reterr);
+        free(*ret);
+        *ret = copy;
+        return 0;
+}
+
+static int read_text(Store *store, const char *text, const char *what, char type, void *ret,
+                     Error *reterr)
+{
+        switch (type) {
+        case 's':
+                *(const char **)ret = text;
+                return 0;
+        case 'S':
+                return copy_text(text, ret, reterr);
+        case 'U':
+                *(Uuid *)ret = UUID_NULL;
+                if (!text[0])
+                        return 0;
+                break;
+        }
+        return uuid_from_text(text, ret) < 0 ? sqlite_damaged(store->sqlite, what, reterr) : 0;
+}
+
+static int read_column(Store *store, sqlite3_stmt *statement, int column, const char *what,
+                       char type, void *ret, Error *reterr)
 {
         const char *text;
-        int r = sqlite_column(store->sqlite, statement, column, &text, reterr);
+        int r;
 
-        if (r < 0)
-                return r;
-        return uuid_from_text(text, ret) < 0 ? sqlite_damaged(store->sqlite, what, reterr) : 0;
+        switch (type) {
+        case 'i':
+                *(int64_t *)ret = sqlite3_column_int64(statement, column);
+                return 0;
+        case 'n':
+                *(uint64_t *)ret =
+                        (uint64_t)MAX(sqlite3_column_int64(statement, column), INT64_C(0));
+                return 0;
+        case 'b':
+                *(bool *)ret = sqlite3_column_int64(statement, column) != 0;
+                return 0;
+        }
+        r = sqlite_column(store->sqlite, statement, column, &text, reterr);
+        return r < 0 ? r : read_text(store, text, what, type, ret, reterr);
+}
+
+int store_read(Store *store, sqlite3_stmt *statement, int first, const char *what, Error *reterr,
+               const char *types, ...)
+{
+        va_list ap;
+        int r = 0;
+
+        va_start(ap, types);
+        for (int i = 0; r == 0 && types[i]; i++)
+                r = read_column(store, statement, first + i, what, types[i], va_arg(ap, void *),
+                                reterr);
+        va_end(ap);
+        return r;
 }
 
 static int runv(Store *store, StatementId id, Error *reterr, const char *types, va_list ap)
