@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reading claims: each query yields one row per allocation (or one, for a claim without any), the
- * rows of a claim one after the other, in the columns of CLAIM_COLUMNS (store-sql.c). */
+ * rows of a claim one after the other, in the columns of CLAIM_COLUMNS (statements.h). */
 
 #include <string.h>
 

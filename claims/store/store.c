@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The frame: statements, transactions, opening; and the writes of claims. What is read of
- * claims is in store-claims.c, the providers are in store-host.c, the SQL is in
- * store-sql.c. */
+ * claims is in store-claims.c, the providers are in store-host.c, the SQL is in statements.h. */
 
 #include "claims/store/store.h"
 
@@ -15,12 +14,18 @@
 #include "claims/store/claim-file.h"
 #include "claims/store/store-internal.h"
 
+static const char *const texts[_STATEMENT_MAX] = {
+#define STATEMENT(name, sql) [STATEMENT_##name] = (sql),
+#include "claims/store/statements.h"
+#undef STATEMENT
+};
+
 /* When it is first run: a statement takes some kilobytes, and most hosts never run most of them. */
 static int prepare(Store *store, StatementId id, Error *reterr)
 {
         if (store->statements[id])
                 return 0;
-        return sqlite_prepare(store->sqlite, store_sql[id], &store->statements[id], reterr);
+        return sqlite_prepare(store->sqlite, texts[id], &store->statements[id], reterr);
 }
 
 static int bindv(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr, const char *types,
