@@ -12,7 +12,8 @@
  * which waits up to two seconds for the driver's thread. The one thing to watch is the descriptor
  * of driver_get_fd(): readable means that driver_take() has something.
  *
- * A new driver fills a DriverOps and adds a line to the table in drivers/registry.c. */
+ * A new driver fills a DriverOps (drivers/poll-thread.h) and adds a line to the table in
+ * drivers/registry.c. */
 
 #include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
@@ -60,23 +61,11 @@ typedef struct DriverEvent {
         Error error;
 } DriverEvent;
 
-typedef struct Driver Driver;
-
-typedef struct DriverOps {
+typedef struct Driver {
         const char *name;
-        /* before: as of driver_new() (drivers/registry.h), but one of the same ops, or NULL */
-        int (*init)(Driver *driver, const DriverConfig *config, Driver *before, Error *reterr);
-        void (*done)(Driver *driver);
-        int (*get_fd)(Driver *driver);
-        int (*poll)(Driver *driver, DriverPollKind kind);
-        int (*take)(Driver *driver, DriverEvent *ret);
-} DriverOps;
-
-struct Driver {
-        const DriverOps *ops;
-        void *state;   /* the driver's own */
-        bool replaced; /* another has its place: done() waits for nothing */
-};
+        struct PollThread *thread; /* drivers/poll-thread.c */
+        bool replaced; /* another has its place: it waits for nothing when it is freed */
+} Driver;
 
 /* Stops the threads, unless another driver took its place. A thread that hangs inside the
  * hypervisor's library for more than two seconds is left behind. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The main thread sets "requested" under the lock and writes the order eventfd; the other sleeps
- * until that, or the source's descriptor, can be read. Both hold a reference. poll_thread_done()
- * waits two seconds for the thread; one that is still in a call is left behind with its reference
+ * until that, or the source's descriptor, can be read. Both hold a reference. driver_free() waits
+ * two seconds for the thread; one that is still in a call is left behind with its reference
  * and cleans up if it ever returns. A driver that takes another's place is served by the same
  * thread, after it. */
 
@@ -96,7 +96,8 @@ static void serve(void *data)
                 thread->polling = false;
                 pthread_mutex_unlock(&thread->lock);
         }
-        thread->source.close(thread->source.data);
+        if (thread->source.close)
+                thread->source.close(thread->source.data);
 }
 
 static void drop(void *data)
@@ -127,51 +128,71 @@ static int start(PollThread **ret, const PollSource *source)
         return r;
 }
 
-int poll_thread_new(Driver *driver, const PollSource *source, Driver *before, Error *reterr)
+/* The thread on which the one before asks what the source asks. */
+static VirtThread *find_common(const Driver *before, const char *name, const PollSource *source)
 {
-        PollThread *thread, *other = before ? before->state : NULL;
-        VirtJob job = { .serve = serve, .drop = drop };
-        int r = start(&thread, source);
+        return before && strcmp(before->name, name) == 0 &&
+                               strcmp(before->thread->source.address, source->address) == 0
+                       ? before->thread->thread
+                       : NULL;
+}
 
+int poll_thread_start(Driver **ret, const char *name, const PollSource *source, Driver *before,
+                      Error *reterr)
+{
+        _cleanup_free_ Driver *driver = calloc(1, sizeof(Driver));
+        VirtJob job = { .serve = serve, .drop = drop };
+        PollThread *thread;
+        int r;
+
+        if (!driver) {
+                source->free(source->data);
+                return error_oom(reterr);
+        }
+        r = start(&thread, source);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot make the driver: %s", strerror(-r));
         __atomic_add_fetch(&thread->n_references, 1, __ATOMIC_RELAXED);
         job.data = thread;
-        r = virt_thread_enter(&thread->thread, other ? other->thread : NULL, &job);
+        r = virt_thread_enter(&thread->thread, find_common(before, name, source), &job);
         if (r < 0) {
                 poll_thread_unref(thread);
                 poll_thread_unref(thread);
                 return error_setf(reterr, r, "Cannot start the virt thread: %s", strerror(-r));
         }
-        driver->state = thread;
+        driver->name = name;
+        driver->thread = thread;
+        if (before)
+                before->replaced = true;
+        *ret = TAKE_PTR(driver);
         return 0;
 }
 
-const void *poll_thread_source(const Driver *driver)
+Driver *driver_free(Driver *driver)
 {
-        return ((const PollThread *)driver->state)->source.data;
-}
+        PollThread *thread;
 
-void poll_thread_done(Driver *driver)
-{
-        PollThread *thread = TAKE_PTR(driver->state);
-
+        if (!driver)
+                return NULL;
+        thread = driver->thread;
         pthread_mutex_lock(&thread->lock);
         thread->stopping = true;
         pthread_mutex_unlock(&thread->lock);
         (void)eventfd_write(thread->order_fd, 1);
         virt_thread_leave(thread->thread, thread, !driver->replaced);
         poll_thread_unref(thread);
+        free(driver);
+        return NULL;
 }
 
-int poll_thread_get_fd(Driver *driver)
+int driver_get_fd(Driver *driver)
 {
-        return mailbox_get_fd(((const PollThread *)driver->state)->mailbox);
+        return mailbox_get_fd(driver->thread->mailbox);
 }
 
-int poll_thread_poll(Driver *driver, DriverPollKind kind)
+int driver_poll(Driver *driver, DriverPollKind kind)
 {
-        PollThread *thread = driver->state;
+        PollThread *thread = driver->thread;
         bool busy;
 
         pthread_mutex_lock(&thread->lock);
@@ -184,7 +205,7 @@ int poll_thread_poll(Driver *driver, DriverPollKind kind)
         return busy;
 }
 
-int poll_thread_take(Driver *driver, DriverEvent *ret)
+int driver_take(Driver *driver, DriverEvent *ret)
 {
-        return mailbox_take(((const PollThread *)driver->state)->mailbox, ret);
+        return mailbox_take(driver->thread->mailbox, ret);
 }

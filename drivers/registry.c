@@ -28,8 +28,8 @@ static const DriverOps *find_ops(const char *name)
 int driver_new(Driver **ret, const char *name, const DriverConfig *config, Driver *before,
                Error *reterr)
 {
-        _cleanup_free_ Driver *driver = NULL;
         const DriverOps *ops = find_ops(name);
+        PollSource source;
         int r;
 
         if (!ops)
@@ -37,19 +37,9 @@ int driver_new(Driver **ret, const char *name, const DriverConfig *config, Drive
                                   "There is no driver \"%.40s\" (but %s, %s and %s)", name,
                                   drivers[0]->name, drivers[1]->name, drivers[2]->name);
         r = driver_config_check(&config->host, reterr);
-        if (r < 0)
-                return r;
-        driver = calloc(1, sizeof(Driver));
-        if (!driver)
-                return error_oom(reterr);
-        driver->ops = ops;
-        r = ops->init(driver, config, before && before->ops == ops ? before : NULL, reterr);
-        if (r < 0)
-                return r;
-        if (before)
-                before->replaced = true;
-        *ret = TAKE_PTR(driver);
-        return 0;
+        if (r == 0)
+                r = ops->open(config, &source, reterr);
+        return r < 0 ? r : poll_thread_start(ret, ops->name, &source, before, reterr);
 }
 
 /* Only libvirt has a hook that hands guests over. */

@@ -3,65 +3,13 @@
 #include "drivers/static-driver.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/read-file.h"
-#include "drivers/mailbox.h"
 
 #define FILE_SIZE_MAX (64 * 1024 * 1024)
-
-/* A large file takes a while: it is read on a thread, one at a time. */
-typedef struct StaticState {
-        Mailbox *mailbox;
-        const char *path;
-        pthread_t reader;
-        bool reads; /* reader is to be joined */
-} StaticState;
-
-static void end_read(StaticState *state)
-{
-        if (state->reads)
-                pthread_join(state->reader, NULL);
-        state->reads = false;
-}
-
-static int static_init(Driver *driver, const DriverConfig *config, Driver *before, Error *reterr)
-{
-        _cleanup_free_ StaticState *state = calloc(1, sizeof(StaticState));
-        int r;
-
-        if (!state)
-                return error_oom(reterr);
-        if (!config->static_file.path || !config->static_file.path[0])
-                return error_setf(reterr, EINVAL,
-                                  "[static] path: not set, but the driver \"static\" needs it");
-        r = mailbox_new(&state->mailbox);
-        if (r < 0)
-                return error_setf(reterr, r, "Cannot make a mailbox: %s", strerror(-r));
-        state->path = config->static_file.path;
-        driver->state = TAKE_PTR(state);
-        return 0;
-}
-
-static void static_done(Driver *driver)
-{
-        StaticState *state = driver->state;
-
-        if (!state)
-                return;
-        end_read(state);
-        mailbox_unref(state->mailbox);
-        free(state);
-        driver->state = NULL;
-}
-
-static int static_get_fd(Driver *driver)
-{
-        return mailbox_get_fd(((const StaticState *)driver->state)->mailbox);
-}
 
 static int read_file(const char *path, char **ret, size_t *ret_size, Error *reterr)
 {
@@ -99,46 +47,35 @@ static int read_host(const char *path, Snapshot **ret, Error *reterr)
         return 0;
 }
 
-static void *read_and_post(void *userdata)
+static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
 {
-        StaticState *state = userdata;
+        const char *path = data;
         Snapshot *snapshot;
         Error error = ERROR_NULL;
-        int r = read_host(state->path, &snapshot, &error);
+        int r = read_host(path, &snapshot, &error);
 
         if (r < 0) {
-                error_prefixf(&error, r, "%s", state->path);
-                mailbox_post_error(state->mailbox, DRIVER_EVENT_POLL_FAILED, &error);
+                error_prefixf(&error, r, "%s", path);
+                mailbox_post_error(mailbox, DRIVER_EVENT_POLL_FAILED, &error);
         } else {
-                mailbox_post_snapshot(state->mailbox, snapshot);
+                mailbox_post_snapshot(mailbox, snapshot);
         }
-        return NULL;
 }
 
-static int static_poll(Driver *driver, DriverPollKind kind)
+static int static_open(const DriverConfig *config, PollSource *ret, Error *reterr)
 {
-        StaticState *state = driver->state;
-        int r;
+        char *path;
 
-        end_read(state);
-        r = pthread_create(&state->reader, NULL, read_and_post, state);
-        state->reads = r == 0;
-        return -r;
+        if (!config->static_file.path || !config->static_file.path[0])
+                return error_setf(reterr, EINVAL,
+                                  "[static] path: not set, but the driver \"static\" needs it");
+        path = strdup(config->static_file.path);
+        if (!path)
+                return error_oom(reterr);
+        *ret = (PollSource){
+                .poll = poll_once, .free = free, .fd = -1, .address = path, .data = path
+        };
+        return 0;
 }
 
-static int static_take(Driver *driver, DriverEvent *ret)
-{
-        StaticState *state = driver->state;
-
-        end_read(state);
-        return mailbox_take(state->mailbox, ret);
-}
-
-const DriverOps static_driver_ops = {
-        .name = "static",
-        .init = static_init,
-        .done = static_done,
-        .get_fd = static_get_fd,
-        .poll = static_poll,
-        .take = static_take,
-};
+const DriverOps static_driver_ops = { .name = "static", .open = static_open };

@@ -2,9 +2,9 @@
 #pragma once
 
 /* The driver of a host that is written down in a JSON file (the one that "computectl discover
- * --json" prints): for trials, tests and scale. The file is read anew at each poll, on a thread of
- * its own. It sees no changes between polls. */
+ * --json" prints): for trials, tests and scale. The file is read anew at each poll. It sees no
+ * changes between polls. */
 
-#include "drivers/driver.h"
+#include "drivers/poll-thread.h"
 
 extern const DriverOps static_driver_ops;

@@ -55,7 +55,7 @@ const json_t *tracker_get_reshape(const Tracker *tracker)
 
 const char *tracker_get_driver(const Tracker *tracker)
 {
-        return tracker->config.driver->ops->name;
+        return tracker->config.driver->name;
 }
 
 const TrackerStatus *tracker_get_status(const Tracker *tracker)

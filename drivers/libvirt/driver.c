@@ -22,7 +22,6 @@
 #include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/facts.h"
 #include "drivers/libvirt/poll.h"
-#include "drivers/poll-thread.h"
 
 /* The connection, and what is read once over each, and when everything is to be read. */
 typedef struct Link {
@@ -195,19 +194,9 @@ static LibvirtState *state_new(const DriverConfig *config)
         return NULL;
 }
 
-/* What hangs at one address need not hang at another. */
-static bool asks_the_same(const LibvirtState *state, const Driver *before)
+static int libvirt_open(const DriverConfig *config, PollSource *ret, Error *reterr)
 {
-        const LibvirtState *other = before ? poll_thread_source(before) : NULL;
-
-        return other && strcmp(other->uri, state->uri) == 0;
-}
-
-static int libvirt_init(Driver *driver, const DriverConfig *config, Driver *before, Error *reterr)
-{
-        PollSource source = {
-                .poll = poll_once, .close = close_link, .free = state_free, .fd = -1
-        };
+        LibvirtState *state;
         int r;
 
         if (!config->libvirt.connection_uri || !config->libvirt.connection_uri[0])
@@ -215,18 +204,16 @@ static int libvirt_init(Driver *driver, const DriverConfig *config, Driver *befo
         r = libvirt_event_loop_start(reterr);
         if (r < 0)
                 return r;
-        source.data = state_new(config);
-        if (!source.data)
+        state = state_new(config);
+        if (!state)
                 return error_oom(reterr);
-        return poll_thread_new(driver, &source, asks_the_same(source.data, before) ? before : NULL,
-                               reterr);
+        *ret = (PollSource){ .poll = poll_once,
+                             .close = close_link,
+                             .free = state_free,
+                             .fd = -1,
+                             .address = state->uri,
+                             .data = state };
+        return 0;
 }
 
-const DriverOps libvirt_driver_ops = {
-        .name = "libvirt",
-        .init = libvirt_init,
-        .done = poll_thread_done,
-        .get_fd = poll_thread_get_fd,
-        .poll = poll_thread_poll,
-        .take = poll_thread_take,
-};
+const DriverOps libvirt_driver_ops = { .name = "libvirt", .open = libvirt_open };

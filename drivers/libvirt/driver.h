@@ -4,6 +4,6 @@
 /* The driver of hosts that libvirt manages. All calls are made on its virt thread; see
  * drivers/libvirt/driver.c for the protocol. */
 
-#include "drivers/driver.h"
+#include "drivers/poll-thread.h"
 
 extern const DriverOps libvirt_driver_ops;

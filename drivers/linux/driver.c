@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "drivers/linux/reader.h"
 #include "drivers/linux/uevents.h"
-#include "drivers/poll-thread.h"
 
 #define LIFE_USEC (10 * 60 * USEC_PER_SEC)
 
@@ -147,10 +146,6 @@ static void listen_to_events(void *data, Mailbox *mailbox)
         mailbox_post_changed(mailbox);
 }
 
-static void close_nothing(void *data)
-{
-}
-
 static bool wants_serials(const PciSpecs *specs)
 {
         for (size_t i = 0; i < specs->n_items; i++)
@@ -159,20 +154,14 @@ static bool wants_serials(const PciSpecs *specs)
         return false;
 }
 
-static int linux_init(Driver *driver, const DriverConfig *config, Driver *before, Error *reterr)
+static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr)
 {
         LinuxState *state = calloc(1, sizeof(LinuxState));
-        PollSource source = { .poll = poll_once,
-                              .listen = listen_to_events,
-                              .close = close_nothing,
-                              .free = state_free,
-                              .data = state };
         const HostConfig *host = &config->host;
 
         if (!state)
                 return error_oom(reterr);
         state->uevents = uevents_open();
-        source.fd = state->uevents;
         state->features = host->cpu_mode != HOST_CPU_CUSTOM && host->cpu_mode != HOST_CPU_NONE &&
                           !(host->cpu_model_extra_flags && host->cpu_model_extra_flags[0]);
         state->serials = wants_serials(&host->pci_specs);
@@ -181,14 +170,13 @@ static int linux_init(Driver *driver, const DriverConfig *config, Driver *before
                 state_free(state);
                 return error_oom(reterr);
         }
-        return poll_thread_new(driver, &source, before, reterr);
+        *ret = (PollSource){ .poll = poll_once,
+                             .listen = listen_to_events,
+                             .free = state_free,
+                             .fd = state->uevents,
+                             .address = "",
+                             .data = state };
+        return 0;
 }
 
-const DriverOps linux_driver_ops = {
-        .name = "linux",
-        .init = linux_init,
-        .done = poll_thread_done,
-        .get_fd = poll_thread_get_fd,
-        .poll = poll_thread_poll,
-        .take = poll_thread_take,
-};
+const DriverOps linux_driver_ops = { .name = "linux", .open = linux_open };

@@ -7,6 +7,6 @@
  * COMPUTE_ and HW_ARCH_ traits, contexts of encrypted memory), features of CPU models that are
  * configured by name, the size of a storage pool, and which guests there are. */
 
-#include "drivers/driver.h"
+#include "drivers/poll-thread.h"
 
 extern const DriverOps linux_driver_ops;

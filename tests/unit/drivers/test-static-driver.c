@@ -56,7 +56,7 @@ static void poll_driver(Fixture *fixture, DriverEvent *ret)
         struct pollfd fd = { .fd = driver_get_fd(fixture->driver), .events = POLLIN };
         DriverEvent none;
 
-        assert_int_equal(driver_poll(fixture->driver, DRIVER_POLL_CHANGES), 0);
+        assert_true(driver_poll(fixture->driver, DRIVER_POLL_CHANGES) >= 0);
         assert_int_equal(poll(&fd, 1, -1), 1);
         assert_int_equal(driver_take(fixture->driver, ret), 0);
         assert_int_equal(driver_take(fixture->driver, &none), 0);
