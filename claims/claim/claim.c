@@ -46,25 +46,27 @@ ClaimStanding claim_standing_from_text(const char *text)
         return _CLAIM_STANDING_INVALID;
 }
 
+/* The texts of a claim: owned, and never NULL. */
+static const size_t texts[] = {
+        offsetof(Claim, host),    offsetof(Claim, node),          offsetof(Claim, project_id),
+        offsetof(Claim, user_id), offsetof(Claim, consumer_type), offsetof(Claim, request),
+        offsetof(Claim, life),    offsetof(Claim, boot_id),       offsetof(Claim, end_reason),
+};
+
+static char **text_of(Claim *claim, size_t number)
+{
+        return (char **)((char *)claim + texts[number]);
+}
+
 int claim_new(Claim **ret)
 {
         _cleanup_(claim_freep) Claim *claim = calloc(1, sizeof(Claim));
 
         if (!claim)
                 return -ENOMEM;
-        claim->host = strdup("");
-        claim->node = strdup("");
-        claim->project_id = strdup("");
-        claim->user_id = strdup("");
-        claim->consumer_type = strdup("");
-        claim->request = strdup("");
-        claim->life = strdup("");
-        claim->boot_id = strdup("");
-        claim->end_reason = strdup("");
-        if (!claim->host || !claim->node || !claim->project_id || !claim->user_id ||
-            !claim->consumer_type || !claim->request || !claim->life || !claim->boot_id ||
-            !claim->end_reason)
-                return -ENOMEM;
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                if (!(*text_of(claim, i) = strdup("")))
+                        return -ENOMEM;
         *ret = TAKE_PTR(claim);
         return 0;
 }
@@ -93,15 +95,8 @@ Claim *claim_free(Claim *claim)
         free(claim->allocations);
         free(claim->provider_names);
         request_mappings_done(&claim->mappings);
-        free(claim->host);
-        free(claim->node);
-        free(claim->project_id);
-        free(claim->user_id);
-        free(claim->consumer_type);
-        free(claim->request);
-        free(claim->life);
-        free(claim->boot_id);
-        free(claim->end_reason);
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+                free(*text_of(claim, i));
         free(claim);
         return NULL;
 }

@@ -11,10 +11,6 @@
 
 #include "drivers/host/snapshot.h"
 
-struct XmlDocument {
-        xmlDoc *doc;
-};
-
 /* What a parser has seen so far; hangs on its context. */
 typedef struct Limits {
         size_t n_items;
@@ -127,19 +123,17 @@ static int parse_document(const char *text, size_t size, xmlDoc **ret, Error *re
 
 int xml_parse(const char *text, const char *root_name, XmlDocument **ret, Error *reterr)
 {
-        _cleanup_(xml_document_freep) XmlDocument *document = calloc(1, sizeof(XmlDocument));
+        _cleanup_(xml_document_freep) XmlDocument *document = NULL;
         size_t size = strnlen(text, XML_SIZE_MAX + 1);
         const xmlNode *root;
         int r;
 
-        if (!document)
-                return error_oom(reterr);
         if (size > XML_SIZE_MAX)
                 return error_setf(reterr, EBADMSG, "The XML is longer than %d bytes", XML_SIZE_MAX);
-        r = parse_document(text, size, &document->doc, reterr);
+        r = parse_document(text, size, &document, reterr);
         if (r < 0)
                 return r;
-        root = xmlDocGetRootElement(document->doc);
+        root = xml_root(document);
         if (!root || strcmp((const char *)root->name, root_name) != 0)
                 return error_setf(reterr, EBADMSG, "Expected <%s>, found <%.40s>", root_name,
                                   root ? (const char *)root->name : "");
@@ -147,18 +141,14 @@ int xml_parse(const char *text, const char *root_name, XmlDocument **ret, Error 
         return 0;
 }
 
-XmlDocument *xml_document_free(XmlDocument *document)
+void xml_document_free(XmlDocument *document)
 {
-        if (!document)
-                return NULL;
-        xmlFreeDoc(document->doc);
-        free(document);
-        return NULL;
+        xmlFreeDoc(document);
 }
 
 const XmlNode *xml_root(const XmlDocument *document)
 {
-        return xmlDocGetRootElement(document->doc);
+        return xmlDocGetRootElement(document);
 }
 
 static const XmlNode *find_from(const XmlNode *node, const char *name)

@@ -15,12 +15,12 @@
 #define XML_SIZE_MAX  (8 * 1024 * 1024) /* bytes of text */
 #define XML_ITEMS_MAX 200000            /* elements and attributes */
 
-typedef struct XmlDocument XmlDocument;
+typedef struct _xmlDoc XmlDocument;
 typedef struct _xmlNode XmlNode;
 
 /* Parses a document whose root element must have that name. -EBADMSG with words, -ENOMEM. */
 int xml_parse(const char *text, const char *root_name, XmlDocument **ret, Error *reterr);
-XmlDocument *xml_document_free(XmlDocument *document);
+void xml_document_free(XmlDocument *document); /* NULL is allowed */
 DEFINE_CLEANUP(XmlDocument *, xml_document_free);
 
 const XmlNode *xml_root(const XmlDocument *document);

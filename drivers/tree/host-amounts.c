@@ -67,12 +67,10 @@ static double choose_ratio(const ClassAmount *amount, const Provider *provider,
 Inventory class_amount_record(const ClassAmount *amount, const Provider *provider,
                               const Provider *heir)
 {
-        return (Inventory){
-                .total = amount->total,
-                .reserved = amount->reserved,
-                .min_unit = 1,
-                .max_unit = amount->total,
-                .step_size = 1,
-                .allocation_ratio = choose_ratio(amount, provider, heir),
-        };
+        Inventory record = INVENTORY_DEFAULT(amount->total);
+
+        record.reserved = amount->reserved;
+        record.max_unit = amount->total;
+        record.allocation_ratio = choose_ratio(amount, provider, heir);
+        return record;
 }

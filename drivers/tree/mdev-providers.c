@@ -34,15 +34,10 @@ static const Provider *choose_parent(const HostConfig *config, const ProviderTre
 static int update_provider(const HostConfig *config, const MdevOffer *offer, Provider *provider,
                            Error *reterr)
 {
-        const Inventory record = {
-                .total = offer->total,
-                .min_unit = 1,
-                .max_unit = offer->total,
-                .step_size = 1,
-                .allocation_ratio = 1.0,
-        };
+        Inventory record = INVENTORY_DEFAULT(offer->total);
         int r;
 
+        record.max_unit = offer->total;
         provider_clear_inventories(provider);
         r = provider_set_inventory(provider, offer->type->mdev_class, &record);
         if (r < 0)

@@ -72,13 +72,7 @@ const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provi
 static int offer(const HostConfig *config, ProviderTree *tree, const Provider *root, Model model,
                  uint64_t contexts, Error *problem, Error *reterr)
 {
-        const Inventory record = {
-                .total = contexts,
-                .min_unit = 1,
-                .max_unit = 1,
-                .step_size = 1,
-                .allocation_ratio = 1.0,
-        };
+        Inventory record = INVENTORY_DEFAULT(contexts);
         char name[CHILD_NAME_SIZE];
         Provider *provider;
         int r;
@@ -89,6 +83,7 @@ static int offer(const HostConfig *config, ProviderTree *tree, const Provider *r
                 return error_oom(reterr);
         if (r == CHILD_PROVIDER_REFUSED)
                 return 0;
+        record.max_unit = 1;
         provider_clear_inventories(provider);
         if (provider_set_inventory(provider, memory_encryption_class, &record) < 0 ||
             string_set_add(&provider->traits, models[model].trait) < 0 ||
