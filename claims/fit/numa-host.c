@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "claims/fit/problem.h"
+#include "claims/fit/taken.h"
 
 #define CELL_TRAIT "HW_NUMA_ROOT"
 
@@ -134,88 +134,34 @@ static int fill_room(const NumaHost *host, NumaRoom *room)
         return count_cpus(host, room);
 }
 
-/* The devices of the host in the order of their names: each provider is looked up once. */
-typedef struct DeviceIndex {
-        const HostDevice **devices;
-        const HostPci **pci; /* by the address that their provider is named by */
-        size_t n_devices, n_pci;
-} DeviceIndex;
-
-static void device_index_done(DeviceIndex *index)
+/* The cell of the device whose provider it is, as device_of_provider() and pci_of_provider() have
+ * it.
+ */
+static int find_device_cell(const DeviceRooms *devices, const char *node, const Provider *provider)
 {
-        free(index->devices);
-        free(index->pci);
-}
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                const DeviceRoom *device = device_rooms_find(
+                        devices, node, provider->name, provider->inventories[i].resource_class);
 
-static int order_devices(const void *a, const void *b)
-{
-        return strcmp((*(const HostDevice *const *)a)->name, (*(const HostDevice *const *)b)->name);
-}
-
-static int order_pci(const void *a, const void *b)
-{
-        return strcasecmp((*(const HostPci *const *)a)->provider,
-                          (*(const HostPci *const *)b)->provider);
-}
-
-static int order_device(const void *key, const void *item)
-{
-        return strcmp(key, (*(const HostDevice *const *)item)->name);
-}
-
-static int order_address(const void *key, const void *item)
-{
-        return strcasecmp(key, (*(const HostPci *const *)item)->provider);
-}
-
-static int device_index_make(DeviceIndex *ret, const HostFacts *facts)
-{
-        ret->devices = calloc(facts->n_devices + 1, sizeof(HostDevice *));
-        ret->pci = calloc(facts->n_pci + 1, sizeof(HostPci *));
-        if (!ret->devices || !ret->pci)
-                return -ENOMEM;
-        for (; ret->n_devices < facts->n_devices; ret->n_devices++)
-                ret->devices[ret->n_devices] = &facts->devices[ret->n_devices];
-        for (; ret->n_pci < facts->n_pci; ret->n_pci++)
-                ret->pci[ret->n_pci] = &facts->pci[ret->n_pci];
-        qsort(ret->devices, ret->n_devices, sizeof(HostDevice *), order_devices);
-        qsort(ret->pci, ret->n_pci, sizeof(HostPci *), order_pci);
-        return 0;
-}
-
-/* As device_of_provider() and pci_of_provider() have it. */
-static int find_device_cell(const DeviceIndex *index, const char *node, const Provider *provider)
-{
-        size_t n = strlen(node), i;
-        const char *name = provider->name + n + 1;
-        bool found;
-
-        if (strncmp(provider->name, node, n) != 0 || provider->name[n] != '_')
-                return NUMA_HOST_NO_DEVICE;
-        i = array_find(index->devices, sizeof(HostDevice *), index->n_devices, name, order_device,
-                       &found);
-        if (found && provider_find_inventory(provider, index->devices[i]->resource_class))
-                return index->devices[i]->cell;
-        i = array_find(index->pci, sizeof(HostPci *), index->n_pci, name, order_address, &found);
-        while (found && i > 0 && order_address(name, &index->pci[i - 1]) == 0)
-                i--;
-        for (; found && i < index->n_pci && order_address(name, &index->pci[i]) == 0; i++)
-                if (provider_find_inventory(provider, index->pci[i]->resource_class))
-                        return index->pci[i]->cell;
+                if (device)
+                        return device->cell;
+        }
         return NUMA_HOST_NO_DEVICE;
 }
 
 static int collect(NumaHost *host, const char *node)
 {
-        _cleanup_(device_index_done) DeviceIndex index = { 0 };
+        _cleanup_(device_rooms_done) DeviceRooms devices = { 0 };
+        const Taken nothing = { 0 };
         const HostView *view = host->view;
 
         host->rooms = calloc(host->facts->n_cells + 1, sizeof(NumaRoom));
         host->device_cells = calloc(view->n_providers + 1, sizeof(int));
-        if (!host->rooms || !host->device_cells || device_index_make(&index, host->facts) < 0)
+        if (!host->rooms || !host->device_cells ||
+            device_rooms_make(&devices, host->facts, &nothing) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < view->n_providers; i++)
-                host->device_cells[i] = find_device_cell(&index, node, view->tree->providers[i]);
+                host->device_cells[i] = find_device_cell(&devices, node, view->tree->providers[i]);
         for (size_t i = 0; i < host->facts->n_cells; i++) {
                 NumaRoom *room = &host->rooms[host->n_rooms++];
 

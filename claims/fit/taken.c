@@ -120,11 +120,6 @@ static int order_made(const void *a, const void *b)
         return uuid_order(*(const Uuid *const *)a, *(const Uuid *const *)b);
 }
 
-static int order_uuid(const void *key, const void *item)
-{
-        return uuid_order(key, *(const Uuid *const *)item);
-}
-
 static int counting_init(Counting *counting)
 {
         const HostFacts *facts = counting->facts;
@@ -155,7 +150,7 @@ static bool is_made(const Counting *counting, const Uuid *mdev)
 {
         bool found;
 
-        array_find(counting->made, sizeof(Uuid *), counting->facts->n_mdevs, mdev, order_uuid,
+        array_find(counting->made, sizeof(Uuid *), counting->facts->n_mdevs, &mdev, order_made,
                    &found);
         return found;
 }
@@ -192,6 +187,7 @@ static void add_rooms(const Counting *counting, DeviceRooms *rooms)
                         .key = count->device->name,
                         .resource_class = count->device->resource_class,
                         .n_free = count->n_free + available - MIN(count->n_unmade, available),
+                        .cell = count->device->cell,
                 };
         }
         for (size_t i = 0; i < facts->n_pci; i++)
@@ -199,6 +195,7 @@ static void add_rooms(const Counting *counting, DeviceRooms *rooms)
                         .key = facts->pci[i].provider,
                         .resource_class = facts->pci[i].resource_class,
                         .n_free = !taken_has(counting->taken, facts->pci[i].address),
+                        .cell = facts->pci[i].cell,
                 };
 }
 

@@ -30,11 +30,12 @@ int taken_add_guests(Taken *taken, const HostFacts *facts);
 
 bool taken_has(const Taken *taken, const char *thing);
 
-/* How many of one class a provider of devices can still give. */
+/* How many of one class a provider of devices can still give, and where they are. */
 typedef struct DeviceRoom {
         const char *key; /* what the provider's name ends with; borrowed, as the class */
         const char *resource_class;
         uint64_t n_free;
+        int cell; /* HOST_CELL_NONE when it has none */
 } DeviceRoom;
 
 typedef struct DeviceRooms {
