@@ -7,16 +7,6 @@
 
 #include "drivers/libvirt/xml.h"
 
-void capabilities_done(Capabilities *capabilities)
-{
-        for (size_t i = 0; i < capabilities->n_cells; i++)
-                snapshot_cell_done(&capabilities->cells[i]);
-        free(capabilities->cells);
-        free(capabilities->arch);
-        free(capabilities->cpu_model);
-        *capabilities = (Capabilities){ 0 };
-}
-
 static int read_cpu(const XmlNode *node, SnapshotCpu *cpu, Error *reterr)
 {
         uint64_t id;
@@ -93,45 +83,39 @@ static int read_cell(const XmlNode *node, SnapshotCell *cell, Error *reterr)
         return 0;
 }
 
-static int read_cells(const XmlNode *host, Capabilities *capabilities, Error *reterr)
+static int read_cells(const XmlNode *host, Snapshot *snapshot, Error *reterr)
 {
         const XmlNode *cells = xml_child(xml_child(host, "topology"), "cells");
-        int r = xml_make_array(cells, "cell", XML_ITEMS_MAX, sizeof(SnapshotCell),
-                               &capabilities->cells, reterr);
+        int r = xml_make_array(cells, "cell", XML_ITEMS_MAX, sizeof(SnapshotCell), &snapshot->cells,
+                               reterr);
 
         if (r < 0)
                 return r;
         XML_FOREACH(cell, cells, "cell") {
-                r = read_cell(cell, &capabilities->cells[capabilities->n_cells++], reterr);
+                r = read_cell(cell, &snapshot->cells[snapshot->n_cells++], reterr);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-static int read_host(const XmlNode *host, Capabilities *capabilities, Error *reterr)
+static int read_host(const XmlNode *host, Snapshot *snapshot, Error *reterr)
 {
         const XmlNode *cpu = xml_child(host, "cpu");
         int r;
 
-        if ((r = xml_copy_child(cpu, "arch", &capabilities->arch, reterr)) < 0 ||
-            (r = xml_copy_child(cpu, "model", &capabilities->cpu_model, reterr)) < 0)
+        if ((r = xml_copy_child(cpu, "arch", &snapshot->arch, reterr)) < 0 ||
+            (r = xml_copy_child(cpu, "model", &snapshot->cpu_model, reterr)) < 0)
                 return r;
-        return read_cells(host, capabilities, reterr);
+        return read_cells(host, snapshot, reterr);
 }
 
-int capabilities_parse(const char *text, Capabilities *ret, Error *reterr)
+int capabilities_parse(const char *text, Snapshot *snapshot, Error *reterr)
 {
-        _cleanup_(capabilities_done) Capabilities capabilities = { 0 };
         _cleanup_(xml_document_freep) XmlDocument *document = NULL;
-        int r;
+        int r = xml_parse(text, "capabilities", &document, reterr);
 
-        r = xml_parse(text, "capabilities", &document, reterr);
         if (r == 0)
-                r = read_host(xml_child(xml_root(document), "host"), &capabilities, reterr);
-        if (r < 0)
-                return error_prefixf(reterr, r, "Capabilities");
-        *ret = capabilities;
-        capabilities = (Capabilities){ 0 };
-        return 0;
+                r = read_host(xml_child(xml_root(document), "host"), snapshot, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "Capabilities") : 0;
 }

@@ -26,7 +26,7 @@
 /* The connection, and what is read once over each, and when everything is to be read. */
 typedef struct Link {
         LibvirtConnection *connection;
-        LibvirtFacts *facts;
+        Snapshot *facts;
         Error facts_error; /* why they could not be read anew when that was asked for */
 } Link;
 
@@ -58,7 +58,7 @@ static void state_free(void *data)
 
 static void link_done(Link *link)
 {
-        link->facts = libvirt_facts_free(link->facts);
+        link->facts = snapshot_unref(link->facts);
         link->connection = libvirt_connection_free(link->connection);
 }
 
@@ -68,7 +68,7 @@ static void link_done(Link *link)
 static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
 {
         Error error = ERROR_NULL;
-        LibvirtFacts *facts = NULL;
+        Snapshot *facts = NULL;
         virConnectPtr handle;
         int r = libvirt_connect(&handle, &state->address, 0, &error);
 
@@ -89,7 +89,7 @@ static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
                         *reterr = error;
                 return r;
         }
-        libvirt_facts_free(link->facts);
+        snapshot_unref(link->facts);
         link->facts = facts;
         return 0;
 }

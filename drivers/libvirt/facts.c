@@ -6,46 +6,20 @@
 #include <libvirt/virterror.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/log.h"
 #include "drivers/libvirt/cpu-model.h"
 #include "drivers/libvirt/domain-capabilities.h"
 #include "drivers/libvirt/error.h"
 
-struct LibvirtFacts {
-        uint64_t libvirt_version;
-        StringSet cpu_features;
-        SnapshotEmulator *emulators;
-        size_t n_emulators;
-        size_t n_emulators_allocated;
-        bool features_incomplete, emulators_incomplete;
-        StringSet problems;
-};
-
-LibvirtFacts *libvirt_facts_free(LibvirtFacts *facts)
-{
-        if (!facts)
-                return NULL;
-        for (size_t i = 0; i < facts->n_emulators; i++)
-                snapshot_emulator_done(&facts->emulators[i]);
-        free(facts->emulators);
-        string_set_done(&facts->cpu_features);
-        string_set_done(&facts->problems);
-        free(facts);
-        return NULL;
-}
-
-static int add_problem(LibvirtFacts *facts, const Error *error, bool *incomplete, Error *reterr)
+static int add_problem(Snapshot *facts, const Error *error, bool *incomplete, Error *reterr)
 {
         *incomplete = true;
-        if (facts->problems.n_items >= SNAPSHOT_PROBLEMS_MAX)
-                return 0;
-        return string_set_add(&facts->problems, error->text) < 0 ? error_oom(reterr) : 0;
+        return snapshot_add_problem(facts, error->text) < 0 ? error_oom(reterr) : 0;
 }
 
 /* A call failed. That the hypervisor does not do it is an answer; a connection that broke is none,
  * and all else is a problem: what is not known may be there. */
-static int note_failure(LibvirtFacts *facts, virConnectPtr connection, const char *what,
+static int note_failure(Snapshot *facts, virConnectPtr connection, const char *what,
                         const char *name, bool *incomplete, Error *reterr)
 {
         bool unsupported = libvirt_error_is_unsupported();
@@ -68,7 +42,7 @@ static int note_failure(LibvirtFacts *facts, virConnectPtr connection, const cha
 
 /* CPU features */
 
-static int add_baseline(LibvirtFacts *facts, virConnectPtr connection, const char *arch,
+static int add_baseline(Snapshot *facts, virConnectPtr connection, const char *arch,
                         const char *model, const char *vendor, const StringSet *beside,
                         Error *reterr)
 {
@@ -91,7 +65,7 @@ static int add_baseline(LibvirtFacts *facts, virConnectPtr connection, const cha
                        : r;
 }
 
-static int read_host_features(LibvirtFacts *facts, virConnectPtr connection,
+static int read_host_features(Snapshot *facts, virConnectPtr connection,
                               const GuestCapabilities *capabilities, Error *reterr)
 {
         /* libvirt knows no baseline of CPUs that have no model */
@@ -108,7 +82,7 @@ static int read_host_features(LibvirtFacts *facts, virConnectPtr connection,
                        : 0;
 }
 
-static int read_model_features(LibvirtFacts *facts, virConnectPtr connection,
+static int read_model_features(Snapshot *facts, virConnectPtr connection,
                                const GuestCapabilities *capabilities,
                                const LibvirtFactsOptions *options, Error *reterr)
 {
@@ -128,7 +102,7 @@ static int read_model_features(LibvirtFacts *facts, virConnectPtr connection,
         return 0;
 }
 
-static int read_features(LibvirtFacts *facts, virConnectPtr connection,
+static int read_features(Snapshot *facts, virConnectPtr connection,
                          const GuestCapabilities *capabilities, const LibvirtFactsOptions *options,
                          Error *reterr)
 {
@@ -166,7 +140,7 @@ static const char *default_machine(const char *arch)
         return NULL;
 }
 
-static bool has_emulator(const LibvirtFacts *facts, const SnapshotEmulator *emulator)
+static bool has_emulator(const Snapshot *facts, const SnapshotEmulator *emulator)
 {
         for (size_t i = 0; i < facts->n_emulators; i++)
                 if (strcmp(facts->emulators[i].arch, emulator->arch) == 0 &&
@@ -175,13 +149,14 @@ static bool has_emulator(const LibvirtFacts *facts, const SnapshotEmulator *emul
         return false;
 }
 
-static int read_emulator(LibvirtFacts *facts, virConnectPtr connection, const GuestEmulator *guest,
+static int read_emulator(Snapshot *facts, virConnectPtr connection, const GuestEmulator *guest,
                          const char *machine, const char *domain_type, Error *reterr)
 {
         _cleanup_(snapshot_emulator_done) SnapshotEmulator emulator = { 0 };
         _cleanup_free_ char *xml =
                 virConnectGetDomainCapabilities(connection, guest->path[0] ? guest->path : NULL,
                                                 guest->arch, machine, domain_type, 0);
+        SnapshotEmulator *emulators;
         Error error = ERROR_NULL;
         int r;
 
@@ -197,15 +172,17 @@ static int read_emulator(LibvirtFacts *facts, virConnectPtr connection, const Gu
         }
         if (has_emulator(facts, &emulator))
                 return 0;
-        if (array_grow(&facts->emulators, sizeof(SnapshotEmulator), facts->n_emulators,
-                       &facts->n_emulators_allocated) < 0)
+        emulators =
+                reallocarray(facts->emulators, facts->n_emulators + 1, sizeof(SnapshotEmulator));
+        if (!emulators)
                 return error_oom(reterr);
+        facts->emulators = emulators;
         facts->emulators[facts->n_emulators++] = emulator;
         emulator = (SnapshotEmulator){ 0 };
         return 0;
 }
 
-static int read_emulators(LibvirtFacts *facts, virConnectPtr connection,
+static int read_emulators(Snapshot *facts, virConnectPtr connection,
                           const GuestCapabilities *capabilities, const char *domain_type,
                           Error *reterr)
 {
@@ -223,16 +200,16 @@ static int read_emulators(LibvirtFacts *facts, virConnectPtr connection,
         return 0;
 }
 
-int libvirt_facts_read(LibvirtFacts **ret, virConnectPtr connection,
-                       const LibvirtFactsOptions *options, Error *reterr)
+int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const LibvirtFactsOptions *options,
+                       Error *reterr)
 {
         _cleanup_(guest_capabilities_done) GuestCapabilities capabilities = { 0 };
-        _cleanup_(libvirt_facts_freep) LibvirtFacts *facts = calloc(1, sizeof(LibvirtFacts));
+        _cleanup_(snapshot_unrefp) Snapshot *facts = NULL;
         _cleanup_free_ char *xml = NULL;
         unsigned long version = 0;
         int r;
 
-        if (!facts)
+        if (snapshot_new(&facts) < 0)
                 return error_oom(reterr);
         if (virConnectGetLibVersion(connection, &version) == 0)
                 facts->libvirt_version = version;
@@ -250,7 +227,7 @@ int libvirt_facts_read(LibvirtFacts **ret, virConnectPtr connection,
 
 /* Into a snapshot */
 
-int libvirt_facts_apply(const LibvirtFacts *facts, Snapshot *snapshot)
+int libvirt_facts_apply(const Snapshot *facts, Snapshot *snapshot)
 {
         snapshot->libvirt_version = facts->libvirt_version;
         snapshot->features_incomplete = facts->features_incomplete;

@@ -19,18 +19,15 @@ typedef struct LibvirtFactsOptions {
         char **cpu_model_extra_flags;
 } LibvirtFactsOptions;
 
-typedef struct LibvirtFacts LibvirtFacts;
-
-/* What a hypervisor does not support is left out; what it refuses to say, or says in words that
- * cannot be read, is a problem (snapshot_add_problem()) and makes the list incomplete. Negative
- * errno with words when the connection broke. */
-int libvirt_facts_read(LibvirtFacts **ret, virConnectPtr connection,
-                       const LibvirtFactsOptions *options, Error *reterr);
-LibvirtFacts *libvirt_facts_free(LibvirtFacts *facts);
-DEFINE_CLEANUP(LibvirtFacts *, libvirt_facts_free);
+/* Into a snapshot of its own, which has nothing else. What a hypervisor does not support is left
+ * out; what it refuses to say, or says in words that cannot be read, is a problem
+ * (snapshot_add_problem()) and makes the list incomplete. Negative errno with words when the
+ * connection broke. */
+int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const LibvirtFactsOptions *options,
+                       Error *reterr);
 
 /* Adds them to a snapshot that nobody else has seen yet. -ENOMEM. */
-int libvirt_facts_apply(const LibvirtFacts *facts, Snapshot *snapshot);
+int libvirt_facts_apply(const Snapshot *facts, Snapshot *snapshot);
 
 /* The size of libvirt's storage pool of that name. Negative errno with the option's name. */
 int libvirt_read_pool(virConnectPtr connection, const char *name, uint64_t *ret_bytes,

@@ -48,20 +48,9 @@ static int poll_names(Poll *poll, Error *reterr)
 static int poll_capabilities(Poll *poll, Error *reterr)
 {
         _cleanup_free_ char *xml = virConnectGetCapabilities(poll->connection);
-        _cleanup_(capabilities_done) Capabilities capabilities = { 0 };
-        Snapshot *snapshot = poll->snapshot;
-        int r;
 
-        if (!xml)
-                return libvirt_error(reterr, "Cannot get the capabilities of the host");
-        if ((r = capabilities_parse(xml, &capabilities, reterr)) < 0 ||
-            (r = snapshot_set_text(&snapshot->arch, capabilities.arch, reterr)) < 0 ||
-            (r = snapshot_set_text(&snapshot->cpu_model, capabilities.cpu_model, reterr)) < 0)
-                return r;
-        snapshot->cells = TAKE_PTR(capabilities.cells);
-        snapshot->n_cells = capabilities.n_cells;
-        capabilities.n_cells = 0;
-        return 0;
+        return xml ? capabilities_parse(xml, poll->snapshot, reterr)
+                   : libvirt_error(reterr, "Cannot get the capabilities of the host");
 }
 
 /* What to believe of the online CPUs when the hypervisor has no map of them. */

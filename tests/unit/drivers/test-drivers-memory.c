@@ -37,14 +37,16 @@ static HostMdevType types[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
 static int read_capabilities(void)
 {
-        _cleanup_(capabilities_done) Capabilities capabilities = { 0 };
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        int r = snapshot_new(&snapshot);
 
-        return capabilities_parse(
-                "<capabilities><host><cpu><arch>x</arch></cpu><topology><cells><cell id='0'>"
-                "<memory>1</memory><pages size='4'>1</pages>"
-                "<cpus><cpu id='0' siblings='0'/><cpu id='1' siblings='1'/></cpus>"
-                "</cell></cells></topology></host></capabilities>",
-                &capabilities, NULL);
+        return r < 0 ? r
+                     : capabilities_parse(
+                               "<capabilities><host><cpu><arch>x</arch></cpu><topology><cells><cell id='0'>"
+                               "<memory>1</memory><pages size='4'>1</pages>"
+                               "<cpus><cpu id='0' siblings='0'/><cpu id='1' siblings='1'/></cpus>"
+                               "</cell></cells></topology></host></capabilities>",
+                               snapshot, NULL);
 }
 
 static int read_gpu(void)
