@@ -202,15 +202,13 @@ static void relax(Inventory *record, uint64_t amount, uint64_t used)
 
 static void relax_holding(const Provider *provider, const Allocation *held, const Consumer *usage)
 {
-        const Resources *used = consumer_find(usage, &held->provider);
-
         for (size_t i = 0; i < held->resources.n_items; i++) {
                 const ResourceAmount *item = &held->resources.items[i];
                 Inventory *record = provider_find_inventory(provider, item->resource_class);
 
                 if (record)
                         relax(record, item->amount,
-                              used ? resources_get(used, item->resource_class) : 0);
+                              consumer_get(usage, &held->provider, item->resource_class));
         }
 }
 

@@ -48,28 +48,26 @@ static void moves_done(Moves *moves)
 static int subtract(Consumer *from, const Uuid *provider, const char *resource_class,
                     uint64_t amount)
 {
-        const Resources *held = consumer_find(from, provider);
-        uint64_t before = held ? resources_get(held, resource_class) : 0;
+        uint64_t before = consumer_get(from, provider, resource_class);
 
         return consumer_set(from, provider, resource_class, before - MIN(before, amount));
 }
 
-/* consumer_add() or subtract() with all that is held. */
-static int apply_all(Consumer *consumer, const Consumer *held,
-                     int (*apply)(Consumer *consumer, const Uuid *provider,
-                                  const char *resource_class, uint64_t amount))
+static int add_all(Consumer *consumer, const Consumer *held)
+{
+        return consumer_add_all(consumer, held->allocations, held->n_allocations);
+}
+
+static int subtract_all(Consumer *consumer, const Consumer *held)
 {
         for (size_t i = 0; i < held->n_allocations; i++) {
                 const Resources *resources = &held->allocations[i].resources;
 
-                for (size_t j = 0; j < resources->n_items; j++) {
-                        int r = apply(consumer, &held->allocations[i].provider,
-                                      resources->items[j].resource_class,
-                                      resources->items[j].amount);
-
-                        if (r < 0)
-                                return r;
-                }
+                for (size_t j = 0; j < resources->n_items; j++)
+                        if (subtract(consumer, &held->allocations[i].provider,
+                                     resources->items[j].resource_class,
+                                     resources->items[j].amount) < 0)
+                                return -ENOMEM;
         }
         return 0;
 }
@@ -77,7 +75,7 @@ static int apply_all(Consumer *consumer, const Consumer *held,
 static int sum_up(Moves *moves, const Allocations *allocations)
 {
         for (size_t i = 0; allocations && i < allocations->n_consumers; i++)
-                if (apply_all(&moves->usage, allocations->consumers[i], consumer_add) < 0)
+                if (add_all(&moves->usage, allocations->consumers[i]) < 0)
                         return -ENOMEM;
         return 0;
 }
@@ -114,14 +112,13 @@ static const SnapshotDomain *find_guest(const Moves *moves, const Uuid *uuid)
 
 static int add_move(Moves *moves, Consumer *consumer, const Provider *from, ReshapeRule rule)
 {
-        const Resources *held = consumer_find(consumer, &from->uuid);
         const Uuid *guest = driver_reshape_guest(moves->reshape, &consumer->uuid);
         Move move = {
                 .consumer = consumer,
                 .from = from,
                 .guest = find_guest(moves, guest),
                 .rule = rule,
-                .amount = held ? resources_get(held, moves->resource_class) : 0,
+                .amount = consumer_get(consumer, &from->uuid, moves->resource_class),
         };
         const ReshapeItem item = {
                 .from = from,
@@ -169,8 +166,8 @@ static int take_away(Moves *moves, Move *move)
 
 static int put_back(Moves *moves, Move *move)
 {
-        if (apply_all(&moves->usage, &move->parts, subtract) < 0 ||
-            apply_all(move->consumer, &move->parts, subtract) < 0 ||
+        if (subtract_all(&moves->usage, &move->parts) < 0 ||
+            subtract_all(move->consumer, &move->parts) < 0 ||
             consumer_add(&moves->usage, &move->from->uuid, moves->resource_class, move->amount) <
                     0 ||
             consumer_add(move->consumer, &move->from->uuid, moves->resource_class, move->amount) <
@@ -208,8 +205,7 @@ static int make_move(Moves *moves, Move *move)
                 return 1;
         }
         move->done = true;
-        if (apply_all(&moves->usage, &move->parts, consumer_add) < 0 ||
-            apply_all(move->consumer, &move->parts, consumer_add) < 0)
+        if (add_all(&moves->usage, &move->parts) < 0 || add_all(move->consumer, &move->parts) < 0)
                 return -ENOMEM;
         return 0;
 }

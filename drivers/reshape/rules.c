@@ -131,13 +131,6 @@ bool reshape_rule_concerns(const ReshapeHost *host, const ReshapeItem *item)
 
 /* How much there is room for */
 
-static uint64_t held_of(const Consumer *consumer, const Uuid *provider, const char *resource_class)
-{
-        const Resources *held = consumer_find(consumer, provider);
-
-        return held ? resources_get(held, resource_class) : 0;
-}
-
 static uint64_t subtract(uint64_t a, uint64_t b)
 {
         return a > b ? a - b : 0;
@@ -147,7 +140,7 @@ static void measure(const ReshapeItem *item, const Provider *provider, const cha
                     uint64_t own, ReshapeShare *ret)
 {
         const Inventory *record = provider_find_inventory(provider, resource_class);
-        uint64_t used = held_of(item->usage, &provider->uuid, resource_class);
+        uint64_t used = consumer_get(item->usage, &provider->uuid, resource_class);
 
         ret->step = 1;
         if (!record)
@@ -167,12 +160,12 @@ static int no_room(const ReshapeItem *item, const char *resource_class, Error *r
 static int add_whole(const ReshapeItem *item, const Provider *provider, const char *resource_class,
                      uint64_t amount, Consumer *parts, Error *reterr)
 {
-        uint64_t own = held_of(item->consumer, &provider->uuid, resource_class) +
-                       held_of(parts, &provider->uuid, resource_class);
+        uint64_t own = consumer_get(item->consumer, &provider->uuid, resource_class) +
+                       consumer_get(parts, &provider->uuid, resource_class);
         ReshapeShare share = { .wanted = amount };
 
         measure(item, provider, resource_class, own, &share);
-        share.room = subtract(share.room, held_of(parts, &provider->uuid, resource_class));
+        share.room = subtract(share.room, consumer_get(parts, &provider->uuid, resource_class));
         if (reshape_share_out(&share, 1, amount) < 0) {
                 int r = no_room(item, resource_class, reterr);
 
@@ -191,10 +184,10 @@ static unsigned rank_of(const ReshapeItem *item, const Provider *provider)
         bool fits = true;
 
         for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
-                uint64_t need = held_of(item->consumer, &item->from->uuid, classes[i]);
+                uint64_t need = consumer_get(item->consumer, &item->from->uuid, classes[i]);
                 ReshapeShare share = { 0 };
 
-                if (held_of(item->consumer, &provider->uuid, classes[i]) > 0)
+                if (consumer_get(item->consumer, &provider->uuid, classes[i]) > 0)
                         return 0;
                 measure(item, provider, classes[i], 0, &share);
                 fits &= share.room >= need;
@@ -222,7 +215,7 @@ static int share_over_cells(const ReshapeHost *host, const ReshapeItem *item,
                 return error_oom(reterr);
         for (size_t i = 0; i < n; i++) {
                 const Provider *provider = flat ? host->root : cell_provider(host, i);
-                uint64_t own = held_of(item->consumer, &provider->uuid, resource_class);
+                uint64_t own = consumer_get(item->consumer, &provider->uuid, resource_class);
 
                 measure(item, provider, resource_class, own, &shares[i]);
                 shares[i].rank = rank_of(item, provider);
