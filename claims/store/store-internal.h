@@ -3,7 +3,7 @@
 
 /* What the files of the store share: the statements and the ways to run them. store.c has the
  * frame and the writes of claims, store-claims.c their reads, store-events.c what happened to them,
- * store-placement.c what Placement is told, store-layout.c where claims are on the host,
+ * store-placement.c what Placement has of them, store-layout.c where claims are on the host,
  * store-host.c the providers, store-move.c what claims hold elsewhere, statements.h the SQL. */
 
 #include "claims/store/sqlite.h"
@@ -59,7 +59,7 @@ int store_begin(Store *store, Error *reterr);
 int store_end(Store *store, int result, Error *reterr);
 
 /* What happened: store-events.c. Within a transaction: it happened to the claim, which is
- * still there, at that time. Of one that is pending it is written down, and not told: it may end
+ * still there, at that time. Of one that is pending it is written down, and not listed: it may end
  * as if it had never been. */
 int store_note_claim(Store *store, int64_t id, const EventNote *note, uint64_t usec, Error *reterr);
 int store_forget_events(Store *store, int64_t claim, Error *reterr);

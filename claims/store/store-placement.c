@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What Placement was told of claims, and what is still to be told: see schema.c. */
+/* What was reported to Placement of claims, and what is still to be reported: see schema.c. */
 
 #include <string.h>
 

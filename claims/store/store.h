@@ -159,8 +159,7 @@ int store_taken(Store *store, Taken *ret, Error *reterr);
 int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
                 size_t n_devices, const Layout *layout, Error *reterr);
 
-/* What Placement was told of a living claim, if it is from; reported NULL: that stays.
- * STORE_E_NOT_FOUND. */
+/* The standing of a living claim, if it is from; reported NULL: that stays. STORE_E_NOT_FOUND. */
 int store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
                        const ClaimReported *reported, Error *reterr);
 
@@ -186,9 +185,9 @@ int store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char 
                      int64_t *ret_id, Error *reterr);
 int store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr);
 
-/* It was done, and the claim is the other's from now on, told so; ours: what nobody wrote
- * is written by this agent now. Has the claim ended, the other leaves a removal. told
- * NULL: it was not done. */
+/* It was done: the claim is the other's from now on, reported so; ours: what nobody wrote is
+ * written by this agent now. Has the claim ended, the other leaves a removal. reported NULL: it was
+ * not done. */
 int store_end_move(Store *store, const ClaimMove *move, const ClaimReported *reported, bool ours,
                    Error *reterr);
 
