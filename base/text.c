@@ -103,6 +103,11 @@ void text_trim_cut(char *text)
                 text[lead - 1] = '\0';
 }
 
+int text_order(const void *a, const void *b)
+{
+        return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 size_t text_count_characters(const char *text)
 {
         size_t n = 0;

@@ -29,6 +29,9 @@ void text_trim_cut(char *text);
 char *text_free_secret(char *secret);
 DEFINE_CLEANUP(char *, text_free_secret);
 
+/* For qsort() and bsearch(): the order of texts in an array of pointers to them. */
+int text_order(const void *a, const void *b);
+
 /* The number of characters (Unicode code points) of UTF-8 text. */
 size_t text_count_characters(const char *text);
 

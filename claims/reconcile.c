@@ -155,11 +155,6 @@ static int order_known(const void *a, const void *b)
         return uuid_order(&((const Known *)a)->uuid, &((const Known *)b)->uuid);
 }
 
-static int order_text(const void *a, const void *b)
-{
-        return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void index_claims(ReconcileIndex *index, const ClaimList *claims)
 {
         for (size_t i = 0; i < claims->n_claims; i++) {
@@ -189,7 +184,7 @@ static void index_facts(ReconcileIndex *index, const ReconcileInput *input)
                 index->pci[index->n_pci] = facts->pci[index->n_pci].address;
         qsort(index->domains, index->n_domains, sizeof(Known), order_known);
         qsort(index->mdevs, index->n_mdevs, sizeof(Known), order_known);
-        qsort(index->pci, index->n_pci, sizeof(char *), order_text);
+        qsort(index->pci, index->n_pci, sizeof(char *), text_order);
 }
 
 static int index_make(ReconcileIndex *index, const ReconcileInput *input)
@@ -247,7 +242,7 @@ static bool is_pci(const ReconcileInput *input, const char *address)
         if (!input->index)
                 return host_facts_find_pci(input->facts, address);
         return bsearch(&address, input->index->pci, input->index->n_pci, sizeof(char *),
-                       order_text);
+                       text_order);
 }
 
 /* Has it a claim other than this one (NULL: any)? */

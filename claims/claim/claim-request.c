@@ -69,9 +69,7 @@ static int check_group(const ResourceRequest *request, const RequestGroup *group
                 return error_setf(reterr, EINVAL, "Group \"%.70s\" has more than %d traits",
                                   group->suffix, CLAIM_TRAITS_MAX);
         r = check_amounts(&group->resources, "", reterr);
-        if (r < 0)
-                return r;
-        return check_traits(group, reterr);
+        return r < 0 ? r : check_traits(group, reterr);
 }
 
 static const RequestGroup *find_group(const ResourceRequest *request, const char *suffix)
@@ -166,14 +164,9 @@ int claim_request_check(const ClaimRequest *request, Error *reterr)
             !uuid_equal(&uuid, &request->consumer))
                 return error_setf(reterr, EINVAL, "\"%.40s\" is not a consumer's uuid",
                                   request->consumer.text);
-        r = check_text(request->project_id, "project", reterr);
-        if (r < 0)
-                return r;
-        r = check_text(request->user_id, "user", reterr);
-        if (r < 0)
-                return r;
-        r = check_text(request->consumer_type, "consumer type", reterr);
-        if (r < 0)
+        if ((r = check_text(request->project_id, "project", reterr)) < 0 ||
+            (r = check_text(request->user_id, "user", reterr)) < 0 ||
+            (r = check_text(request->consumer_type, "consumer type", reterr)) < 0)
                 return r;
         if (request->resources.n_groups == 0)
                 return error_setf(reterr, EINVAL, "The request asks for no resources");

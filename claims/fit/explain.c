@@ -123,35 +123,55 @@ static const char *explain_amount(const FitRoom *room, InventoryFit fit, uint64_
         return text;
 }
 
+/* What stands in the item's way on the provider; "" for nothing. */
+static void write_verdict(const FitProblem *problem, const FitItem *item, size_t provider,
+                          const Failure *failure, char *text, size_t size)
+{
+        const FitNeed *need = &item->needs[failure->need];
+        const FitRoom *room = fit_problem_room(problem, provider, need->resource_class);
+
+        switch (failure->hurdle) {
+        case HURDLE_NONE:
+                text[0] = '\0';
+                break;
+        case HURDLE_CLASS:
+                snprintf(text, size, "does not have the class");
+                break;
+        case HURDLE_HOST:
+                snprintf(text, size, "%s", why_not_usable(problem, item, provider));
+                break;
+        case HURDLE_TRAIT:
+                snprintf(text, size, "%s trait %s",
+                         failure->forbidden ? "has the forbidden" : "lacks the required",
+                         failure->trait);
+                break;
+        default:
+                explain_amount(room, failure->fit, need->amount, text, size);
+                break;
+        }
+}
+
 static void explain_item(const FitProblem *problem, const FitItem *item, Error *reterr)
 {
-        char prefix[96], text[128];
+        char prefix[96], text[320];
         Failure failure;
         size_t provider = find_nearest(problem, item, &failure);
         const char *resource_class, *name;
-        const FitNeed *need;
-        const FitRoom *room;
 
         name_group(problem, item, prefix, sizeof(prefix));
         if (provider == SIZE_MAX) {
                 error_setf(reterr, ENOSPC, "%sno single provider has all of its classes", prefix);
                 return;
         }
-        need = &item->needs[failure.need];
-        resource_class = item->n_needs > 0 ? problem->classes[need->resource_class] : "its traits";
-        room = fit_problem_room(problem, provider, need->resource_class);
+        resource_class = item->n_needs > 0
+                                 ? problem->classes[item->needs[failure.need].resource_class]
+                                 : "its traits";
         name = problem->view->tree->providers[provider]->name;
-        if (failure.hurdle == HURDLE_TRAIT)
-                error_setf(reterr, ENOSPC, "%s%s: %s %s trait %s", prefix, resource_class, name,
-                           failure.forbidden ? "has the forbidden" : "lacks the required",
-                           failure.trait);
-        else if (failure.hurdle == HURDLE_HOST)
-                error_setf(reterr, ENOSPC, "%s%s: %s %s", prefix, resource_class, name,
-                           why_not_usable(problem, item, provider));
+        write_verdict(problem, item, provider, &failure, text, sizeof(text));
+        if (failure.hurdle == HURDLE_TRAIT || failure.hurdle == HURDLE_HOST)
+                error_setf(reterr, ENOSPC, "%s%s: %s %s", prefix, resource_class, name, text);
         else
-                error_setf(reterr, ENOSPC, "%s%s: %s on %s", prefix, resource_class,
-                           explain_amount(room, failure.fit, need->amount, text, sizeof(text)),
-                           name);
+                error_setf(reterr, ENOSPC, "%s%s: %s on %s", prefix, resource_class, text, name);
 }
 
 static bool class_exists(const FitProblem *problem, size_t resource_class)
@@ -329,33 +349,6 @@ static uint64_t count_missing(const Failure *failure, const FitRoom *room, uint6
                                : 0;
         default:
                 return 0;
-        }
-}
-
-static void write_verdict(const FitProblem *problem, const FitItem *item, size_t provider,
-                          const Failure *failure, char *text, size_t size)
-{
-        const FitNeed *need = &item->needs[failure->need];
-        const FitRoom *room = fit_problem_room(problem, provider, need->resource_class);
-
-        switch (failure->hurdle) {
-        case HURDLE_NONE:
-                text[0] = '\0';
-                break;
-        case HURDLE_CLASS:
-                snprintf(text, size, "does not have the class");
-                break;
-        case HURDLE_HOST:
-                snprintf(text, size, "%s", why_not_usable(problem, item, provider));
-                break;
-        case HURDLE_TRAIT:
-                snprintf(text, size, "%s trait %s",
-                         failure->forbidden ? "has the forbidden" : "lacks the required",
-                         failure->trait);
-                break;
-        default:
-                explain_amount(room, failure->fit, need->amount, text, size);
-                break;
         }
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/array.h"
+#include "base/text.h"
 
 FitProblem *fit_problem_free(FitProblem *problem)
 {
@@ -28,11 +28,6 @@ FitProblem *fit_problem_free(FitProblem *problem)
         return NULL;
 }
 
-static int compare_texts(const void *a, const void *b)
-{
-        return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The classes of all groups, each once. */
 static int collect_classes(FitProblem *problem)
 {
@@ -49,7 +44,7 @@ static int collect_classes(FitProblem *problem)
                 for (size_t j = 0; j < request->groups[i].resources.n_items; j++)
                         problem->classes[n++] =
                                 request->groups[i].resources.items[j].resource_class;
-        qsort(problem->classes, n, sizeof(char *), compare_texts);
+        qsort(problem->classes, n, sizeof(char *), text_order);
         for (size_t i = 0; i < n; i++)
                 if (i == 0 || strcmp(problem->classes[i], problem->classes[i - 1]) != 0)
                         problem->classes[problem->n_classes++] = problem->classes[i];
@@ -59,7 +54,7 @@ static int collect_classes(FitProblem *problem)
 static size_t find_class(const FitProblem *problem, const char *resource_class)
 {
         const char **found = bsearch(&resource_class, problem->classes, problem->n_classes,
-                                     sizeof(char *), compare_texts);
+                                     sizeof(char *), text_order);
 
         return (size_t)(found - problem->classes);
 }

@@ -2,8 +2,6 @@
 
 /* What happened, in rows beside the claims: each is written in the transaction of its cause. */
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "claims/store/store-internal.h"
 

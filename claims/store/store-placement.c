@@ -2,8 +2,6 @@
 
 /* What was reported to Placement of claims, and what is still to be reported: see schema.c. */
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "claims/store/store-internal.h"
 

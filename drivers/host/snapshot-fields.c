@@ -303,11 +303,6 @@ static int fields_copy(const FieldList *list, void *ret, const void *base)
         return 0;
 }
 
-void snapshot_cell_done(SnapshotCell *cell)
-{
-        fields_done(&cell_list, cell);
-}
-
 void snapshot_emulator_done(SnapshotEmulator *emulator)
 {
         fields_done(&emulator_list, emulator);

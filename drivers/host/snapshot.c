@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "drivers/host/snapshot-fields.h"
 #include "drivers/host/sysfs.h"
 
@@ -108,11 +109,6 @@ static int order_emulators(const void *a, const void *b)
         return order ? order : strcmp(x->machine, y->machine);
 }
 
-static int order_texts(const void *a, const void *b)
-{
-        return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int order_devices(const void *a, const void *b)
 {
         return strcmp(((const SnapshotDevice *)a)->name, ((const SnapshotDevice *)b)->name);
@@ -158,7 +154,7 @@ static void put_in_order(StringSet *set)
         size_t n = 0;
 
         if (set->n_items > 1)
-                qsort(set->items, set->n_items, sizeof(char *), order_texts);
+                qsort(set->items, set->n_items, sizeof(char *), text_order);
         for (size_t i = 0; i < set->n_items; i++) {
                 if (n > 0 && strcmp(set->items[n - 1], set->items[i]) == 0)
                         free(set->items[i]);

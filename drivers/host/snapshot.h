@@ -220,7 +220,6 @@ const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid 
 MdevType *snapshot_find_mdev_type(const SnapshotDevice *device, const char *id);
 
 /* Free what the struct owns and leave it zeroed, for those who build one piece by piece. */
-void snapshot_cell_done(SnapshotCell *cell);
 void snapshot_emulator_done(SnapshotEmulator *emulator);
 void snapshot_device_done(SnapshotDevice *device);
 void snapshot_mdev_done(SnapshotMdev *mdev);

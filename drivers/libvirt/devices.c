@@ -2,7 +2,6 @@
 
 #include "drivers/libvirt/devices.h"
 
-#include <libvirt/virterror.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -3,7 +3,6 @@
 #include "drivers/libvirt/domains.h"
 
 #include <errno.h>
-#include <libvirt/virterror.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -2,7 +2,6 @@
 
 #include "drivers/libvirt/event-loop.h"
 
-#include <errno.h>
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
 #include <pthread.h>

@@ -3,7 +3,6 @@
 #include "drivers/libvirt/facts.h"
 
 #include <errno.h>
-#include <libvirt/virterror.h>
 #include <string.h>
 
 #include "base/log.h"

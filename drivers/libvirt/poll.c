@@ -2,7 +2,6 @@
 
 #include "drivers/libvirt/poll.h"
 
-#include <errno.h>
 #include <libvirt/virterror.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * too; parents of mdevs that are none stand behind them. */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/array.h"

@@ -3,7 +3,6 @@
 #include "drivers/tree/mdev-providers.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 
 #include "drivers/tree/child-provider.h"

@@ -2,7 +2,6 @@
 
 #include "drivers/tree/memory-encryption.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "drivers/tree/child-provider.h"
