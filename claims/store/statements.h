@@ -41,7 +41,8 @@
 /* The condition of the index claims_standing, without which it serves no query. */
 #define IS_UNDER_WAY "standing IN ('pending', 'owed', 'sent')"
 
-/* Of what a claim holds, so many pieces are written down, and as many devices: an event is no larger. */
+/* Of what a claim holds, so many pieces are written down, and as many devices: an event is no
+ * larger. */
 #define EVENT_PARTS "64"
 
 STATEMENT(READ_VERSION, "PRAGMA data_version")
