@@ -318,7 +318,7 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                 return r;
         claims_cut_text(why, reason);
         claim.reason = reason;
-        claim.standing = owed ? CLAIM_STANDING_OWED : CLAIM_STANDING_NONE;
+        claim.write_state = owed ? CLAIM_WRITE_OWED : CLAIM_WRITE_NONE;
         return store_insert(claims->store, &claim, claims->view, &adoption->fit, ret, reterr);
 }
 

@@ -8,19 +8,19 @@
 #include "base/clock.h"
 #include "claims/claims-internal.h"
 
-static int finish(int r, int64_t id, ClaimStanding standing, Error *reterr)
+static int finish(int r, int64_t id, ClaimWriteState write_state, Error *reterr)
 {
         if (r != STORE_E_NOT_FOUND)
                 return claims_finish(r);
         error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that is %s", id,
-                   claim_standing_to_text(standing));
+                   claim_write_state_to_text(write_state));
         return CLAIM_E_NOT_FOUND;
 }
 
-int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimStanding to,
-                        const ClaimReported *reported, Error *reterr)
+int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, ClaimWriteState to,
+                           const ClaimReported *reported, Error *reterr)
 {
-        int r = store_set_standing(claims->store, id, from, to, reported, reterr);
+        int r = store_set_write_state(claims->store, id, from, to, reported, reterr);
 
         return finish(r, id, from, reterr);
 }
@@ -29,7 +29,7 @@ int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reter
 {
         int r = store_withdraw(claims->store, id, reason, clock_usec(CLOCK_REALTIME), reterr);
 
-        return finish(r, id, CLAIM_STANDING_PENDING, reterr);
+        return finish(r, id, CLAIM_WRITE_PENDING, reterr);
 }
 
 int claims_forget_reported(Claims *claims, Error *reterr)

@@ -7,10 +7,10 @@
 
 #include "claims/claims.h"
 
-/* From one standing to another, if it is the first one; reported (NULL: as before): how Placement
+/* From one write state to another, if it has the first; reported (NULL: as before): how Placement
  * has the consumer. CLAIM_E_NOT_FOUND. */
-int claims_set_standing(Claims *claims, int64_t id, ClaimStanding from, ClaimStanding to,
-                        const ClaimReported *reported, Error *reterr);
+int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, ClaimWriteState to,
+                           const ClaimReported *reported, Error *reterr);
 
 /* Ends a pending claim of which nothing was written, as if it had never been: nothing of it is to
  * be removed. The reason is kept in its history. CLAIM_E_NOT_FOUND. */

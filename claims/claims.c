@@ -289,7 +289,7 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
                 .boot_id = claims->boot_id,
                 .created_usec = now,
                 .expires_usec = claims_expiry_from(claims, now),
-                .standing = order->placing->standing,
+                .write_state = order->placing->write_state,
                 .reported = order->placing->reported,
                 .layout = &fit.layout,
         };
@@ -335,7 +335,7 @@ static int claim_once(Claims *claims, Order *order, Claim **ret, Error *reterr)
 int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
                  Claim **ret_claim, bool *ret_ambiguous, Error *reterr)
 {
-        static const ClaimPlacing free_choice = { .standing = CLAIM_STANDING_NONE };
+        static const ClaimPlacing free_choice = { .write_state = CLAIM_WRITE_NONE };
         _cleanup_free_ char *text = NULL;
         Order order = { .request = request,
                         .placing = placing ? placing : &free_choice,

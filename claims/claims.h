@@ -101,7 +101,7 @@ typedef struct ClaimPlacing {
         const Consumer *room;            /* all that others leave of the host's tree, as far as the
                                             fit chooses; NULL: what no claim has */
         bool others_full;                /* with room: nothing of sharing providers is left */
-        ClaimStanding standing;
+        ClaimWriteState write_state;
         ClaimReported reported;
 } ClaimPlacing;
 
@@ -192,7 +192,7 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
  * device for it, it is of this boot then all the same. */
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
 
-/* From now on claims_prepare() makes claims that are to be reported (CLAIM_STANDING_OWED),
+/* From now on claims_prepare() makes claims that are to be reported (CLAIM_WRITE_OWED),
  * or not. claims_adopt() does where an earlier claim of the guest left a removal: what the agent
  * wrote there is the new claim's. */
 void claims_set_owes_guests(Claims *claims, bool owes);

@@ -104,7 +104,7 @@ static Answer answer_about(const ReconcileInput *input, const Uuid *consumer)
 /* Is what its consumer holds the word of somebody else? */
 static bool is_vouched_for(const ReconcileInput *input, const Claim *claim)
 {
-        return input->word != RECONCILE_ALONE && claim->standing != CLAIM_STANDING_WRITTEN &&
+        return input->word != RECONCILE_ALONE && claim->write_state != CLAIM_WRITE_WRITTEN &&
                !(input->started_only && claim_is_of_guest_alone(claim));
 }
 
@@ -112,8 +112,8 @@ static bool is_vouched_for(const ReconcileInput *input, const Claim *claim)
  * gone back to its guest. */
 static bool was_reported(const Claim *claim)
 {
-        return uuid_empty(&claim->guest) && (claim->standing == CLAIM_STANDING_NONE ||
-                                             claim->standing == CLAIM_STANDING_WRITTEN);
+        return uuid_empty(&claim->guest) && (claim->write_state == CLAIM_WRITE_NONE ||
+                                             claim->write_state == CLAIM_WRITE_WRITTEN);
 }
 
 static bool is_touched(const ReconcileInput *input, const Claim *claim)
@@ -576,7 +576,7 @@ static bool was_resized(const Claim *claim, const HostDomain *domain)
         uint64_t vcpus = claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"),
                  memory_mb = claim_sum(claim, "MEMORY_MB");
 
-        return claim->was_read && claim->standing == CLAIM_STANDING_NONE &&
+        return claim->was_read && claim->write_state == CLAIM_WRITE_NONE &&
                uuid_empty(&claim->guest) && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0 &&
                ((vcpus > 0 && vcpus != domain->vcpus) ||
                 (memory_mb > 0 && memory_mb != domain->memory_mb));
@@ -633,7 +633,7 @@ static bool must_check(const ReconcileInput *input, const Claim *claim, const Ho
 static int look_at_unread(const ReconcileInput *input, const Claim *claim, Reconcile *ret)
 {
         if (input->word == RECONCILE_ALONE || claim->was_read || !uuid_empty(&claim->guest) ||
-            claim->standing != CLAIM_STANDING_NONE || claim->state != CLAIM_STATE_CONFIRMED ||
+            claim->write_state != CLAIM_WRITE_NONE || claim->state != CLAIM_STATE_CONFIRMED ||
             strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0)
                 return 0;
         if (answer_about(input, &claim->consumer) != ANSWER_NONE)

@@ -340,7 +340,7 @@ static int look_at_missing(AuditLook *look, const Claim *claim)
 
         if (is_young(look->input, look->input->now_usec, claim->created_usec))
                 return let_be(look);
-        if (claim->standing == CLAIM_STANDING_WRITTEN) {
+        if (claim->write_state == CLAIM_WRITE_WRITTEN) {
                 if (find_reason(look, claim, NULL, why) < 0)
                         return -ENOMEM;
                 return add(look, AUDIT_UNTOLD, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer,
@@ -367,8 +367,8 @@ static int look_at_claim(AuditLook *look, const Claim *claim)
 
         (void)audit_picture_claim(&look->picture, &claim->consumer, &resized);
         if (resized || claim->state != CLAIM_STATE_CONFIRMED ||
-            claim->standing == CLAIM_STANDING_PENDING || claim->standing == CLAIM_STANDING_OWED ||
-            claim->standing == CLAIM_STANDING_SENT)
+            claim->write_state == CLAIM_WRITE_PENDING || claim->write_state == CLAIM_WRITE_OWED ||
+            claim->write_state == CLAIM_WRITE_SENT)
                 return let_be(look);
         if (!consumer)
                 return look_at_missing(look, claim);

@@ -85,8 +85,8 @@ static void mark_sent(Healer *healer, const AuditFinding *finding)
         Claims *claims = claim_service_get(healer->order.claims);
 
         if (finding->type == AUDIT_UNTOLD && claims)
-                (void)claims_set_standing(claims, finding->claim_id, CLAIM_STANDING_WRITTEN,
-                                          CLAIM_STANDING_SENT, &healer->reported, NULL);
+                (void)claims_set_write_state(claims, finding->claim_id, CLAIM_WRITE_WRITTEN,
+                                             CLAIM_WRITE_SENT, &healer->reported, NULL);
 }
 
 /* Placement has what the claim holds, and the generation that it got by it. */
@@ -98,10 +98,10 @@ static void note_reported(Healer *healer, const AuditFinding *finding)
         if (finding->remedy != AUDIT_REMEDY_WRITE_CLAIM || !claims ||
             claims_find(claims, &finding->consumer, false, &claim, NULL) != 0)
                 return;
-        (void)claims_set_standing(claims, claim->id, claim->standing,
-                                  claim->standing == CLAIM_STANDING_SENT ? CLAIM_STANDING_WRITTEN
-                                                                         : claim->standing,
-                                  &healer->reported, NULL);
+        (void)claims_set_write_state(claims, claim->id, claim->write_state,
+                                     claim->write_state == CLAIM_WRITE_SENT ? CLAIM_WRITE_WRITTEN
+                                                                            : claim->write_state,
+                                     &healer->reported, NULL);
 }
 
 static void note_healed(Healer *healer)

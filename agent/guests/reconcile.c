@@ -83,11 +83,11 @@ static int note_read(Claims *claims, const Claim *claim, const ClaimReported *re
         ClaimRemoval left;
         int r;
 
-        if (claim->standing != CLAIM_STANDING_NONE &&
+        if (claim->write_state != CLAIM_WRITE_NONE &&
             (!here || claims_next_removal(claims, 0, &claim->consumer, &left, NULL) == 0))
                 return 0;
-        r = claims_set_standing(claims, claim->id, claim->standing, CLAIM_STANDING_NONE, reported,
-                                reterr);
+        r = claims_set_write_state(claims, claim->id, claim->write_state, CLAIM_WRITE_NONE,
+                                   reported, reterr);
         return r == CLAIM_E_NOT_FOUND ? 0 : r;
 }
 

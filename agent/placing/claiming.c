@@ -89,7 +89,7 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 /* Placement cannot be asked. */
 static void go_without(ClaimTask *task, const Error *error)
 {
-        static const ClaimPlacing owed = { .standing = CLAIM_STANDING_OWED };
+        static const ClaimPlacing owed = { .write_state = CLAIM_WRITE_OWED };
 
         if (task->shared->mode == CLAIM_MODE_AUTO &&
             !claim_decide_refuses(task->shared->mode, task->shared->nova))
@@ -129,13 +129,13 @@ static void finish_write(ClaimTask *task)
 
         if (!claims)
                 return;
-        r = claims_set_standing(claims, task->claim->id, CLAIM_STANDING_PENDING,
-                                CLAIM_STANDING_WRITTEN, NULL, &error);
+        r = claims_set_write_state(claims, task->claim->id, CLAIM_WRITE_PENDING,
+                                   CLAIM_WRITE_WRITTEN, NULL, &error);
         if (r != 0) {
                 claim_task_end(task, r, &error);
                 return;
         }
-        task->claim->standing = CLAIM_STANDING_WRITTEN;
+        task->claim->write_state = CLAIM_WRITE_WRITTEN;
         task->claim->state = CLAIM_STATE_CLAIMED;
         succeed(task, TAKE_PTR(task->claim), true);
 }
@@ -293,7 +293,7 @@ static int claim_pending(ClaimTask *task, Error *reterr)
 {
         Claims *claims = claim_service_get(task->shared->service);
         ClaimPlacing placing = {
-                .standing = CLAIM_STANDING_PENDING,
+                .write_state = CLAIM_WRITE_PENDING,
                 .room = task->claiming.room,
                 .others_full = task->claiming.others_full,
         };
@@ -342,12 +342,12 @@ static void write_claim(ClaimTask *task)
 /* Reading. */
 
 static ClaimPlacing what_is_placed(const ClaimTask *task, const HostView *view,
-                                   ClaimStanding standing)
+                                   ClaimWriteState write_state)
 {
         return (ClaimPlacing){
                 .holding = task->seen,
                 .mappings = task->request->mappings.n_items > 0 ? &task->request->mappings : NULL,
-                .standing = standing,
+                .write_state = write_state,
                 .reported = claim_share_reported(view, task->seen, false),
         };
 }
@@ -378,7 +378,7 @@ static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
  * was given up arrives yet; else what is chosen takes its place. */
 static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view, const Claim *ended)
 {
-        ClaimPlacing placing = what_is_placed(task, view, CLAIM_STANDING_PENDING);
+        ClaimPlacing placing = what_is_placed(task, view, CLAIM_WRITE_PENDING);
 
         placing.reported = claim_share_reported(view, task->seen, true);
         if (claims_claim(claims, task->request, &placing, &task->claim, NULL, NULL) == 0) {
@@ -398,7 +398,7 @@ static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
 
         if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0)
                 return false;
-        *ret_placed = claim->standing == CLAIM_STANDING_NONE;
+        *ret_placed = claim->write_state == CLAIM_WRITE_NONE;
         if (claim->state != CLAIM_STATE_PENDING)
                 return true;
         /* Of before a crash: nobody was promised it. */
@@ -413,7 +413,7 @@ static void end_of_before(ClaimTask *task, Claims *claims)
         _cleanup_(claim_freep) Claim *claim = NULL;
 
         if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0 ||
-            claim->standing != CLAIM_STANDING_NONE || claim_share_is(claim, task->seen) || !facts ||
+            claim->write_state != CLAIM_WRITE_NONE || claim_share_is(claim, task->seen) || !facts ||
             host_facts_find_domain(facts, &task->consumer))
                 return;
         if (claims_release(claims, claim->id, "placed anew", NULL) == 0)
@@ -424,7 +424,7 @@ static void end_of_before(ClaimTask *task, Claims *claims)
 /* Placement does not answer. */
 static void on_away(ClaimTask *task, const Error *error)
 {
-        static const ClaimPlacing local = { .standing = CLAIM_STANDING_NONE };
+        static const ClaimPlacing local = { .write_state = CLAIM_WRITE_NONE };
         Claims *claims = claim_task_open_claims(task);
         bool placed;
 
@@ -469,7 +469,7 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
         } else if (left_over) {
                 use_left_over(task, claims, view, ended);
         } else if (claim_share_has(view, claims_node(claims), task->seen)) {
-                placing = what_is_placed(task, view, CLAIM_STANDING_NONE);
+                placing = what_is_placed(task, view, CLAIM_WRITE_NONE);
                 claim_locally(task, &placing);
         } else {
                 write_claim(task);
@@ -500,7 +500,7 @@ static void read_consumer(ClaimTask *task)
 
 void claim_claiming_run(ClaimTask *task)
 {
-        static const ClaimPlacing local = { .standing = CLAIM_STANDING_NONE };
+        static const ClaimPlacing local = { .write_state = CLAIM_WRITE_NONE };
         Claims *claims = claim_task_open_claims(task);
         Error error = ERROR_NULL;
         bool placed = false, away;

@@ -9,11 +9,11 @@ const char *claim_decide_refuses(ClaimMode mode, NovaMode nova)
         return !why && mode == CLAIM_MODE_VERIFY ? "[agent] claim_mode is verify" : why;
 }
 
-ClaimOwedDecision claim_decide_owed(ClaimStanding standing, bool here, bool same, bool gone)
+ClaimOwedDecision claim_decide_owed(ClaimWriteState write_state, bool here, bool same, bool gone)
 {
         if (!here)
                 return gone ? CLAIM_OWED_PLACED : CLAIM_OWED_WRITE;
-        return standing == CLAIM_STANDING_SENT && same ? CLAIM_OWED_WRITTEN : CLAIM_OWED_PLACED;
+        return write_state == CLAIM_WRITE_SENT && same ? CLAIM_OWED_WRITTEN : CLAIM_OWED_PLACED;
 }
 
 ClaimRemovalDecision claim_decide_removal(const ClaimRemovalState *state)

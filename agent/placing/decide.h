@@ -19,7 +19,7 @@ typedef enum ClaimOwedDecision {
 
 /* here: the consumer holds something of this host; same: exactly what the claim has; gone: it holds
  * something elsewhere, and its guest, which was here, does not run here any more. */
-ClaimOwedDecision claim_decide_owed(ClaimStanding standing, bool here, bool same, bool gone);
+ClaimOwedDecision claim_decide_owed(ClaimWriteState write_state, bool here, bool same, bool gone);
 
 typedef enum ClaimRemovalDecision {
         CLAIM_REMOVAL_END,

@@ -114,8 +114,8 @@ static void end_fence(ClaimTask *task)
         Claims *claims = claim_task_get_claims(task, &error);
 
         if (claims && claims_find(claims, &task->moving.move.from, false, &claim, NULL) == 0)
-                (void)claims_set_standing(claims, claim->id, claim->standing, claim->standing,
-                                          &task->moving.after, NULL);
+                (void)claims_set_write_state(claims, claim->id, claim->write_state,
+                                             claim->write_state, &task->moving.after, NULL);
         end_move(task, NULL, false, 0, &error);
 }
 

@@ -532,11 +532,11 @@ const char *claim_queue_get_trouble(const ClaimQueue *queue)
 /* Whatever was written there is ours to remove from now on. */
 static int take_on(Claims *claims, int64_t id, Error *reterr)
 {
-        static const ClaimStanding others[] = { CLAIM_STANDING_NONE, CLAIM_STANDING_OWED };
+        static const ClaimWriteState others[] = { CLAIM_WRITE_NONE, CLAIM_WRITE_OWED };
 
         for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-                int r = claims_set_standing(claims, id, others[i], CLAIM_STANDING_WRITTEN, NULL,
-                                            reterr);
+                int r = claims_set_write_state(claims, id, others[i], CLAIM_WRITE_WRITTEN, NULL,
+                                               reterr);
 
                 if (r != CLAIM_E_NOT_FOUND)
                         return r;

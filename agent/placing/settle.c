@@ -13,23 +13,23 @@
 /* Owed writes. */
 
 /* reported NULL: what is known of it stays. CLAIM_E_NOT_FOUND: the claim ended meanwhile. */
-static int mark_owed(ClaimTask *task, ClaimStanding standing, const ClaimReported *reported,
+static int mark_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported,
                      Error *reterr)
 {
         Claims *claims = claim_task_get_claims(task, reterr);
-        int r = claims ? claims_set_standing(claims, task->claim->id, task->claim->standing,
-                                             standing, reported, reterr)
+        int r = claims ? claims_set_write_state(claims, task->claim->id, task->claim->write_state,
+                                                write_state, reported, reterr)
                        : -EIO;
 
         if (r == 0)
-                task->claim->standing = standing;
+                task->claim->write_state = write_state;
         return r;
 }
 
-static void settle_owed(ClaimTask *task, ClaimStanding standing, const ClaimReported *reported)
+static void settle_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported)
 {
         Error error = ERROR_NULL;
-        int r = mark_owed(task, standing, reported, &error);
+        int r = mark_owed(task, write_state, reported, &error);
 
         claim_task_end(task, r == CLAIM_E_NOT_FOUND ? 0 : r, &error);
 }
@@ -40,7 +40,7 @@ static void on_owed_written(int result, ConsumersAnswer *answer, const Error *er
 
         task->call = NULL;
         if (result == REPORT_DONE)
-                settle_owed(task, CLAIM_STANDING_WRITTEN, NULL);
+                settle_owed(task, CLAIM_WRITE_WRITTEN, NULL);
         else if (result != REPORT_E_CONFLICT || !claim_task_retry(task))
                 claim_task_end(task, claim_task_outcome(result), error);
 }
@@ -49,7 +49,7 @@ static void on_owed_written(int result, ConsumersAnswer *answer, const Error *er
 static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, true);
-        int r = mark_owed(task, CLAIM_STANDING_SENT, &reported, reterr);
+        int r = mark_owed(task, CLAIM_WRITE_SENT, &reported, reterr);
 
         if (r == CLAIM_E_NOT_FOUND) {
                 claim_task_end(task, 0, reterr);
@@ -83,17 +83,17 @@ static int go_on_with_owed(ClaimTask *task, Claims *claims, const HostView *view
 {
         ClaimReported reported = claim_share_reported(view, task->seen, false);
 
-        switch (claim_decide_owed(task->claim->standing,
+        switch (claim_decide_owed(task->claim->write_state,
                                   claim_share_has(view, claims_node(claims), task->seen),
                                   claim_share_is(task->claim, task->seen), is_gone(task))) {
         case CLAIM_OWED_WRITE:
                 return write_owed(task, view, reterr);
         case CLAIM_OWED_WRITTEN:
-                settle_owed(task, CLAIM_STANDING_WRITTEN, &reported);
+                settle_owed(task, CLAIM_WRITE_WRITTEN, &reported);
                 break;
         case CLAIM_OWED_PLACED:
                 /* One that was made of a guest is completed by what was placed once that runs. */
-                settle_owed(task, CLAIM_STANDING_NONE,
+                settle_owed(task, CLAIM_WRITE_NONE,
                             strcmp(task->claim->consumer_type, CLAIM_TYPE_GUEST) == 0 ? NULL
                                                                                       : &reported);
                 break;
@@ -173,7 +173,7 @@ static bool has_heir(Claims *claims, const Uuid *consumer, Claim **ret_owed)
 
                 if (claims_find(claims, consumer, target, &claim, NULL) != 0)
                         continue;
-                if (claim->standing != CLAIM_STANDING_OWED)
+                if (claim->write_state != CLAIM_WRITE_OWED)
                         return true;
                 if (!*ret_owed)
                         *ret_owed = TAKE_PTR(claim);

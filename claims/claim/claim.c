@@ -26,24 +26,24 @@ ClaimState claim_state_from_text(const char *text)
         return _CLAIM_STATE_INVALID;
 }
 
-static const char *const standing_texts[_CLAIM_STANDING_MAX] = {
-        [CLAIM_STANDING_NONE] = "",           [CLAIM_STANDING_PENDING] = "pending",
-        [CLAIM_STANDING_WRITTEN] = "written", [CLAIM_STANDING_OWED] = "owed",
-        [CLAIM_STANDING_SENT] = "sent",
+static const char *const write_state_texts[_CLAIM_WRITE_MAX] = {
+        [CLAIM_WRITE_NONE] = "",           [CLAIM_WRITE_PENDING] = "pending",
+        [CLAIM_WRITE_WRITTEN] = "written", [CLAIM_WRITE_OWED] = "owed",
+        [CLAIM_WRITE_SENT] = "sent",
 };
 
-const char *claim_standing_to_text(ClaimStanding standing)
+const char *claim_write_state_to_text(ClaimWriteState write_state)
 {
-        return standing >= 0 && standing < _CLAIM_STANDING_MAX ? standing_texts[standing]
-                                                               : "unknown";
+        return write_state >= 0 && write_state < _CLAIM_WRITE_MAX ? write_state_texts[write_state]
+                                                                  : "unknown";
 }
 
-ClaimStanding claim_standing_from_text(const char *text)
+ClaimWriteState claim_write_state_from_text(const char *text)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(standing_texts); i++)
-                if (strcmp(text, standing_texts[i]) == 0)
-                        return (ClaimStanding)i;
-        return _CLAIM_STANDING_INVALID;
+        for (size_t i = 0; i < ARRAY_SIZE(write_state_texts); i++)
+                if (strcmp(text, write_state_texts[i]) == 0)
+                        return (ClaimWriteState)i;
+        return _CLAIM_WRITE_INVALID;
 }
 
 /* The texts of a claim: owned, and never NULL. */
@@ -189,7 +189,7 @@ bool claim_has_mdev(const Claim *claim, const Uuid *mdev)
 bool claim_is_of_guest_alone(const Claim *claim)
 {
         return strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0 &&
-               !(claim->was_read && claim->standing == CLAIM_STANDING_NONE);
+               !(claim->was_read && claim->write_state == CLAIM_WRITE_NONE);
 }
 
 uint64_t claim_sum(const Claim *claim, const char *resource_class)

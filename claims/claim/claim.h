@@ -41,19 +41,19 @@ const char *claim_state_to_text(
 ClaimState claim_state_from_text(const char *text);
 
 /* The state of writing the claim to Placement, by this agent. */
-typedef enum ClaimStanding {
-        CLAIM_STANDING_NONE,    /* nothing: there is no Placement, or somebody else wrote there */
-        CLAIM_STANDING_PENDING, /* it may have been reported; nobody was promised anything yet */
-        CLAIM_STANDING_WRITTEN, /* the allocations are ours to remove */
-        CLAIM_STANDING_OWED,    /* promised without it: still to be written there */
-        CLAIM_STANDING_SENT,    /* the same, and what is there may be ours */
-        _CLAIM_STANDING_MAX,
-        _CLAIM_STANDING_INVALID = -EINVAL,
-} ClaimStanding;
+typedef enum ClaimWriteState {
+        CLAIM_WRITE_NONE,    /* nothing: there is no Placement, or somebody else wrote there */
+        CLAIM_WRITE_PENDING, /* it may have been reported; nobody was promised anything yet */
+        CLAIM_WRITE_WRITTEN, /* the allocations are ours to remove */
+        CLAIM_WRITE_OWED,    /* promised without it: still to be written there */
+        CLAIM_WRITE_SENT,    /* the same, and what is there may be ours */
+        _CLAIM_WRITE_MAX,
+        _CLAIM_WRITE_INVALID = -EINVAL,
+} ClaimWriteState;
 
-const char *claim_standing_to_text(ClaimStanding standing); /* "", "pending", "written", …
-                                                             */
-ClaimStanding claim_standing_from_text(const char *text);
+const char *claim_write_state_to_text(ClaimWriteState write_state); /* "", "pending", "written", …
+                                                                     */
+ClaimWriteState claim_write_state_from_text(const char *text);
 
 /* What is still to be reported to Placement. */
 typedef struct ClaimsOwed {
@@ -116,10 +116,10 @@ typedef struct Claim {
         Uuid guest;    /* whose it was before it was handed to the consumer, a migration; "": it is
                           the consumer's own */
         ClaimState state;
-        ClaimStanding standing; /* NONE of an ended one */
-        bool resize_target;     /* stands beside the first claim of the same consumer */
-        bool was_read;          /* what Placement has of the consumer was read for it */
-        bool is_unheld;         /* and nobody had written it there */
+        ClaimWriteState write_state; /* NONE of an ended one */
+        bool resize_target;          /* stands beside the first claim of the same consumer */
+        bool was_read;               /* what Placement has of the consumer was read for it */
+        bool is_unheld;              /* and nobody had written it there */
         char *host, *node;
         char *project_id, *user_id; /* "" when not given */
         char *consumer_type;        /* "" when not given */

@@ -24,7 +24,7 @@ static const char version_1[] = "CREATE TABLE versions (table_name TEXT, version
  *   of the allocations (PCPU counts as vcpus), or what a claim of version 1 had while it is not
  *   placed. pci: the addresses of the whole devices that a claim has, "0000:41:00.1, 0000:41:00.2",
  *   kept by triggers; the specification leaves the form open.
- * - standing: the state of writing it to Placement (ClaimStanding); told_*: ClaimReported. guest:
+ * - write_state: ClaimWriteState; reported_*: ClaimReported. guest:
  * whose the claim was before it was handed to a migration.
  * - claim_counts: how many claims live; counting 10,000 rows for each change of a property would
  *   make a claim dearer the more there are.
@@ -57,20 +57,21 @@ static const char version_2_claims[] =
         " request TEXT NOT NULL,"
         " boot_id TEXT NOT NULL DEFAULT '',"
         " placed INTEGER NOT NULL DEFAULT 1 CHECK (placed IN (0, 1)),"
-        " standing TEXT NOT NULL DEFAULT ''"
-        "  CHECK (standing IN ('', 'pending', 'written', 'owed', 'sent')),"
-        " told_generation INTEGER NOT NULL DEFAULT 0,"
-        " told_elsewhere TEXT NOT NULL DEFAULT '',"
-        " told_until INTEGER NOT NULL DEFAULT 0,"
+        " write_state TEXT NOT NULL DEFAULT ''"
+        "  CHECK (write_state IN ('', 'pending', 'written', 'owed', 'sent')),"
+        " reported_generation INTEGER NOT NULL DEFAULT 0,"
+        " reported_elsewhere TEXT NOT NULL DEFAULT '',"
+        " reported_until INTEGER NOT NULL DEFAULT 0,"
         " guest TEXT NOT NULL DEFAULT '',"
+        " life TEXT NOT NULL DEFAULT '',"
         " UNIQUE (instance_uuid, resize_target));"
         "CREATE INDEX claims_expires ON claims (expires_usec)"
         " WHERE state = 'claimed' AND expires_usec > 0;"
         "CREATE INDEX claims_unplaced ON claims (id) WHERE placed = 0;"
-        "CREATE INDEX claims_standing ON claims (standing)"
-        " WHERE standing IN ('pending', 'owed', 'sent');"
-        "CREATE INDEX claims_unheld ON claims (told_generation)"
-        " WHERE standing = '' AND told_generation < 0;"
+        "CREATE INDEX claims_write_state ON claims (write_state)"
+        " WHERE write_state IN ('pending', 'owed', 'sent');"
+        "CREATE INDEX claims_unheld ON claims (reported_generation)"
+        " WHERE write_state = '' AND reported_generation < 0;"
         "CREATE TABLE claim_counts (claims INTEGER NOT NULL CHECK (claims >= 0));"
         "INSERT INTO claim_counts VALUES (0);"
         "CREATE TRIGGER claims_insert AFTER INSERT ON claims BEGIN"
@@ -83,16 +84,16 @@ static const char version_2_claims[] =
         " id INTEGER PRIMARY KEY AUTOINCREMENT,"
         " claim_id INTEGER NOT NULL,"
         " consumer TEXT NOT NULL,"
-        " told_generation INTEGER NOT NULL DEFAULT 0,"
-        " told_elsewhere TEXT NOT NULL DEFAULT '',"
-        " told_until INTEGER NOT NULL DEFAULT 0,"
+        " reported_generation INTEGER NOT NULL DEFAULT 0,"
+        " reported_elsewhere TEXT NOT NULL DEFAULT '',"
+        " reported_until INTEGER NOT NULL DEFAULT 0,"
         " unsure INTEGER NOT NULL DEFAULT 0);"
         "CREATE TRIGGER claims_leave_removal AFTER DELETE ON claims"
-        " WHEN OLD.standing IN ('pending', 'written', 'sent') BEGIN"
-        " INSERT INTO removals (claim_id, consumer, told_generation, told_elsewhere, told_until,"
+        " WHEN OLD.write_state IN ('pending', 'written', 'sent') BEGIN"
+        " INSERT INTO removals (claim_id, consumer, reported_generation, reported_elsewhere, reported_until,"
         "  unsure)"
-        "  VALUES (OLD.id, OLD.instance_uuid, OLD.told_generation, OLD.told_elsewhere,"
-        "  OLD.told_until, OLD.standing <> 'written');"
+        "  VALUES (OLD.id, OLD.instance_uuid, OLD.reported_generation, OLD.reported_elsewhere,"
+        "  OLD.reported_until, OLD.write_state <> 'written');"
         "END;"
         "CREATE TABLE moves ("
         " id INTEGER PRIMARY KEY AUTOINCREMENT,"
@@ -283,6 +284,21 @@ static const char version_2_parts[] =
         " SELECT RAISE(ABORT, 'cells are inserted and deleted, never updated');"
         "END;";
 
+/* What happened, as claims/claim/event.h has it: allocations and devices are JSON, as it is read.
+ */
+static const char version_2_events[] = "CREATE TABLE events ("
+                                       " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+                                       " usec INTEGER NOT NULL,"
+                                       " kind TEXT NOT NULL,"
+                                       " uid INTEGER NOT NULL,"
+                                       " author TEXT NOT NULL,"
+                                       " claim_id INTEGER NOT NULL,"
+                                       " consumer TEXT NOT NULL,"
+                                       " guest TEXT NOT NULL,"
+                                       " allocations TEXT NOT NULL,"
+                                       " devices TEXT NOT NULL,"
+                                       " reason TEXT NOT NULL);";
+
 #define HEX4      "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]"
 #define UUID_GLOB "'" HEX4 HEX4 "-" HEX4 "-" HEX4 "-" HEX4 "-" HEX4 HEX4 HEX4 "'"
 
@@ -310,34 +326,13 @@ static const char version_2_rows[] =
         " WHERE uuid GLOB " UUID_GLOB " ORDER BY id DESC;"
         "DROP TABLE claims_1;";
 
-/* What happened, as claims/claim/event.h has it: allocations and devices are JSON, as it is read.
- * And the life of Claim. */
-static const char version_3[] = "CREATE TABLE events ("
-                                " id INTEGER PRIMARY KEY AUTOINCREMENT,"
-                                " usec INTEGER NOT NULL,"
-                                " kind TEXT NOT NULL,"
-                                " uid INTEGER NOT NULL,"
-                                " author TEXT NOT NULL,"
-                                " claim_id INTEGER NOT NULL,"
-                                " consumer TEXT NOT NULL,"
-                                " guest TEXT NOT NULL,"
-                                " allocations TEXT NOT NULL,"
-                                " devices TEXT NOT NULL,"
-                                " reason TEXT NOT NULL);"
-                                "ALTER TABLE claims ADD COLUMN life TEXT NOT NULL DEFAULT '';";
-
 static const char *const to_version_1[] = { version_1, NULL };
-static const char *const to_version_2[] = { version_2_claims,
-                                            version_2_ended,
-                                            version_2_providers,
-                                            version_2_allocations,
-                                            version_2_parts,
-                                            version_2_rows,
-                                            NULL };
+static const char *const to_version_2[] = { version_2_claims,    version_2_ended,
+                                            version_2_providers, version_2_allocations,
+                                            version_2_parts,     version_2_events,
+                                            version_2_rows,      NULL };
 
-static const char *const to_version_3[] = { version_3, NULL };
-
-static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2, to_version_3 };
+static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2 };
 
 int schema_step(Sqlite *sqlite, int64_t version, Error *reterr)
 {

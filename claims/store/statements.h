@@ -6,16 +6,16 @@
  */
 
 /* With that of the index claims_unheld: read, and not there. */
-#define IS_UNHELD(c) c "standing = '' AND " c "told_generation < 0"
+#define IS_UNHELD(c) c "write_state = '' AND " c "reported_generation < 0"
 
 /* The columns that store-claims.c reads, in its order. */
-#define CLAIM_COLUMNS                                                                    \
-        "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id," \
-        " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"       \
-        " c.consumer_type, c.standing, c.guest, c.told_elsewhere <> '', " IS_UNHELD(     \
-                "c.") ", c.life,"                                                        \
-                      " p.uuid, a.used, p.name, a.resource_class, a.request_group"       \
-                      " FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id"      \
+#define CLAIM_COLUMNS                                                                       \
+        "c.id, c.instance_uuid, c.state, c.resize_target, c.host, c.node, c.project_id,"    \
+        " c.user_id, c.request, c.boot_id, c.created_usec, c.expires_usec, 0, '',"          \
+        " c.consumer_type, c.write_state, c.guest, c.reported_elsewhere <> '', " IS_UNHELD( \
+                "c.") ", c.life,"                                                           \
+                      " p.uuid, a.used, p.name, a.resource_class, a.request_group"          \
+                      " FROM claims c LEFT JOIN allocations a ON a.claim_id = c.id"         \
                       " LEFT JOIN resource_providers p ON p.id = a.resource_provider_id"
 #define ENDED_COLUMNS                                                                       \
         "c.id, c.instance_uuid, 'released', c.resize_target, c.host, c.node, c.project_id," \
@@ -38,8 +38,8 @@
         " JOIN resource_providers p ON p.id = a.resource_provider_id" \
         " WHERE a.claim_id = ?1 AND p.uuid = ?2 AND a.resource_class = ?3"
 
-/* The condition of the index claims_standing, without which it serves no query. */
-#define IS_UNDER_WAY "standing IN ('pending', 'owed', 'sent')"
+/* The condition of the index claims_write_state, without which it serves no query. */
+#define IS_UNDER_WAY "write_state IN ('pending', 'owed', 'sent')"
 
 /* Of what a claim holds, so many pieces are written down, and as many devices: an event is no
  * larger. */
@@ -83,8 +83,8 @@ STATEMENT(BUMP_PROVIDER, "UPDATE resource_providers SET generation = generation 
 STATEMENT(INSERT_CLAIM,
           "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
           " resize_target, created_at, created_usec, state, expires_usec, project_id,"
-          " user_id, request, boot_id, consumer_type, standing, told_generation,"
-          " told_elsewhere, told_until, life)"
+          " user_id, request, boot_id, consumer_type, write_state, reported_generation,"
+          " reported_elsewhere, reported_until, life)"
           " VALUES (?1, ?2, ?3, 0, 0, 0, '', ?4, ?5, ?6, ?12, ?7, ?8, ?9, ?10, ?11, ?13,"
           " ?14, ?15, ?16, ?17, ?18)")
 STATEMENT(INSERT_ALLOCATION,
@@ -96,7 +96,7 @@ STATEMENT(NEXT_UNPLACED,
           "SELECT id, instance_uuid, node, vcpus, memory_mb, disk_gb, pci FROM claims"
           " WHERE placed = 0 AND id > ?1 ORDER BY id LIMIT 1")
 STATEMENT(CONFIRM, "UPDATE claims SET state = 'confirmed', expires_usec = 0 WHERE id = ?1"
-                   " AND standing <> 'pending'")
+                   " AND write_state <> 'pending'")
 STATEMENT(EXTEND, "UPDATE claims SET expires_usec = ?2 WHERE id = ?1 AND state = 'claimed'")
 STATEMENT(SET_LIFE, "UPDATE claims SET life = ?2 WHERE id = ?1")
 STATEMENT(PROMOTE, "UPDATE claims SET resize_target = 0 WHERE resize_target = 1"
@@ -190,43 +190,44 @@ STATEMENT(READ_ENDED_CPUS, THREE_ITEMS ", ended_claims.id FROM ended_claims, jso
 STATEMENT(READ_CELL_USAGES, "SELECT host_cell, page_kib, memory_mb, n_shared FROM cell_usages")
 STATEMENT(READ_ALL_PINS, "SELECT cpu FROM claim_pins")
 STATEMENT(SET_BOOT, "UPDATE claims SET boot_id = ?2 WHERE id = ?1")
-STATEMENT(SET_STANDING, "UPDATE claims SET standing = ?3,"
-                        " told_generation = iif(?5 = '', told_generation, ?4),"
-                        " told_elsewhere = iif(?5 = '', told_elsewhere, ?5),"
-                        " told_until = iif(?5 = '', told_until, ?6)"
-                        " WHERE id = ?1 AND standing = ?2")
-STATEMENT(FORGET_REPORTED, "UPDATE claims SET told_elsewhere = ''")
-STATEMENT(FORGET_REMOVALS, "UPDATE removals SET told_elsewhere = ''")
-STATEMENT(LIST_PENDING, "SELECT " CLAIM_COLUMNS " WHERE c.standing = 'pending'"
+STATEMENT(SET_WRITE_STATE, "UPDATE claims SET write_state = ?3,"
+                           " reported_generation = iif(?5 = '', reported_generation, ?4),"
+                           " reported_elsewhere = iif(?5 = '', reported_elsewhere, ?5),"
+                           " reported_until = iif(?5 = '', reported_until, ?6)"
+                           " WHERE id = ?1 AND write_state = ?2")
+STATEMENT(FORGET_REPORTED, "UPDATE claims SET reported_elsewhere = ''")
+STATEMENT(FORGET_REMOVALS, "UPDATE removals SET reported_elsewhere = ''")
+STATEMENT(LIST_PENDING, "SELECT " CLAIM_COLUMNS " WHERE c.write_state = 'pending'"
                         " AND c." IS_UNDER_WAY " ORDER BY c.id")
 STATEMENT(NEXT_WRITE, "SELECT " CLAIM_COLUMNS " WHERE c.id = (SELECT min(id) FROM"
-                      " (SELECT min(id) AS id FROM claims WHERE standing = 'owed'"
+                      " (SELECT min(id) AS id FROM claims WHERE write_state = 'owed'"
                       " AND " IS_UNDER_WAY " AND id > ?1 UNION ALL"
-                      " SELECT min(id) FROM claims WHERE standing = 'sent'"
+                      " SELECT min(id) FROM claims WHERE write_state = 'sent'"
                       " AND " IS_UNDER_WAY " AND id > ?1))")
-STATEMENT(COUNT_OWED,
-          "SELECT (SELECT COUNT(*) FROM claims WHERE " IS_UNDER_WAY " AND standing <> 'pending'),"
-          " (SELECT COUNT(*) FROM removals), (SELECT COUNT(*) FROM moves),"
-          " (SELECT ifnull(max(id), 0) FROM removals),"
-          " (SELECT COUNT(*) FROM claims WHERE " IS_UNHELD("") ")")
-STATEMENT(NEXT_REMOVAL, "SELECT id, claim_id, consumer, unsure, told_generation,"
-                        " told_elsewhere, told_until FROM removals"
+STATEMENT(COUNT_OWED, "SELECT (SELECT COUNT(*) FROM claims WHERE " IS_UNDER_WAY
+                      " AND write_state <> 'pending'),"
+                      " (SELECT COUNT(*) FROM removals), (SELECT COUNT(*) FROM moves),"
+                      " (SELECT ifnull(max(id), 0) FROM removals),"
+                      " (SELECT COUNT(*) FROM claims WHERE " IS_UNHELD("") ")")
+STATEMENT(NEXT_REMOVAL, "SELECT id, claim_id, consumer, unsure, reported_generation,"
+                        " reported_elsewhere, reported_until FROM removals"
                         " WHERE id > ?1"
                         " AND (?2 = '' OR consumer = ?2) ORDER BY id LIMIT 1")
 STATEMENT(END_REMOVAL, "DELETE FROM removals WHERE id = ?1")
 STATEMENT(BEGIN_MOVE, "INSERT INTO moves (from_consumer, to_consumer, to_type)"
                       " SELECT instance_uuid, ?2, ?3 FROM claims WHERE instance_uuid = ?1"
-                      " AND resize_target = 0 AND standing <> 'pending'")
+                      " AND resize_target = 0 AND write_state <> 'pending'")
 STATEMENT(NEXT_MOVE, "SELECT id, from_consumer, to_consumer, to_type FROM moves"
                      " WHERE id > ?1 ORDER BY id LIMIT 1")
 STATEMENT(END_MOVE, "DELETE FROM moves WHERE id = ?1")
-STATEMENT(HAND_OVER, "UPDATE claims SET instance_uuid = ?2, consumer_type = ?3,"
-                     " guest = CASE guest WHEN ?2 THEN '' WHEN '' THEN ?1 ELSE guest"
-                     " END, told_generation = ?4, told_elsewhere = ?5,"
-                     " told_until = ?7, standing = iif(?6 AND standing = '', 'written', standing)"
-                     " WHERE instance_uuid = ?1 AND resize_target = 0")
-STATEMENT(ADD_REMOVAL, "INSERT INTO removals (claim_id, consumer, told_generation,"
-                       " told_elsewhere, told_until) VALUES (0, ?1, ?2, ?3, ?4)")
+STATEMENT(HAND_OVER,
+          "UPDATE claims SET instance_uuid = ?2, consumer_type = ?3,"
+          " guest = CASE guest WHEN ?2 THEN '' WHEN '' THEN ?1 ELSE guest"
+          " END, reported_generation = ?4, reported_elsewhere = ?5,"
+          " reported_until = ?7, write_state = iif(?6 AND write_state = '', 'written', write_state)"
+          " WHERE instance_uuid = ?1 AND resize_target = 0")
+STATEMENT(ADD_REMOVAL, "INSERT INTO removals (claim_id, consumer, reported_generation,"
+                       " reported_elsewhere, reported_until) VALUES (0, ?1, ?2, ?3, ?4)")
 STATEMENT(HAND_OVER_ALLOCATIONS,
           "UPDATE allocations SET consumer_id = ?1 WHERE claim_id IN"
           " (SELECT id FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)")
@@ -253,4 +254,4 @@ STATEMENT(LAST_EVENT, "SELECT ifnull(max(id), 0) FROM events")
 STATEMENT(LIST_EVENTS,
           "SELECT id, usec, uid, claim_id, kind, author, consumer, guest, allocations,"
           " devices, reason FROM events e WHERE id < ?1 AND NOT EXISTS (SELECT 1 FROM claims c"
-          " WHERE c.id = e.claim_id AND c.standing = 'pending') ORDER BY id DESC LIMIT ?2")
+          " WHERE c.id = e.claim_id AND c.write_state = 'pending') ORDER BY id DESC LIMIT ?2")

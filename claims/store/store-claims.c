@@ -21,7 +21,7 @@ static int damaged(const Store *store, int64_t id, const char *what, Error *rete
 static int read_claim(Store *store, sqlite3_stmt *statement, Claim **ret, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        const char *state, *standing;
+        const char *state, *write_state;
         int r;
 
         if (claim_new(&claim) < 0)
@@ -31,15 +31,15 @@ static int read_claim(Store *store, sqlite3_stmt *statement, Claim **ret, Error 
                        &claim->resize_target, &claim->host, &claim->node, &claim->project_id,
                        &claim->user_id, &claim->request, &claim->boot_id, &claim->created_usec,
                        &claim->expires_usec, &claim->ended_usec, &claim->end_reason,
-                       &claim->consumer_type, &standing, &claim->guest, &claim->was_read,
+                       &claim->consumer_type, &write_state, &claim->guest, &claim->was_read,
                        &claim->is_unheld, &claim->life);
         if (r < 0)
                 return r;
         claim->state = claim_state_from_text(state);
-        claim->standing = claim_standing_from_text(standing);
-        if (claim->state < 0 || claim->standing < 0)
+        claim->write_state = claim_write_state_from_text(write_state);
+        if (claim->state < 0 || claim->write_state < 0)
                 return damaged(store, claim->id, "the state", reterr);
-        if (claim->standing == CLAIM_STANDING_PENDING)
+        if (claim->write_state == CLAIM_WRITE_PENDING)
                 claim->state = CLAIM_STATE_PENDING;
         *ret = TAKE_PTR(claim);
         return 0;

@@ -5,14 +5,15 @@
 #include "base/clock.h"
 #include "claims/store/store-internal.h"
 
-int store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
-                       const ClaimReported *reported, Error *reterr)
+int store_set_write_state(Store *store, int64_t id, ClaimWriteState from, ClaimWriteState to,
+                          const ClaimReported *reported, Error *reterr)
 {
         int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_SET_STANDING, STORE_E_NOT_FOUND, reterr, "issisi",
-                                 id, claim_standing_to_text(from), claim_standing_to_text(to),
+                r = store_change(store, STATEMENT_SET_WRITE_STATE, STORE_E_NOT_FOUND, reterr,
+                                 "issisi", id, claim_write_state_to_text(from),
+                                 claim_write_state_to_text(to),
                                  reported ? reported->generation : (int64_t)0,
                                  reported ? reported->elsewhere.text : "",
                                  reported ? (int64_t)reported->until_sec : (int64_t)0);

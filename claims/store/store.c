@@ -297,7 +297,7 @@ static int insert_row(Store *store, const StoreClaim *claim, int64_t *ret_id, Er
                 (int64_t)claim->created_usec, (int64_t)claim->expires_usec, request->project_id,
                 request->user_id, claim->request_text, claim->boot_id,
                 claim_state_to_text(claim->confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED),
-                request->consumer_type, claim_standing_to_text(claim->standing),
+                request->consumer_type, claim_write_state_to_text(claim->write_state),
                 claim->reported.generation, claim->reported.elsewhere.text,
                 (int64_t)claim->reported.until_sec, request->life);
         if (r == -EEXIST)
@@ -509,9 +509,9 @@ int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_
         int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_SET_STANDING, STORE_E_NOT_FOUND, reterr, "issisi",
-                                 id, claim_standing_to_text(CLAIM_STANDING_PENDING),
-                                 claim_standing_to_text(CLAIM_STANDING_NONE), (int64_t)0, "",
+                r = store_change(store, STATEMENT_SET_WRITE_STATE, STORE_E_NOT_FOUND, reterr,
+                                 "issisi", id, claim_write_state_to_text(CLAIM_WRITE_PENDING),
+                                 claim_write_state_to_text(CLAIM_WRITE_NONE), (int64_t)0, "",
                                  (int64_t)0);
         if (r == 0)
                 r = end_claim(store, id, false, &note, ended_usec, reterr);

@@ -36,7 +36,7 @@ typedef struct StoreClaim {
         const char *host, *node, *boot_id;
         uint64_t created_usec, expires_usec;
         bool confirmed; /* of a guest that runs already */
-        ClaimStanding standing;
+        ClaimWriteState write_state;
         ClaimReported reported;
         const ClaimDevice *devices;
         size_t n_devices;
@@ -159,9 +159,10 @@ int store_taken(Store *store, Taken *ret, Error *reterr);
 int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
                 size_t n_devices, const Layout *layout, Error *reterr);
 
-/* The standing of a living claim, if it is from; reported NULL: that stays. STORE_E_NOT_FOUND. */
-int store_set_standing(Store *store, int64_t id, ClaimStanding from, ClaimStanding to,
-                       const ClaimReported *reported, Error *reterr);
+/* The write state of a living claim, if it is from; reported NULL: that stays. STORE_E_NOT_FOUND.
+ */
+int store_set_write_state(Store *store, int64_t id, ClaimWriteState from, ClaimWriteState to,
+                          const ClaimReported *reported, Error *reterr);
 
 /* How Placement has the consumers of claims and removals is not known any more. */
 int store_forget_reported(Store *store, Error *reterr);

@@ -80,7 +80,7 @@ def quantile(latencies, q):
     return latencies[min(len(latencies) - 1, int(len(latencies) * q))]
 
 
-def fill(agent, n, standing=''):
+def fill(agent, n, write_state=''):
     """Brings the claims that live to n, with the agent stopped: confirmed, one VCPU each."""
     with sqlite3.connect(agent.state / 'claim.sqlite') as database:
         have = database.execute('SELECT count(*) FROM claims').fetchone()[0]
@@ -89,9 +89,9 @@ def fill(agent, n, standing=''):
             consumer = str(uuid.uuid4())
             claim = database.execute(
                 "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci, resize_target,"
-                " created_at, created_usec, state, request, standing)"
+                " created_at, created_usec, state, request, write_state)"
                 " VALUES ('bench', 'bench', ?, 1, 0, 0, '', 0, '', 1, 'confirmed', 'resources=VCPU:1', ?)",
-                [consumer, standing]).lastrowid
+                [consumer, write_state]).lastrowid
             database.execute("INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
                              " claim_id) VALUES (?, ?, 'VCPU', 1, ?)", [provider, consumer, claim])
     database.close()

@@ -95,7 +95,7 @@ static void test_nothing_happens(void **state)
 /* A claim that Placement is asked about was promised to nobody yet, and may never be. */
 static void test_pending(void **state)
 {
-        static const ClaimPlacing pending = { .standing = CLAIM_STANDING_PENDING };
+        static const ClaimPlacing pending = { .write_state = CLAIM_WRITE_PENDING };
         Fixture *fixture = *state;
 
         fixture_create(fixture, "host VCPU=8");
@@ -112,8 +112,8 @@ static void test_pending(void **state)
         assert_events(fixture, "");
         assert_int_equal(claims_withdraw(fixture->claims, 1, "refused", NULL), 0);
         assert_int_equal(claims_release(fixture->claims, 2, "not finished", NULL), 0);
-        assert_int_equal(claims_set_standing(fixture->claims, 3, CLAIM_STANDING_PENDING,
-                                             CLAIM_STANDING_WRITTEN, NULL, NULL),
+        assert_int_equal(claims_set_write_state(fixture->claims, 3, CLAIM_WRITE_PENDING,
+                                                CLAIM_WRITE_WRITTEN, NULL, NULL),
                          0);
         assert_events(fixture, "claimed 3 0 [root (computectl, pid 7)] \n");
         assert_sql(fixture->path, "SELECT count(*) FROM events", "1");

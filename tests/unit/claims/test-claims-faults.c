@@ -62,7 +62,7 @@ static void prepare_claims(Fixture *fixture)
 /* Claim 4 is pending: nobody was promised it. */
 static void prepare_pending(Fixture *fixture)
 {
-        static const ClaimPlacing pending = { .standing = CLAIM_STANDING_PENDING };
+        static const ClaimPlacing pending = { .write_state = CLAIM_WRITE_PENDING };
         _cleanup_(claim_freep) Claim *claim = NULL;
         ClaimRequest request = { .consumer = make_uuid("four") };
 
@@ -250,7 +250,7 @@ static char *dump(const char *path)
         return run_sql(
                 path,
                 "SELECT group_concat(t, char(10)) FROM ("
-                "SELECT 'claim ' || id || state || standing || instance_uuid || vcpus || request "
+                "SELECT 'claim ' || id || state || write_state || instance_uuid || vcpus || request "
                 "|| placed AS t"
                 " FROM claims UNION ALL "
                 "SELECT 'ended ' || id || end_reason || allocations || devices || cells || cpus"

@@ -329,8 +329,8 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         assert_int_equal(claim->state, CLAIM_STATE_CLAIMED);
         assert_true(claim->expires_usec > claim->created_usec);
         assert_string_equal(claim->consumer_type, CLAIM_TYPE_GUEST);
-        assert_int_equal(claim->standing, CLAIM_STANDING_NONE);
-        free(run_sql(fixture->path, "UPDATE claims SET standing = 'written'"));
+        assert_int_equal(claim->write_state, CLAIM_WRITE_NONE);
+        free(run_sql(fixture->path, "UPDATE claims SET write_state = 'written'"));
         claims_set_owes_guests(fixture->claims, true);
         assert_int_equal(claim->n_devices, 2);
         assert_true(claim_has_mdev(claim, &facts.mdevs[2].uuid));
@@ -340,7 +340,7 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         /* The next start is another one: its domain may be another one, too. */
         assert_int_equal(prepare(fixture, &facts, 'g', 4, "3", &again, &ended), CLAIM_DONE);
         assert_int_equal(ended->id, claim->id);
-        assert_int_equal(again->standing, CLAIM_STANDING_OWED);
+        assert_int_equal(again->write_state, CLAIM_WRITE_OWED);
         assert_int_equal(claims_next_removal(fixture->claims, 0, &again->consumer, &removal, NULL),
                          0);
         assert_int_equal(removal.claim, claim->id);
@@ -361,14 +361,14 @@ static void test_a_guest_that_is_met_running_is_owed_nothing(void **state)
         claims_set_owes_guests(fixture->claims, true);
         assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &claim, NULL),
                          CLAIM_DONE);
-        assert_int_equal(claim->standing, CLAIM_STANDING_NONE);
+        assert_int_equal(claim->write_state, CLAIM_WRITE_NONE);
 
         /* What it wrote for an earlier claim is the new one's. */
-        free(run_sql(fixture->path, "UPDATE claims SET standing = 'written'"));
+        free(run_sql(fixture->path, "UPDATE claims SET write_state = 'written'"));
         assert_int_equal(claims_release(fixture->claims, claim->id, "by hand", NULL), CLAIM_DONE);
         assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &again, NULL),
                          CLAIM_DONE);
-        assert_int_equal(again->standing, CLAIM_STANDING_OWED);
+        assert_int_equal(again->write_state, CLAIM_WRITE_OWED);
 }
 
 static void test_a_guest_that_does_not_fit_gets_nothing(void **state)

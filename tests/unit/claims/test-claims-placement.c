@@ -8,10 +8,10 @@
 #include "tests/unit/test.h"
 
 /* Yields the number of the claim. */
-static int64_t claim_reported(Fixture *fixture, const char *name, ClaimStanding standing,
+static int64_t claim_reported(Fixture *fixture, const char *name, ClaimWriteState write_state,
                               ClaimReported reported)
 {
-        const ClaimPlacing placing = { .standing = standing, .reported = reported };
+        const ClaimPlacing placing = { .write_state = write_state, .reported = reported };
         ClaimRequest request = { .consumer = make_uuid(name), .consumer_type = "INSTANCE" };
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error error = ERROR_NULL;
@@ -23,9 +23,9 @@ static int64_t claim_reported(Fixture *fixture, const char *name, ClaimStanding 
         return claim->id;
 }
 
-static int64_t claim_as(Fixture *fixture, const char *name, ClaimStanding standing)
+static int64_t claim_as(Fixture *fixture, const char *name, ClaimWriteState write_state)
 {
-        return claim_reported(fixture, name, standing, (ClaimReported){ 0 });
+        return claim_reported(fixture, name, write_state, (ClaimReported){ 0 });
 }
 
 static void assert_state(Fixture *fixture, int64_t id, ClaimState state, const char *reason)
@@ -49,7 +49,7 @@ static void test_pending(void **state)
         int64_t id;
 
         open_host(fixture);
-        id = claim_as(fixture, "a", CLAIM_STANDING_PENDING);
+        id = claim_as(fixture, "a", CLAIM_WRITE_PENDING);
         assert_state(fixture, id, CLAIM_STATE_PENDING, "");
         /* Nobody was promised it yet. */
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), CLAIM_E_NOT_FOUND);
@@ -59,11 +59,11 @@ static void test_pending(void **state)
         assert_int_equal(list.n_claims, 1);
         assert_int_equal(list.claims[0]->id, id);
         claim_list_done(&list);
-        assert_int_equal(claims_set_standing(fixture->claims, id, CLAIM_STANDING_PENDING,
-                                             CLAIM_STANDING_WRITTEN, NULL, NULL),
+        assert_int_equal(claims_set_write_state(fixture->claims, id, CLAIM_WRITE_PENDING,
+                                                CLAIM_WRITE_WRITTEN, NULL, NULL),
                          0);
-        assert_int_equal(claims_set_standing(fixture->claims, id, CLAIM_STANDING_PENDING,
-                                             CLAIM_STANDING_WRITTEN, NULL, &fixture->error),
+        assert_int_equal(claims_set_write_state(fixture->claims, id, CLAIM_WRITE_PENDING,
+                                                CLAIM_WRITE_WRITTEN, NULL, &fixture->error),
                          CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), 0);
         assert_state(fixture, id, CLAIM_STATE_CONFIRMED, "");
@@ -82,21 +82,21 @@ static void assert_owed(Fixture *fixture, uint64_t claims, uint64_t removals, ui
 
 static void test_owed_is_counted(void **state)
 {
-        static const char *const names[_CLAIM_STANDING_MAX] = { "a", "b", "c", "d", "e" };
+        static const char *const names[_CLAIM_WRITE_MAX] = { "a", "b", "c", "d", "e" };
         Fixture *fixture = *state;
         Uuid written = make_uuid("c"), other = make_uuid("f");
         ClaimMove move;
 
         open_host(fixture);
         assert_owed(fixture, 0, 0, 0);
-        for (ClaimStanding standing = 0; standing < _CLAIM_STANDING_MAX; standing++)
-                claim_as(fixture, names[standing], standing);
+        for (ClaimWriteState write_state = 0; write_state < _CLAIM_WRITE_MAX; write_state++)
+                claim_as(fixture, names[write_state], write_state);
         assert_owed(fixture, 2, 0, 0); /* owed and sent */
         assert_int_equal(
                 claims_begin_move(fixture->claims, &written, &other, "MIGRATION", &move, NULL), 0);
         assert_owed(fixture, 2, 0, 1);
         claim_move_done(&move);
-        for (int64_t id = 1; id <= _CLAIM_STANDING_MAX; id++)
+        for (int64_t id = 1; id <= _CLAIM_WRITE_MAX; id++)
                 assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
         assert_owed(fixture, 0, 3, 1);
 }
@@ -105,13 +105,13 @@ static void test_owed_is_counted(void **state)
  * pending. */
 static void test_withdrawn(void **state)
 {
-        static const ClaimStanding others[] = { CLAIM_STANDING_NONE, CLAIM_STANDING_WRITTEN };
+        static const ClaimWriteState others[] = { CLAIM_WRITE_NONE, CLAIM_WRITE_WRITTEN };
         Fixture *fixture = *state;
         ClaimRemoval removal;
         int64_t id;
 
         open_host(fixture);
-        id = claim_as(fixture, "a", CLAIM_STANDING_PENDING);
+        id = claim_as(fixture, "a", CLAIM_WRITE_PENDING);
         assert_int_equal(claims_withdraw(fixture->claims, id, "refused", NULL), 0);
         assert_int_equal(claims_next_removal(fixture->claims, 0, NULL, &removal, NULL),
                          CLAIM_E_NOT_FOUND);
@@ -128,12 +128,12 @@ static void test_withdrawn(void **state)
 static void test_removals(void **state)
 {
         static const struct {
-                ClaimStanding standing;
+                ClaimWriteState write_state;
                 bool departs;
         } cases[] = {
-                { CLAIM_STANDING_NONE, false },   { CLAIM_STANDING_OWED, false },
-                { CLAIM_STANDING_SENT, true },    { CLAIM_STANDING_PENDING, true },
-                { CLAIM_STANDING_WRITTEN, true },
+                { CLAIM_WRITE_NONE, false },   { CLAIM_WRITE_OWED, false },
+                { CLAIM_WRITE_SENT, true },    { CLAIM_WRITE_PENDING, true },
+                { CLAIM_WRITE_WRITTEN, true },
         };
         Fixture *fixture = *state;
         ClaimRemoval removal;
@@ -142,7 +142,7 @@ static void test_removals(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases) * 2; i++) {
                 bool departs = cases[i / 2].departs;
                 Uuid consumer = make_uuid("a"), other = make_uuid("b");
-                int64_t id = claim_as(fixture, "a", cases[i / 2].standing);
+                int64_t id = claim_as(fixture, "a", cases[i / 2].write_state);
                 uint64_t n;
 
                 if (i % 2 == 0)
@@ -156,7 +156,7 @@ static void test_removals(void **state)
                 if (departs) {
                         assert_int_equal(removal.claim, id);
                         assert_int_equal(removal.unsure,
-                                         cases[i / 2].standing != CLAIM_STANDING_WRITTEN);
+                                         cases[i / 2].write_state != CLAIM_WRITE_WRITTEN);
                         assert_true(uuid_equal(&removal.consumer, &consumer));
                         assert_int_equal(claims_next_removal(fixture->claims, removal.id, NULL,
                                                              &removal, NULL),
@@ -198,7 +198,7 @@ static void test_move(void **state)
         assert_int_equal(
                 claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, &fixture->error),
                 CLAIM_E_NOT_FOUND);
-        id = claim_as(fixture, "a", CLAIM_STANDING_WRITTEN);
+        id = claim_as(fixture, "a", CLAIM_WRITE_WRITTEN);
         assert_int_equal(claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, NULL), 0);
         assert_int_equal(
                 claims_begin_move(fixture->claims, &a, &c, "MIGRATION", &read, &fixture->error),
@@ -220,7 +220,7 @@ static void test_move(void **state)
         assert_int_equal(claim->id, id);
         assert_string_equal(claim->consumer_type, "MIGRATION");
         assert_string_equal(claim->guest.text, a.text);
-        assert_int_equal(claim->standing, CLAIM_STANDING_WRITTEN);
+        assert_int_equal(claim->write_state, CLAIM_WRITE_WRITTEN);
         claim_free(claim);
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 1);
         /* On its way through other hands, and back. */
@@ -234,7 +234,7 @@ static void test_move(void **state)
         claim_free(claim);
         hand_over(fixture, &a, &b);
         /* Nobody takes it from who has one. */
-        claim_as(fixture, "a", CLAIM_STANDING_NONE);
+        claim_as(fixture, "a", CLAIM_WRITE_NONE);
         assert_int_equal(
                 claims_begin_move(fixture->claims, &b, &a, "INSTANCE", &move, &fixture->error),
                 CLAIM_E_CONFLICT);
@@ -272,11 +272,11 @@ static void test_told(void **state)
 
         open_host(fixture);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                int64_t id = claim_reported(fixture, "a", CLAIM_STANDING_PENDING, first);
+                int64_t id = claim_reported(fixture, "a", CLAIM_WRITE_PENDING, first);
 
-                assert_int_equal(claims_set_standing(fixture->claims, id, CLAIM_STANDING_PENDING,
-                                                     CLAIM_STANDING_WRITTEN,
-                                                     cases[i].second ? &second : NULL, NULL),
+                assert_int_equal(claims_set_write_state(fixture->claims, id, CLAIM_WRITE_PENDING,
+                                                        CLAIM_WRITE_WRITTEN,
+                                                        cases[i].second ? &second : NULL, NULL),
                                  0);
                 if (cases[i].forget)
                         assert_int_equal(claims_forget_reported(fixture->claims, NULL), 0);
@@ -293,17 +293,17 @@ static void test_told(void **state)
 static void test_move_is_ours(void **state)
 {
         static const struct {
-                ClaimStanding standing;
+                ClaimWriteState write_state;
                 bool ours, ends;
-                ClaimStanding expected;
+                ClaimWriteState expected;
                 bool departs;
         } cases[] = {
-                { CLAIM_STANDING_NONE, false, false, CLAIM_STANDING_NONE, false },
-                { CLAIM_STANDING_NONE, true, false, CLAIM_STANDING_WRITTEN, true },
-                { CLAIM_STANDING_WRITTEN, false, false, CLAIM_STANDING_WRITTEN, true },
-                { CLAIM_STANDING_OWED, true, false, CLAIM_STANDING_OWED, false },
-                { CLAIM_STANDING_NONE, true, true, CLAIM_STANDING_NONE, true },
-                { CLAIM_STANDING_NONE, false, true, CLAIM_STANDING_NONE, false },
+                { CLAIM_WRITE_NONE, false, false, CLAIM_WRITE_NONE, false },
+                { CLAIM_WRITE_NONE, true, false, CLAIM_WRITE_WRITTEN, true },
+                { CLAIM_WRITE_WRITTEN, false, false, CLAIM_WRITE_WRITTEN, true },
+                { CLAIM_WRITE_OWED, true, false, CLAIM_WRITE_OWED, false },
+                { CLAIM_WRITE_NONE, true, true, CLAIM_WRITE_NONE, true },
+                { CLAIM_WRITE_NONE, false, true, CLAIM_WRITE_NONE, false },
         };
         const ClaimReported reported = elsewhere();
         Uuid a = make_uuid("a"), b = make_uuid("b");
@@ -314,7 +314,7 @@ static void test_move_is_ours(void **state)
                 ClaimMove move;
                 ClaimRemoval removal;
                 _cleanup_(claim_freep) Claim *moved = NULL;
-                int64_t id = claim_as(fixture, "a", cases[i].standing);
+                int64_t id = claim_as(fixture, "a", cases[i].write_state);
 
                 assert_int_equal(
                         claims_begin_move(fixture->claims, &a, &b, "MIGRATION", &move, NULL), 0);
@@ -325,7 +325,7 @@ static void test_move_is_ours(void **state)
                 claim_move_done(&move);
                 if (!cases[i].ends) {
                         assert_int_equal(claims_find(fixture->claims, &b, false, &moved, NULL), 0);
-                        assert_int_equal(moved->standing, cases[i].expected);
+                        assert_int_equal(moved->write_state, cases[i].expected);
                         assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
                 }
                 assert_int_equal(claims_next_removal(fixture->claims, 0, NULL, &removal, NULL),
@@ -382,7 +382,7 @@ static void test_mapped_but_not_placed(void **state)
                 { "d", "host", NULL },
                 { "e", "elsewhere", NULL },
         };
-        const ClaimPlacing placing = { .standing = CLAIM_STANDING_NONE };
+        const ClaimPlacing placing = { .write_state = CLAIM_WRITE_NONE };
         Fixture *fixture = *state;
 
         fixture_create(fixture, "host VCPU=8; gpu1<host VGPU=1; gpu2<host VGPU=4");

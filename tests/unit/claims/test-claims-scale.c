@@ -120,8 +120,8 @@ static void test_plans_use_indexes(void **state)
                 "DELETE FROM ended_claims WHERE number <= (SELECT max(number) FROM ended_claims) - "
                 "9",
                 "DELETE FROM resource_providers WHERE id = ?1 AND generation = ?2",
-                "SELECT * FROM claims WHERE standing = 'pending'"
-                " AND standing IN ('pending', 'owed', 'sent') ORDER BY id",
+                "SELECT * FROM claims WHERE write_state = 'pending'"
+                " AND write_state IN ('pending', 'owed', 'sent') ORDER BY id",
                 "SELECT device FROM claim_devices WHERE claim_id >= ?1 ORDER BY claim_id, id",
                 "SELECT vcpus FROM claim_cells WHERE claim_id >= ?1 ORDER BY claim_id, cell",
                 "SELECT cpus FROM claim_cpus WHERE claim_id >= ?1 ORDER BY claim_id, vcpu",
@@ -168,11 +168,11 @@ static void test_cost_of_owed_is_linear(void **state)
 
         fixture_create(fixture, HOST);
         fill(fixture, "10000");
-        free(run_sql(fixture->path, "UPDATE claims SET standing = iif(id % 2, 'owed', 'sent')"
+        free(run_sql(fixture->path, "UPDATE claims SET write_state = iif(id % 2, 'owed', 'sent')"
                                     " WHERE id % 20 = 1 OR id % 20 = 2"));
         for (int pass = 0; pass < N_PASSES; pass++)
                 few = MIN(few, measure_owed(fixture, N_MANY / 10));
-        free(run_sql(fixture->path, "UPDATE claims SET standing = iif(id % 2, 'owed', 'sent')"));
+        free(run_sql(fixture->path, "UPDATE claims SET write_state = iif(id % 2, 'owed', 'sent')"));
         many = MIN(many, measure_owed(fixture, N_MANY));
         if (many > few * 30)
                 fail_msg("%" PRIu64 " usec for %d owed, %" PRIu64 " usec for %d", few, N_MANY / 10,

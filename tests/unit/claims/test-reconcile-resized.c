@@ -59,8 +59,8 @@ static void test_resized(void **state)
                 { "edited", "g confirmed read type=LIBVIRT vcpus=1", AWAY, 1, "", has_less },
                 { "alone", "g confirmed read type=LIBVIRT vcpus=1", ALONE, 0, "", has_less },
                 { "promised", "g confirmed read type=INSTANCE vcpus=1", CAN_ASK, 0, "", has_less },
-                { "written", "g confirmed read type=LIBVIRT standing=written vcpus=1", CAN_ASK, 0,
-                  "", has_less },
+                { "written", "g confirmed read type=LIBVIRT write_state=written vcpus=1", CAN_ASK,
+                  0, "", has_less },
                 { "nothing read yet", "g confirmed type=LIBVIRT vcpus=1", AWAY, 2, "complete 1",
                   has_less },
         };

@@ -174,15 +174,15 @@ static void test_table(void **state)
 }
 
 /* What Placement is still to be told of is no finding, whatever it has. */
-static void test_standings(void **state)
+static void test_write_states(void **state)
 {
         static const struct {
-                ClaimStanding standing;
+                ClaimWriteState write_state;
                 bool in_flight;
         } rows[] = {
-                { CLAIM_STANDING_NONE, false },   { CLAIM_STANDING_WRITTEN, false },
-                { CLAIM_STANDING_PENDING, true }, { CLAIM_STANDING_OWED, true },
-                { CLAIM_STANDING_SENT, true },
+                { CLAIM_WRITE_NONE, false },   { CLAIM_WRITE_WRITTEN, false },
+                { CLAIM_WRITE_PENDING, true }, { CLAIM_WRITE_OWED, true },
+                { CLAIM_WRITE_SENT, true },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -190,11 +190,11 @@ static void test_standings(void **state)
 
                 begin(&picture);
                 facts_guest(&picture.facts, 'g', "")->running = true;
-                add_claim(&picture, 'g', GUEST)->standing = rows[i].standing;
+                add_claim(&picture, 'g', GUEST)->write_state = rows[i].write_state;
                 look(&picture);
                 if (picture.audit.n_in_flight != rows[i].in_flight ||
                     picture.audit.n_items != !rows[i].in_flight)
-                        fail_msg("%s", claim_standing_to_text(rows[i].standing));
+                        fail_msg("%s", claim_write_state_to_text(rows[i].write_state));
                 end(&picture);
         }
 }
@@ -388,7 +388,7 @@ static void test_untold(void **state)
                 Picture picture;
 
                 begin(&picture);
-                add_claim(&picture, 'g', GUEST)->standing = CLAIM_STANDING_WRITTEN;
+                add_claim(&picture, 'g', GUEST)->write_state = CLAIM_WRITE_WRITTEN;
                 if (guest)
                         facts_guest(&picture.facts, 'g', "");
                 look(&picture);
@@ -534,7 +534,7 @@ static void test_edit(void **state)
         }
 }
 
-TEST_MAIN(test_table, test_standings, test_in_flight, test_migrations, test_edit, test_untold,
+TEST_MAIN(test_table, test_write_states, test_in_flight, test_migrations, test_edit, test_untold,
           test_what_may_be_moving, test_claimed_anew_and_not_confirmed,
           test_a_guest_with_more_than_its_claim, test_hindrances,
           test_a_consumer_that_was_just_written, test_another_gpu)

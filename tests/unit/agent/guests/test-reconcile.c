@@ -45,9 +45,9 @@ static int look(const Fixture *fixture, const FactsFixture *facts, const Reconci
 }
 
 /* Of guest g. */
-static int64_t make_claim(Fixture *fixture, ClaimStanding standing, bool confirmed)
+static int64_t make_claim(Fixture *fixture, ClaimWriteState write_state, bool confirmed)
 {
-        const ClaimPlacing placing = { .standing = standing };
+        const ClaimPlacing placing = { .write_state = write_state };
         ClaimRequest request = { .consumer = make_guest('g'), .consumer_type = CLAIM_TYPE_GUEST };
         _cleanup_(claim_freep) Claim *claim = NULL;
 
@@ -89,7 +89,7 @@ static void test_acts(void **state)
                 assert_true(fixture_open(fixture) >= 0);
                 fixture_set_host(fixture, HOST);
                 if (cases[i].claim)
-                        (void)make_claim(fixture, CLAIM_STANDING_NONE, cases[i].confirmed);
+                        (void)make_claim(fixture, CLAIM_WRITE_NONE, cases[i].confirmed);
                 assert_int_equal(look(fixture, &facts, NULL, RECONCILE_ALONE, &problems, NULL), 0);
                 if (strcmp(trace, cases[i].told) != 0 || problems.n_items != cases[i].n_problems)
                         fail_msg("%s: \"%s\", %zu problem(s): %s", cases[i].about, trace,
@@ -114,7 +114,7 @@ static void test_wanted(void **state)
         make_late_facts(&facts);
         assert_true(fixture_open(fixture) >= 0);
         fixture_set_host(fixture, HOST);
-        (void)make_claim(fixture, CLAIM_STANDING_NONE, false);
+        (void)make_claim(fixture, CLAIM_WRITE_NONE, false);
         assert_int_equal(reconcile_add_problem(&problems, &nothing.consumer, 0, "of before"), 0);
         assert_int_equal(look(fixture, &facts, NULL, RECONCILE_CAN_ASK, &problems, &wanted), 0);
         assert_int_equal(wanted.n_uuids, 1);
@@ -128,12 +128,12 @@ static void test_wanted(void **state)
         reconcile_problems_done(&problems);
 }
 
-static void assert_standing(const Fixture *fixture, int64_t id, ClaimStanding standing)
+static void assert_write_state(const Fixture *fixture, int64_t id, ClaimWriteState write_state)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
 
         assert_int_equal(claims_get(fixture->claims, id, &claim, NULL), 0);
-        assert_int_equal(claim->standing, standing);
+        assert_int_equal(claim->write_state, write_state);
 }
 
 /* Only a claim whose guest was seen; what is placed here is no owed write any more. */
@@ -146,15 +146,15 @@ static void test_complete(void **state)
 
         assert_true(fixture_open(fixture) >= 0);
         fixture_set_host(fixture, HOST);
-        id = make_claim(fixture, CLAIM_STANDING_OWED, false);
+        id = make_claim(fixture, CLAIM_WRITE_OWED, false);
         assert_int_equal(consumer_new(&holding, &guest), 0);
         assert_int_equal(consumer_set(holding, &host, "VCPU", 2), 0);
         assert_int_equal(claim_complete(fixture->claims, id, holding, NULL), CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), 0);
         assert_int_equal(claim_complete(fixture->claims, id, NULL, NULL), 0);
-        assert_standing(fixture, id, CLAIM_STANDING_OWED);
+        assert_write_state(fixture, id, CLAIM_WRITE_OWED);
         assert_int_equal(claim_complete(fixture->claims, id, holding, NULL), 0);
-        assert_standing(fixture, id, CLAIM_STANDING_NONE);
+        assert_write_state(fixture, id, CLAIM_WRITE_NONE);
 }
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_acts, test_wanted, test_complete)

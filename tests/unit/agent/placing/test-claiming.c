@@ -121,13 +121,13 @@ static void test_modes(void **state)
                 ClaimMode mode;
                 bool away;
                 int result;
-                ClaimStanding standing;
+                ClaimWriteState write_state;
         } cases[] = {
-                { CLAIM_MODE_AUTO, true, 0, CLAIM_STANDING_OWED },
+                { CLAIM_MODE_AUTO, true, 0, CLAIM_WRITE_OWED },
                 { CLAIM_MODE_WRITE, true, CLAIM_QUEUE_E_PLACEMENT, 0 },
                 { CLAIM_MODE_VERIFY, true, CLAIM_QUEUE_E_PLACEMENT, 0 },
-                { CLAIM_MODE_AUTO, false, 0, CLAIM_STANDING_WRITTEN },
-                { CLAIM_MODE_WRITE, false, 0, CLAIM_STANDING_WRITTEN },
+                { CLAIM_MODE_AUTO, false, 0, CLAIM_WRITE_WRITTEN },
+                { CLAIM_MODE_WRITE, false, 0, CLAIM_WRITE_WRITTEN },
                 { CLAIM_MODE_VERIFY, false, CLAIM_QUEUE_E_NOT_PLACED, 0 },
         };
 
@@ -147,7 +147,7 @@ static void test_modes(void **state)
                         assert_int_equal(
                                 claims_find(agent.fixture->claims, &instance, false, &claim, NULL),
                                 0);
-                        assert_int_equal(claim->standing, cases[i].standing);
+                        assert_int_equal(claim->write_state, cases[i].write_state);
                 }
                 agent_end(&agent);
         }

@@ -7,22 +7,22 @@
 static void test_owed_write(void **state)
 {
         static const struct {
-                ClaimStanding standing;
+                ClaimWriteState write_state;
                 bool here, same, gone;
                 ClaimOwedDecision course;
         } cases[] = {
-                { CLAIM_STANDING_OWED, false, false, false, CLAIM_OWED_WRITE },
-                { CLAIM_STANDING_SENT, false, false, false, CLAIM_OWED_WRITE },
-                { CLAIM_STANDING_SENT, true, true, false, CLAIM_OWED_WRITTEN },
-                { CLAIM_STANDING_SENT, true, false, false, CLAIM_OWED_PLACED },
+                { CLAIM_WRITE_OWED, false, false, false, CLAIM_OWED_WRITE },
+                { CLAIM_WRITE_SENT, false, false, false, CLAIM_OWED_WRITE },
+                { CLAIM_WRITE_SENT, true, true, false, CLAIM_OWED_WRITTEN },
+                { CLAIM_WRITE_SENT, true, false, false, CLAIM_OWED_PLACED },
                 /* Its guest was evacuated. */
-                { CLAIM_STANDING_OWED, false, false, true, CLAIM_OWED_PLACED },
+                { CLAIM_WRITE_OWED, false, false, true, CLAIM_OWED_PLACED },
                 /* Nothing was sent: it is a scheduler's, however like ours it is. */
-                { CLAIM_STANDING_OWED, true, true, false, CLAIM_OWED_PLACED },
+                { CLAIM_WRITE_OWED, true, true, false, CLAIM_OWED_PLACED },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (claim_decide_owed(cases[i].standing, cases[i].here, cases[i].same,
+                if (claim_decide_owed(cases[i].write_state, cases[i].here, cases[i].same,
                                       cases[i].gone) != cases[i].course)
                         fail_msg("case %zu", i);
 }

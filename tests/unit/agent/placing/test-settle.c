@@ -49,7 +49,7 @@ static void test_released_though_its_guest_lives(void **state)
                                             "host VCPU=2,gpu VGPU=1" };
 
         for (size_t i = 0; i < ARRAY_SIZE(again); i++) {
-                const ClaimPlacing owed = { .standing = CLAIM_STANDING_OWED };
+                const ClaimPlacing owed = { .write_state = CLAIM_WRITE_OWED };
                 ClaimRequest request = { .consumer = make_uuid("i"),
                                          .consumer_type = CLAIM_TYPE_GUEST };
                 _cleanup_(claim_freep) Claim *claim = NULL;

@@ -66,7 +66,7 @@ static void test_new_file(void **state)
         assert_sql(fixture->path, "PRAGMA journal_mode", "wal");
         assert_sql(fixture->path, "PRAGMA application_id", "1129074003");
         assert_sql(fixture->path, "SELECT count(*) || table_name || version FROM versions",
-                   "1claims3");
+                   "1claims2");
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
         fixture_close(fixture);
         assert_int_equal(fixture_count_files(fixture, "claim", NULL), 1);
@@ -280,11 +280,11 @@ static void assert_untouched(Fixture *fixture, int expected, const char *const w
 static void test_newer_file(void **state)
 {
         Fixture *fixture = *state;
-        static const char *const words[] = { "version 4", "up to 3",
+        static const char *const words[] = { "version 3", "up to 2",
                                              "install the program that made it", NULL };
 
         make_store(fixture);
-        free(run_sql(fixture->path, "UPDATE versions SET version = 4; DROP TABLE allocations;"
+        free(run_sql(fixture->path, "UPDATE versions SET version = 3; DROP TABLE allocations;"
                                     "CREATE TABLE hologram (x)"));
         assert_untouched(fixture, -EPROTONOSUPPORT, words);
         /* in the other journal mode too */
