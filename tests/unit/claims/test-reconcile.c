@@ -169,8 +169,8 @@ static void test_unconfirmed_by_placement(void **state)
                   'n', .actions = "release 1" },
                 { "not reported yet, and room is wanted", "g claimed expires=1001 write_state=owed",
                   CAN_ASK, .actions = "", .urgent = true },
-                { "not reported yet, and expired", "g claimed expires=1000 write_state=owed", CAN_ASK,
-                  .actions = "ask 1" },
+                { "not reported yet, and expired", "g claimed expires=1000 write_state=owed",
+                  CAN_ASK, .actions = "ask 1" },
         };
 
         check_rows(rows, ARRAY_SIZE(rows));
