@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/ctl/print/doctor.h"
+#include "agent/ctl/print/findings.h"
 #include "agent/ctl/print/json.h"
 
 #define CLOCK_TOLERANCE_SEC 5
@@ -59,12 +59,12 @@ static int judge_token(const json_t *connect, json_t *findings)
         char roles[200];
 
         if (error[0])
-                return ctl_doctor_add(findings, "keystone", "bad", advice_for_token(connect), "%s",
-                                      error);
+                return ctl_findings_add(findings, "keystone", "bad", advice_for_token(connect),
+                                        "%s", error);
         list_roles(connect, roles, sizeof(roles));
-        return ctl_doctor_add(findings, "keystone", "ok", NULL,
-                              "It gives a token for %s with the role(s) %s",
-                              scope[0] ? scope : "no scope", roles);
+        return ctl_findings_add(findings, "keystone", "ok", NULL,
+                                "It gives a token for %s with the role(s) %s",
+                                scope[0] ? scope : "no scope", roles);
 }
 
 static int judge_read(const json_t *connect, json_t *findings)
@@ -73,7 +73,7 @@ static int judge_read(const json_t *connect, json_t *findings)
         const char *outcome = ctl_json_text(connect, "placement_outcome");
 
         if (strcmp(outcome, "forbidden") == 0)
-                return ctl_doctor_add(
+                return ctl_findings_add(
                         findings, "role", "bad",
                         !has_keystone(connect)
                                 ? "Check that token is the one that Placement's configuration has"
@@ -82,19 +82,19 @@ static int judge_read(const json_t *connect, json_t *findings)
                                 : "Grant it: \"openstack role add --user USER --project PROJECT service\" (or admin, where Placement is older than the role service)",
                         "%s", error);
         if (error[0])
-                return ctl_doctor_add(
+                return ctl_findings_add(
                         findings, "endpoint", "bad",
                         has_keystone(connect)
                                 ? "Check that Placement runs there, and that the catalogue is right: \"openstack endpoint list --service placement\""
                                 : "Check that Placement runs there, and that endpoint_override and token are right",
                         "%s", error);
         if (has_keystone(connect) && !has_role(connect, "service") && !has_role(connect, "admin"))
-                return ctl_doctor_add(
+                return ctl_findings_add(
                         findings, "role", "warning",
                         "Give it one of the two: a stricter policy of Placement refuses what works now",
                         "The token has neither the role service nor admin");
-        return ctl_doctor_add(findings, "endpoint", "ok", NULL, "Placement answers at %s",
-                              ctl_json_text(connect, "endpoint"));
+        return ctl_findings_add(findings, "endpoint", "ok", NULL, "Placement answers at %s",
+                                ctl_json_text(connect, "endpoint"));
 }
 
 static int judge_version(const json_t *connect, json_t *findings)
@@ -105,12 +105,12 @@ static int judge_version(const json_t *connect, json_t *findings)
         if (sscanf(newest, "%u.%u", &major, &minor) != 2)
                 return 0;
         if (major == 1 && minor < NEWEST_MICROVERSION)
-                return ctl_doctor_add(
+                return ctl_findings_add(
                         findings, "version", "warning",
                         "Upgrade Placement when you can; until then consumers have no types (1.38), and no provider can be moved below another (1.37)",
                         "Placement speaks microversions up to %.10s", newest);
-        return ctl_doctor_add(findings, "version", "ok", NULL,
-                              "Placement speaks microversions up to %.10s", newest);
+        return ctl_findings_add(findings, "version", "ok", NULL,
+                                "Placement speaks microversions up to %.10s", newest);
 }
 
 static int judge_clock(const json_t *connect, json_t *findings)
@@ -119,7 +119,7 @@ static int judge_clock(const json_t *connect, json_t *findings)
 
         if (llabs(ahead) <= CLOCK_TOLERANCE_SEC)
                 return 0;
-        return ctl_doctor_add(
+        return ctl_findings_add(
                 findings, "clock", "warning",
                 "Tokens expire by Keystone's clock, and logs are compared by both: run chrony or systemd-timesyncd on both sides",
                 "It is %lld s %s that of Keystone", llabs(ahead),

@@ -4,13 +4,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 
 #include "agent/ctl/print/connect.h"
-#include "agent/ctl/print/identity.h"
+#include "agent/ctl/print/findings.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/text.h"
@@ -38,35 +37,21 @@ void ctl_facts_measure(CtlFacts *facts)
                 facts->disk_free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-int ctl_doctor_add(json_t *findings, const char *check, const char *state, const char *advice,
-                   const char *format, ...)
-{
-        char text[2 * ERROR_TEXT_MAX];
-        va_list ap;
-
-        va_start(ap, format);
-        vsnprintf(text, sizeof(text), format, ap);
-        va_end(ap);
-        return json_array_append_new(findings,
-                                     json_pack("{ss ss ss ss}", "check", check, "state", state,
-                                               "text", text, "advice", advice ? advice : ""));
-}
-
 static int judge_config(const CtlFacts *facts, json_t *findings)
 {
         if (facts->config_error.code == EACCES)
-                return ctl_doctor_add(findings, "configuration", "warning", "Run this as root",
-                                      "It may not be read: %s", facts->config_error.text);
+                return ctl_findings_add(findings, "configuration", "warning", "Run this as root",
+                                        "It may not be read: %s", facts->config_error.text);
         if (!facts->config)
-                return ctl_doctor_add(
+                return ctl_findings_add(
                         findings, "configuration", "bad",
                         "Correct it, then \"systemctl restart compute-agent\"; \"computectl cat-config\" shows what is read",
                         "%s", facts->config_error.text);
         if (facts->n_config_warnings > 0)
-                return ctl_doctor_add(findings, "configuration", "warning",
-                                      "\"computectl check-config\" lists them",
-                                      "It has %zu warning(s)", facts->n_config_warnings);
-        return ctl_doctor_add(findings, "configuration", "ok", NULL, "It can be used");
+                return ctl_findings_add(findings, "configuration", "warning",
+                                        "\"computectl check-config\" lists them",
+                                        "It has %zu warning(s)", facts->n_config_warnings);
+        return ctl_findings_add(findings, "configuration", "ok", NULL, "It can be used");
 }
 
 static bool is_running(const CtlFacts *facts)
@@ -85,9 +70,10 @@ static int judge_reasons(const CtlFacts *facts, json_t *findings)
                 bool bad = strcmp(ctl_json_text(reason, "state"), STATE_DEGRADED) == 0;
 
                 if (r >= 0)
-                        r = ctl_doctor_add(findings, ctl_json_text(reason, "check"),
-                                           bad ? "bad" : "warning", ctl_json_text(reason, "advice"),
-                                           "%s", ctl_json_text(reason, "text"));
+                        r = ctl_findings_add(findings, ctl_json_text(reason, "check"),
+                                             bad ? "bad" : "warning",
+                                             ctl_json_text(reason, "advice"), "%s",
+                                             ctl_json_text(reason, "text"));
         }
         return r;
 }
@@ -100,13 +86,13 @@ static bool has_reason(const CtlFacts *facts, const char *check)
 static int judge_service(const CtlFacts *facts, json_t *findings)
 {
         if (!is_running(facts))
-                return ctl_doctor_add(
+                return ctl_findings_add(
                         findings, "service", "bad",
                         "\"systemctl status dbus compute-agent\" shows what runs, \"journalctl -x -u compute-agent\" why it did not stay; \"systemctl enable compute-agent\" starts it at each boot",
                         "%s", ctl_json_text(facts->status, "summary"));
         if (has_reason(facts, "service"))
                 return 0;
-        return ctl_doctor_add(
+        return ctl_findings_add(
                 findings, "service", "ok", NULL, "Version %s runs, with %" PRIu64 " claim(s)",
                 ctl_json_text(facts->status, "version"), ctl_json_u64(facts->status, "n_claims"));
 }
@@ -118,18 +104,18 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
         if (!facts->snapshot && !facts->config && !is_running(facts))
                 return 0; /* nobody could say which one to ask */
         if (!facts->snapshot)
-                return ctl_doctor_add(
+                return ctl_findings_add(
                         findings, "hypervisor", "bad",
                         driver_words(facts->config ? facts->config->compute_driver : NULL)->advice,
                         "%s", facts->snapshot_error.text);
         if (strcmp(facts->snapshot->driver, "linux") == 0)
-                return ctl_doctor_add(findings, "hypervisor", "ok", NULL, "%s on %s: %zu device(s)",
-                                      facts->snapshot->hypervisor, facts->snapshot->nodename,
-                                      facts->snapshot->n_devices);
-        return ctl_doctor_add(findings, "hypervisor", "ok", NULL,
-                              "%s on %s: %zu device(s), %zu domain(s)", facts->snapshot->hypervisor,
-                              facts->snapshot->nodename, facts->snapshot->n_devices,
-                              facts->snapshot->n_domains);
+                return ctl_findings_add(findings, "hypervisor", "ok", NULL,
+                                        "%s on %s: %zu device(s)", facts->snapshot->hypervisor,
+                                        facts->snapshot->nodename, facts->snapshot->n_devices);
+        return ctl_findings_add(findings, "hypervisor", "ok", NULL,
+                                "%s on %s: %zu device(s), %zu domain(s)",
+                                facts->snapshot->hypervisor, facts->snapshot->nodename,
+                                facts->snapshot->n_devices, facts->snapshot->n_domains);
 }
 
 /* What the poll could not read, each by itself. */
@@ -138,7 +124,7 @@ static int judge_parts(const CtlFacts *facts, json_t *findings)
         int r = 0;
 
         for (size_t i = 0; facts->snapshot && i < facts->snapshot->problems.n_items && r >= 0; i++)
-                r = ctl_doctor_add(
+                r = ctl_findings_add(
                         findings, "host", "warning",
                         "Everything else is reported, and this is left as it was; it is read again with each poll, and what guests may have with \"computectl sync\"",
                         "%s", facts->snapshot->problems.items[i]);
@@ -162,17 +148,17 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                 return 0;
         for (char **type = facts->config->enabled_mdev_types; type && *type; type++, n++)
                 if (!offers_type(facts->snapshot, *type))
-                        return ctl_doctor_add(
+                        return ctl_findings_add(
                                 findings, "devices", "bad",
                                 "\"computectl discover\" lists the types there are; if the device is missing, check that its driver is loaded",
                                 "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
         if (has_reason(facts, "devices"))
                 return 0;
         if (n == 0)
-                return ctl_doctor_add(findings, "devices", "ok", NULL,
-                                      "No virtual GPUs are enabled");
-        return ctl_doctor_add(findings, "devices", "ok", NULL,
-                              "Every one of %zu mdev type(s) is offered", n);
+                return ctl_findings_add(findings, "devices", "ok", NULL,
+                                        "No virtual GPUs are enabled");
+        return ctl_findings_add(findings, "devices", "ok", NULL,
+                                "Every one of %zu mdev type(s) is offered", n);
 }
 
 static int judge_storage(const CtlFacts *facts, json_t *findings)
@@ -184,13 +170,13 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
         if (!facts->config || !facts->snapshot)
                 return 0;
         if (facts->snapshot->disk_total_bytes == 0)
-                return ctl_doctor_add(
+                return ctl_findings_add(
                         findings, "storage", "warning",
                         "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks; without, no guest with a disk of this host is scheduled here",
                         "The size of %s is not known: DISK_GB is not reported%s",
                         pool ? pool : facts->config->driver.host.instances_path,
                         may_be_kept ? ", or keeps what was reported last" : "");
-        return ctl_doctor_add(findings, "storage", "ok", NULL, "The size of the disk is known");
+        return ctl_findings_add(findings, "storage", "ok", NULL, "The size of the disk is known");
 }
 
 static int judge_placement(const CtlFacts *facts, json_t *findings)
@@ -203,15 +189,15 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
             strcmp(state, SYNC_STATE_PENDING) == 0)
                 return 0;
         if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
-                return ctl_doctor_add(findings, "placement", "warning",
-                                      "To report this host, write a section [placement]",
-                                      "No [placement] section: this host is reported to nobody");
+                return ctl_findings_add(findings, "placement", "warning",
+                                        "To report this host, write a section [placement]",
+                                        "No [placement] section: this host is reported to nobody");
         if (strcmp(state, SYNC_STATE_LEFT) == 0)
-                return ctl_doctor_add(
+                return ctl_findings_add(
                         findings, "placement", "ok", NULL,
                         "[agent] nova is %s, and nova-compute reports what this agent would",
                         ctl_json_text(facts->status, "nova"));
-        return ctl_doctor_add(
+        return ctl_findings_add(
                 findings, "placement", "ok", NULL, "It is equal to this host%s",
                 ctl_json_text(facts->status, "hypervisor_error")[0] ? " as it was read last" : "");
 }
@@ -220,7 +206,7 @@ static int judge_reshape(const CtlFacts *facts, json_t *findings)
 {
         if (strcmp(ctl_json_text(facts->status, "reshape_access"), RESHAPE_ACCESS_REFUSED) != 0)
                 return 0;
-        return ctl_doctor_add(
+        return ctl_findings_add(
                 findings, "reshape", "warning",
                 "\"openstack role add --user USER --project PROJECT service\", then \"systemctl reload compute-agent\"",
                 "The user of [placement] lacks the role service: the tree cannot change shape under running guests");
@@ -229,28 +215,32 @@ static int judge_reshape(const CtlFacts *facts, json_t *findings)
 static int judge_connection(const CtlFacts *facts, json_t *findings)
 {
         if (facts->connect_error.code)
-                return ctl_doctor_add(findings, "keystone", "bad",
-                                      "Correct what it names, in [placement] or in clouds.yaml",
-                                      "%s", facts->connect_error.text);
+                return ctl_findings_add(findings, "keystone", "bad",
+                                        "Correct what it names, in [placement] or in clouds.yaml",
+                                        "%s", facts->connect_error.text);
         return facts->connect ? ctl_connect_judge(facts->connect, findings) : 0;
 }
 
+/* What the comparison with Placement came to; without one, what the agent goes by. */
 static int judge_identity(const CtlFacts *facts, json_t *findings)
 {
-        const char *node;
+        const char *state = ctl_json_text(facts->identity, "state"),
+                   *node = ctl_json_text(facts->status, "node");
+        bool well = strcmp(state, "good") == 0 || strcmp(state, "new") == 0;
 
         if (facts->identity_error.code)
-                return ctl_doctor_add(findings, "identity", "bad",
-                                      "\"computectl identity show\" has the details", "%s",
-                                      facts->identity_error.text);
-        if (facts->identity && strcmp(ctl_json_text(facts->identity, "state"), "unknown") != 0)
-                return ctl_identity_judge(facts->identity, findings);
+                return ctl_findings_add(findings, "identity", "bad",
+                                        "\"computectl identity show\" has the details", "%s",
+                                        facts->identity_error.text);
+        if (facts->identity && strcmp(state, "unknown") != 0)
+                return ctl_findings_add(findings, "identity", well ? "ok" : "bad",
+                                        well ? NULL : ctl_json_text(facts->identity, "advice"),
+                                        "%s", ctl_json_text(facts->identity, "text"));
         if (!is_running(facts))
                 return 0;
-        node = ctl_json_text(facts->status, "node");
-        return ctl_doctor_add(findings, "identity", "ok", NULL, "%s%s (%s)",
-                              node[0] != '\0' ? "This host is " : "Its root provider is known",
-                              node, ctl_json_text(facts->status, "root"));
+        return ctl_findings_add(findings, "identity", "ok", NULL, "%s%s (%s)",
+                                node[0] ? "This host is " : "Its root provider is known", node,
+                                ctl_json_text(facts->status, "root"));
 }
 
 /* Nova's scheduler takes no host whose root gives nothing. */
@@ -259,7 +249,7 @@ static int judge_numa(const CtlFacts *facts, json_t *findings)
         if (!facts->config || facts->config->driver.host.numa_in_placement != HOST_NUMA_CELLS ||
             facts->config->reporter.nova == NOVA_NONE)
                 return 0;
-        return ctl_doctor_add(
+        return ctl_findings_add(
                 findings, "numa", "warning",
                 "Set [compute] numa_in_placement = root, which leaves VCPU and MEMORY_MB with the host; \"computectl reshape\" moves what guests hold",
                 "[compute] numa_in_placement is true beside Nova, whose scheduler takes no host of which only the cells give something: flavours without a disk find none");
@@ -286,7 +276,7 @@ static int judge_cells(const CtlFacts *facts, json_t *findings)
         if (n == 0)
                 return 0;
         ctl_text_kib(memory, memory_kib);
-        return ctl_doctor_add(
+        return ctl_findings_add(
                 findings, "cells", "ok", NULL,
                 "%zu NUMA cell(s) without CPUs have %s, which no guest is given: it is a GPU's or behind CXL, or their CPUs are offline",
                 n, memory);
@@ -297,11 +287,11 @@ static int judge_hook(const CtlFacts *facts, json_t *findings)
         if (!facts->config || !facts->config->hook_enabled)
                 return 0;
         if (!facts->hook_installed)
-                return ctl_doctor_add(findings, "hook", "bad",
-                                      "Link it to computectl, and restart libvirtd or virtqemud",
-                                      "[hook] enabled is true, but " HOOK_PATH
-                                      " is not there or cannot be run");
-        return ctl_doctor_add(
+                return ctl_findings_add(findings, "hook", "bad",
+                                        "Link it to computectl, and restart libvirtd or virtqemud",
+                                        "[hook] enabled is true, but " HOOK_PATH
+                                        " is not there or cannot be run");
+        return ctl_findings_add(
                 findings, "hook", "ok", NULL,
                 "Guests claim when they start, if libvirt was started after the package was installed");
 }
@@ -309,11 +299,11 @@ static int judge_hook(const CtlFacts *facts, json_t *findings)
 static int judge_clock(const CtlFacts *facts, json_t *findings)
 {
         if (!facts->clock_synchronised)
-                return ctl_doctor_add(
+                return ctl_findings_add(
                         findings, "clock", "warning",
                         "Tokens and claims expire by it: run chrony or systemd-timesyncd",
                         "It is not synchronised");
-        return ctl_doctor_add(findings, "clock", "ok", NULL, "It is synchronised");
+        return ctl_findings_add(findings, "clock", "ok", NULL, "It is synchronised");
 }
 
 static int judge_disk(const CtlFacts *facts, json_t *findings)
@@ -323,16 +313,16 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
         if (facts->disk_error.code == ENOENT && !is_running(facts))
                 return 0; /* the first start makes it */
         if (facts->disk_error.code)
-                return ctl_doctor_add(findings, "disk", "bad",
-                                      "Create the folder, or start the service, which does", "%s",
-                                      facts->disk_error.text);
+                return ctl_findings_add(findings, "disk", "bad",
+                                        "Create the folder, or start the service, which does", "%s",
+                                        facts->disk_error.text);
         ctl_text_kib(free_text, facts->disk_free_bytes / 1024);
         if (facts->disk_free_bytes < DISK_NEEDED_BYTES)
-                return ctl_doctor_add(findings, "disk", "bad",
-                                      "Make room: a claim that cannot be written is refused",
-                                      "Only %s are free for the claim database", free_text);
-        return ctl_doctor_add(findings, "disk", "ok", NULL, "%s are free for the claim database",
-                              free_text);
+                return ctl_findings_add(findings, "disk", "bad",
+                                        "Make room: a claim that cannot be written is refused",
+                                        "Only %s are free for the claim database", free_text);
+        return ctl_findings_add(findings, "disk", "ok", NULL, "%s are free for the claim database",
+                                free_text);
 }
 
 json_t *ctl_doctor_judge(const CtlFacts *facts)

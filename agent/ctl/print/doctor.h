@@ -38,10 +38,6 @@ typedef struct CtlFacts {
 /* Clock and disk, of this process. state_path may be NULL: the default. */
 void ctl_facts_measure(CtlFacts *facts);
 
-/* Adds a finding. advice NULL: all is well. Not 0 when memory is out. */
-int ctl_doctor_add(json_t *findings, const char *check, const char *state, const char *advice,
-                   const char *format, ...) _printf_(5, 6);
-
 /* The document; NULL when out of memory. */
 json_t *ctl_doctor_judge(const CtlFacts *facts);
 

@@ -4,7 +4,9 @@
 
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/table.h"
+#include "base/error.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 static const CtlColumn columns[] = {
@@ -12,6 +14,20 @@ static const CtlColumn columns[] = {
         { "OPTION", CTL_COLUMN_LEFT },
         { "WHAT", CTL_COLUMN_WRAP },
 };
+
+int ctl_findings_add(json_t *findings, const char *check, const char *state, const char *advice,
+                     const char *format, ...)
+{
+        char text[2 * ERROR_TEXT_MAX];
+        va_list ap;
+
+        va_start(ap, format);
+        vsnprintf(text, sizeof(text), format, ap);
+        va_end(ap);
+        return json_array_append_new(findings,
+                                     json_pack("{ss ss ss ss}", "check", check, "state", state,
+                                               "text", text, "advice", advice ? advice : ""));
+}
 
 bool ctl_findings_have_errors(const json_t *document)
 {

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/ctl/print/doctor.h"
 #include "agent/ctl/print/field.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/text.h"
@@ -155,13 +154,4 @@ int ctl_identity_exit(const json_t *document, const char *word)
                                                : !ctl_json_text(document, "refused")[0];
 
         return well ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-int ctl_identity_judge(const json_t *document, json_t *findings)
-{
-        const char *advice = ctl_json_text(document, "advice");
-        bool bad = !is_state(document, "good") && !is_state(document, "new");
-
-        return ctl_doctor_add(findings, "identity", bad ? "bad" : "ok", bad ? advice : NULL, "%s",
-                              ctl_json_text(document, "text"));
 }

@@ -15,6 +15,3 @@ int ctl_identity_print_check(const json_t *document, const CtlStyle *style, FILE
 
 /* EXIT_SUCCESS when the order was carried out, or (check) all is well. */
 int ctl_identity_exit(const json_t *document, const char *word);
-
-/* Adds the finding of "computectl doctor". -ENOMEM. */
-int ctl_identity_judge(const json_t *document, json_t *findings);

@@ -145,6 +145,7 @@ static void test_single_findings(void **state)
                 bool mdev_type, hook_enabled, hook_installed;
                 int exit;
                 const char *check, *state, *words; /* words NULL: not looked at */
+                const char *identity;              /* NULL: not compared */
         } cases[] = {
                 /* The first start makes the folder; a daemon that runs without it is in trouble. */
                 { "{'state': 'not-running'}", .disk_error = ENOENT, .exit = 3, .check = "disk",
@@ -171,16 +172,28 @@ static void test_single_findings(void **state)
                   .state = "bad" },
                 { "{'state': 'ok'}", .hook_enabled = true, .hook_installed = true, .check = "hook",
                   .state = "ok" },
+                { "{'state': 'ok'}", .check = "identity", .state = "ok", .words = "It is known",
+                  .identity = "{'state': 'good', 'text': 'It is known', 'advice': ''}" },
+                { "{'state': 'ok'}", .check = "identity", .state = "ok", .words = "New",
+                  .identity = "{'state': 'new', 'text': 'New', 'advice': 'Start it'}" },
+                { "{'state': 'ok'}", .exit = 4, .check = "identity", .state = "bad",
+                  .words = "It is taken",
+                  .identity = "{'state': 'taken', 'text': 'It is taken', 'advice': 'Adopt it'}" },
+                { "{'state': 'ok', 'node': 'h', 'root': 'r'}", .check = "identity", .state = "ok",
+                  .words = "This host is h (r)", .identity = "{'state': 'unknown'}" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_json_ json_t *status = parse_quoted(cases[i].status), *document = NULL;
+                _cleanup_json_ json_t *status = parse_quoted(cases[i].status), *document = NULL,
+                                      *identity = parse_quoted(cases[i].identity ? cases[i].identity
+                                                                                 : "{}");
                 _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
                 const Config config = { .driver.host.instances_path = "/x",
                                         .enabled_mdev_types = cases[i].mdev_type ? types : NULL,
                                         .hook_enabled = cases[i].hook_enabled };
                 CtlFacts facts = { .config = &config,
                                    .status = status,
+                                   .identity = cases[i].identity ? identity : NULL,
                                    .hook_installed = cases[i].hook_installed,
                                    .disk_free_bytes = GIB };
                 const char *found;

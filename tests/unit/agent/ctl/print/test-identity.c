@@ -113,27 +113,4 @@ static void test_narrow(void **state)
         check_rows(print, &check, 1);
 }
 
-static void test_finding(void **state)
-{
-        static const struct {
-                const char *document, *finding;
-        } cases[] = {
-                { GOOD,
-                  "{'check':'identity','state':'ok','text':'Placement knows it','advice':''}" },
-                { TAKEN,
-                  "{'check':'identity','state':'bad','text':'It is taken','advice':'Adopt it'}" },
-                { "{'state':'new','text':'New','advice':'Start it'}",
-                  "{'check':'identity','state':'ok','text':'New','advice':''}" },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(json_done) json_t *document = parse_quoted(cases[i].document),
-                                            *findings = json_array(),
-                                            *expected = parse_quoted(cases[i].finding);
-
-                assert_int_equal(ctl_identity_judge(document, findings), 0);
-                assert_true(json_equal(json_array_get(findings, 0), expected));
-        }
-}
-
-TEST_MAIN(test_words, test_narrow, test_finding)
+TEST_MAIN(test_words, test_narrow)
