@@ -44,22 +44,22 @@ static int fail_usage(const CtlOptions *options, const Error *error, int r)
         return EXIT_USAGE_ERROR;
 }
 
-static int print_verb_help(const CtlVerb *verb, const CtlStyle *style)
+static int print_verb_help(const CtlVerb *verb, CtlPage *page)
 {
         printf("computectl [OPTIONS…] %s%s%s\n\n%s.\n", verb->name, verb->arguments[0] ? " " : "",
                verb->arguments, verb->help);
-        ctl_options_print_help(verb->name, style, stdout);
+        ctl_options_print_help(verb->name, page);
         puts("\nSee computectl(1).");
         return EXIT_SUCCESS;
 }
 
-static int print_help(const CtlStyle *style)
+static int print_help(CtlPage *page)
 {
         puts("computectl [OPTIONS…] [VERB]\n"
              "\n"
              "Looks at compute-agent, which reports to OpenStack Placement what this host has, and claims\nresources from it.");
-        ctl_verbs_print_help(style, stdout);
-        ctl_options_print_help(NULL, style, stdout);
+        ctl_verbs_print_help(page);
+        ctl_options_print_help(NULL, page);
         puts("\nSee \"computectl VERB --help\" for the options of a verb, and computectl(1).");
         return EXIT_SUCCESS;
 }
@@ -67,7 +67,11 @@ static int print_help(const CtlStyle *style)
 /* Everything that was printed has to be out before success is claimed. */
 static int finish(Ctl *ctl, int exit_code)
 {
-        if (ctl_pager_close(&ctl->pager))
+        bool paged = ctl_pager_close(&ctl->pager);
+
+        if (ctl->page.failed)
+                return fail(NULL, -ENOMEM);
+        if (paged)
                 return exit_code;
         if (fflush(stdout) != 0 || ferror(stdout)) {
                 fprintf(stderr, "computectl: cannot write the output: %s\n", strerror(errno));
@@ -108,13 +112,13 @@ static int run(Ctl *ctl, int argc, char *argv[])
                 puts("compute-agent " PACKAGE_VERSION);
                 return EXIT_SUCCESS;
         }
-        ctl->style = ctl_style_detect(stdout);
-        ctl->style.legend = !ctl->options.no_legend;
-        ctl->style.all = ctl->options.all;
+        ctl->page = (CtlPage){ .style = ctl_style_detect(stdout), .output = stdout };
+        ctl->page.style.legend = !ctl->options.no_legend;
+        ctl->page.style.all = ctl->options.all;
         if (ctl->options.help)
                 return get_verb(&ctl->options)
-                               ? print_verb_help(get_verb(&ctl->options), &ctl->style)
-                               : print_help(&ctl->style);
+                               ? print_verb_help(get_verb(&ctl->options), &ctl->page)
+                               : print_help(&ctl->page);
         r = ctl_verb_find(&ctl->options, &verb, &error);
         if (r < 0)
                 return fail_usage(&ctl->options, &error, r);

@@ -45,7 +45,7 @@ int ctl_audit_exit(const json_t *document)
         return json_array_size(findings) > 0 ? CTL_AUDIT_REPAIRED : EXIT_SUCCESS;
 }
 
-static int add_finding(CtlTable *table, const json_t *finding, const CtlStyle *style)
+static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *style)
 {
         bool failed = has_failed(finding);
 
@@ -59,41 +59,37 @@ static int add_finding(CtlTable *table, const json_t *finding, const CtlStyle *s
                                failed ? "failed" : ctl_json_text(finding, "remedy"));
         ctl_table_cell(table, CTL_PLAIN, "%s%s%s", ctl_json_text(finding, "text"),
                        failed ? ": " : "", failed ? ctl_json_text(finding, "error") : "");
-        return 0;
 }
 
-int ctl_audit_print(const json_t *document, const CtlStyle *style, FILE *output)
+void ctl_audit_print(const json_t *document, CtlPage *page)
 {
         const json_t *findings = json_object_get(document, "findings");
         uint64_t in_flight = ctl_json_u64(document, "in_flight");
 
         if (json_array_size(findings) == 0)
-                fprintf(output, "Placement, claims and guests agree: %" PRIu64 " consumer(s).\n",
+                fprintf(page->output,
+                        "Placement, claims and guests agree: %" PRIu64 " consumer(s).\n",
                         ctl_json_u64(document, "holding"));
-        if (in_flight > 0 && style->legend)
-                fprintf(output, "Skipped %" PRIu64 " recent consumer%s.\n", in_flight,
+        if (in_flight > 0 && page->style.legend)
+                fprintf(page->output, "Skipped %" PRIu64 " recent consumer%s.\n", in_flight,
                         in_flight == 1 ? "" : "s");
-        return ctl_table_print_items(findings, finding_columns, ARRAY_SIZE(finding_columns),
-                                     add_finding, style, output);
+        ctl_table_print_items(findings, finding_columns, ARRAY_SIZE(finding_columns), add_finding,
+                              page);
 }
 
 /* "VCPU=2, MEMORY_MB=512 of host1; VGPU=1 of gpu" of [{"provider", "name", "resources"}]. */
-static int print_held(const json_t *held, FILE *output)
+static void write_held(const json_t *held, FILE *stream)
 {
         const json_t *item;
         size_t i;
 
         json_array_foreach((json_t *)held, i, item) {
-                _cleanup_free_ char *text =
-                        ctl_json_format_resources(json_object_get(item, "resources"));
                 const char *name = ctl_json_text(item, "name");
 
-                if (!text)
-                        return -ENOMEM;
-                fprintf(output, "%s%s of %s", i > 0 ? "; " : "", text,
-                        name[0] ? name : ctl_json_text(item, "provider"));
+                fputs(i > 0 ? "; " : "", stream);
+                ctl_json_write_resources(json_object_get(item, "resources"), stream);
+                fprintf(stream, " of %s", name[0] ? name : ctl_json_text(item, "provider"));
         }
-        return 0;
 }
 
 /* How many of them are equal to this one; 0: that was shown with an earlier one. */
@@ -113,7 +109,7 @@ static size_t count_equal(const json_t *words, size_t index)
 }
 
 /* "0000:41:00.0 (2), 0000:81:00.0": a GPU gives several of its parts. */
-static int print_words(const json_t *words, FILE *output)
+static void write_words(const json_t *words, FILE *stream)
 {
         const json_t *word;
         size_t i;
@@ -124,31 +120,19 @@ static int print_words(const json_t *words, FILE *output)
 
                 if (n == 0)
                         continue;
-                fprintf(output, "%s%s", i > 0 ? ", " : "", text ? text : "");
+                fprintf(stream, "%s%s", i > 0 ? ", " : "", text ? text : "");
                 if (n > 1)
-                        fprintf(output, " (%zu)", n);
+                        fprintf(stream, " (%zu)", n);
         }
-        return 0;
 }
 
-static int add_list(CtlTable *table, const json_t *list,
-                    int (*print)(const json_t *list, FILE *output))
+static void add_list(CtlTable *table, const json_t *list,
+                     void (*write)(const json_t *list, FILE *stream))
 {
-        _cleanup_free_ char *text = NULL;
-        size_t size;
-        FILE *memory = open_memstream(&text, &size);
-        int r;
-
-        if (!memory)
-                return -ENOMEM;
-        r = print(list, memory);
-        if (fclose(memory) != 0 || r < 0)
-                return -ENOMEM;
-        ctl_table_text(table, text);
-        return 0;
+        ctl_table_take(table, ctl_json_format(list, write), "-");
 }
 
-static int add_consumer(CtlTable *table, const json_t *consumer, const CtlStyle *style)
+static void add_consumer(CtlTable *table, const json_t *consumer, const CtlStyle *style)
 {
         const char *project = ctl_json_text(consumer, "project");
 
@@ -157,20 +141,18 @@ static int add_consumer(CtlTable *table, const json_t *consumer, const CtlStyle 
         ctl_table_text(table, strcmp(project, CONSUMER_UNKNOWN_ID) == 0 ? "" : project);
         ctl_table_text(table, ctl_json_text(consumer, "guest"));
         ctl_table_number(table, ctl_json_u64(consumer, "claim"));
-        if (add_list(table, json_object_get(consumer, "here"), print_held) < 0 ||
-            add_list(table, json_object_get(consumer, "elsewhere"), print_held) < 0 ||
-            add_list(table, json_object_get(consumer, "devices"), print_words) < 0)
-                return -ENOMEM;
+        add_list(table, json_object_get(consumer, "here"), write_held);
+        add_list(table, json_object_get(consumer, "elsewhere"), write_held);
+        add_list(table, json_object_get(consumer, "devices"), write_words);
         ctl_table_text(table, ctl_json_text(consumer, "cpus"));
-        return 0;
 }
 
-int ctl_consumers_print(const json_t *document, const CtlStyle *style, FILE *output)
+void ctl_consumers_print(const json_t *document, CtlPage *page)
 {
         const json_t *consumers = json_object_get(document, "consumers");
 
         if (json_array_size(consumers) == 0)
-                fputs("No consumer holds anything of this host in Placement.\n", output);
-        return ctl_table_print_items(consumers, consumer_columns, ARRAY_SIZE(consumer_columns),
-                                     add_consumer, style, output);
+                fputs("No consumer holds anything of this host in Placement.\n", page->output);
+        ctl_table_print_items(consumers, consumer_columns, ARRAY_SIZE(consumer_columns),
+                              add_consumer, page);
 }

@@ -6,17 +6,17 @@
 
 #include <jansson.h>
 
-#include "agent/ctl/print/style.h"
+#include "agent/ctl/print/page.h"
 
 /* Exit codes, those of "nova-manage placement audit". */
 #define CTL_AUDIT_FINDINGS 3
 #define CTL_AUDIT_REPAIRED 4
 
-/* Each finding with what would put it right, or what became of it. -ENOMEM. */
-int ctl_audit_print(const json_t *document, const CtlStyle *style, FILE *output);
+/* Each finding with what would put it right, or what became of it. */
+void ctl_audit_print(const json_t *document, CtlPage *page);
 
-/* Each consumer that holds something of this host, or has a claim here. -ENOMEM. */
-int ctl_consumers_print(const json_t *document, const CtlStyle *style, FILE *output);
+/* Each consumer that holds something of this host, or has a claim here. */
+void ctl_consumers_print(const json_t *document, CtlPage *page);
 
 /* EXIT_SUCCESS when all agree, CTL_AUDIT_REPAIRED when all that was found was put right,
  * CTL_AUDIT_FINDINGS when something is left. */

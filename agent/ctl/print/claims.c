@@ -13,17 +13,13 @@
 #include "base/cpu-set.h"
 #include "base/uuid.h"
 
-#define SHORT_UUID_LENGTH 8
-#define ROOMY             130 /* columns; below, a consumer is shown by its first letters */
-#define COLUMNS_MAX       9
+#define COLUMNS_MAX 9
 
 /* What is shown of each claim. */
 typedef struct View {
-        bool history;      /* how it ended, not when it expires */
-        bool long_uuids;   /* whole consumers */
-        bool guests;       /* some have a name */
-        bool created;      /* when it was made */
-        size_t n_of_claim; /* columns before those of the allocation */
+        bool history; /* how it ended, not when it expires */
+        bool roomy;   /* whole consumers, and when it was made */
+        bool guests;  /* some have a name */
 } View;
 
 static bool have_names(const json_t *claims)
@@ -37,20 +33,6 @@ static bool have_names(const json_t *claims)
         return false;
 }
 
-static View choose_view(const json_t *claims, bool history, const CtlStyle *style)
-{
-        bool roomy = style->all || style->width == 0 || style->width >= ROOMY,
-             guests = have_names(claims);
-
-        return (View){
-                .history = history,
-                .long_uuids = roomy,
-                .guests = guests,
-                .created = roomy,
-                .n_of_claim = roomy ? 5 + (size_t)guests : 4,
-        };
-}
-
 static size_t choose_columns(const View *view, CtlColumn columns[static COLUMNS_MAX])
 {
         size_t n = 0;
@@ -58,10 +40,10 @@ static size_t choose_columns(const View *view, CtlColumn columns[static COLUMNS_
         columns[n++] = (CtlColumn){ "ID", CTL_COLUMN_RIGHT };
         if (view->guests)
                 columns[n++] = (CtlColumn){ "GUEST", CTL_COLUMN_LEFT };
-        if (view->long_uuids || !view->guests)
+        if (view->roomy || !view->guests)
                 columns[n++] = (CtlColumn){ "CONSUMER", CTL_COLUMN_LEFT };
         columns[n++] = (CtlColumn){ "STATE", CTL_COLUMN_LEFT };
-        if (view->created)
+        if (view->roomy)
                 columns[n++] = (CtlColumn){ "CREATED", CTL_COLUMN_LEFT };
         columns[n++] = (CtlColumn){ view->history ? "ENDED" : "EXPIRES", CTL_COLUMN_LEFT };
         columns[n++] = (CtlColumn){ "PROVIDER", CTL_COLUMN_CUT };
@@ -96,65 +78,56 @@ static void add_claim_cells(CtlTable *table, const json_t *claim, const View *vi
         bool resize_target = json_is_true(json_object_get(claim, "resize_target"));
 
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(claim, "id"));
-        if (view->guests && (view->long_uuids || guest[0]))
+        if (view->guests && (view->roomy || guest[0]))
                 ctl_table_text(table, guest);
-        if (view->long_uuids)
-                ctl_table_cell(table, CTL_PLAIN, "%s", consumer);
-        else if (!view->guests || !guest[0])
-                ctl_table_cell(table, CTL_PLAIN, "%.*s%s", SHORT_UUID_LENGTH, consumer,
-                               style->utf8 ? "…" : "~");
+        if (view->roomy || !view->guests || !guest[0])
+                ctl_table_uuid(table, consumer);
         ctl_table_cell(table, state_colour(state), "%s%s", state, resize_target ? ", resize" : "");
-        if (view->created)
+        if (view->roomy)
                 add_time_cell(table, ctl_json_u64(claim, "created_usec"), style);
         add_time_cell(table, ctl_json_u64(claim, view->history ? "ended_usec" : "expires_usec"),
                       style);
 }
 
 /* One line per provider; what the claim itself has stands in the first. */
-static int add_claim(CtlTable *table, const json_t *claim, const View *view, const CtlStyle *style)
+static void add_claim(CtlTable *table, const json_t *claim, const View *view, const CtlStyle *style)
 {
         const json_t *allocations = json_object_get(claim, "allocations");
         size_t n_lines = MAX(json_array_size(allocations), (size_t)1);
+        size_t n_of_claim = view->roomy ? 5 + (size_t)view->guests : 4;
 
         for (size_t i = 0; i < n_lines; i++) {
                 ctl_table_line(table);
                 if (i == 0)
                         add_claim_cells(table, claim, view, style);
                 else
-                        for (size_t j = 0; j < view->n_of_claim; j++)
-                                ctl_table_cell(table, CTL_PLAIN, "%s", "");
-                if (ctl_allocation_cells(table, json_array_get(allocations, i)) < 0)
-                        return -ENOMEM;
+                        ctl_table_skip(table, n_of_claim);
+                ctl_allocation_cells(table, json_array_get(allocations, i));
                 if (view->history && i == 0)
                         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(claim, "end_reason"));
         }
-        return 0;
 }
 
-int ctl_claims_print(const json_t *document, bool history, const CtlStyle *style, FILE *output)
+void ctl_claims_print(const json_t *document, bool history, CtlPage *page)
 {
         const json_t *claims = json_object_get(document, "claims"), *claim;
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        View view = choose_view(claims, history, style);
+        View view = { history, ctl_style_is_roomy(&page->style), have_names(claims) };
         CtlColumn columns[COLUMNS_MAX];
+        CtlTable *table;
         size_t i;
 
         if (json_array_size(claims) == 0) {
-                if (style->legend)
+                if (page->style.legend)
                         fputs(history ? "No claims, and none in the history.\n" : "No claims.\n",
-                              output);
-                return 0;
+                              page->output);
+                return;
         }
-        if (ctl_table_new(&table, style, columns, choose_columns(&view, columns)) < 0)
-                return -ENOMEM;
+        table = ctl_table_new(page, columns, choose_columns(&view, columns));
         json_array_foreach(claims, i, claim)
-                if (add_claim(table, claim, &view, style) < 0)
-                        return -ENOMEM;
-        if (ctl_table_print(table, output) < 0)
-                return -ENOMEM;
-        if (style->legend)
-                fprintf(output, "\n%zu claim%s.\n", i, i == 1 ? "" : "s");
-        return 0;
+                add_claim(table, claim, &view, &page->style);
+        ctl_table_print(table);
+        if (page->style.legend)
+                fprintf(page->output, "\n%zu claim%s.\n", i, i == 1 ? "" : "s");
 }
 
 /* A device or provider of that name. */
@@ -285,28 +258,24 @@ const json_t *ctl_claims_get(const json_t *document, uint64_t id)
         return NULL;
 }
 
-int ctl_claim_print(const json_t *document, const CtlStyle *style, FILE *output)
+void ctl_claim_print(const json_t *document, CtlPage *page)
 {
         uint64_t id = ctl_json_u64(document, "id");
-        int r;
 
-        fprintf(output, "Claim %s%" PRIu64 "%s\n", ctl_colour(style, CTL_BOLD), id,
-                ctl_colour_end(style));
-        r = ctl_allocations_print(document, style, output);
-        if (r >= 0)
-                r = ctl_mappings_print(document, style, output);
-        if (r >= 0)
-                r = ctl_layout_print(document, style, output);
-        if (r >= 0 && json_array_size(json_object_get(document, "devices")) > 0) {
-                fputc('\n', output);
-                r = ctl_devices_print(document, style, output);
-        }
-        if (r >= 0 && style->legend && ctl_json_text(document, "guest")[0])
-                fputs("\nIts guest is here: it is kept as long as that is.\n", output);
-        else if (r >= 0 && style->legend)
-                fprintf(output,
+        fputs("Claim ", page->output);
+        ctl_page_write(page, CTL_BOLD, "%" PRIu64, id);
+        fputc('\n', page->output);
+        ctl_allocations_print(document, page);
+        ctl_mappings_print(document, page);
+        ctl_layout_print(document, page);
+        if (json_array_size(json_object_get(document, "devices")) > 0)
+                fputc('\n', page->output);
+        ctl_devices_print(document, page);
+        if (page->style.legend && ctl_json_text(document, "guest")[0])
+                fputs("\nIts guest is here: it is kept as long as that is.\n", page->output);
+        else if (page->style.legend)
+                fprintf(page->output,
                         "\nWhen the guest runs, keep it: computectl confirm %" PRIu64
                         "\nWhen it is gone, give it back: computectl release %" PRIu64 "\n",
                         id, id);
-        return r;
 }

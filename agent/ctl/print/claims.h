@@ -7,11 +7,11 @@
 
 #include <jansson.h>
 
-#include "agent/ctl/print/style.h"
+#include "agent/ctl/print/page.h"
 #include "base/error.h"
 
-/* history: with the columns of ended claims. -ENOMEM. */
-int ctl_claims_print(const json_t *document, bool history, const CtlStyle *style, FILE *output);
+/* history: with the columns of ended claims. */
+void ctl_claims_print(const json_t *document, bool history, CtlPage *page);
 
 /* Drops the claims that neither have the device (libvirt's name, uuid of an mdev) nor hold anything
  * of the provider (name or uuid) that name is. */
@@ -28,5 +28,5 @@ bool ctl_host_has(const json_t *host, const char *what);
 /* Borrowed, or NULL. */
 const json_t *ctl_claims_get(const json_t *document, uint64_t id);
 
-/* A claim that was just made. -ENOMEM. */
-int ctl_claim_print(const json_t *document, const CtlStyle *style, FILE *output);
+/* A claim that was just made. */
+void ctl_claim_print(const json_t *document, CtlPage *page);

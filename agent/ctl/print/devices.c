@@ -5,14 +5,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/ctl/print/field.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/text.h"
 #include "base/cpu-set.h"
 
 #define LABEL_WIDTH 9
 
-static int add_device(CtlTable *table, const json_t *device, const CtlStyle *style)
+static void add_device(CtlTable *table, const json_t *device, const CtlStyle *style)
 {
         bool exists = json_is_true(json_object_get(device, "exists"));
 
@@ -22,10 +21,9 @@ static int add_device(CtlTable *table, const json_t *device, const CtlStyle *sty
         ctl_table_text(table, ctl_json_text(device, "mdev_type"));
         ctl_table_text(table, ctl_json_text(device, "mdev"));
         ctl_table_cell(table, exists ? CTL_PLAIN : CTL_YELLOW, "%s", exists ? "" : "to be made");
-        return 0;
 }
 
-int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output)
+void ctl_devices_print(const json_t *claim, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "DEVICE", CTL_COLUMN_LEFT }, { "ADDRESS", CTL_COLUMN_LEFT },
@@ -33,8 +31,8 @@ int ctl_devices_print(const json_t *claim, const CtlStyle *style, FILE *output)
                 { "", CTL_COLUMN_LEFT },
         };
 
-        return ctl_table_print_items(json_object_get(claim, "devices"), columns,
-                                     ARRAY_SIZE(columns), add_device, style, output);
+        ctl_table_print_items(json_object_get(claim, "devices"), columns, ARRAY_SIZE(columns),
+                              add_device, page);
 }
 
 /* "0=4 1=2-3": guest CPUs of the cell and their host CPUs. */
@@ -65,7 +63,7 @@ static char *format_pins(const json_t *claim, const json_t *cell)
         return NULL;
 }
 
-int ctl_layout_print(const json_t *claim, const CtlStyle *style, FILE *output)
+void ctl_layout_print(const json_t *claim, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "CELL", CTL_COLUMN_RIGHT },      { "HOST CELL", CTL_COLUMN_RIGHT },
@@ -73,20 +71,16 @@ int ctl_layout_print(const json_t *claim, const CtlStyle *style, FILE *output)
                 { "CPUS", CTL_COLUMN_LEFT },       { "HOST CPUS", CTL_COLUMN_WRAP },
         };
         const json_t *cells = json_object_get(claim, "cells"), *cell;
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        CtlTable *table;
         size_t i;
 
         if (json_array_size(cells) == 0)
-                return 0;
-        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
-                return -ENOMEM;
-        fputc('\n', output);
+                return;
+        table = ctl_table_new(page, columns, ARRAY_SIZE(columns));
+        fputc('\n', page->output);
         json_array_foreach(cells, i, cell) {
-                _cleanup_free_ char *pins = format_pins(claim, cell);
                 uint64_t page_kib = ctl_json_u64(cell, "page_kib");
 
-                if (!pins)
-                        return -ENOMEM;
                 ctl_table_line(table);
                 ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(cell, "cell"));
                 ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(cell, "host_cell"));
@@ -96,9 +90,9 @@ int ctl_layout_print(const json_t *claim, const CtlStyle *style, FILE *output)
                 else
                         ctl_table_cell(table, CTL_PLAIN, "small");
                 ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(cell, "vcpus"));
-                ctl_table_cell(table, CTL_PLAIN, "%s", pins);
+                ctl_table_take(table, format_pins(claim, cell), "");
         }
-        return ctl_table_print(table, output);
+        ctl_table_print(table);
 }
 
 static const char *provider_name(const json_t *claim, const char *uuid)
@@ -140,7 +134,7 @@ static void add_mapping(CtlTable *table, const json_t *claim, const char *suffix
                 add_mapping_line(table, suffix, name, "-");
 }
 
-int ctl_mappings_print(const json_t *claim, const CtlStyle *style, FILE *output)
+void ctl_mappings_print(const json_t *claim, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "GROUP", CTL_COLUMN_LEFT },
@@ -148,52 +142,45 @@ int ctl_mappings_print(const json_t *claim, const CtlStyle *style, FILE *output)
                 { "DEVICE", CTL_COLUMN_LEFT },
         };
         json_t *mappings = json_object_get(claim, "mappings"), *providers, *provider;
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        CtlTable *table = ctl_table_new(page, columns, ARRAY_SIZE(columns));
         const char *suffix;
         size_t i;
 
-        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
-                return -ENOMEM;
         json_object_foreach(mappings, suffix, providers)
                 json_array_foreach(providers, i, provider)
                         if (suffix[0] && json_is_string(provider))
                                 add_mapping(table, claim, suffix, json_string_value(provider));
-        if (ctl_table_count(table) == 0)
-                return 0;
-        fputc('\n', output);
-        return ctl_table_print(table, output);
+        if (ctl_table_count(table) > 0)
+                fputc('\n', page->output);
+        ctl_table_print(table);
 }
 
-int ctl_allocation_cells(CtlTable *table, const json_t *allocation)
+void ctl_allocation_cells(CtlTable *table, const json_t *allocation)
 {
-        _cleanup_free_ char *resources =
-                ctl_json_format_resources(json_object_get(allocation, "resources"));
+        const json_t *resources = json_object_get(allocation, "resources");
 
-        if (!resources)
-                return -ENOMEM;
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(allocation, "name"));
-        ctl_table_cell(table, CTL_PLAIN, "%s", resources);
-        return 0;
+        ctl_table_take(table, ctl_json_format_resources(resources), "");
 }
 
-static int add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
+static void add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
 {
         ctl_table_line(table);
-        return ctl_allocation_cells(table, allocation);
+        ctl_allocation_cells(table, allocation);
 }
 
-int ctl_allocations_print(const json_t *claim, const CtlStyle *style, FILE *output)
+void ctl_allocations_print(const json_t *claim, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "PROVIDER", CTL_COLUMN_LEFT },
                 { "RESOURCES", CTL_COLUMN_WRAP },
         };
 
-        return ctl_table_print_items(json_object_get(claim, "allocations"), columns,
-                                     ARRAY_SIZE(columns), add_allocation, style, output);
+        ctl_table_print_items(json_object_get(claim, "allocations"), columns, ARRAY_SIZE(columns),
+                              add_allocation, page);
 }
 
-static int print_fields(const json_t *claim, const CtlStyle *style, FILE *output)
+static void print_fields(const json_t *claim, CtlPage *page)
 {
         static const struct {
                 const char *title, *member;
@@ -205,51 +192,47 @@ static int print_fields(const json_t *claim, const CtlStyle *style, FILE *output
                       { "Expires", "expires_usec" },
                       { "Ended", "ended_usec" } };
 
-        fprintf(output, "Claim %s%" PRIu64 "%s%s\n", ctl_colour(style, CTL_BOLD),
-                ctl_json_u64(claim, "id"), ctl_colour_end(style),
-                json_is_true(json_object_get(claim, "resize_target")) ? " (resize target)" : "");
+        fputs("Claim ", page->output);
+        ctl_page_write(page, CTL_BOLD, "%" PRIu64, ctl_json_u64(claim, "id"));
+        fputs(json_is_true(json_object_get(claim, "resize_target")) ? " (resize target)\n" : "\n",
+              page->output);
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
                 const char *text = ctl_json_text(claim, texts[i].member);
 
-                if (text[0] && ctl_field_print(style, LABEL_WIDTH, texts[i].title, CTL_PLAIN, text,
-                                               output) < 0)
-                        return -ENOMEM;
+                if (text[0])
+                        ctl_page_field(page, LABEL_WIDTH, texts[i].title, CTL_PLAIN, "%s", text);
         }
         for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
                 uint64_t usec = ctl_json_u64(claim, times[i].member);
                 char time[CTL_TEXT_MAX];
 
                 if (usec > 0)
-                        fprintf(output, "%*s: %s\n", LABEL_WIDTH, times[i].title,
-                                ctl_text_time(time, usec));
+                        ctl_page_field(page, LABEL_WIDTH, times[i].title, CTL_PLAIN, "%s",
+                                       ctl_text_time(time, usec));
         }
-        return 0;
 }
 
-int ctl_show_print(const json_t *claim, const CtlStyle *style, FILE *output)
+void ctl_show_print(const json_t *claim, CtlPage *page)
 {
-        if (print_fields(claim, style, output) < 0)
-                return -ENOMEM;
-        fputc('\n', output);
-        if (ctl_allocations_print(claim, style, output) < 0 ||
-            ctl_mappings_print(claim, style, output) < 0 ||
-            ctl_layout_print(claim, style, output) < 0)
-                return -ENOMEM;
+        print_fields(claim, page);
+        fputc('\n', page->output);
+        ctl_allocations_print(claim, page);
+        ctl_mappings_print(claim, page);
+        ctl_layout_print(claim, page);
         if (json_array_size(json_object_get(claim, "devices")) > 0)
-                fputc('\n', output);
-        return ctl_devices_print(claim, style, output);
+                fputc('\n', page->output);
+        ctl_devices_print(claim, page);
 }
 
-static int add_problem(CtlTable *table, const json_t *problem, const CtlStyle *style)
+static void add_problem(CtlTable *table, const json_t *problem, const CtlStyle *style)
 {
         ctl_table_line(table);
         ctl_table_number(table, ctl_json_u64(problem, "claim"));
         ctl_table_text(table, ctl_json_text(problem, "consumer"));
         ctl_table_cell(table, CTL_YELLOW, "%s", ctl_json_text(problem, "text"));
-        return 0;
 }
 
-int ctl_problems_print(const json_t *document, const CtlStyle *style, FILE *output)
+void ctl_problems_print(const json_t *document, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "CLAIM", CTL_COLUMN_RIGHT },
@@ -258,13 +241,12 @@ int ctl_problems_print(const json_t *document, const CtlStyle *style, FILE *outp
         };
         const json_t *problems = json_object_get(document, "problems");
 
-        if (json_array_size(problems) == 0 && style->legend)
-                fputs("Claims and guests agree.\n", output);
-        return ctl_table_print_items(problems, columns, ARRAY_SIZE(columns), add_problem, style,
-                                     output);
+        if (json_array_size(problems) == 0 && page->style.legend)
+                fputs("Claims and guests agree.\n", page->output);
+        ctl_table_print_items(problems, columns, ARRAY_SIZE(columns), add_problem, page);
 }
 
-static int add_verdict(CtlTable *table, const json_t *verdict, const CtlStyle *style)
+static void add_verdict(CtlTable *table, const json_t *verdict, const CtlStyle *style)
 {
         const char *term = ctl_json_text(verdict, "term");
 
@@ -275,10 +257,9 @@ static int add_verdict(CtlTable *table, const json_t *verdict, const CtlStyle *s
         ctl_table_cell(table, strcmp(term, "fits") == 0 ? CTL_GREEN : CTL_YELLOW, "%s", term);
         ctl_table_number(table, ctl_json_u64(verdict, "missing"));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(verdict, "text"));
-        return 0;
 }
 
-int ctl_explain_print(const json_t *document, const CtlStyle *style, FILE *output)
+void ctl_explain_print(const json_t *document, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "GROUP", CTL_COLUMN_LEFT },    { "CLASS", CTL_COLUMN_LEFT },
@@ -287,17 +268,15 @@ int ctl_explain_print(const json_t *document, const CtlStyle *style, FILE *outpu
         };
         const json_t *providers = json_object_get(document, "providers");
         bool fits = json_is_true(json_object_get(document, "fits"));
-        _cleanup_free_ char *summary =
-                ctl_text_escape(ctl_json_text(document, "summary"), style->utf8);
 
-        if (!summary)
-                return -ENOMEM;
-        fprintf(output, "%s%s%s%s\n", ctl_colour(style, fits ? CTL_GREEN : CTL_YELLOW),
-                fits ? "It fits." : "It does not fit", ctl_colour_end(style), fits ? "" : ":");
-        if (!fits)
-                fprintf(output, "%s\n", summary);
+        ctl_page_write(page, fits ? CTL_GREEN : CTL_YELLOW, "%s",
+                       fits ? "It fits." : "It does not fit");
+        fputs(fits ? "\n" : ":\n", page->output);
+        if (!fits) {
+                ctl_page_write(page, CTL_PLAIN, "%s", ctl_json_text(document, "summary"));
+                fputc('\n', page->output);
+        }
         if (json_array_size(providers) > 0)
-                fputc('\n', output);
-        return ctl_table_print_items(providers, columns, ARRAY_SIZE(columns), add_verdict, style,
-                                     output);
+                fputc('\n', page->output);
+        ctl_table_print_items(providers, columns, ARRAY_SIZE(columns), add_verdict, page);
 }

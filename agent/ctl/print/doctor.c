@@ -14,7 +14,6 @@
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/text.h"
 #include "agent/formats/interface.h"
-#include "base/text.h"
 #include "drivers/driver-words.h"
 
 #define DEFAULT_STATE_PATH LOCALSTATEDIR "/lib/compute-agent"
@@ -344,52 +343,37 @@ json_t *ctl_doctor_judge(const CtlFacts *facts)
 }
 
 /* On the line that was begun, or below, in the column of the words. */
-static int print_sentence(const char *text, const CtlStyle *style, FILE *output)
+static void print_sentence(const char *text, CtlPage *page)
 {
         bool ended = text[0] && strchr(".?!", text[strlen(text) - 1]);
-        _cleanup_free_ char *sentence = text_format("%s%s", text, ended ? "" : ".");
 
-        if (!sentence)
-                return -ENOMEM;
-        if (style->width > 2 * INDENT)
-                ctl_text_wrap(sentence, style->width - INDENT);
-        ctl_style_write(style, CTL_PLAIN, sentence, INDENT, output);
-        return 0;
+        ctl_page_rest(page, INDENT, CTL_PLAIN, "%s%s", text, ended ? "" : ".");
 }
 
-static int print_finding(const json_t *finding, const CtlStyle *style, FILE *output)
+static void print_finding(const json_t *finding, CtlPage *page)
 {
         const char *state = ctl_json_text(finding, "state"),
                    *advice = ctl_json_text(finding, "advice");
-        int r;
         CtlColour colour = strcmp(state, "ok") == 0    ? CTL_GREEN
                            : strcmp(state, "bad") == 0 ? CTL_RED
                                                        : CTL_YELLOW;
-        _cleanup_free_ char *text = ctl_text_escape(ctl_json_text(finding, "text"), style->utf8);
 
-        if (!text)
-                return -ENOMEM;
-        fprintf(output, "%s%-8s%s %-14s ", ctl_colour(style, colour), state, ctl_colour_end(style),
-                ctl_json_text(finding, "check"));
-        r = print_sentence(text, style, output);
-        if (r < 0 || !advice[0])
-                return r;
-        fprintf(output, "%*s", INDENT, "");
-        return print_sentence(advice, style, output);
+        ctl_page_write(page, colour, "%-8s", state);
+        fprintf(page->output, " %-14s ", ctl_json_text(finding, "check"));
+        print_sentence(ctl_json_text(finding, "text"), page);
+        if (!advice[0])
+                return;
+        fprintf(page->output, "%*s", INDENT, "");
+        print_sentence(advice, page);
 }
 
-int ctl_doctor_print(const json_t *document, const CtlStyle *style, FILE *output)
+void ctl_doctor_print(const json_t *document, CtlPage *page)
 {
         const json_t *finding;
         size_t i;
 
-        json_array_foreach(json_object_get(document, "findings"), i, finding) {
-                int r = print_finding(finding, style, output);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        json_array_foreach(json_object_get(document, "findings"), i, finding)
+                print_finding(finding, page);
 }
 
 CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status)

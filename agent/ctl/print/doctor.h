@@ -7,8 +7,8 @@
  * The facts are gathered by the caller; judging them is pure. */
 
 #include "agent/config/config.h"
+#include "agent/ctl/print/page.h"
 #include "agent/ctl/print/status.h"
-#include "agent/ctl/print/style.h"
 #include "base/json.h"
 #include "drivers/host/snapshot.h"
 
@@ -41,8 +41,8 @@ void ctl_facts_measure(CtlFacts *facts);
 /* The document; NULL when out of memory. */
 json_t *ctl_doctor_judge(const CtlFacts *facts);
 
-/* -ENOMEM. */
-int ctl_doctor_print(const json_t *document, const CtlStyle *style, FILE *output);
+/* */
+void ctl_doctor_print(const json_t *document, CtlPage *page);
 
 /* That of "status"; and what else is bad is not well either. */
 CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status);

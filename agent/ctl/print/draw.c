@@ -34,16 +34,11 @@
 #define BAR_WIDTH     160
 
 typedef struct Drawing {
-        CtlSvg svg;
+        CtlPage page;
         const Snapshot *snapshot;
         const json_t *tree;
         Holders holders;
 } Drawing;
-
-static void drawing_done(Drawing *drawing)
-{
-        holders_done(&drawing->holders);
-}
 
 static const char *holder_name(const Holder *holder)
 {
@@ -60,17 +55,17 @@ static void draw_cpu(Drawing *drawing, unsigned cpu, int x, int y)
                 text_format("CPU %u: %s", cpu, online ? holder_name(holder) : "offline");
 
         if (!tooltip) {
-                drawing->svg.failed = true;
+                drawing->page.failed = true;
                 return;
         }
-        ctl_svg_group_begin(&drawing->svg, tooltip);
+        ctl_svg_group_begin(&drawing->page, tooltip);
         if (online)
-                ctl_svg_box(&drawing->svg, "cpu", holder ? holder->colour : "#ffffff", x, y,
+                ctl_svg_box(&drawing->page, "cpu", holder ? holder->colour : "#ffffff", x, y,
                             CPU_WIDTH, CPU_HEIGHT);
         else
-                ctl_svg_box(&drawing->svg, "off", NULL, x, y, CPU_WIDTH, CPU_HEIGHT);
-        ctl_svg_text(&drawing->svg, "mid", x + CPU_WIDTH / 2, y + 14, 8, "%u", cpu);
-        ctl_svg_group_end(&drawing->svg);
+                ctl_svg_box(&drawing->page, "off", NULL, x, y, CPU_WIDTH, CPU_HEIGHT);
+        ctl_svg_text(&drawing->page, "mid", x + CPU_WIDTH / 2, y + 14, 8, "%u", cpu);
+        ctl_svg_group_end(&drawing->page);
 }
 
 /* Whether the CPU is the first of its core: there the core is drawn. */
@@ -111,7 +106,7 @@ static int draw_cpus(Drawing *drawing, const SnapshotCell *cell, int left, int t
                         x = left;
                         y += CPU_HEIGHT + 6 + GAP;
                 }
-                ctl_svg_box(&drawing->svg, "core", NULL, x, y, width, CPU_HEIGHT + 6);
+                ctl_svg_box(&drawing->page, "core", NULL, x, y, width, CPU_HEIGHT + 6);
                 at = x + 3;
                 for (size_t j = i; j < cell->n_cpus; j++)
                         if (same_core(cell, i, j)) {
@@ -140,9 +135,9 @@ static void draw_memory_parts(Drawing *drawing, const SnapshotCell *cell, int le
                 width = MIN(width, end - x);
                 if (width <= 0)
                         break;
-                ctl_svg_group_begin(&drawing->svg, holder->name);
-                ctl_svg_box(&drawing->svg, "part", holder->colour, x, top, width, 12);
-                ctl_svg_group_end(&drawing->svg);
+                ctl_svg_group_begin(&drawing->page, holder->name);
+                ctl_svg_box(&drawing->page, "part", holder->colour, x, top, width, 12);
+                ctl_svg_group_end(&drawing->page);
                 x += width;
         }
 }
@@ -159,9 +154,9 @@ static int draw_memory(Drawing *drawing, const SnapshotCell *cell, int left, int
                         n += (size_t)snprintf(pages + n, sizeof(pages) - n, ", %" PRIu64 " × %s",
                                               cell->pages[i].count,
                                               ctl_text_kib(page, cell->pages[i].size_kib));
-        ctl_svg_text(&drawing->svg, "small", left, top + 9, CELL_INNER / CTL_SVG_CHARACTER,
+        ctl_svg_text(&drawing->page, "small", left, top + 9, CELL_INNER / CTL_SVG_CHARACTER,
                      "Memory %s%s", ctl_text_kib(size, cell->memory_kib), pages);
-        ctl_svg_box(&drawing->svg, "bar", NULL, left, top + 14, CELL_INNER, 12);
+        ctl_svg_box(&drawing->page, "bar", NULL, left, top + 14, CELL_INNER, 12);
         draw_memory_parts(drawing, cell, left, top + 14);
         return 14 + 12 + 2 * GAP;
 }
@@ -179,23 +174,23 @@ static void add_slot(Slots *slots, const char *what, const Holder *holder, bool 
         _cleanup_free_ char *tooltip = NULL;
         int x = slots->left + (int)(slots->n % SLOTS_OF_ROW) * SLOT,
             y = slots->top + (int)(slots->n / SLOTS_OF_ROW) * SLOT;
-        CtlSvg *svg;
+        CtlPage *page;
 
         if (slots->n >= SLOTS_MAX)
                 return;
         slots->n++;
         if (!slots->drawing)
                 return;
-        svg = &slots->drawing->svg;
+        page = &slots->drawing->page;
         tooltip = text_format("%s: %s", what, holder_name(holder));
         if (!tooltip) {
-                svg->failed = true;
+                page->failed = true;
                 return;
         }
-        ctl_svg_group_begin(svg, tooltip);
-        ctl_svg_box(svg, exists ? "slot" : "free", holder ? holder->colour : "#ffffff", x, y,
+        ctl_svg_group_begin(page, tooltip);
+        ctl_svg_box(page, exists ? "slot" : "free", holder ? holder->colour : "#ffffff", x, y,
                     SLOT - 2, SLOT - 2);
-        ctl_svg_group_end(svg);
+        ctl_svg_group_end(page);
 }
 
 /* The most mdevs of any one type that could still be made. */
@@ -280,26 +275,26 @@ static void draw_device(Drawing *drawing, const SnapshotDevice *device, int x, i
         const char *kind = device_kind(device);
         Slots slots = { drawing, x + GAP, y + 36, 0 };
         size_t n = DEVICE_WIDTH / CTL_SVG_CHARACTER;
-        CtlSvg *svg = &drawing->svg;
+        CtlPage *page = &drawing->page;
         char ids[32];
 
         snprintf(ids, sizeof(ids), "%04" PRIx32 ":%04" PRIx32, device->vendor_id,
                  device->product_id);
-        ctl_svg_group_begin(svg, device->name);
-        ctl_svg_box(svg, "device", holder ? holder->colour : "#eef6ea", x, y, DEVICE_WIDTH,
+        ctl_svg_group_begin(page, device->name);
+        ctl_svg_box(page, "device", holder ? holder->colour : "#eef6ea", x, y, DEVICE_WIDTH,
                     device_height(drawing, device));
-        ctl_svg_text(svg, "mono", x + GAP, y + 13, n, "%s  %s",
+        ctl_svg_text(page, "mono", x + GAP, y + 13, n, "%s  %s",
                      device->address[0] ? device->address : device->name,
                      device->address[0] ? ids : "");
-        ctl_svg_text(svg, "dim", x + GAP, y + 27, n, "%s",
+        ctl_svg_text(page, "dim", x + GAP, y + 27, n, "%s",
                      device->product[0]         ? device->product
                      : device->n_mdev_types > 0 ? device->mdev_types[0].name
                      : kind                     ? kind
                                                 : "");
-        ctl_svg_group_end(svg);
+        ctl_svg_group_end(page);
         add_slots(drawing, device, &slots);
         if (slots.n == 0 && holder)
-                ctl_svg_text(svg, "small", x + GAP, y + 45, n, "%s", holder->name);
+                ctl_svg_text(page, "small", x + GAP, y + 45, n, "%s", holder->name);
 }
 
 /* Those of one cell; numa_node NUMA_NODE_NONE: those of none, or of a cell that is not there. */
@@ -333,28 +328,12 @@ static int draw_cell_inside(Drawing *drawing, const SnapshotCell *cell, int left
 {
         int y = top;
 
-        ctl_svg_text(&drawing->svg, "head", left, y + 17, 40, "NUMA cell %u", cell->id);
+        ctl_svg_text(&drawing->page, "head", left, y + 17, 40, "NUMA cell %u", cell->id);
         y += 26;
         y += draw_memory(drawing, cell, left, y);
         y += draw_cpus(drawing, cell, left, y);
         y += draw_devices(drawing, (int)cell->id, left, y);
         return y - top;
-}
-
-/* The frame stands behind what is in it, whose height it needs: draw to a place where nobody looks
- * to learn it. */
-static int measure_cell(const Drawing *drawing, const SnapshotCell *cell, int *ret)
-{
-        _cleanup_free_ char *text = NULL;
-        size_t n;
-        Drawing probe = *drawing;
-        FILE *stream = open_memstream(&text, &n);
-
-        if (!stream)
-                return -ENOMEM;
-        probe.svg.output = stream;
-        *ret = draw_cell_inside(&probe, cell, 0, 0) + GAP;
-        return fclose(stream) != 0 || probe.svg.failed ? -ENOMEM : 0;
 }
 
 static size_t choose_columns(size_t n)
@@ -366,30 +345,40 @@ static size_t choose_columns(size_t n)
         return columns;
 }
 
+/* The frames stand behind what is in them, whose height they need: that is drawn into memory. */
+static int draw_row(Drawing *drawing, const SnapshotCell *cells, size_t n, int top)
+{
+        _cleanup_free_ char *insides = NULL;
+        Drawing inside = *drawing;
+        int highest = 0;
+        size_t size;
+
+        inside.page.output = open_memstream(&insides, &size);
+        if (!inside.page.output) {
+                drawing->page.failed = true;
+                return 0;
+        }
+        for (size_t i = 0; i < n; i++) {
+                int left = MARGIN + (int)i * (CELL_WIDTH + MARGIN);
+
+                highest = MAX(highest, draw_cell_inside(&inside, &cells[i], left + GAP, top) + GAP);
+        }
+        for (size_t i = 0; i < n; i++)
+                ctl_svg_box(&drawing->page, "cell", NULL, MARGIN + (int)i * (CELL_WIDTH + MARGIN),
+                            top, CELL_WIDTH, highest);
+        drawing->page.failed |= fclose(inside.page.output) != 0 || inside.page.failed;
+        fputs(insides ? insides : "", drawing->page.output);
+        return highest;
+}
+
 static int draw_cells(Drawing *drawing, size_t n_columns, int top)
 {
         const Snapshot *snapshot = drawing->snapshot;
         int y = top;
 
-        for (size_t first = 0; first < snapshot->n_cells; first += n_columns) {
-                size_t n = MIN(n_columns, snapshot->n_cells - first);
-                int highest = 0;
-
-                for (size_t i = 0; i < n; i++) {
-                        int height = 0;
-
-                        if (measure_cell(drawing, &snapshot->cells[first + i], &height) < 0)
-                                drawing->svg.failed = true;
-                        highest = MAX(highest, height);
-                }
-                for (size_t i = 0; i < n; i++) {
-                        int x = MARGIN + (int)i * (CELL_WIDTH + MARGIN);
-
-                        ctl_svg_box(&drawing->svg, "cell", NULL, x, y, CELL_WIDTH, highest);
-                        (void)draw_cell_inside(drawing, &snapshot->cells[first + i], x + GAP, y);
-                }
-                y += highest + MARGIN;
-        }
+        for (size_t i = 0; i < snapshot->n_cells; i += n_columns)
+                y += MARGIN + draw_row(drawing, &snapshot->cells[i],
+                                       MIN(n_columns, snapshot->n_cells - i), y);
         return y - top;
 }
 
@@ -401,7 +390,7 @@ static int draw_other_devices(Drawing *drawing, int top)
 
         if (height == 0)
                 return 0;
-        ctl_svg_text(&drawing->svg, "head", MARGIN, top + 12, 40, "Devices of no cell");
+        ctl_svg_text(&drawing->page, "head", MARGIN, top + 12, 40, "Devices of no cell");
         return height + 22 + GAP;
 }
 
@@ -411,18 +400,18 @@ static void draw_inventory(Drawing *drawing, const char *provider, const char *r
         uint64_t used = ctl_json_u64(inventory, "used"),
                  capacity = ctl_json_u64(inventory, "capacity");
         double share = used >= capacity ? 1.0 : (double)used / (double)capacity;
-        CtlSvg *svg = &drawing->svg;
+        CtlPage *page = &drawing->page;
 
-        ctl_svg_text(svg, "small", MARGIN, y + 10, 24, "%s", provider);
-        ctl_svg_text(svg, "small", MARGIN + 160, y + 10, 26, "%s", resource_class);
-        ctl_svg_box(svg, "bar", NULL, MARGIN + 330, y, BAR_WIDTH, 12);
+        ctl_svg_text(page, "small", MARGIN, y + 10, 24, "%s", provider);
+        ctl_svg_text(page, "small", MARGIN + 160, y + 10, 26, "%s", resource_class);
+        ctl_svg_box(page, "bar", NULL, MARGIN + 330, y, BAR_WIDTH, 12);
         if (used > 0)
-                ctl_svg_box(svg, "part",
+                ctl_svg_box(page, "part",
                             share >= 1     ? "#d9534f"
                             : share >= 0.9 ? "#f0ad4e"
                                            : "#5cb85c",
                             MARGIN + 331, y + 1, (int)(share * (BAR_WIDTH - 4)) + 2, 10);
-        ctl_svg_text(svg, "small", MARGIN + 330 + BAR_WIDTH + GAP, y + 10, 44,
+        ctl_svg_text(page, "small", MARGIN + 330 + BAR_WIDTH + GAP, y + 10, 44,
                      "%" PRIu64 " of %" PRIu64, used, capacity);
 }
 
@@ -432,7 +421,7 @@ static int draw_usage(Drawing *drawing, int top)
         int y = top + 22;
         size_t i;
 
-        ctl_svg_text(&drawing->svg, "head", MARGIN, top + 12, 40, "Usage");
+        ctl_svg_text(&drawing->page, "head", MARGIN, top + 12, 40, "Usage");
         json_array_foreach(json_object_get(drawing->tree, "providers"), i, provider) {
                 const char *name = ctl_json_text(provider, "name"), *resource_class;
                 json_t *inventory;
@@ -455,11 +444,11 @@ static void draw_guest(Drawing *drawing, const Holder *holder, int y)
                 holder->domain ? domain_state_to_text(holder->domain->state) : "claimed, not there";
 
         if (!resources) {
-                drawing->svg.failed = true;
+                drawing->page.failed = true;
                 return;
         }
-        ctl_svg_box(&drawing->svg, "slot", holder->colour, MARGIN, y, SLOT - 2, SLOT - 2);
-        ctl_svg_text(&drawing->svg, "small", MARGIN + 20, y + 10, 130, "%s  (%s%s)  %s",
+        ctl_svg_box(&drawing->page, "slot", holder->colour, MARGIN, y, SLOT - 2, SLOT - 2);
+        ctl_svg_text(&drawing->page, "small", MARGIN + 20, y + 10, 130, "%s  (%s%s)  %s",
                      holder->name, state,
                      holder->domain && holder->domain->n_pins == 0 ? ", floats" : "", resources);
 }
@@ -470,7 +459,7 @@ static int draw_guests(Drawing *drawing, int top)
 
         if (drawing->holders.n_items == 0)
                 return 0;
-        ctl_svg_text(&drawing->svg, "head", MARGIN, top + 12, 40, "Guests");
+        ctl_svg_text(&drawing->page, "head", MARGIN, top + 12, 40, "Guests");
         for (size_t i = 0; i < drawing->holders.n_items; i++, y += LINE + 2)
                 draw_guest(drawing, &drawing->holders.items[i], y);
         return y + GAP - top;
@@ -482,8 +471,8 @@ static int draw_title(Drawing *drawing, size_t n_columns)
         char memory[CTL_TEXT_MAX];
         size_t n = n_columns * CELL_WIDTH / CTL_SVG_CHARACTER;
 
-        ctl_svg_text(&drawing->svg, "title", MARGIN, MARGIN + 14, n / 2, "%s", snapshot->nodename);
-        ctl_svg_text(&drawing->svg, "dim", MARGIN, MARGIN + 32, n,
+        ctl_svg_text(&drawing->page, "title", MARGIN, MARGIN + 14, n / 2, "%s", snapshot->nodename);
+        ctl_svg_text(&drawing->page, "dim", MARGIN, MARGIN + 32, n,
                      "%s %s; %u CPUs, %s; %s; sync state: %s", snapshot->arch, snapshot->cpu_model,
                      cpu_set_count(&snapshot->online_cpus),
                      ctl_text_kib(memory, snapshot->memory_kib), snapshot->hypervisor,
@@ -502,37 +491,36 @@ static int draw_all(Drawing *drawing, size_t n_columns)
         return y + draw_guests(drawing, y);
 }
 
-static int draw_to_memory(Drawing *drawing, size_t n_columns, char **ret, int *ret_height)
+static int draw_to_memory(Drawing *drawing, size_t n_columns, char **ret)
 {
-        _cleanup_free_ char *text = NULL;
-        size_t n;
-        FILE *stream = open_memstream(&text, &n);
-
-        if (!stream)
-                return -ENOMEM;
-        drawing->svg.output = stream;
-        *ret_height = draw_all(drawing, n_columns) + MARGIN;
-        if (fclose(stream) != 0 || drawing->svg.failed)
-                return -ENOMEM;
-        *ret = TAKE_PTR(text);
-        return 0;
-}
-
-int ctl_draw(const Snapshot *snapshot, const json_t *tree, const json_t *claims, FILE *output,
-             Error *reterr)
-{
-        _cleanup_(drawing_done) Drawing drawing = { .snapshot = snapshot, .tree = tree };
-        size_t n_columns = MAX(choose_columns(snapshot->n_cells), (size_t)2);
-        _cleanup_free_ char *pieces = NULL;
+        size_t size;
         int height;
 
-        if (holders_init(&drawing.holders, snapshot, claims) < 0 ||
-            draw_to_memory(&drawing, n_columns, &pieces, &height) < 0)
-                return error_oom(reterr);
-        drawing.svg.output = output;
-        ctl_svg_begin(&drawing.svg, MARGIN + (int)n_columns * (CELL_WIDTH + MARGIN), height,
-                      snapshot->nodename);
-        fputs(pieces, output);
-        ctl_svg_end(&drawing.svg);
-        return drawing.svg.failed ? error_oom(reterr) : 0;
+        drawing->page.output = open_memstream(ret, &size);
+        if (!drawing->page.output) {
+                drawing->page.failed = true;
+                return 0;
+        }
+        height = draw_all(drawing, n_columns) + MARGIN;
+        drawing->page.failed |= fclose(drawing->page.output) != 0;
+        return height;
+}
+
+void ctl_draw(const Snapshot *snapshot, const json_t *tree, const json_t *claims, CtlPage *page)
+{
+        Drawing drawing = { .snapshot = snapshot, .tree = tree };
+        size_t n_columns = MAX(choose_columns(snapshot->n_cells), (size_t)2);
+        _cleanup_free_ char *pieces = NULL;
+        int height = 0;
+
+        if (holders_init(&drawing.holders, snapshot, claims) == 0)
+                height = draw_to_memory(&drawing, n_columns, &pieces);
+        page->failed |= !pieces || drawing.page.failed;
+        if (!page->failed) {
+                ctl_svg_begin(page, MARGIN + (int)n_columns * (CELL_WIDTH + MARGIN), height,
+                              snapshot->nodename);
+                fputs(pieces, page->output);
+                ctl_svg_end(page);
+        }
+        holders_done(&drawing.holders);
 }

@@ -8,10 +8,8 @@
 
 #include <jansson.h>
 
-#include "base/error.h"
+#include "agent/ctl/print/page.h"
 #include "drivers/host/snapshot.h"
 
-/* tree: agent/formats/tree-json.h; claims: agent/ctl/print/claims.h, or NULL. Nothing is written
- * unless all of it is. -ENOMEM with words. */
-int ctl_draw(const Snapshot *snapshot, const json_t *tree, const json_t *claims, FILE *output,
-             Error *reterr);
+/* tree: agent/formats/tree-json.h; claims: agent/ctl/print/claims.h, or NULL. */
+void ctl_draw(const Snapshot *snapshot, const json_t *tree, const json_t *claims, CtlPage *page);

@@ -9,9 +9,6 @@
 #include "agent/ctl/print/text.h"
 #include "base/uuid.h"
 
-#define ROOMY             130 /* columns; below, times and consumers are short */
-#define SHORT_UUID_LENGTH 8
-
 static bool has(const json_t *array, const char *const keys[], const char *what)
 {
         const json_t *item;
@@ -90,70 +87,42 @@ static const char *device_name(const json_t *device)
         return "";
 }
 
-/* "host1: VCPU=2, MEMORY_MB=512; gpu: VGPU=1; 0000:41:00.0". The caller frees; NULL when out of
- * memory. */
-static char *format_held(const json_t *event)
+/* "host1: VCPU=2, MEMORY_MB=512; gpu: VGPU=1; 0000:41:00.0" */
+static void write_held(const json_t *event, FILE *stream)
 {
         const json_t *allocations = json_object_get(event, "allocations"),
                      *devices = json_object_get(event, "devices"), *device;
-        char *text = NULL;
-        size_t size, i;
-        FILE *stream = open_memstream(&text, &size);
+        size_t i;
 
-        if (!stream)
-                return NULL;
         write_allocations(allocations, stream);
         json_array_foreach((json_t *)devices, i, device)
                 fprintf(stream, "%s%s", i > 0 || json_array_size(allocations) > 0 ? "; " : "",
                         device_name(device));
-        if (fclose(stream) == 0)
-                return text;
-        free(text);
-        return NULL;
 }
 
-static bool is_roomy(const CtlStyle *style)
+static void add_event(CtlTable *table, const json_t *event, const CtlStyle *style)
 {
-        return style->all || style->width == 0 || style->width >= ROOMY;
-}
-
-static void add_whose(CtlTable *table, const json_t *event, const CtlStyle *style)
-{
-        const char *guest = ctl_json_text(event, "guest"),
+        const char *author = ctl_json_text(event, "author"), *guest = ctl_json_text(event, "guest"),
                    *consumer = ctl_json_text(event, "consumer");
-
-        if (guest[0] || !consumer[0])
-                ctl_table_text(table, guest);
-        else if (is_roomy(style))
-                ctl_table_cell(table, CTL_PLAIN, "%s", consumer);
-        else
-                ctl_table_cell(table, CTL_PLAIN, "%.*s%s", SHORT_UUID_LENGTH, consumer,
-                               style->utf8 ? "…" : "~");
-}
-
-static int add_event(CtlTable *table, const json_t *event, const CtlStyle *style)
-{
-        _cleanup_free_ char *held = format_held(event);
-        const char *author = ctl_json_text(event, "author");
         uint64_t usec = ctl_json_u64(event, "usec");
         char text[CTL_TEXT_MAX];
 
-        if (!held)
-                return -ENOMEM;
         ctl_table_line(table);
         ctl_table_cell(table, CTL_PLAIN, "%s",
-                       is_roomy(style) ? ctl_text_time(text, usec)
-                                       : ctl_text_relative(text, usec, style->now_usec));
+                       ctl_style_is_roomy(style) ? ctl_text_time(text, usec)
+                                                 : ctl_text_relative(text, usec, style->now_usec));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(event, "event"));
         ctl_table_number(table, ctl_json_u64(event, "claim"));
-        add_whose(table, event, style);
-        ctl_table_text(table, held);
+        if (guest[0] || !consumer[0])
+                ctl_table_text(table, guest);
+        else
+                ctl_table_uuid(table, consumer);
+        ctl_table_take(table, ctl_json_format(event, write_held), "-");
         ctl_table_cell(table, CTL_PLAIN, "%s", author[0] ? author : "the agent itself");
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(event, "reason"));
-        return 0;
 }
 
-int ctl_events_print(const json_t *document, const CtlStyle *style, FILE *output)
+void ctl_events_print(const json_t *document, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "WHEN", CTL_COLUMN_LEFT },   { "EVENT", CTL_COLUMN_LEFT },
@@ -163,8 +132,7 @@ int ctl_events_print(const json_t *document, const CtlStyle *style, FILE *output
         };
         const json_t *events = json_object_get(document, "events");
 
-        if (json_array_size(events) == 0 && style->legend)
-                fputs("Nothing happened that is still known.\n", output);
-        return ctl_table_print_items(events, columns, ARRAY_SIZE(columns), add_event, style,
-                                     output);
+        if (json_array_size(events) == 0 && page->style.legend)
+                fputs("Nothing happened that is still known.\n", page->output);
+        ctl_table_print_items(events, columns, ARRAY_SIZE(columns), add_event, page);
 }

@@ -4,11 +4,11 @@
 /* "computectl history": the document "events" (agent/formats/event-json.h) as a table. Pure. */
 
 #include "agent/ctl/print/json.h"
-#include "agent/ctl/print/style.h"
+#include "agent/ctl/print/page.h"
 
 /* Keeps what is of that claim (by its number), guest (name or uuid), consumer, provider or device
  * (libvirt's name, address, uuid of the mdev). */
 void ctl_events_find(json_t *document, const char *what);
 
-/* -ENOMEM. */
-int ctl_events_print(const json_t *document, const CtlStyle *style, FILE *output);
+/* */
+void ctl_events_print(const json_t *document, CtlPage *page);

@@ -34,7 +34,7 @@ bool ctl_findings_have_errors(const json_t *document)
         return ctl_json_u64(document, "errors") > 0;
 }
 
-static int add_finding(CtlTable *table, const json_t *finding, const CtlStyle *style)
+static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *style)
 {
         const char *level = ctl_json_text(finding, "level");
 
@@ -42,15 +42,13 @@ static int add_finding(CtlTable *table, const json_t *finding, const CtlStyle *s
         ctl_table_cell(table, strcmp(level, "error") == 0 ? CTL_RED : CTL_YELLOW, "%s", level);
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(finding, "option"));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(finding, "text"));
-        return 0;
 }
 
-int ctl_findings_print(const json_t *document, const CtlStyle *style, FILE *output)
+void ctl_findings_print(const json_t *document, CtlPage *page)
 {
         const json_t *findings = json_object_get(document, "findings");
 
         if (json_array_size(findings) == 0)
-                fputs("The configuration fits this host.\n", output);
-        return ctl_table_print_items(findings, columns, ARRAY_SIZE(columns), add_finding, style,
-                                     output);
+                fputs("The configuration fits this host.\n", page->output);
+        ctl_table_print_items(findings, columns, ARRAY_SIZE(columns), add_finding, page);
 }

@@ -6,15 +6,15 @@
 
 #include <jansson.h>
 
-#include "agent/ctl/print/style.h"
+#include "agent/ctl/print/page.h"
 
 /* Adds a finding to those of agent/ctl/print/doctor.h. advice NULL: all is well. Not 0 when memory
  * is out. */
 int ctl_findings_add(json_t *findings, const char *check, const char *state, const char *advice,
                      const char *format, ...) _printf_(5, 6);
 
-/* The document of drivers/verify.h. -ENOMEM. */
-int ctl_findings_print(const json_t *document, const CtlStyle *style, FILE *output);
+/* The document of drivers/verify.h. */
+void ctl_findings_print(const json_t *document, CtlPage *page);
 
 /* True when something in it keeps the host from being published. */
 bool ctl_findings_have_errors(const json_t *document);

@@ -3,7 +3,6 @@
 #include "agent/ctl/print/host.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "agent/ctl/print/table.h"
@@ -12,12 +11,12 @@
 #define CLASS_DISPLAY    0x03 /* PCI base class of GPUs, but accelerators have others: see below */
 #define BASE_CLASS(code) ((code) >> 16)
 
-static void print_title(const CtlStyle *style, FILE *output, const char *title, size_t n)
+static void print_title(CtlPage *page, const char *title, size_t n)
 {
-        fputc('\n', output);
-        if (style->legend)
-                fprintf(output, "%s%s (%zu)%s\n", ctl_colour(style, CTL_BOLD), title, n,
-                        ctl_colour_end(style));
+        fputc('\n', page->output);
+        if (page->style.legend)
+                ctl_page_write(page, CTL_BOLD, "%s (%zu)", title, n);
+        fputs(page->style.legend ? "\n" : "", page->output);
 }
 
 /* libvirt's number: 7002011 is 7.2.11. */
@@ -27,47 +26,27 @@ static void format_version(char buffer[static CTL_TEXT_MAX], uint64_t version)
                  version / 1000 % 1000, version % 1000);
 }
 
-/* A line of text in which names of the host stand. */
-static int print_line(const CtlStyle *style, FILE *output, CtlColour colour, const char *format,
-                      ...) _printf_(4, 5);
-static int print_line(const CtlStyle *style, FILE *output, CtlColour colour, const char *format,
-                      ...)
-{
-        _cleanup_free_ char *escaped = NULL;
-        va_list ap;
-
-        va_start(ap, format);
-        escaped = ctl_text_format(style->utf8, format, ap);
-        va_end(ap);
-        if (!escaped)
-                return -ENOMEM;
-        fprintf(output, "%s%s%s\n", ctl_colour(style, colour), escaped, ctl_colour_end(style));
-        return 0;
-}
-
-static int print_summary(const Snapshot *snapshot, const CtlStyle *style, FILE *output)
+static void print_summary(const Snapshot *snapshot, CtlPage *page)
 {
         char memory[CTL_TEXT_MAX], disk[CTL_TEXT_MAX] = "no", version[CTL_TEXT_MAX],
                                    time[CTL_TEXT_MAX], relative[CTL_TEXT_MAX];
-        int r;
 
         format_version(version, snapshot->hypervisor_version);
         if (snapshot->disk_total_bytes > 0)
                 ctl_text_kib(disk, snapshot->disk_total_bytes / 1024);
-        if ((r = print_line(style, output, CTL_BOLD, "%s", snapshot->nodename)) < 0 ||
-            (r = print_line(style, output, CTL_PLAIN, "%s%s%s, %s %s, driver %s", snapshot->arch,
-                            snapshot->cpu_model[0] ? " " : "", snapshot->cpu_model,
-                            snapshot->hypervisor, version, snapshot->driver)) < 0 ||
-            (r = print_line(style, output, CTL_PLAIN, "%u CPUs, %s memory, %s disk",
-                            cpu_set_count(&snapshot->online_cpus),
-                            ctl_text_kib(memory, snapshot->memory_kib), disk)) < 0)
-                return r;
-        if (snapshot->taken_realtime_usec == 0)
-                return 0;
-        return print_line(
-                style, output, CTL_PLAIN, "polled %s; %s",
-                ctl_text_time(time, snapshot->taken_realtime_usec),
-                ctl_text_relative(relative, snapshot->taken_realtime_usec, style->now_usec));
+        ctl_page_write(page, CTL_BOLD, "%s", snapshot->nodename);
+        fputc('\n', page->output);
+        ctl_page_write(page, CTL_PLAIN, "%s%s%s, %s %s, driver %s", snapshot->arch,
+                       snapshot->cpu_model[0] ? " " : "", snapshot->cpu_model, snapshot->hypervisor,
+                       version, snapshot->driver);
+        fprintf(page->output, "\n%u CPUs, %s memory, %s disk\n",
+                cpu_set_count(&snapshot->online_cpus), ctl_text_kib(memory, snapshot->memory_kib),
+                disk);
+        if (snapshot->taken_realtime_usec > 0)
+                fprintf(page->output, "polled %s; %s\n",
+                        ctl_text_time(time, snapshot->taken_realtime_usec),
+                        ctl_text_relative(relative, snapshot->taken_realtime_usec,
+                                          page->style.now_usec));
 }
 
 static char *format_cell_cpus(const SnapshotCell *cell)
@@ -100,36 +79,31 @@ static char *format_pages(const SnapshotCell *cell, bool utf8)
         return TAKE_PTR(text);
 }
 
-static int print_cells(const Snapshot *snapshot, const CtlStyle *style, FILE *output)
+static void print_cells(const Snapshot *snapshot, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "CELL", CTL_COLUMN_RIGHT },      { "MEMORY", CTL_COLUMN_RIGHT },
                 { "CPUS", CTL_COLUMN_RIGHT },      { "CPU LIST", CTL_COLUMN_WRAP },
                 { "HUGE PAGES", CTL_COLUMN_LEFT },
         };
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        CtlTable *table;
         char memory[CTL_TEXT_MAX];
 
         if (snapshot->n_cells == 0)
-                return 0;
-        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
-                return -ENOMEM;
+                return;
+        table = ctl_table_new(page, columns, ARRAY_SIZE(columns));
         for (size_t i = 0; i < snapshot->n_cells; i++) {
                 const SnapshotCell *cell = &snapshot->cells[i];
-                _cleanup_free_ char *cpus = format_cell_cpus(cell),
-                                    *pages = format_pages(cell, style->utf8);
 
-                if (!cpus || !pages)
-                        return -ENOMEM;
                 ctl_table_line(table);
                 ctl_table_cell(table, CTL_PLAIN, "%u", cell->id);
                 ctl_table_cell(table, CTL_PLAIN, "%s", ctl_text_kib(memory, cell->memory_kib));
                 ctl_table_cell(table, CTL_PLAIN, "%zu", cell->n_cpus);
-                ctl_table_cell(table, CTL_PLAIN, "%s", cpus);
-                ctl_table_cell(table, CTL_PLAIN, "%s", pages);
+                ctl_table_take(table, format_cell_cpus(cell), "");
+                ctl_table_take(table, format_pages(cell, page->style.utf8), "");
         }
-        print_title(style, output, "NUMA cells", snapshot->n_cells);
-        return ctl_table_print(table, output);
+        print_title(page, "NUMA cells", snapshot->n_cells);
+        ctl_table_print(table);
 }
 
 /* Bridges and USB controllers only fill the screen. */
@@ -178,14 +152,13 @@ static void add_device(CtlTable *table, const SnapshotDevice *device)
         for (size_t i = 0; i < device->n_mdev_types; i++) {
                 if (i > 0 || device->is_physical_function) {
                         ctl_table_line(table);
-                        for (int j = 0; j < 4; j++)
-                                ctl_table_cell(table, CTL_PLAIN, "%s", "");
+                        ctl_table_skip(table, 4);
                 }
                 add_type_cells(table, &device->mdev_types[i]);
         }
 }
 
-static int print_devices(const Snapshot *snapshot, const CtlStyle *style, FILE *output)
+static void print_devices(const Snapshot *snapshot, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "DEVICE", CTL_COLUMN_LEFT },    { "CELL", CTL_COLUMN_RIGHT },
@@ -193,27 +166,23 @@ static int print_devices(const Snapshot *snapshot, const CtlStyle *style, FILE *
                 { "TYPE", CTL_COLUMN_LEFT },      { "AVAILABLE", CTL_COLUMN_RIGHT },
                 { "TYPE NAME", CTL_COLUMN_LEFT },
         };
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        size_t n_shown = 0;
-        int r;
+        CtlTable *table;
+        size_t n_shown = 0, n_others;
 
-        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
-                return -ENOMEM;
+        if (snapshot->n_devices == 0)
+                return;
+        table = ctl_table_new(page, columns, ARRAY_SIZE(columns));
         for (size_t i = 0; i < snapshot->n_devices; i++)
-                if (style->all || device_is_interesting(&snapshot->devices[i])) {
+                if (page->style.all || device_is_interesting(&snapshot->devices[i])) {
                         add_device(table, &snapshot->devices[i]);
                         n_shown++;
                 }
-        if (snapshot->n_devices == 0)
-                return 0;
-        print_title(style, output, "Devices", n_shown);
-        r = ctl_table_print(table, output);
-        if (r >= 0 && n_shown < snapshot->n_devices && style->legend)
-                fprintf(output, "%zu other device%s: --all shows %s.\n",
-                        snapshot->n_devices - n_shown,
-                        snapshot->n_devices - n_shown == 1 ? "" : "s",
-                        snapshot->n_devices - n_shown == 1 ? "it" : "them");
-        return r;
+        n_others = snapshot->n_devices - n_shown;
+        print_title(page, "Devices", n_shown);
+        ctl_table_print(table);
+        if (n_others > 0 && page->style.legend)
+                fprintf(page->output, "%zu other device%s: --all shows %s.\n", n_others,
+                        n_others == 1 ? "" : "s", n_others == 1 ? "it" : "them");
 }
 
 static const SnapshotDomain *find_holder(const Snapshot *snapshot, const Uuid *mdev)
@@ -225,7 +194,7 @@ static const SnapshotDomain *find_holder(const Snapshot *snapshot, const Uuid *m
         return NULL;
 }
 
-static int print_mdevs(const Snapshot *snapshot, const CtlStyle *style, FILE *output)
+static void print_mdevs(const Snapshot *snapshot, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "UUID", CTL_COLUMN_LEFT },
@@ -233,12 +202,11 @@ static int print_mdevs(const Snapshot *snapshot, const CtlStyle *style, FILE *ou
                 { "PARENT", CTL_COLUMN_LEFT },
                 { "DOMAIN", CTL_COLUMN_CUT },
         };
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        CtlTable *table;
 
         if (snapshot->n_mdevs == 0)
-                return 0;
-        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
-                return -ENOMEM;
+                return;
+        table = ctl_table_new(page, columns, ARRAY_SIZE(columns));
         for (size_t i = 0; i < snapshot->n_mdevs; i++) {
                 const SnapshotMdev *mdev = &snapshot->mdevs[i];
                 const SnapshotDevice *parent = snapshot_find_device(snapshot, mdev->parent);
@@ -251,24 +219,23 @@ static int print_mdevs(const Snapshot *snapshot, const CtlStyle *style, FILE *ou
                                parent && parent->is_pci ? parent->address : mdev->parent);
                 ctl_table_cell(table, CTL_PLAIN, "%s", holder ? holder->name : "-");
         }
-        print_title(style, output, "Mediated devices", snapshot->n_mdevs);
-        return ctl_table_print(table, output);
+        print_title(page, "Mediated devices", snapshot->n_mdevs);
+        ctl_table_print(table);
 }
 
-static int print_domains(const Snapshot *snapshot, const CtlStyle *style, FILE *output)
+static void print_domains(const Snapshot *snapshot, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "NAME", CTL_COLUMN_CUT },      { "STATE", CTL_COLUMN_LEFT },
                 { "VCPUS", CTL_COLUMN_RIGHT },   { "MEMORY", CTL_COLUMN_RIGHT },
                 { "DEVICES", CTL_COLUMN_RIGHT }, { "UUID", CTL_COLUMN_LEFT },
         };
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        CtlTable *table;
         char memory[CTL_TEXT_MAX];
 
         if (snapshot->n_domains == 0)
-                return 0;
-        if (ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)) < 0)
-                return -ENOMEM;
+                return;
+        table = ctl_table_new(page, columns, ARRAY_SIZE(columns));
         for (size_t i = 0; i < snapshot->n_domains; i++) {
                 const SnapshotDomain *domain = &snapshot->domains[i];
 
@@ -281,18 +248,15 @@ static int print_domains(const Snapshot *snapshot, const CtlStyle *style, FILE *
                 ctl_table_cell(table, CTL_PLAIN, "%zu", domain->n_mdevs + domain->n_pci_addresses);
                 ctl_table_cell(table, CTL_PLAIN, "%s", domain->uuid.text);
         }
-        print_title(style, output, "Domains", snapshot->n_domains);
-        return ctl_table_print(table, output);
+        print_title(page, "Domains", snapshot->n_domains);
+        ctl_table_print(table);
 }
 
-int ctl_host_print(const Snapshot *snapshot, const CtlStyle *style, FILE *output)
+void ctl_host_print(const Snapshot *snapshot, CtlPage *page)
 {
-        int r;
-
-        if ((r = print_summary(snapshot, style, output)) < 0 ||
-            (r = print_cells(snapshot, style, output)) < 0 ||
-            (r = print_devices(snapshot, style, output)) < 0 ||
-            (r = print_mdevs(snapshot, style, output)) < 0)
-                return r;
-        return print_domains(snapshot, style, output);
+        print_summary(snapshot, page);
+        print_cells(snapshot, page);
+        print_devices(snapshot, page);
+        print_mdevs(snapshot, page);
+        print_domains(snapshot, page);
 }

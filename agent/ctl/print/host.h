@@ -3,8 +3,8 @@
 
 /* "computectl discover": what a poll of the driver found, as tables. Pure. */
 
-#include "agent/ctl/print/style.h"
+#include "agent/ctl/print/page.h"
 #include "drivers/host/snapshot.h"
 
-/* With all: every device, not only those that guests may be given. -ENOMEM. */
-int ctl_host_print(const Snapshot *snapshot, const CtlStyle *style, FILE *output);
+/* With all: every device, not only those that guests may be given. */
+void ctl_host_print(const Snapshot *snapshot, CtlPage *page);

@@ -5,10 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/ctl/print/field.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/text.h"
-#include "base/text.h"
 
 #define LABEL_WIDTH 12
 
@@ -17,135 +15,106 @@ static bool is_state(const json_t *document, const char *state)
         return strcmp(ctl_json_text(document, "state"), state) == 0;
 }
 
-static int print_line(const char *label, const char *text, const CtlStyle *style, FILE *output)
+static void print_line(const char *label, const char *text, CtlPage *page)
 {
-        return ctl_field_print(style, LABEL_WIDTH, label, CTL_PLAIN, text, output);
+        ctl_page_field(page, LABEL_WIDTH, label, CTL_PLAIN, "%s", text);
 }
 
 /* "named host1, root, generation 4, 2 consumers, changed 3min ago" */
-static int print_provider(const char *label, const json_t *provider, const CtlStyle *style,
-                          FILE *output)
+static void print_provider(const char *label, const json_t *provider, CtlPage *page)
 {
         json_int_t consumers = json_integer_value(json_object_get(provider, "consumers"));
         uint64_t modified_usec = ctl_json_u64(provider, "modified_usec");
-        char text[512], age[CTL_TEXT_MAX] = "", held[64] = "";
+        char age[CTL_TEXT_MAX] = "", held[64] = "";
 
         if (consumers >= 0)
                 snprintf(held, sizeof(held), ", held by %" JSON_INTEGER_FORMAT " consumer%s",
                          consumers, consumers == 1 ? "" : "s");
         if (modified_usec > 0)
-                (void)ctl_text_relative(age, modified_usec, style->now_usec);
-        snprintf(text, sizeof(text), "%s, named %.200s%s, generation %" PRIu64 "%s%s%s",
-                 ctl_json_text(provider, "uuid"), ctl_json_text(provider, "name"),
-                 json_is_true(json_object_get(provider, "root")) ? "" : ", below another one",
-                 ctl_json_u64(provider, "generation"), held, age[0] ? ", changed " : "", age);
-        return print_line(label, text, style, output);
+                (void)ctl_text_relative(age, modified_usec, page->style.now_usec);
+        ctl_page_field(page, LABEL_WIDTH, label, CTL_PLAIN,
+                       "%s, named %.200s%s, generation %" PRIu64 "%s%s%s",
+                       ctl_json_text(provider, "uuid"), ctl_json_text(provider, "name"),
+                       json_is_true(json_object_get(provider, "root")) ? "" : ", below another one",
+                       ctl_json_u64(provider, "generation"), held, age[0] ? ", changed " : "", age);
 }
 
-static int print_own(const json_t *document, const CtlStyle *style, FILE *output)
+static void print_own(const json_t *document, CtlPage *page)
 {
         const json_t *own = json_object_get(document, "own");
         const char *why = ctl_json_text(document, "placement_error");
-        char below[80];
-        int r;
 
-        if (why[0])
-                return print_line("Placement", why, style, output);
-        if (!json_is_object(own))
-                return print_line("Placement", "no provider with this uuid", style, output);
-        r = print_provider("Placement", own, style, output);
-        if (r < 0)
-                return r;
-        snprintf(below, sizeof(below), "%" PRIu64 " provider(s)", ctl_json_u64(document, "below"));
-        return print_line("Below it", below, style, output);
+        if (why[0] || !json_is_object(own)) {
+                print_line("Placement", why[0] ? why : "no provider with this uuid", page);
+                return;
+        }
+        print_provider("Placement", own, page);
+        ctl_page_field(page, LABEL_WIDTH, "Below it", CTL_PLAIN, "%" PRIu64 " provider(s)",
+                       ctl_json_u64(document, "below"));
 }
 
-static int print_facts(const json_t *document, const CtlStyle *style, FILE *output)
+static void print_facts(const json_t *document, CtlPage *page)
 {
         const json_t *holder = json_object_get(document, "holder");
         const char *file = ctl_json_text(document, "file"), *name = ctl_json_text(document, "name");
         const char *uuid = ctl_json_text(document, "uuid");
-        int r = print_line("Host", name[0] ? name : "not known: the hypervisor does not answer",
-                           style, output);
 
-        if (r == 0)
-                r = print_line("Uuid", uuid[0] ? uuid : "none yet", style, output);
-        if (r == 0 && file[0])
-                r = print_line("Read from", file, style, output);
-        if (r == 0)
-                r = print_own(document, style, output);
-        if (r == 0 && json_is_object(holder) && strcmp(ctl_json_text(holder, "uuid"), uuid) != 0)
-                r = print_provider("Its name has", holder, style, output);
-        return r;
+        print_line("Host", name[0] ? name : "not known: the hypervisor does not answer", page);
+        print_line("Uuid", uuid[0] ? uuid : "none yet", page);
+        if (file[0])
+                print_line("Read from", file, page);
+        print_own(document, page);
+        if (json_is_object(holder) && strcmp(ctl_json_text(holder, "uuid"), uuid) != 0)
+                print_provider("Its name has", holder, page);
 }
 
-static int print_changes(const json_t *document, const CtlStyle *style, FILE *output)
+static void print_changes(const json_t *document, CtlPage *page)
 {
         const json_t *change;
         size_t i;
 
         json_array_foreach(json_object_get(document, "changes"), i, change) {
-                _cleanup_free_ char *from =
-                        ctl_text_escape(ctl_json_text(change, "from"), style->utf8);
-                _cleanup_free_ char *to = ctl_text_escape(ctl_json_text(change, "to"), style->utf8);
-
-                if (!from || !to)
-                        return -ENOMEM;
-                fprintf(output, "%s  %s %s %s\n", ctl_json_text(change, "uuid"), from,
-                        style->utf8 ? "→" : "->", to);
+                ctl_page_write(page, CTL_PLAIN, "%s  %s %s %s", ctl_json_text(change, "uuid"),
+                               ctl_json_text(change, "from"), page->style.utf8 ? "→" : "->",
+                               ctl_json_text(change, "to"));
+                fputc('\n', page->output);
         }
-        return 0;
 }
 
-static int print_sentence(const char *text, const CtlStyle *style, CtlColour colour, FILE *output)
+static void print_sentence(const char *text, CtlColour colour, CtlPage *page)
 {
-        _cleanup_free_ char *sentence = text_format("%s.", text), *clean = NULL;
-
-        if (!sentence)
-                return -ENOMEM;
-        clean = ctl_text_escape(sentence, style->utf8);
-        if (!clean)
-                return -ENOMEM;
-        if (style->width > 0)
-                ctl_text_wrap(clean, style->width);
-        ctl_style_write(style, colour, clean, 0, output);
-        return 0;
+        ctl_page_rest(page, 0, colour, "%s.", text);
 }
 
-int ctl_identity_print_check(const json_t *document, const CtlStyle *style, FILE *output)
+void ctl_identity_print_check(const json_t *document, CtlPage *page)
 {
         const char *why = ctl_json_text(document, "placement_error");
         const char *advice = ctl_json_text(document, "advice");
-        bool good = is_state(document, "good");
-        int r = print_sentence(ctl_json_text(document, "text"), style,
-                               good ? CTL_GREEN : CTL_YELLOW, output);
 
-        if (r == 0 && why[0])
-                r = print_sentence(why, style, CTL_PLAIN, output);
-        if (r == 0 && advice[0])
-                r = print_sentence(advice, style, CTL_PLAIN, output);
-        return r;
+        print_sentence(ctl_json_text(document, "text"),
+                       is_state(document, "good") ? CTL_GREEN : CTL_YELLOW, page);
+        if (why[0])
+                print_sentence(why, CTL_PLAIN, page);
+        if (advice[0])
+                print_sentence(advice, CTL_PLAIN, page);
 }
 
-int ctl_identity_print(const json_t *document, const char *word, const CtlStyle *style,
-                       FILE *output)
+void ctl_identity_print(const json_t *document, const char *word, CtlPage *page)
 {
         const char *refused = ctl_json_text(document, "refused");
         bool shows = strcmp(word, "show") == 0;
-        int r = shows ? print_facts(document, style, output)
-                      : print_changes(document, style, output);
 
-        if (r < 0)
-                return r;
+        if (shows)
+                print_facts(document, page);
+        else
+                print_changes(document, page);
         if (refused[0])
-                return print_sentence(refused, style, CTL_RED, output);
-        if (json_is_true(json_object_get(document, "done")) ||
-            (shows && !is_state(document, "good") && style->legend))
-                return ctl_identity_print_check(document, style, output);
-        if (strcmp(word, "adopt") == 0)
-                return print_provider("Would adopt", json_object_get(document, "holder"), style,
-                                      output);
-        return 0;
+                print_sentence(refused, CTL_RED, page);
+        else if (json_is_true(json_object_get(document, "done")) ||
+                 (shows && !is_state(document, "good") && page->style.legend))
+                ctl_identity_print_check(document, page);
+        else if (strcmp(word, "adopt") == 0)
+                print_provider("Would adopt", json_object_get(document, "holder"), page);
 }
 
 int ctl_identity_exit(const json_t *document, const char *word)

@@ -8,8 +8,6 @@
 #include <systemd/sd-journal.h>
 #include <time.h>
 
-#include "agent/ctl/print/text.h"
-
 #define INDENT 16 /* behind the time */
 
 #define UNIT_MATCH "_SYSTEMD_UNIT=compute-agent.service"
@@ -43,9 +41,9 @@ static int find_lines(sd_journal *journal, unsigned n)
         return r < 0 ? r : r == 0 ? -ENODATA : 0;
 }
 
-static int print_line(sd_journal *journal, const CtlStyle *style, FILE *output)
+static void print_line(sd_journal *journal, CtlPage *page)
 {
-        _cleanup_free_ char *text = NULL, *escaped = NULL;
+        const char *text;
         const void *data;
         char when[32];
         uint64_t usec;
@@ -54,35 +52,29 @@ static int print_line(sd_journal *journal, const CtlStyle *style, FILE *output)
 
         if (sd_journal_get_realtime_usec(journal, &usec) < 0 ||
             sd_journal_get_data(journal, "MESSAGE", &data, &n) < 0)
-                return 0;
-        text = strndup((const char *)data + strlen("MESSAGE="), n - strlen("MESSAGE="));
-        if (!text)
-                return -ENOMEM;
-        escaped = ctl_text_escape(text, style->utf8);
-        if (!escaped)
-                return -ENOMEM;
+                return;
+        text = (const char *)data + strlen("MESSAGE=");
+        n -= strlen("MESSAGE=");
         localtime_r(&(time_t){ (time_t)(usec / USEC_PER_SEC) }, &tm);
         strftime(when, sizeof(when), "%b %d %H:%M:%S", &tm);
-        if (style->width > 2 * INDENT && !style->all)
-                ctl_text_wrap(escaped, style->width - INDENT);
-        fprintf(output, "%s ", when);
-        ctl_style_write(style, CTL_PLAIN, escaped, INDENT, output);
-        return 0;
+        fprintf(page->output, "%s ", when);
+        if (!page->style.all) {
+                ctl_page_rest(page, INDENT, CTL_PLAIN, "%.*s", (int)n, text);
+                return;
+        }
+        ctl_page_write(page, CTL_PLAIN, "%.*s", (int)n, text);
+        fputc('\n', page->output);
 }
 
-int ctl_journal_print(unsigned n, const CtlStyle *style, FILE *output)
+void ctl_journal_print(unsigned n, CtlPage *page)
 {
         _cleanup_(journal_closep) sd_journal *journal = NULL;
-        int r;
 
         if (sd_journal_open(&journal, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM) < 0 ||
             find_lines(journal, n) < 0)
-                return 0;
-        fputc('\n', output);
-        do {
-                r = print_line(journal, style, output);
-                if (r < 0)
-                        return r;
-        } while (sd_journal_next(journal) > 0);
-        return 0;
+                return;
+        fputc('\n', page->output);
+        do
+                print_line(journal, page);
+        while (sd_journal_next(journal) > 0);
 }

@@ -3,8 +3,8 @@
 
 /* The last lines that the service wrote into the journal, as "systemctl status" shows them. */
 
-#include "agent/ctl/print/style.h"
+#include "agent/ctl/print/page.h"
 
 /* Prints at most n of this boot; nothing when there are none, or the reader may not see them.
- * -ENOMEM. Blocks on the disk. */
-int ctl_journal_print(unsigned n, const CtlStyle *style, FILE *output);
+ * Blocks on the disk. */
+void ctl_journal_print(unsigned n, CtlPage *page);

@@ -19,21 +19,20 @@ CtlJson ctl_json_from_text(const char *text)
         return _CTL_JSON_INVALID;
 }
 
-int ctl_json_print(const json_t *document, CtlJson mode, const CtlStyle *style, FILE *output)
+void ctl_json_print(const json_t *document, CtlJson mode, CtlPage *page)
 {
         /* 15 digits show 1.1 as 1.1; 17, the default, as 1.1000000000000001. */
         size_t flags = JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY;
         _cleanup_free_ char *text = NULL;
 
         flags |= mode == CTL_JSON_PRETTY ? JSON_INDENT(4) : JSON_COMPACT;
-        if (style->terminal)
+        if (page->style.terminal)
                 flags |= JSON_ENSURE_ASCII;
         text = json_dumps(document, flags);
-        if (!text)
-                return -ENOMEM;
-        fputs(text, output);
-        fputc('\n', output);
-        return 0;
+        if (text)
+                fprintf(page->output, "%s\n", text);
+        else
+                page->failed = true;
 }
 
 const char *ctl_json_text(const json_t *object, const char *key)
@@ -82,22 +81,33 @@ int ctl_json_read_document(const char *text, bool array, const char *format, jso
         return 0;
 }
 
-char *ctl_json_format_resources(const json_t *resources)
+char *ctl_json_format(const json_t *json, void (*write)(const json_t *json, FILE *stream))
 {
         _cleanup_free_ char *text = NULL;
-        size_t size, n = 0;
-        const char *resource_class;
-        json_t *amount;
+        size_t size;
         FILE *stream = open_memstream(&text, &size);
 
         if (!stream)
                 return NULL;
-        json_object_foreach((json_t *)resources, resource_class, amount)
-                fprintf(stream, "%s%s=%" JSON_INTEGER_FORMAT, n++ ? ", " : "", resource_class,
+        write(json, stream);
+        return fclose(stream) == 0 ? TAKE_PTR(text) : NULL;
+}
+
+void ctl_json_write_resources(const json_t *resources, FILE *stream)
+{
+        const char *resource_class, *separator = "";
+        json_t *amount;
+
+        json_object_foreach((json_t *)resources, resource_class, amount) {
+                fprintf(stream, "%s%s=%" JSON_INTEGER_FORMAT, separator, resource_class,
                         json_integer_value(amount));
-        if (fclose(stream) != 0)
-                return NULL;
-        return TAKE_PTR(text);
+                separator = ", ";
+        }
+}
+
+char *ctl_json_format_resources(const json_t *resources)
+{
+        return ctl_json_format(resources, ctl_json_write_resources);
 }
 
 int ctl_json_add_amounts(json_t *sums, const json_t *amounts)

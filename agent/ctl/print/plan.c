@@ -4,7 +4,6 @@
 
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/table.h"
-#include "agent/ctl/print/text.h"
 
 #include <string.h>
 
@@ -52,7 +51,7 @@ static CtlColour method_colour(const char *method)
                                              : CTL_PLAIN;
 }
 
-static int add_step(CtlTable *table, const json_t *step, const CtlStyle *style)
+static void add_step(CtlTable *table, const json_t *step, const CtlStyle *style)
 {
         const char *method = ctl_json_text(step, "method"), *path = ctl_json_text(step, "path");
 
@@ -61,29 +60,24 @@ static int add_step(CtlTable *table, const json_t *step, const CtlStyle *style)
         ctl_table_cell(table, CTL_PLAIN, "%s", style->all ? path : name_path(path));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "name"));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "summary"));
-        return 0;
 }
 
-int ctl_plan_print(const json_t *plan, const char *differs, const CtlStyle *style, FILE *output,
-                   Error *reterr)
+void ctl_plan_print(const json_t *plan, const char *differs, CtlPage *page)
 {
         size_t n = json_array_size(plan);
 
         if (n == 0) {
-                _cleanup_free_ char *why = ctl_text_escape(differs, style->utf8);
-
-                if (why && why[0])
-                        fprintf(output,
-                                "Nothing to send now, but Placement is not equal to this host: %s.\n",
-                                why);
-                else
-                        fputs("Nothing to do: Placement is equal to this host.\n", output);
-                return why ? 0 : error_oom(reterr);
+                ctl_page_write(
+                        page, CTL_PLAIN, "%s%s.",
+                        differs[0]
+                                ? "Nothing to send now, but Placement is not equal to this host: "
+                                : "Nothing to do: Placement is equal to this host",
+                        differs);
+                fputc('\n', page->output);
+                return;
         }
-        if (ctl_table_print_items(plan, style->all ? all_columns : columns, ARRAY_SIZE(columns),
-                                  add_step, style, output) < 0)
-                return error_oom(reterr);
-        if (style->legend)
-                fprintf(output, "\n%zu request%s.\n", n, n == 1 ? "" : "s");
-        return 0;
+        ctl_table_print_items(plan, page->style.all ? all_columns : columns, ARRAY_SIZE(columns),
+                              add_step, page);
+        if (page->style.legend)
+                fprintf(page->output, "\n%zu request%s.\n", n, n == 1 ? "" : "s");
 }

@@ -5,10 +5,8 @@
 
 #include <jansson.h>
 
-#include "agent/ctl/print/style.h"
-#include "base/error.h"
+#include "agent/ctl/print/page.h"
 
 /* differs: why Placement is not equal to the host all the same, when nothing is left to send; ""
- * when it is. -ENOMEM. */
-int ctl_plan_print(const json_t *plan, const char *differs, const CtlStyle *style, FILE *output,
-                   Error *reterr);
+ * when it is. */
+void ctl_plan_print(const json_t *plan, const char *differs, CtlPage *page);

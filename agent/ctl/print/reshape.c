@@ -100,23 +100,18 @@ static void add_consumer(CtlTable *table, const json_t *document, const char *uu
         }
 }
 
-static int print_consumers(const json_t *document, const CtlStyle *style, FILE *output)
+static void print_consumers(const json_t *document, CtlPage *page)
 {
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
         const json_t *consumers = member(document, "after", "consumers", NULL);
+        CtlTable *table = ctl_table_new(page, move_columns, ARRAY_SIZE(move_columns));
         const char *uuid;
         json_t *consumer;
 
-        if (json_object_size(consumers) == 0) {
-                fputs("No guest holds anything that moves.\n", output);
-                return 0;
-        }
-        if (ctl_table_new(&table, style, move_columns, ARRAY_SIZE(move_columns)) < 0)
-                return -ENOMEM;
-        json_object_foreach((json_t *)consumers, uuid, consumer) {
+        if (json_object_size(consumers) == 0)
+                fputs("No guest holds anything that moves.\n", page->output);
+        json_object_foreach((json_t *)consumers, uuid, consumer)
                 add_consumer(table, document, uuid);
-        }
-        return ctl_table_print(table, output);
+        ctl_table_print(table);
 }
 
 static void add_providers(CtlTable *table, const json_t *document, const char *key,
@@ -138,38 +133,35 @@ static void add_providers(CtlTable *table, const json_t *document, const char *k
         }
 }
 
-static int print_providers(const json_t *document, const CtlStyle *style, FILE *output)
+static void print_providers(const json_t *document, CtlPage *page)
 {
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        CtlTable *table = ctl_table_new(page, provider_columns, ARRAY_SIZE(provider_columns));
 
-        if (ctl_table_new(&table, style, provider_columns, ARRAY_SIZE(provider_columns)) < 0)
-                return -ENOMEM;
         add_providers(table, document, "after", "before");
         add_providers(table, document, "before", "after");
-        return ctl_table_print(table, output);
+        ctl_table_print(table);
 }
 
-int ctl_reshape_print(const json_t *document, const char *hint, const CtlStyle *style, FILE *output,
-                      Error *reterr)
+void ctl_reshape_print(const json_t *document, const char *hint, CtlPage *page)
 {
         const json_t *problem;
         size_t i;
 
         if (!document) {
-                fputs("Nothing to do: the tree has the shape of this host.\n", output);
-                return 0;
+                fputs("Nothing to do: the tree has the shape of this host.\n", page->output);
+                return;
         }
-        if (print_providers(document, style, output) < 0)
-                return error_oom(reterr);
-        fputc('\n', output);
-        if (print_consumers(document, style, output) < 0)
-                return error_oom(reterr);
+        print_providers(document, page);
+        fputc('\n', page->output);
+        print_consumers(document, page);
         json_array_foreach(json_object_get(document, "problems"), i, problem) {
-                fprintf(output, "%sConsumer %s: %s stays where it is: %s\n", i == 0 ? "\n" : "",
-                        ctl_json_text(problem, "consumer"),
-                        ctl_json_text(problem, "resource_class"), ctl_json_text(problem, "reason"));
+                fputs(i == 0 ? "\n" : "", page->output);
+                ctl_page_write(page, CTL_PLAIN, "Consumer %s: %s stays where it is: %s",
+                               ctl_json_text(problem, "consumer"),
+                               ctl_json_text(problem, "resource_class"),
+                               ctl_json_text(problem, "reason"));
+                fputc('\n', page->output);
         }
-        if (style->legend)
-                fprintf(output, "\n%s\n", hint);
-        return 0;
+        if (page->style.legend)
+                fprintf(page->output, "\n%s\n", hint);
 }

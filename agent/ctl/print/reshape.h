@@ -5,10 +5,8 @@
 
 #include <jansson.h>
 
-#include "agent/ctl/print/style.h"
-#include "base/error.h"
+#include "agent/ctl/print/page.h"
 
 /* document: see agent/reshape/image.h; NULL: nothing moves. hint: what to do next, as the last
- * line. -ENOMEM. */
-int ctl_reshape_print(const json_t *document, const char *hint, const CtlStyle *style, FILE *output,
-                      Error *reterr);
+ * line. */
+void ctl_reshape_print(const json_t *document, const char *hint, CtlPage *page);

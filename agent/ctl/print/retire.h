@@ -5,9 +5,9 @@
 
 #include <jansson.h>
 
-#include "agent/ctl/print/style.h"
+#include "agent/ctl/print/page.h"
 
 /* document: RETIRE_FORMAT. Does anything keep the host from being retired? */
 bool ctl_retire_is_refused(const json_t *document);
 
-void ctl_retire_print(const json_t *document, const CtlStyle *style, FILE *output);
+void ctl_retire_print(const json_t *document, CtlPage *page);

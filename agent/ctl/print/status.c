@@ -2,7 +2,6 @@
 
 #include "agent/ctl/print/status.h"
 
-#include "agent/ctl/print/field.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/text.h"
 #include "agent/formats/format-names.h"
@@ -10,7 +9,6 @@
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #define INDENT      2 /* of the verdict */
@@ -51,175 +49,148 @@ CtlColour ctl_status_colour(const json_t *object)
                                                     : CTL_YELLOW;
 }
 
-static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, const char *label,
-                       const char *format, ...) _printf_(5, 6);
-static int print_field(const CtlStyle *style, FILE *output, CtlColour colour, const char *label,
-                       const char *format, ...)
-{
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
-
-        va_start(ap, format);
-        text = text_vformat(format, ap);
-        va_end(ap);
-        if (!text)
-                return -ENOMEM;
-        return ctl_field_print(style, LABEL_WIDTH, label, colour, text, output);
-}
-
 /* "synced; last published Mon 2025-01-06 12:00:00 UTC; 3min ago" */
-static int print_timed_field(const CtlStyle *style, FILE *output, const char *label,
-                             const char *state, const char *verb, const char *never, uint64_t usec)
+static void print_timed_field(CtlPage *page, const char *label, const char *state, const char *verb,
+                              const char *never, uint64_t usec)
 {
         char time[CTL_TEXT_MAX], relative[CTL_TEXT_MAX];
 
         if (usec == 0)
-                return print_field(style, output, CTL_PLAIN, label, "%s; %s", state, never);
-        return print_field(style, output, CTL_PLAIN, label, "%s; %s %s; %s", state, verb,
-                           ctl_text_time(time, usec),
-                           ctl_text_relative(relative, usec, style->now_usec));
+                ctl_page_field(page, LABEL_WIDTH, label, CTL_PLAIN, "%s; %s", state, never);
+        else
+                ctl_page_field(page, LABEL_WIDTH, label, CTL_PLAIN, "%s; %s %s; %s", state, verb,
+                               ctl_text_time(time, usec),
+                               ctl_text_relative(relative, usec, page->style.now_usec));
 }
 
-static int print_reasons(const json_t *status, const CtlStyle *style, FILE *output)
+static void print_reasons(const json_t *status, CtlPage *page)
 {
         const json_t *reason;
         size_t i;
-        int r = 0;
 
         json_array_foreach(json_object_get(status, "reasons"), i, reason)
-                if (r >= 0)
-                        r = print_field(style, output, ctl_status_colour(reason),
-                                        i == 0 ? "Reasons" : "", "%s; see \"%s\"",
-                                        ctl_json_text(reason, "text"),
-                                        ctl_json_text(reason, "command"));
-        return r;
+                ctl_page_field(page, LABEL_WIDTH, i == 0 ? "Reasons" : "",
+                               ctl_status_colour(reason), "%s; see \"%s\"",
+                               ctl_json_text(reason, "text"), ctl_json_text(reason, "command"));
 }
 
 /* How long it has not been as it should. */
-static int print_since(const json_t *status, const CtlStyle *style, FILE *output)
+static void print_since(const json_t *status, CtlPage *page)
 {
         uint64_t usec = ctl_json_u64(status, "sync_since_usec");
         char time[CTL_TEXT_MAX], relative[CTL_TEXT_MAX];
 
-        if (usec == 0)
-                return 0;
-        return print_field(style, output, CTL_PLAIN, "", "since %s; %s", ctl_text_time(time, usec),
-                           ctl_text_relative(relative, usec, style->now_usec));
+        if (usec > 0)
+                ctl_page_field(page, LABEL_WIDTH, "", CTL_PLAIN, "since %s; %s",
+                               ctl_text_time(time, usec),
+                               ctl_text_relative(relative, usec, page->style.now_usec));
 }
 
-static int print_parts(const json_t *status, const CtlStyle *style, FILE *output)
+static void print_hypervisor(const json_t *status, CtlPage *page)
 {
-        bool driver_fails = has_text(status, "hypervisor_error");
-        const char *sync_state = ctl_json_text(status, "sync_state");
-        bool standalone = strcmp(sync_state, SYNC_STATE_STANDALONE) == 0;
-        int r;
+        uint64_t polled_usec = ctl_json_u64(status, "last_poll_usec");
 
-        if ((r = print_reasons(status, style, output)) < 0 ||
-            (r = print_field(style, output, CTL_PLAIN, "Node", "%s",
-                             has_text(status, "node") ? ctl_json_text(status, "node")
-                                                      : "not known before the first poll")) < 0 ||
-            (r = print_field(style, output, CTL_PLAIN, "Root", "%s",
-                             ctl_json_text(status, "root"))) < 0 ||
-            (r = print_timed_field(style, output, "Driver", ctl_json_text(status, "driver"),
-                                   "last polled", "not polled yet",
-                                   ctl_json_u64(status, "last_poll_usec"))) < 0)
-                return r;
-        if (driver_fails && ctl_json_u64(status, "last_poll_usec") > 0 &&
-            (r = print_field(style, output, CTL_PLAIN, "",
-                             "The last poll that ended well is kept")) < 0)
-                return r;
-        if (standalone)
-                r = print_field(style, output, CTL_PLAIN, "Sync", "%s", sync_state);
+        ctl_page_field(page, LABEL_WIDTH, "Node", CTL_PLAIN, "%s",
+                       has_text(status, "node") ? ctl_json_text(status, "node")
+                                                : "not known before the first poll");
+        ctl_page_field(page, LABEL_WIDTH, "Root", CTL_PLAIN, "%s", ctl_json_text(status, "root"));
+        print_timed_field(page, "Driver", ctl_json_text(status, "driver"), "last polled",
+                          "not polled yet", polled_usec);
+        if (has_text(status, "hypervisor_error") && polled_usec > 0)
+                ctl_page_field(page, LABEL_WIDTH, "", CTL_PLAIN,
+                               "The last poll that ended well is kept");
+}
+
+static void print_sync(const json_t *status, CtlPage *page)
+{
+        const char *state = ctl_json_text(status, "sync_state");
+
+        if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
+                ctl_page_field(page, LABEL_WIDTH, "Sync", CTL_PLAIN, "%s", state);
         else
-                r = print_timed_field(style, output, "Sync", sync_state, "last published",
-                                      "not published since the start",
-                                      ctl_json_u64(status, "last_sync_usec"));
-        if (r >= 0 && strcmp(sync_state, SYNC_STATE_LEFT) == 0)
-                return print_field(
-                        style, output, CTL_PLAIN, "",
+                print_timed_field(page, "Sync", state, "last published",
+                                  "not published since the start",
+                                  ctl_json_u64(status, "last_sync_usec"));
+        if (strcmp(state, SYNC_STATE_LEFT) == 0) {
+                ctl_page_field(
+                        page, LABEL_WIDTH, "", CTL_PLAIN,
                         "[agent] nova is %s: %" PRIu64
                         " request(s) would make it equal to this host, see \"computectl plan\"",
                         ctl_json_text(status, "nova"), ctl_json_u64(status, "n_differences"));
-        if (r >= 0 && !standalone && strcmp(sync_state, SYNC_STATE_SYNCED) != 0)
-                r = print_since(status, style, output);
-        if (r >= 0 && strcmp(ctl_json_text(status, "reshape_access"), RESHAPE_ACCESS_REFUSED) == 0)
-                r = print_field(style, output, CTL_YELLOW, "",
-                                "The user lacks the role service: it may not reshape");
-        return r;
+                return;
+        }
+        if (strcmp(state, SYNC_STATE_STANDALONE) != 0 && strcmp(state, SYNC_STATE_SYNCED) != 0)
+                print_since(status, page);
+        if (strcmp(ctl_json_text(status, "reshape_access"), RESHAPE_ACCESS_REFUSED) == 0)
+                ctl_page_field(page, LABEL_WIDTH, "", CTL_YELLOW,
+                               "The user lacks the role service: it may not reshape");
 }
 
-/* Nothing when nothing is owed. */
-static int print_owed(const json_t *status, const CtlStyle *style, FILE *output)
+static void print_figures(const json_t *status, CtlPage *page)
 {
-        if (ctl_status_owed(status) == 0)
-                return 0;
-        return print_field(
-                style, output, CTL_YELLOW, "Owed",
-                "%" PRIu64 " to write to Placement, %" PRIu64 " to remove, %" PRIu64 " to move",
-                ctl_json_u64(status, "n_owed_writes"), ctl_json_u64(status, "n_owed_removals"),
-                ctl_json_u64(status, "n_owed_moves"));
-}
-
-static int print_figures(const json_t *status, const CtlStyle *style, FILE *output)
-{
-        int r;
-
-        if ((r = print_field(style, output, CTL_PLAIN, "Providers", "%" PRIu64,
-                             ctl_json_u64(status, "n_providers"))) < 0 ||
-            (r = print_field(style, output, CTL_PLAIN, "Claims", "%" PRIu64,
-                             ctl_json_u64(status, "n_claims"))) < 0 ||
-            (r = print_owed(status, style, output)) < 0)
-                return r;
-        if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0 &&
-            (r = print_field(style, output, CTL_PLAIN, "Placement",
-                             "%" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64 " conflicts",
-                             ctl_json_u64(status, "n_requests"), ctl_json_u64(status, "n_writes"),
-                             ctl_json_u64(status, "n_conflicts"))) < 0)
-                return r;
-        return print_field(style, output, CTL_PLAIN, "Version", "%s",
-                           ctl_json_text(status, "version"));
+        ctl_page_field(page, LABEL_WIDTH, "Providers", CTL_PLAIN, "%" PRIu64,
+                       ctl_json_u64(status, "n_providers"));
+        ctl_page_field(page, LABEL_WIDTH, "Claims", CTL_PLAIN, "%" PRIu64,
+                       ctl_json_u64(status, "n_claims"));
+        if (ctl_status_owed(status) > 0)
+                ctl_page_field(page, LABEL_WIDTH, "Owed", CTL_YELLOW,
+                               "%" PRIu64 " to write to Placement, %" PRIu64 " to remove, %" PRIu64
+                               " to move",
+                               ctl_json_u64(status, "n_owed_writes"),
+                               ctl_json_u64(status, "n_owed_removals"),
+                               ctl_json_u64(status, "n_owed_moves"));
+        if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0)
+                ctl_page_field(page, LABEL_WIDTH, "Placement", CTL_PLAIN,
+                               "%" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64 " conflicts",
+                               ctl_json_u64(status, "n_requests"), ctl_json_u64(status, "n_writes"),
+                               ctl_json_u64(status, "n_conflicts"));
+        ctl_page_field(page, LABEL_WIDTH, "Version", CTL_PLAIN, "%s",
+                       ctl_json_text(status, "version"));
 }
 
 /* "on HOST: SUMMARY", behind INDENT columns; broken where the terminal ends. */
-static int print_running(const char *node, const char *summary, const CtlStyle *style,
-                         CtlColour colour, FILE *output)
+static void print_running(const char *node, const char *summary, CtlColour colour, CtlPage *page)
 {
         _cleanup_free_ char *text =
                 text_format("compute-agent%s%s: %s", node[0] ? " on " : "", node, summary);
         char *rest;
 
-        if (!text)
-                return -ENOMEM;
-        if (style->width > 2 * INDENT)
-                ctl_text_wrap(text, style->width - INDENT);
+        if (!text) {
+                page->failed = true;
+                return;
+        }
+        if (page->style.width > 2 * INDENT)
+                ctl_text_wrap(text, page->style.width - INDENT);
         rest = text + strlen(text) - strlen(summary);
-        fprintf(output, "%s%s%s %.*s%*s", ctl_colour(style, colour), style->utf8 ? "●" : "*",
-                ctl_colour_end(style), (int)(rest - text), text, rest[-1] == '\n' ? INDENT : 0, "");
-        ctl_style_write(style, colour, rest, INDENT, output);
-        return 0;
+        ctl_page_write(page, colour, "%s", page->style.utf8 ? "●" : "*");
+        fprintf(page->output, " %.*s%*s", (int)(rest - text), text, rest[-1] == '\n' ? INDENT : 0,
+                "");
+        ctl_page_lines(page, INDENT, colour, rest);
 }
 
-int ctl_status_print_verdict(const json_t *status, const CtlStyle *style, FILE *output)
+void ctl_status_print_verdict(const json_t *status, CtlPage *page)
 {
-        bool running = ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING;
-        _cleanup_free_ char *node = ctl_text_escape(ctl_json_text(status, "node"), style->utf8),
-                            *summary =
-                                    ctl_text_escape(ctl_json_text(status, "summary"), style->utf8);
+        bool utf8 = page->style.utf8;
+        _cleanup_free_ char *node = ctl_text_escape(ctl_json_text(status, "node"), utf8),
+                            *summary = ctl_text_escape(ctl_json_text(status, "summary"), utf8);
 
-        if (!node || !summary)
-                return -ENOMEM;
-        if (running)
-                return print_running(node, summary, style, ctl_status_colour(status), output);
-        fputs(style->utf8 ? "○ " : "* ", output);
-        return ctl_rest_print(style, INDENT, CTL_PLAIN, ctl_json_text(status, "summary"), output);
+        if (!node || !summary) {
+                page->failed = true;
+        } else if (ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING) {
+                print_running(node, summary, ctl_status_colour(status), page);
+        } else {
+                fputs(utf8 ? "○ " : "* ", page->output);
+                ctl_page_rest(page, INDENT, CTL_PLAIN, "%s", ctl_json_text(status, "summary"));
+        }
 }
 
-int ctl_status_print(const json_t *status, const CtlStyle *style, FILE *output)
+void ctl_status_print(const json_t *status, CtlPage *page)
 {
-        int r = ctl_status_print_verdict(status, style, output);
-
-        if (r < 0 || ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING)
-                return r;
-        r = print_parts(status, style, output);
-        return r < 0 ? r : print_figures(status, style, output);
+        ctl_status_print_verdict(status, page);
+        if (ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING)
+                return;
+        print_reasons(status, page);
+        print_hypervisor(status, page);
+        print_sync(status, page);
+        print_figures(status, page);
 }

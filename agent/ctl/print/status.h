@@ -8,8 +8,7 @@
 
 #include <jansson.h>
 
-#include "agent/ctl/print/style.h"
-#include "base/error.h"
+#include "agent/ctl/print/page.h"
 
 /* Exit codes, those of systemctl status where it has them. */
 typedef enum CtlStatusExit {
@@ -26,11 +25,11 @@ uint64_t ctl_status_owed(const json_t *status);
 
 CtlStatusExit ctl_status_exit(const json_t *status);
 
-/* Its first line alone. -ENOMEM. */
-int ctl_status_print_verdict(const json_t *status, const CtlStyle *style, FILE *output);
+/* Its first line alone. */
+void ctl_status_print_verdict(const json_t *status, CtlPage *page);
 
 /* Of the member "state" of a status, or of one of its reasons. */
 CtlColour ctl_status_colour(const json_t *object);
 
-/* -ENOMEM. */
-int ctl_status_print(const json_t *status, const CtlStyle *style, FILE *output);
+/* */
+void ctl_status_print(const json_t *status, CtlPage *page);

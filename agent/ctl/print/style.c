@@ -10,7 +10,8 @@
 
 #define WIDTH_DEFAULT 80
 #define WIDTH_MAX     4096
-#define FULL_PERCENT  90 /* from here on a usage bar is yellow */
+#define ROOMY         130 /* columns */
+#define FULL_PERCENT  90  /* from here on a usage bar is yellow */
 
 static const char *const sequences[_CTL_COLOUR_MAX] = {
         [CTL_PLAIN] = "",
@@ -85,6 +86,11 @@ const char *ctl_colour_end(const CtlStyle *style)
         return style->colours ? "\033[0m" : "";
 }
 
+bool ctl_style_is_roomy(const CtlStyle *style)
+{
+        return style->all || style->width == 0 || style->width >= ROOMY;
+}
+
 CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity)
 {
         if (used == 0)
@@ -92,20 +98,4 @@ CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity)
         if (used >= capacity)
                 return CTL_RED;
         return (double)used * 100 / (double)capacity >= FULL_PERCENT ? CTL_YELLOW : CTL_GREEN;
-}
-
-void ctl_style_write(const CtlStyle *style, CtlColour colour, const char *text, int indent,
-                     FILE *output)
-{
-        const char *end = colour == CTL_PLAIN ? "" : ctl_colour_end(style);
-
-        for (;;) {
-                size_t n = strcspn(text, "\n");
-
-                fprintf(output, "%s%.*s%s\n", ctl_colour(style, colour), (int)n, text, end);
-                if (!text[n])
-                        return;
-                text += n + 1;
-                fprintf(output, "%*s", indent, "");
-        }
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /* How computectl writes to whoever reads it: found out once from the environment, then passed to
- * every formatter as a value, so that these read no environment and no clock of their own. */
+ * every formatter, so that these read no environment and no clock of their own. */
 
 #include "base/macros.h"
 
@@ -35,10 +35,8 @@ CtlStyle ctl_style_detect(FILE *output);
 const char *ctl_colour(const CtlStyle *style, CtlColour colour);
 const char *ctl_colour_end(const CtlStyle *style);
 
+/* Whether there is room for whole uuids. */
+bool ctl_style_is_roomy(const CtlStyle *style);
+
 /* That of a usage bar. */
 CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity);
-
-/* Writes the lines of a text (escaped, see agent/ctl/print/text.h), each in that colour; those
- * below the first begin behind so many blanks. */
-void ctl_style_write(const CtlStyle *style, CtlColour colour, const char *text, int indent,
-                     FILE *output);

@@ -26,14 +26,14 @@ static bool is_noncharacter(const char *text)
         return strncmp(text, "\xef\xbf\xbe", 3) == 0 || strncmp(text, "\xef\xbf\xbf", 3) == 0;
 }
 
-static void write_escaped(CtlSvg *svg, const char *foreign, size_t n)
+static void write_escaped(CtlPage *page, const char *foreign, size_t n)
 {
         _cleanup_free_ char *harmless = ctl_text_escape(foreign, true), *text = NULL;
 
         if (harmless)
                 text = ctl_text_cut(harmless, n, true);
         if (!text) {
-                svg->failed = true;
+                page->failed = true;
                 return;
         }
         for (const char *c = text; *c; c++) {
@@ -44,58 +44,58 @@ static void write_escaped(CtlSvg *svg, const char *foreign, size_t n)
                                                  : NULL;
 
                 if (is_noncharacter(c)) {
-                        fputc('?', svg->output);
+                        fputc('?', page->output);
                         c += 2;
                 } else if (entity) {
-                        fputs(entity, svg->output);
+                        fputs(entity, page->output);
                 } else {
-                        fputc(*c, svg->output);
+                        fputc(*c, page->output);
                 }
         }
 }
 
-void ctl_svg_begin(CtlSvg *svg, int width, int height, const char *title)
+void ctl_svg_begin(CtlPage *page, int width, int height, const char *title)
 {
-        fprintf(svg->output,
+        fprintf(page->output,
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
                 "viewBox=\"0 0 %d %d\">\n<title>",
                 width, height, width, height);
-        write_escaped(svg, title, SIZE_MAX);
-        fputs("</title>\n<style>" STYLE "</style>\n", svg->output);
-        ctl_svg_box(svg, "page", NULL, 0, 0, width, height);
+        write_escaped(page, title, SIZE_MAX);
+        fputs("</title>\n<style>" STYLE "</style>\n", page->output);
+        ctl_svg_box(page, "page", NULL, 0, 0, width, height);
 }
 
-void ctl_svg_end(CtlSvg *svg)
+void ctl_svg_end(CtlPage *page)
 {
-        fputs("</svg>\n", svg->output);
+        fputs("</svg>\n", page->output);
 }
 
-void ctl_svg_group_begin(CtlSvg *svg, const char *tooltip)
+void ctl_svg_group_begin(CtlPage *page, const char *tooltip)
 {
-        fputs("<g><title>", svg->output);
-        write_escaped(svg, tooltip, SIZE_MAX);
-        fputs("</title>\n", svg->output);
+        fputs("<g><title>", page->output);
+        write_escaped(page, tooltip, SIZE_MAX);
+        fputs("</title>\n", page->output);
 }
 
-void ctl_svg_group_end(CtlSvg *svg)
+void ctl_svg_group_end(CtlPage *page)
 {
-        fputs("</g>\n", svg->output);
+        fputs("</g>\n", page->output);
 }
 
-void ctl_svg_box(CtlSvg *svg, const char *class, const char *fill, int x, int y, int width,
+void ctl_svg_box(CtlPage *page, const char *class, const char *fill, int x, int y, int width,
                  int height)
 {
-        fprintf(svg->output, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"",
+        fprintf(page->output, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"",
                 class, x, y, width, height);
         if (strcmp(class, "page") != 0 && strcmp(class, "part") != 0)
-                fputs(" rx=\"3\"", svg->output);
+                fputs(" rx=\"3\"", page->output);
         if (fill)
-                fprintf(svg->output, " fill=\"%s\"", fill);
-        fputs("/>\n", svg->output);
+                fprintf(page->output, " fill=\"%s\"", fill);
+        fputs("/>\n", page->output);
 }
 
-void ctl_svg_text(CtlSvg *svg, const char *class, int x, int y, size_t n, const char *format, ...)
+void ctl_svg_text(CtlPage *page, const char *class, int x, int y, size_t n, const char *format, ...)
 {
         _cleanup_free_ char *text = NULL;
         va_list ap;
@@ -104,10 +104,10 @@ void ctl_svg_text(CtlSvg *svg, const char *class, int x, int y, size_t n, const 
         text = text_vformat(format, ap);
         va_end(ap);
         if (!text) {
-                svg->failed = true;
+                page->failed = true;
                 return;
         }
-        fprintf(svg->output, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
-        write_escaped(svg, text, n);
-        fputs("</text>\n", svg->output);
+        fprintf(page->output, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
+        write_escaped(page, text, n);
+        fputs("</text>\n", page->output);
 }

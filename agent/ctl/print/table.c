@@ -10,16 +10,16 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define ROOMY     100 /* columns; with so many, two blanks stand between cells */
-#define WIDTH_MIN 8   /* of a column that gives way */
+#define ROOMY             100 /* columns; with so many, two blanks stand between cells */
+#define WIDTH_MIN         8   /* of a column that gives way */
+#define SHORT_UUID_LENGTH 8
 
 struct CtlTable {
-        const CtlStyle *style;
+        CtlPage *page;
         struct libscols_table *table;
         CtlColumnKind *kinds;
         struct libscols_line *line; /* borrowed: the one that is being filled */
         size_t column;              /* of the next cell */
-        int r;                      /* the first failure */
 };
 
 static bool is_roomy(const CtlStyle *style)
@@ -44,18 +44,16 @@ static int add_column(CtlTable *table, const CtlColumn *column)
         if (column->kind == CTL_COLUMN_WRAP)
                 scols_column_set_wrapfunc(made, scols_wrapnl_chunksize, scols_wrapnl_nextchunk,
                                           NULL);
-        return scols_cell_set_color(scols_column_get_header(made),
-                                    table->style->colours ? ctl_colour(table->style, CTL_HEADING)
-                                                          : NULL);
+        return scols_cell_set_color(
+                scols_column_get_header(made),
+                table->page->style.colours ? ctl_colour(&table->page->style, CTL_HEADING) : NULL);
 }
 
-int ctl_table_new(CtlTable **ret, const CtlStyle *style, const CtlColumn *columns, size_t n_columns)
+/* The table of libsmartcols, with its columns. */
+static int make_table(CtlTable *table, const CtlColumn *columns, size_t n_columns)
 {
-        _cleanup_(ctl_table_freep) CtlTable *table = calloc(1, sizeof(CtlTable));
+        const CtlStyle *style = &table->page->style;
 
-        if (!table)
-                return -ENOMEM;
-        table->style = style;
         table->table = scols_new_table();
         table->kinds = calloc(n_columns, sizeof(CtlColumnKind));
         if (!table->table || !table->kinds)
@@ -75,8 +73,19 @@ int ctl_table_new(CtlTable **ret, const CtlStyle *style, const CtlColumn *column
                 if (add_column(table, &columns[i]) < 0)
                         return -ENOMEM;
         }
-        *ret = TAKE_PTR(table);
         return 0;
+}
+
+CtlTable *ctl_table_new(CtlPage *page, const CtlColumn *columns, size_t n_columns)
+{
+        CtlTable *table = calloc(1, sizeof(CtlTable));
+
+        if (table)
+                table->page = page;
+        if (table && make_table(table, columns, n_columns) == 0)
+                return table;
+        page->failed = true;
+        return ctl_table_free(table);
 }
 
 CtlTable *ctl_table_free(CtlTable *table)
@@ -91,25 +100,26 @@ CtlTable *ctl_table_free(CtlTable *table)
 
 void ctl_table_line(CtlTable *table)
 {
+        if (!table)
+                return;
         table->line = scols_table_new_line(table->table, NULL);
         table->column = 0;
-        if (!table->line)
-                table->r = -ENOMEM;
+        table->page->failed |= !table->line;
 }
 
 static int set_cell(CtlTable *table, CtlColour colour, const char *text)
 {
         struct libscols_cell *cell = scols_line_get_cell(table->line, table->column++);
-        _cleanup_free_ char *escaped = ctl_text_escape(text, table->style->utf8);
+        _cleanup_free_ char *escaped = ctl_text_escape(text, table->page->style.utf8);
 
         if (!escaped || !cell)
                 return -ENOMEM;
         if (scols_cell_refer_data(cell, escaped) < 0)
                 return -ENOMEM;
         escaped = NULL;
-        if (colour == CTL_PLAIN || !table->style->colours)
+        if (colour == CTL_PLAIN || !table->page->style.colours)
                 return 0;
-        return scols_cell_set_color(cell, ctl_colour(table->style, colour));
+        return scols_cell_set_color(cell, ctl_colour(&table->page->style, colour));
 }
 
 void ctl_table_cell(CtlTable *table, CtlColour colour, const char *format, ...)
@@ -117,16 +127,27 @@ void ctl_table_cell(CtlTable *table, CtlColour colour, const char *format, ...)
         _cleanup_free_ char *text = NULL;
         va_list ap;
 
-        if (table->r < 0)
+        if (!table || table->page->failed)
                 return;
         va_start(ap, format);
         text = text_vformat(format, ap);
         va_end(ap);
-        if (!text) {
-                table->r = -ENOMEM;
-                return;
-        }
-        table->r = set_cell(table, colour, text);
+        table->page->failed = !text || set_cell(table, colour, text) < 0;
+}
+
+void ctl_table_skip(CtlTable *table, size_t n)
+{
+        if (table)
+                table->column += n;
+}
+
+void ctl_table_uuid(CtlTable *table, const char *uuid)
+{
+        if (table && ctl_style_is_roomy(&table->page->style))
+                ctl_table_cell(table, CTL_PLAIN, "%s", uuid);
+        else if (table)
+                ctl_table_cell(table, CTL_PLAIN, "%.*s%s", SHORT_UUID_LENGTH, uuid,
+                               table->page->style.utf8 ? "…" : "~");
 }
 
 void ctl_table_text(CtlTable *table, const char *text)
@@ -142,9 +163,18 @@ void ctl_table_number(CtlTable *table, uint64_t number)
                 ctl_table_text(table, "");
 }
 
+void ctl_table_take(CtlTable *table, char *text, const char *if_empty)
+{
+        if (table && !text)
+                table->page->failed = true;
+        if (text)
+                ctl_table_cell(table, CTL_PLAIN, "%s", text[0] ? text : if_empty);
+        free(text);
+}
+
 size_t ctl_table_count(const CtlTable *table)
 {
-        return scols_table_get_nlines(table->table);
+        return !table ? 0 : scols_table_get_nlines(table->table);
 }
 
 static size_t measure_column(CtlTable *table, size_t column)
@@ -173,7 +203,7 @@ static int narrow_column(CtlTable *table, size_t column, size_t width)
                 if (!text)
                         continue;
                 narrow = table->kinds[column] == CTL_COLUMN_CUT
-                                 ? ctl_text_cut(text, width, table->style->utf8)
+                                 ? ctl_text_cut(text, width, table->page->style.utf8)
                                  : strdup(text);
                 if (!narrow)
                         return -ENOMEM;
@@ -190,7 +220,8 @@ static int narrow_column(CtlTable *table, size_t column, size_t width)
 static int fit_columns(CtlTable *table)
 {
         size_t n_columns = scols_table_get_ncols(table->table), n_left = 0;
-        size_t taken = (n_columns - 1) * (is_roomy(table->style) ? 2 : 1), wanted = taken, rest;
+        size_t taken = (n_columns - 1) * (is_roomy(&table->page->style) ? 2 : 1), wanted = taken,
+               rest;
 
         for (size_t i = 0; i < n_columns; i++) {
                 size_t width = measure_column(table, i);
@@ -199,9 +230,10 @@ static int fit_columns(CtlTable *table)
                 taken += gives_way(table->kinds[i]) ? 0 : width;
                 n_left += gives_way(table->kinds[i]);
         }
-        if (table->style->width == 0 || table->style->all || wanted <= table->style->width)
+        if (table->page->style.width == 0 || table->page->style.all ||
+            wanted <= table->page->style.width)
                 return 0;
-        rest = table->style->width > taken ? table->style->width - taken : 0;
+        rest = table->page->style.width > taken ? table->page->style.width - taken : 0;
         for (size_t i = 0; i < n_columns; i++) {
                 size_t width = measure_column(table, i), share;
 
@@ -231,31 +263,28 @@ static void write_trimmed(char *text, FILE *output)
         }
 }
 
-int ctl_table_print(CtlTable *table, FILE *output)
+void ctl_table_print(CtlTable *table)
 {
         _cleanup_free_ char *text = NULL;
 
-        if (table->r < 0)
-                return table->r;
-        if (ctl_table_count(table) == 0)
-                return 0;
-        if (fit_columns(table) < 0 || scols_print_table_to_string(table->table, &text) < 0)
-                return -ENOMEM;
-        write_trimmed(text, output);
-        return 0;
+        if (ctl_table_count(table) > 0 && !table->page->failed) {
+                if (fit_columns(table) == 0 &&
+                    scols_print_table_to_string(table->table, &text) == 0)
+                        write_trimmed(text, table->page->output);
+                else
+                        table->page->failed = true;
+        }
+        ctl_table_free(table);
 }
 
-int ctl_table_print_items(const json_t *items, const CtlColumn *columns, size_t n_columns,
-                          CtlTableAdd add, const CtlStyle *style, FILE *output)
+void ctl_table_print_items(const json_t *items, const CtlColumn *columns, size_t n_columns,
+                           CtlTableAdd add, CtlPage *page)
 {
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        CtlTable *table = ctl_table_new(page, columns, n_columns);
         const json_t *item;
         size_t i;
 
-        if (ctl_table_new(&table, style, columns, n_columns) < 0)
-                return -ENOMEM;
         json_array_foreach((json_t *)items, i, item)
-                if (add(table, item, style) < 0)
-                        return -ENOMEM;
-        return ctl_table_print(table, output);
+                add(table, item, &page->style);
+        ctl_table_print(table);
 }

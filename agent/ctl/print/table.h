@@ -3,13 +3,12 @@
 
 /* A table on a terminal: libsmartcols with the style of the program on it.
  *
- * Every cell is escaped (ctl_text_escape()), so callers may pass foreign text as it came. Failures
- * are kept and returned by ctl_table_print(), so that filling a table needs no checks. */
+ * Every cell is escaped (ctl_text_escape()), so callers may pass foreign text as it came. The page
+ * keeps that memory ran out. */
 
 #include <jansson.h>
 
-#include "agent/ctl/print/style.h"
-#include "base/error.h"
+#include "agent/ctl/print/page.h"
 
 typedef enum CtlColumnKind {
         CTL_COLUMN_LEFT,
@@ -25,28 +24,37 @@ typedef struct CtlColumn {
 
 typedef struct CtlTable CtlTable;
 
-/* Names are copied, the style is borrowed and must outlive the table. -ENOMEM. */
-int ctl_table_new(CtlTable **ret, const CtlStyle *style, const CtlColumn *columns,
-                  size_t n_columns);
+/* Names are copied, the page is borrowed and must outlive the table. NULL when memory ran out; all
+ * functions below take NULL. */
+CtlTable *ctl_table_new(CtlPage *page, const CtlColumn *columns, size_t n_columns);
 CtlTable *ctl_table_free(CtlTable *table);
-DEFINE_CLEANUP(CtlTable *, ctl_table_free);
 
 /* Begins a line; the cells that follow go there, from left to right. */
 void ctl_table_line(CtlTable *table);
 void ctl_table_cell(CtlTable *table, CtlColour colour, const char *format, ...) _printf_(3, 4);
 
+/* Leaves n cells empty. */
+void ctl_table_skip(CtlTable *table, size_t n);
+
+/* Of a uuid its first letters, unless the style is roomy. */
+void ctl_table_uuid(CtlTable *table, const char *uuid);
+
 /* A plain cell; "-" for "" and for 0. */
 void ctl_table_text(CtlTable *table, const char *text);
 void ctl_table_number(CtlTable *table, uint64_t number);
 
+/* A plain cell of a text that is freed; NULL: memory ran out. For "" it shows what is given. */
+void ctl_table_take(CtlTable *table, char *text, const char *if_empty);
+
 size_t ctl_table_count(const CtlTable *table);
 
-/* Writes it, with headings when the style has a legend. An empty table writes nothing. -ENOMEM. */
-int ctl_table_print(CtlTable *table, FILE *output);
+/* Writes it, with headings when the style has a legend, and frees it. An empty table writes
+ * nothing. */
+void ctl_table_print(CtlTable *table);
 
-/* Adds the lines of one item. -ENOMEM. */
-typedef int (*CtlTableAdd)(CtlTable *table, const json_t *item, const CtlStyle *style);
+/* Adds the lines of one item. */
+typedef void (*CtlTableAdd)(CtlTable *table, const json_t *item, const CtlStyle *style);
 
 /* A table with the lines of all items of an array. */
-int ctl_table_print_items(const json_t *items, const CtlColumn *columns, size_t n_columns,
-                          CtlTableAdd add, const CtlStyle *style, FILE *output);
+void ctl_table_print_items(const json_t *items, const CtlColumn *columns, size_t n_columns,
+                           CtlTableAdd add, CtlPage *page);

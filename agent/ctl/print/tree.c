@@ -39,7 +39,7 @@ typedef struct TreePrinter {
         ssize_t *parents;  /* index of each provider's parent, -1 for a root */
         ssize_t *children; /* index of each provider's first child, -1 for none */
         ssize_t *siblings; /* index of the next child of the same parent, -1 for none */
-        const CtlStyle *style;
+        CtlPage *page;
         CtlTable *table;
 } TreePrinter;
 
@@ -98,7 +98,7 @@ static int link_providers(TreePrinter *printer)
 
 static void add_usage_cell(TreePrinter *printer, uint64_t used, uint64_t capacity)
 {
-        const CtlStyle *style = printer->style;
+        const CtlStyle *style = &printer->page->style;
         bool narrow = style->width > 0 && style->width < NARROW;
         char bar[CTL_TEXT_MAX], percent[CTL_TEXT_MAX] = "   -";
 
@@ -122,7 +122,7 @@ static void add_inventory_cells(TreePrinter *printer, const char *resource_class
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, used);
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, capacity);
         add_usage_cell(printer, used, capacity);
-        if (!printer->style->all)
+        if (!printer->page->style.all)
                 return;
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(inventory, "total"));
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(inventory, "reserved"));
@@ -157,7 +157,7 @@ static const char *find_trait(const json_t *traits, size_t number, bool all)
 /* One trait per line; the last of n_lines says how many did not get one. */
 static void add_trait_cell(TreePrinter *printer, const json_t *traits, size_t line, size_t n_lines)
 {
-        bool all = printer->style->all;
+        bool all = printer->page->style.all;
         const char *trait = find_trait(traits, line, all);
         size_t n = 0;
 
@@ -173,7 +173,7 @@ static void add_trait_cell(TreePrinter *printer, const json_t *traits, size_t li
 /* The branch before the name of a provider, or before the empty place below it. */
 static const char *branch(const TreePrinter *printer, size_t index, bool first)
 {
-        bool utf8 = printer->style->utf8, last = printer->siblings[index] < 0;
+        bool utf8 = printer->page->style.utf8, last = printer->siblings[index] < 0;
 
         if (printer->parents[index] < 0)
                 return "";
@@ -197,7 +197,8 @@ const char *ctl_tree_mark(const json_t *provider, CtlColour *ret_colour)
 
 static void add_name_cell(TreePrinter *printer, size_t index, const char *prefix, bool first)
 {
-        const char *stem = printer->children[index] >= 0 ? (printer->style->utf8 ? "│" : "|") : "";
+        const char *stem =
+                printer->children[index] >= 0 ? (printer->page->style.utf8 ? "│" : "|") : "";
         const json_t *provider = json_array_get(printer->providers, index);
         CtlColour colour;
         const char *mark = ctl_tree_mark(provider, &colour);
@@ -215,7 +216,7 @@ static void add_provider(TreePrinter *printer, size_t index, const char *prefix)
         void *inventory = json_object_iter(inventories);
         size_t n_lines = MAX(json_object_size(inventories), (size_t)1);
 
-        if (printer->style->all)
+        if (printer->page->style.all)
                 n_lines = MAX(n_lines, json_array_size(traits));
         for (size_t line = 0; line < n_lines; line++) {
                 ctl_table_line(printer->table);
@@ -225,11 +226,10 @@ static void add_provider(TreePrinter *printer, size_t index, const char *prefix)
                                             json_object_iter_value(inventory));
                         inventory = json_object_iter_next(inventories, inventory);
                 } else {
-                        for (int i = 0; i < (printer->style->all ? 7 : 4); i++)
-                                ctl_table_cell(printer->table, CTL_PLAIN, "%s", "");
+                        ctl_table_skip(printer->table, printer->page->style.all ? 7 : 4);
                 }
                 add_trait_cell(printer, traits, line, n_lines);
-                if (printer->style->all)
+                if (printer->page->style.all)
                         ctl_table_cell(printer->table, CTL_PLAIN, "%s",
                                        line == 0 ? ctl_json_text(provider, "uuid") : "");
         }
@@ -258,25 +258,21 @@ static int add_subtree(TreePrinter *printer, size_t index, const char *prefix, u
 }
 
 /* "shares: NAME" for each provider of another tree that this one may use. */
-static int print_sharing(const json_t *tree, const CtlStyle *style, FILE *output)
+static void print_sharing(const json_t *tree, CtlPage *page)
 {
         const json_t *name;
         size_t i;
 
         json_array_foreach(json_object_get(tree, "shares"), i, name) {
-                _cleanup_free_ char *text = ctl_text_escape(
-                        json_is_string(name) ? json_string_value(name) : "", style->utf8);
-
-                if (!text)
-                        return -ENOMEM;
-                fprintf(output, "shares: %s\n", text);
+                ctl_page_write(page, CTL_PLAIN, "shares: %s",
+                               json_is_string(name) ? json_string_value(name) : "");
+                fputc('\n', page->output);
         }
-        return 0;
 }
 
-int ctl_tree_print(const json_t *tree, const CtlStyle *style, FILE *output, Error *reterr)
+int ctl_tree_print(const json_t *tree, CtlPage *page, Error *reterr)
 {
-        _cleanup_(tree_printer_done) TreePrinter printer = { .style = style };
+        _cleanup_(tree_printer_done) TreePrinter printer = { .page = page };
         json_t *providers;
         int r = json_read_array(tree, "providers", &providers, reterr);
 
@@ -285,18 +281,18 @@ int ctl_tree_print(const json_t *tree, const CtlStyle *style, FILE *output, Erro
         printer.providers = providers;
         printer.n_providers = json_array_size(providers);
         if (printer.n_providers == 0) {
-                if (style->legend)
-                        fputs("No providers.\n", output);
+                if (page->style.legend)
+                        fputs("No providers.\n", page->output);
                 return 0;
         }
-        r = style->all ? ctl_table_new(&printer.table, style, all_columns, ARRAY_SIZE(all_columns))
-                       : ctl_table_new(&printer.table, style, columns, ARRAY_SIZE(columns));
-        if (r < 0 || link_providers(&printer) < 0)
+        printer.table = page->style.all ? ctl_table_new(page, all_columns, ARRAY_SIZE(all_columns))
+                                        : ctl_table_new(page, columns, ARRAY_SIZE(columns));
+        if (link_providers(&printer) < 0)
                 return error_oom(reterr);
         for (size_t i = 0; i < printer.n_providers; i++)
                 if (printer.parents[i] < 0 && (r = add_subtree(&printer, i, "", 0, reterr)) < 0)
                         return r;
-        if (ctl_table_print(printer.table, output) < 0 || print_sharing(tree, style, output) < 0)
-                return error_oom(reterr);
+        ctl_table_print(TAKE_PTR(printer.table));
+        print_sharing(tree, page);
         return 0;
 }

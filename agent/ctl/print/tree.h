@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "agent/ctl/print/style.h"
+#include "agent/ctl/print/page.h"
 #include "base/error.h"
 
 /* What is to be said behind the name of a provider of such a document: " cordoned", " missing", or
@@ -15,4 +15,4 @@
 const char *ctl_tree_mark(const json_t *provider, CtlColour *ret_colour);
 
 /* -EBADMSG for a document that is none, with words; -ENOMEM. */
-int ctl_tree_print(const json_t *tree, const CtlStyle *style, FILE *output, Error *reterr);
+int ctl_tree_print(const json_t *tree, CtlPage *page, Error *reterr);

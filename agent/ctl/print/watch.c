@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "agent/ctl/print/field.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/table.h"
@@ -17,8 +16,7 @@
 #include "base/text.h"
 
 #define BAR_WIDTH         20
-#define SHORT_UUID_LENGTH 8
-#define ROOMY             130 /* columns; below, a guest without a name is its first letters */
+#define SHORT_UUID_LENGTH 8 /* of a guest without a name, where there is no room */
 
 static const CtlColumn usage_columns[] = {
         { "PROVIDER", CTL_COLUMN_CUT },   { "CLASS", CTL_COLUMN_LEFT },
@@ -36,61 +34,49 @@ static const char *since(char buffer[static CTL_TEXT_MAX], uint64_t usec, const 
         return usec == 0 ? "never" : ctl_text_relative(buffer, usec, style->now_usec);
 }
 
-static int print_reasons(const json_t *status, const CtlStyle *style, FILE *output)
+static void print_reasons(const json_t *status, CtlPage *page)
 {
         const json_t *reason;
         size_t i;
 
         json_array_foreach(json_object_get(status, "reasons"), i, reason) {
-                int r;
-
-                fputs("  ", output);
-                r = ctl_rest_print(style, 2, ctl_status_colour(reason),
-                                   ctl_json_text(reason, "text"), output);
-                if (r < 0)
-                        return r;
+                fputs("  ", page->output);
+                ctl_page_rest(page, 2, ctl_status_colour(reason), "%s",
+                              ctl_json_text(reason, "text"));
         }
-        return 0;
 }
 
-static void write_figures(const json_t *status, const CtlStyle *style, FILE *output)
+static void print_figures(const json_t *status, CtlPage *page)
 {
         uint64_t n_owed = ctl_status_owed(status),
                  published_usec = ctl_json_u64(status, "last_sync_usec");
-        char polled[CTL_TEXT_MAX], published[CTL_TEXT_MAX];
+        char polled[CTL_TEXT_MAX], published[CTL_TEXT_MAX], requests[2 * CTL_TEXT_MAX] = "",
+                                                                         owed[CTL_TEXT_MAX] = "";
 
-        fprintf(output, "Polled %s", since(polled, ctl_json_u64(status, "last_poll_usec"), style));
         if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0)
-                fprintf(output,
-                        "; %spublished %s; %" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64
-                        " conflicts",
-                        published_usec == 0 ? "not " : "",
-                        published_usec == 0 ? "since the start"
-                                            : since(published, published_usec, style),
-                        ctl_json_u64(status, "n_requests"), ctl_json_u64(status, "n_writes"),
-                        ctl_json_u64(status, "n_conflicts"));
+                snprintf(requests, sizeof(requests),
+                         "; %spublished %s; %" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64
+                         " conflicts",
+                         published_usec == 0 ? "not " : "",
+                         published_usec == 0 ? "since the start"
+                                             : since(published, published_usec, &page->style),
+                         ctl_json_u64(status, "n_requests"), ctl_json_u64(status, "n_writes"),
+                         ctl_json_u64(status, "n_conflicts"));
         if (n_owed > 0)
-                fprintf(output, ", %" PRIu64 " owed", n_owed);
+                snprintf(owed, sizeof(owed), ", %" PRIu64 " owed", n_owed);
+        fputs("  ", page->output);
+        ctl_page_rest(page, 2, CTL_PLAIN, "Polled %s%s%s",
+                      since(polled, ctl_json_u64(status, "last_poll_usec"), &page->style), requests,
+                      owed);
 }
 
-static int print_head(const json_t *status, const CtlStyle *style, FILE *output)
+static void print_head(const json_t *status, CtlPage *page)
 {
-        _cleanup_free_ char *figures = NULL;
-        size_t n;
-        FILE *stream;
-        int r = ctl_status_print_verdict(status, style, output);
-
-        if (r < 0 || ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING)
-                return r;
-        stream = open_memstream(&figures, &n);
-        if (!stream)
-                return -ENOMEM;
-        write_figures(status, style, stream);
-        if (fclose(stream) != 0)
-                return -ENOMEM;
-        fputs("  ", output);
-        r = ctl_rest_print(style, 2, CTL_PLAIN, figures, output);
-        return r < 0 ? r : print_reasons(status, style, output);
+        ctl_status_print_verdict(status, page);
+        if (ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING)
+                return;
+        print_figures(status, page);
+        print_reasons(status, page);
 }
 
 /* provider NULL: it stands in a line above. */
@@ -119,15 +105,12 @@ static void add_usage(CtlTable *table, const json_t *provider, const char *resou
                                     : 0.0);
 }
 
-static int print_usage(const json_t *tree, const CtlStyle *style, FILE *output)
+static void print_usage(const json_t *tree, CtlPage *page)
 {
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        CtlTable *table = ctl_table_new(page, usage_columns, ARRAY_SIZE(usage_columns));
         const json_t *provider;
         size_t i;
-        int r = ctl_table_new(&table, style, usage_columns, ARRAY_SIZE(usage_columns));
 
-        if (r < 0)
-                return r;
         json_array_foreach(json_object_get(tree, "providers"), i, provider) {
                 const json_t *named = provider;
                 const char *resource_class;
@@ -135,13 +118,13 @@ static int print_usage(const json_t *tree, const CtlStyle *style, FILE *output)
 
                 json_object_foreach(json_object_get(provider, "inventories"), resource_class,
                                     inventory) {
-                        add_usage(table, named, resource_class, inventory, style);
+                        add_usage(table, named, resource_class, inventory, &page->style);
                         named = NULL;
                 }
         }
         if (ctl_table_count(table) > 0)
-                fputc('\n', output);
-        return ctl_table_print(table, output);
+                fputc('\n', page->output);
+        ctl_table_print(table);
 }
 
 /* What a claim has of each class, of whichever provider. */
@@ -159,70 +142,57 @@ static char *format_resources(const json_t *claim)
         return ctl_json_format_resources(sums);
 }
 
-static char *format_devices(const json_t *claim)
+static void write_devices(const json_t *devices, FILE *stream)
 {
-        char *text = strdup("");
         const json_t *device;
         size_t i;
 
-        json_array_foreach(json_object_get(claim, "devices"), i, device) {
+        json_array_foreach((json_t *)devices, i, device) {
                 const char *address = ctl_json_text(device, "address");
-                char *longer = NULL;
 
-                if (!address[0])
-                        address = ctl_json_text(device, "device");
-                if (text)
-                        longer = text_format("%s%s%s", text, text[0] ? ", " : "", address);
-                free(text);
-                text = longer;
+                fprintf(stream, "%s%s", i > 0 ? ", " : "",
+                        address[0] ? address : ctl_json_text(device, "device"));
         }
-        return text;
 }
 
-static int add_claim(CtlTable *table, const json_t *claim, const CtlStyle *style)
+static void add_claim(CtlTable *table, const json_t *claim, const CtlStyle *style)
 {
-        _cleanup_free_ char *resources = format_resources(claim), *devices = format_devices(claim);
         const char *state = ctl_json_text(claim, "state");
         const char *guest = ctl_json_text(claim, "guest");
-        bool roomy = style->width == 0 || style->width >= ROOMY;
         char age[CTL_TEXT_MAX];
 
-        if (!resources || !devices)
-                return -ENOMEM;
         ctl_table_line(table);
         ctl_table_cell(table, CTL_BOLD, "%" PRIu64, ctl_json_u64(claim, "id"));
         if (guest[0])
                 ctl_table_cell(table, CTL_PLAIN, "%s", guest);
         else
-                ctl_table_cell(table, CTL_PLAIN, "%.*s", roomy ? INT_MAX : SHORT_UUID_LENGTH,
+                ctl_table_cell(table, CTL_PLAIN, "%.*s",
+                               ctl_style_is_roomy(style) ? INT_MAX : SHORT_UUID_LENGTH,
                                ctl_json_text(claim, "consumer"));
         ctl_table_cell(table, strcmp(state, "confirmed") == 0 ? CTL_GREEN : CTL_YELLOW, "%s",
                        state);
         ctl_table_cell(table, CTL_PLAIN, "%s",
                        since(age, ctl_json_u64(claim, "created_usec"), style));
-        ctl_table_cell(table, CTL_PLAIN, "%s", resources);
-        ctl_table_cell(table, CTL_PLAIN, "%s", devices);
-        return 0;
+        ctl_table_take(table, format_resources(claim), "");
+        ctl_table_take(table, ctl_json_format(json_object_get(claim, "devices"), write_devices),
+                       "");
 }
 
-static int print_claims(const CtlWatchFacts *facts, const CtlStyle *style, FILE *output)
+static void print_claims(const json_t *document, CtlPage *page)
 {
-        const json_t *claims = json_object_get(facts->claims, "claims");
+        const json_t *claims = json_object_get(document, "claims");
 
-        fputs(json_array_size(claims) == 0 ? "\nNo claims.\n" : "\n", output);
-        return ctl_table_print_items(claims, claim_columns, ARRAY_SIZE(claim_columns), add_claim,
-                                     style, output);
+        fputs(json_array_size(claims) == 0 ? "\nNo claims.\n" : "\n", page->output);
+        ctl_table_print_items(claims, claim_columns, ARRAY_SIZE(claim_columns), add_claim, page);
 }
 
-int ctl_watch_print(const CtlWatchFacts *facts, const CtlStyle *style, FILE *output)
+void ctl_watch_print(const CtlWatchFacts *facts, CtlPage *page)
 {
-        int r = print_head(facts->status, style, output);
-
-        if (r >= 0 && facts->tree)
-                r = print_usage(facts->tree, style, output);
-        if (r >= 0 && facts->claims)
-                r = print_claims(facts, style, output);
-        return r;
+        print_head(facts->status, page);
+        if (facts->tree)
+                print_usage(facts->tree, page);
+        if (facts->claims)
+                print_claims(facts->claims, page);
 }
 
 /* One member per class: {"VCPU": {"used", "capacity"}}. */

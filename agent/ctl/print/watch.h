@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "agent/ctl/print/style.h"
+#include "agent/ctl/print/page.h"
 
 /* Borrowed; each may be NULL when it is not there. */
 typedef struct CtlWatchFacts {
@@ -14,9 +14,8 @@ typedef struct CtlWatchFacts {
         const json_t *claims; /* agent/ctl/print/claims.h */
 } CtlWatchFacts;
 
-/* The whole page: verdict, usage of each inventory, claims with the names of their guests. -ENOMEM.
- */
-int ctl_watch_print(const CtlWatchFacts *facts, const CtlStyle *style, FILE *output);
+/* The whole page: verdict, usage of each inventory, claims with the names of their guests. */
+void ctl_watch_print(const CtlWatchFacts *facts, CtlPage *page);
 
 /* The same in one line, without a time: "synced: Placement is equal to this host; 3 providers, 1
  * claim; VCPU 2/16, …". The caller frees; NULL when out of memory. */

@@ -23,71 +23,54 @@ static void print_name(const char *name, FILE *output)
 }
 
 /* What a claim says of its layout, checked: texts that are no sets are empty ones. */
-static int read_set(const json_t *object, const char *member, CpuSet *ret)
+static void add_set(const json_t *object, const char *member, CpuSet *to, CtlPage *page)
 {
-        int r = cpu_set_parse(ctl_json_text(object, member), ret, NULL);
+        _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
 
-        return r == -ENOMEM ? r : 0;
-}
-
-static int add_all(const CpuSet *set, CpuSet *ret)
-{
-        CPU_SET_FOREACH(cpu, set)
-                if (cpu_set_add(ret, cpu) < 0)
-                        return -ENOMEM;
-        return 0;
+        page->failed |= cpu_set_parse(ctl_json_text(object, member), &set, NULL) == -ENOMEM;
+        CPU_SET_FOREACH(cpu, &set)
+                page->failed |= cpu_set_add(to, cpu) < 0;
 }
 
 /* " cpuset='0-3'" or another attribute; nothing for an empty set. */
-static int print_set(const char *attribute, const CpuSet *set, FILE *output)
+static void print_set(const char *attribute, const CpuSet *set, CtlPage *page)
 {
-        char *text = cpu_set_format(set);
+        _cleanup_free_ char *text = cpu_set_format(set);
 
-        if (!text)
-                return -ENOMEM;
-        if (text[0])
-                fprintf(output, " %s='%s'", attribute, text);
-        free(text);
-        return 0;
+        if (text && text[0])
+                fprintf(page->output, " %s='%s'", attribute, text);
+        page->failed |= !text;
 }
 
 /* <vcpu> and <cputune>. */
-static int print_cpus(const json_t *claim, FILE *output)
+static void print_cpus(const json_t *claim, CtlPage *page)
 {
-        _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT;
-        _cleanup_(cpu_set_done) CpuSet vcpus = CPU_SET_INIT;
+        _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT, vcpus = CPU_SET_INIT;
         const json_t *cells = json_object_get(claim, "cells"), *cell,
                      *cpus = json_object_get(claim, "cpus"), *cpu;
         size_t i;
 
-        json_array_foreach(cells, i, cell) {
-                _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
-
-                if (read_set(cell, "vcpus", &set) < 0 || add_all(&set, &vcpus) < 0)
-                        return -ENOMEM;
-        }
-        fprintf(output, "<vcpu placement='static'>%u</vcpu>\n", cpu_set_count(&vcpus));
+        json_array_foreach(cells, i, cell)
+                add_set(cell, "vcpus", &vcpus, page);
+        fprintf(page->output, "<vcpu placement='static'>%u</vcpu>\n", cpu_set_count(&vcpus));
         if (json_array_size(cpus) == 0)
-                return 0;
-        fputs("<cputune>\n", output);
+                return;
+        fputs("<cputune>\n", page->output);
         json_array_foreach(cpus, i, cpu) {
                 _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
 
-                if (read_set(cpu, "cpus", &set) < 0 || add_all(&set, &all) < 0)
-                        return -ENOMEM;
-                fprintf(output, "  <vcpupin vcpu='%" PRIu64 "'", ctl_json_u64(cpu, "vcpu"));
-                if (print_set("cpuset", &set, output) < 0)
-                        return -ENOMEM;
-                fputs("/>\n", output);
+                add_set(cpu, "cpus", &set, page);
+                add_set(cpu, "cpus", &all, page);
+                fprintf(page->output, "  <vcpupin vcpu='%" PRIu64 "'", ctl_json_u64(cpu, "vcpu"));
+                print_set("cpuset", &set, page);
+                fputs("/>\n", page->output);
         }
-        fputs("  <emulatorpin", output);
-        if (print_set("cpuset", &all, output) < 0)
-                return -ENOMEM;
-        fputs("/>\n</cputune>\n", output);
-        return 0;
+        fputs("  <emulatorpin", page->output);
+        print_set("cpuset", &all, page);
+        fputs("/>\n</cputune>\n", page->output);
 }
 
-static int print_numatune(const json_t *cells, FILE *output)
+static void print_numatune(const json_t *cells, CtlPage *page)
 {
         _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT;
         const json_t *cell;
@@ -96,19 +79,17 @@ static int print_numatune(const json_t *cells, FILE *output)
         json_array_foreach(cells, i, cell) {
                 uint64_t host_cell = ctl_json_u64(cell, "host_cell");
 
-                if (host_cell < CPU_SET_MAX && cpu_set_add(&all, (unsigned)host_cell) < 0)
-                        return -ENOMEM;
+                if (host_cell < CPU_SET_MAX)
+                        page->failed |= cpu_set_add(&all, (unsigned)host_cell) < 0;
         }
-        fputs("<numatune>\n  <memory mode='strict'", output);
-        if (print_set("nodeset", &all, output) < 0)
-                return -ENOMEM;
-        fputs("/>\n", output);
+        fputs("<numatune>\n  <memory mode='strict'", page->output);
+        print_set("nodeset", &all, page);
+        fputs("/>\n", page->output);
         json_array_foreach(cells, i, cell)
-                fprintf(output,
+                fprintf(page->output,
                         "  <memnode cellid='%" PRIu64 "' mode='strict' nodeset='%" PRIu64 "'/>\n",
                         ctl_json_u64(cell, "cell"), ctl_json_u64(cell, "host_cell"));
-        fputs("</numatune>\n", output);
-        return 0;
+        fputs("</numatune>\n", page->output);
 }
 
 /* Cells of small pages are not named. */
@@ -133,46 +114,43 @@ static void print_pages(const json_t *cells, FILE *output)
                 fputs("  </hugepages>\n</memoryBacking>\n", output);
 }
 
-static int print_cells(const json_t *cells, FILE *output)
+static void print_cells(const json_t *cells, CtlPage *page)
 {
         const json_t *cell;
         size_t i;
 
-        fputs("<cpu>\n  <numa>\n", output);
+        fputs("<cpu>\n  <numa>\n", page->output);
         json_array_foreach(cells, i, cell) {
                 _cleanup_(cpu_set_done) CpuSet vcpus = CPU_SET_INIT;
 
-                fprintf(output, "    <cell id='%" PRIu64 "'", ctl_json_u64(cell, "cell"));
-                if (read_set(cell, "vcpus", &vcpus) < 0 || print_set("cpus", &vcpus, output) < 0)
-                        return -ENOMEM;
-                fprintf(output, " memory='%" PRIu64 "' unit='MiB'/>\n",
+                add_set(cell, "vcpus", &vcpus, page);
+                fprintf(page->output, "    <cell id='%" PRIu64 "'", ctl_json_u64(cell, "cell"));
+                print_set("cpus", &vcpus, page);
+                fprintf(page->output, " memory='%" PRIu64 "' unit='MiB'/>\n",
                         ctl_json_u64(cell, "memory_mb"));
         }
-        fputs("  </numa>\n</cpu>\n", output);
-        return 0;
+        fputs("  </numa>\n</cpu>\n", page->output);
 }
 
-static int print_layout(const json_t *claim, FILE *output)
+static void print_layout(const json_t *claim, CtlPage *page)
 {
         const json_t *cells = json_object_get(claim, "cells"), *cell;
         uint64_t memory_mb = 0;
         size_t i;
 
         if (json_array_size(cells) == 0)
-                return 0;
+                return;
         json_array_foreach(cells, i, cell)
                 memory_mb += ctl_json_u64(cell, "memory_mb");
         if (memory_mb > 0)
-                fprintf(output, "<memory unit='MiB'>%" PRIu64 "</memory>\n", memory_mb);
-        if (print_cpus(claim, output) < 0)
-                return -ENOMEM;
+                fprintf(page->output, "<memory unit='MiB'>%" PRIu64 "</memory>\n", memory_mb);
+        print_cpus(claim, page);
         /* A guest whose memory was not asked for has its memory anywhere. */
         if (memory_mb == 0)
-                return 0;
-        if (print_numatune(cells, output) < 0)
-                return -ENOMEM;
-        print_pages(cells, output);
-        return print_cells(cells, output);
+                return;
+        print_numatune(cells, page);
+        print_pages(cells, page->output);
+        print_cells(cells, page);
 }
 
 static void print_unmade(const json_t *device, const char *mdev, FILE *output)
@@ -212,22 +190,20 @@ static void print_pci(const json_t *device, FILE *output)
                 managed ? "yes" : "no", domain, bus, slot, function);
 }
 
-int ctl_xml_print(const json_t *claim, FILE *output)
+void ctl_xml_print(const json_t *claim, CtlPage *page)
 {
         const json_t *devices = json_object_get(claim, "devices"), *device;
         size_t i;
-        int r = print_layout(claim, output);
 
-        if (r == 0 && json_array_size(devices) > 0 &&
-            json_array_size(json_object_get(claim, "cells")) > 0)
-                fputs("<!-- into <devices>: -->\n", output);
+        print_layout(claim, page);
+        if (json_array_size(devices) > 0 && json_array_size(json_object_get(claim, "cells")) > 0)
+                fputs("<!-- into <devices>: -->\n", page->output);
         json_array_foreach(devices, i, device) {
                 Uuid mdev;
 
                 if (uuid_from_text(ctl_json_text(device, "mdev"), &mdev) == 0)
-                        print_mdev(device, mdev.text, output);
+                        print_mdev(device, mdev.text, page->output);
                 else
-                        print_pci(device, output);
+                        print_pci(device, page->output);
         }
-        return r;
 }

@@ -4,10 +4,11 @@
 /* "--xml" of computectl: what a claim names, as libvirt XML for the guest. Pure. */
 
 #include <jansson.h>
-#include <stdio.h>
+
+#include "agent/ctl/print/page.h"
 
 /* Elements to be put into <domain>: <memory>, <vcpu>, <cputune>, <numatune>, <memoryBacking> and
  * <cpu> of a claim that says where the guest is; then, behind a comment, a <hostdev> per device, to
  * be put into <devices>. An mdev that is to be made has the XML for "virsh nodedev-define" in a
- * comment before. claim is a document of agent/ctl/print/devices.h. -ENOMEM. */
-int ctl_xml_print(const json_t *claim, FILE *output);
+ * comment before. claim is a document of agent/ctl/print/devices.h. */
+void ctl_xml_print(const json_t *claim, CtlPage *page);

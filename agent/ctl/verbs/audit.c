@@ -10,7 +10,7 @@
 
 #define AUDIT_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
 
-static int fetch_audit(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
+static int run_audit(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
 {
         return ctl_need_result(ctl, method, AUDIT_TIMEOUT_USEC, AUDIT_FORMAT, ret, reterr);
 }
@@ -18,17 +18,15 @@ static int fetch_audit(Ctl *ctl, const char *method, json_t **ret, Error *reterr
 static int print_audit(Ctl *ctl, const char *method, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
-        int r = fetch_audit(ctl, method, &document, reterr);
+        int r = run_audit(ctl, method, &document, reterr);
 
         if (r < 0)
                 return r;
-        if (ctl_wants_json(ctl)) {
-                r = ctl_print_json(ctl, document, reterr);
-        } else if (!ctl->options.quiet) {
-                ctl_page(ctl);
-                r = ctl_oom_or(ctl_audit_print(document, &ctl->style, stdout), reterr);
-        }
-        return r < 0 ? r : ctl_audit_exit(document);
+        if (!ctl_wants_json(ctl) && !ctl->options.quiet)
+                ctl_open_pager(ctl);
+        if (ctl_wants_json(ctl) || !ctl->options.quiet)
+                ctl_print_document(ctl, document, ctl_audit_print);
+        return ctl_audit_exit(document);
 }
 
 int ctl_verb_audit(Ctl *ctl, Error *reterr)
@@ -44,10 +42,11 @@ int ctl_verb_heal(Ctl *ctl, Error *reterr)
 int ctl_verb_consumers(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
-        int r = fetch_audit(ctl, "Audit", &document, reterr);
+        int r = run_audit(ctl, "Audit", &document, reterr);
 
         if (r < 0)
                 return r;
-        ctl_page(ctl);
-        return ctl_print_document(ctl, document, ctl_consumers_print, reterr);
+        ctl_open_pager(ctl);
+        ctl_print_document(ctl, document, ctl_consumers_print);
+        return 0;
 }

@@ -19,17 +19,16 @@
 
 #define RELEASE_REASON "released with computectl"
 
-static int print_claim(const Ctl *ctl, const json_t *claim, Error *reterr)
+static void print_claim(Ctl *ctl, const json_t *claim)
 {
         if (ctl_wants_json(ctl))
-                return ctl_print_json(ctl, claim, reterr);
-        if (ctl->options.xml)
-                return ctl_oom_or(ctl_xml_print(claim, stdout), reterr);
-        if (ctl->options.quiet) {
+                ctl_print_json(ctl, claim);
+        else if (ctl->options.xml)
+                ctl_xml_print(claim, &ctl->page);
+        else if (ctl->options.quiet)
                 printf("%" PRIu64 "\n", ctl_json_u64(claim, "id"));
-                return 0;
-        }
-        return ctl_oom_or(ctl_claim_print(claim, &ctl->style, stdout), reterr);
+        else
+                ctl_claim_print(claim, &ctl->page);
 }
 
 static int check_resources(const CtlOptions *options, Error *reterr)
@@ -139,7 +138,9 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         r = ctl_need_answer(ctl_bus_claim(bus, &claim, &document, reterr));
-        return r < 0 ? r : print_claim(ctl, document, reterr);
+        if (r >= 0)
+                print_claim(ctl, document);
+        return r;
 }
 
 /* Those that live and, with history, behind them those that ended. */
@@ -169,21 +170,19 @@ static int list_problems(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
-        ctl_page(ctl);
-        r = ctl_print_document(ctl, document, ctl_problems_print, reterr);
-        if (r < 0)
-                return r;
+        ctl_open_pager(ctl);
+        ctl_print_document(ctl, document, ctl_problems_print);
         return json_array_size(json_object_get(document, "problems")) > 0 ? CTL_AUDIT_FINDINGS
                                                                           : EXIT_SUCCESS;
 }
 
-static int print_claims(Ctl *ctl, const json_t *document, bool history, Error *reterr)
+static void print_claims(Ctl *ctl, const json_t *document, bool history)
 {
-        ctl_page(ctl);
-        return ctl_wants_json(ctl)
-                       ? ctl_print_json(ctl, document, reterr)
-                       : ctl_oom_or(ctl_claims_print(document, history, &ctl->style, stdout),
-                                    reterr);
+        ctl_open_pager(ctl);
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, document);
+        else
+                ctl_claims_print(document, history, &ctl->page);
 }
 
 int ctl_verb_claims(Ctl *ctl, Error *reterr)
@@ -195,7 +194,9 @@ int ctl_verb_claims(Ctl *ctl, Error *reterr)
         if (ctl->options.problems)
                 return list_problems(ctl, reterr);
         r = list_claims(ctl, history, &document, reterr);
-        return r < 0 ? r : print_claims(ctl, document, history, reterr);
+        if (r >= 0)
+                print_claims(ctl, document, history);
+        return r;
 }
 
 /* Of the command line; checked before. */
@@ -220,10 +221,13 @@ int ctl_verb_show(Ctl *ctl, Error *reterr)
         claim = ctl_claims_get(document, (uint64_t)claim_id(ctl));
         if (!claim)
                 return error_setf(reterr, ENOENT, "There is no claim %" PRId64, claim_id(ctl));
+        if (!ctl->options.xml)
+                ctl_open_pager(ctl);
         if (ctl->options.xml)
-                return ctl_oom_or(ctl_xml_print(claim, stdout), reterr);
-        ctl_page(ctl);
-        return ctl_print_document(ctl, claim, ctl_show_print, reterr);
+                ctl_xml_print(claim, &ctl->page);
+        else
+                ctl_print_document(ctl, claim, ctl_show_print);
+        return 0;
 }
 
 /* Else what is mistyped would look free. Before the first poll nobody knows. */
@@ -256,8 +260,8 @@ int ctl_verb_who(Ctl *ctl, Error *reterr)
         anybody = json_array_size(json_object_get(document, "claims")) > 0;
         if (!ctl_wants_json(ctl) && !anybody && (r = check_name(ctl, what, reterr)) < 0)
                 return r;
-        r = print_claims(ctl, document, false, reterr);
-        return r < 0 ? r : anybody ? EXIT_SUCCESS : EXIT_FAILURE;
+        print_claims(ctl, document, false);
+        return anybody ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int ctl_verb_history(Ctl *ctl, Error *reterr)
@@ -270,10 +274,8 @@ int ctl_verb_history(Ctl *ctl, Error *reterr)
                 return r;
         if (what)
                 ctl_events_find(document, what);
-        ctl_page(ctl);
-        r = ctl_print_document(ctl, document, ctl_events_print, reterr);
-        if (r < 0)
-                return r;
+        ctl_open_pager(ctl);
+        ctl_print_document(ctl, document, ctl_events_print);
         return what && json_array_size(json_object_get(document, "events")) == 0 ? EXIT_FAILURE
                                                                                  : EXIT_SUCCESS;
 }
@@ -292,25 +294,21 @@ int ctl_verb_explain(Ctl *ctl, Error *reterr)
                 r = ctl_need_answer(ctl_bus_explain(bus, &claim, &document, reterr));
         if (r < 0)
                 return r;
-        ctl_page(ctl);
-        r = ctl_print_document(ctl, document, ctl_explain_print, reterr);
-        if (r < 0)
-                return r;
+        ctl_open_pager(ctl);
+        ctl_print_document(ctl, document, ctl_explain_print);
         return json_is_true(json_object_get(document, "fits")) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* Says that the claim is now in a state. */
-static int print_state(const Ctl *ctl, int64_t id, const char *state, Error *reterr)
+static void print_state(Ctl *ctl, int64_t id, const char *state)
 {
-        if (ctl_wants_json(ctl)) {
-                _cleanup_json_ json_t *document =
-                        json_pack("{sI ss}", "id", (json_int_t)id, "state", state);
+        _cleanup_json_ json_t *document =
+                json_pack("{sI ss}", "id", (json_int_t)id, "state", state);
 
-                return ctl_print_json(ctl, document, reterr);
-        }
-        if (!ctl->options.quiet)
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, document);
+        else if (!ctl->options.quiet)
                 printf("Claim %" PRId64 " is %s.\n", id, state);
-        return 0;
 }
 
 int ctl_verb_confirm(Ctl *ctl, Error *reterr)
@@ -321,15 +319,19 @@ int ctl_verb_confirm(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         r = ctl_need_answer(ctl_bus_confirm(bus, claim_id(ctl), reterr));
-        return r < 0 ? r : print_state(ctl, claim_id(ctl), "confirmed", reterr);
+        if (r >= 0)
+                print_state(ctl, claim_id(ctl), "confirmed");
+        return r;
 }
 
-static int release_one(const Ctl *ctl, sd_bus *bus, int64_t id, Error *reterr)
+static int release_one(Ctl *ctl, sd_bus *bus, int64_t id, Error *reterr)
 {
         const char *reason = ctl->options.reason ? ctl->options.reason : RELEASE_REASON;
         int r = ctl_need_answer(ctl_bus_release(bus, id, reason, ctl->options.allocations, reterr));
 
-        return r < 0 ? r : print_state(ctl, id, "released", reterr);
+        if (r >= 0)
+                print_state(ctl, id, "released");
+        return r;
 }
 
 /* One that cannot be released does not keep the others: each failure but the last, which is the
@@ -358,6 +360,7 @@ int ctl_verb_release(Ctl *ctl, Error *reterr)
 int ctl_verb_move(Ctl *ctl, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *document = NULL;
         Uuid from, to;
         int64_t id;
         int r = find_consumer(ctl, ctl->options.arguments[1], &from, reterr);
@@ -372,13 +375,10 @@ int ctl_verb_move(Ctl *ctl, Error *reterr)
                                                &id, reterr));
         if (r < 0)
                 return r;
-        if (ctl_wants_json(ctl)) {
-                _cleanup_json_ json_t *document =
-                        json_pack("{sI ss}", "id", (json_int_t)id, "consumer", to.text);
-
-                return ctl_print_json(ctl, document, reterr);
-        }
-        if (!ctl->options.quiet)
+        document = json_pack("{sI ss}", "id", (json_int_t)id, "consumer", to.text);
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, document);
+        else if (!ctl->options.quiet)
                 printf("Claim %" PRId64 " is of consumer %s now.\n", id, to.text);
         return 0;
 }

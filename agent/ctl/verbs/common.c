@@ -11,11 +11,6 @@ int ctl_need_answer(int r)
         return r == CTL_BUS_E_NOT_RUNNING ? -ESRCH : r;
 }
 
-int ctl_oom_or(int r, Error *reterr)
-{
-        return r < 0 ? error_oom(reterr) : r;
-}
-
 void ctl_fetch_snapshot(const Ctl *ctl, Snapshot **ret, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -39,22 +34,22 @@ bool ctl_wants_json(const Ctl *ctl)
         return ctl->options.json != CTL_JSON_OFF;
 }
 
-int ctl_print_json(const Ctl *ctl, const json_t *document, Error *reterr)
+void ctl_print_json(Ctl *ctl, const json_t *document)
 {
-        if (!document)
-                return error_oom(reterr);
-        return ctl_oom_or(ctl_json_print(document, ctl->options.json, &ctl->style, stdout), reterr);
+        ctl_json_print(document, ctl->options.json, &ctl->page);
 }
 
-int ctl_print_document(const Ctl *ctl, const json_t *document, CtlPrint print, Error *reterr)
+void ctl_print_document(Ctl *ctl, const json_t *document, CtlPrint print)
 {
-        return ctl_wants_json(ctl) ? ctl_print_json(ctl, document, reterr)
-                                   : ctl_oom_or(print(document, &ctl->style, stdout), reterr);
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, document);
+        else
+                print(document, &ctl->page);
 }
 
-void ctl_page(Ctl *ctl)
+void ctl_open_pager(Ctl *ctl)
 {
-        if (ctl->style.terminal && !ctl->options.no_pager)
+        if (ctl->page.style.terminal && !ctl->options.no_pager)
                 ctl_pager_open(&ctl->pager);
 }
 

@@ -42,14 +42,11 @@ void ctl_fetch_snapshot(const Ctl *ctl, Snapshot **ret, Error *reterr);
 const char *ctl_get_cloud(const Ctl *ctl);
 
 bool ctl_wants_json(const Ctl *ctl);
-int ctl_print_json(const Ctl *ctl, const json_t *document, Error *reterr);
+void ctl_print_json(Ctl *ctl, const json_t *document);
 
 /* As JSON, or as that formatter has it. */
-typedef int (*CtlPrint)(const json_t *document, const CtlStyle *style, FILE *output);
-int ctl_print_document(const Ctl *ctl, const json_t *document, CtlPrint print, Error *reterr);
-
-/* r, or its words when it is the -ENOMEM of a formatter. */
-int ctl_oom_or(int r, Error *reterr);
+typedef void (*CtlPrint)(const json_t *document, CtlPage *page);
+void ctl_print_document(Ctl *ctl, const json_t *document, CtlPrint print);
 
 /* From here on the output goes to the pager, if there is to be one. */
-void ctl_page(Ctl *ctl);
+void ctl_open_pager(Ctl *ctl);

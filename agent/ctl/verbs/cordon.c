@@ -33,22 +33,19 @@ static const char *device_of(const Ctl *ctl)
         return ctl->options.arguments[1] ? ctl->options.arguments[1] : "";
 }
 
-static int print_done(const Ctl *ctl, const char *why, bool cordoned, Error *reterr)
+static void print_done(Ctl *ctl, const char *why, bool cordoned)
 {
         const char *device = device_of(ctl);
+        _cleanup_json_ json_t *document =
+                json_pack("{ss sb sb ss}", "device", device, "cordoned", (int)cordoned, "published",
+                          (int)(why[0] == '\0'), "error", why);
 
-        if (ctl_wants_json(ctl)) {
-                _cleanup_json_ json_t *document =
-                        json_pack("{ss sb sb ss}", "device", device, "cordoned", (int)cordoned,
-                                  "published", (int)(why[0] == '\0'), "error", why);
-
-                return ctl_print_json(ctl, document, reterr);
-        }
-        if (!ctl->options.quiet)
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, document);
+        else if (!ctl->options.quiet)
                 printf("%s%s is %s%s%s.\n", device[0] ? "" : "The host", device,
                        cordoned ? "cordoned" : "in use again",
                        why[0] ? "; still to be reported to Placement: " : "", why);
-        return 0;
 }
 
 static int change(Ctl *ctl, const char *method, const char *reason, Error *reterr)
@@ -61,7 +58,9 @@ static int change(Ctl *ctl, const char *method, const char *reason, Error *reter
                 return r;
         r = ctl_need_answer(ctl_bus_cordon(bus, method, device_of(ctl), reason, CORDON_TIMEOUT_USEC,
                                            &why, reterr));
-        return r < 0 ? r : print_done(ctl, why, reason != NULL, reterr);
+        if (r >= 0)
+                print_done(ctl, why, reason != NULL);
+        return r;
 }
 
 int ctl_verb_cordon(Ctl *ctl, Error *reterr)
@@ -127,14 +126,14 @@ int ctl_verb_drain(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         empty = json_array_size(json_object_get(document, "claims")) == 0;
-        ctl_page(ctl);
+        ctl_open_pager(ctl);
         if (ctl_wants_json(ctl))
-                r = ctl_print_json(ctl, document, reterr);
+                ctl_print_json(ctl, document);
         else if (empty && !ctl->options.quiet)
                 printf("No claims on %s.\n", device_of(ctl)[0] ? device_of(ctl) : "this host");
         else if (!ctl->options.quiet)
-                r = ctl_oom_or(ctl_claims_print(document, false, &ctl->style, stdout), reterr);
-        return r < 0 ? r : empty ? EXIT_SUCCESS : CTL_DRAIN_SOMEBODY;
+                ctl_claims_print(document, false, &ctl->page);
+        return empty ? EXIT_SUCCESS : CTL_DRAIN_SOMEBODY;
 }
 
 int ctl_check_retire(const CtlOptions *options, Error *reterr)
@@ -146,18 +145,17 @@ int ctl_check_retire(const CtlOptions *options, Error *reterr)
 
 static int undo_retire(Ctl *ctl, Error *reterr)
 {
+        _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *why = NULL;
         int r = ctl_need_text(ctl, "UndoRetire", CORDON_TIMEOUT_USEC, &why, reterr);
 
         if (r < 0)
                 return r;
-        if (ctl_wants_json(ctl)) {
-                _cleanup_json_ json_t *document = json_pack("{sb sb ss}", "retired", 0, "published",
-                                                            (int)(why[0] == '\0'), "error", why);
-
-                return ctl_print_json(ctl, document, reterr);
-        }
-        if (!ctl->options.quiet)
+        document = json_pack("{sb sb ss}", "retired", 0, "published", (int)(why[0] == '\0'),
+                             "error", why);
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, document);
+        else if (!ctl->options.quiet)
                 printf("The host is reported to Placement again%s%s.\nIt stays cordoned: \"computectl uncordon\" gives it back.\n",
                        why[0] ? ", when that can be done: " : "", why);
         return 0;
@@ -175,9 +173,7 @@ int ctl_verb_retire(Ctl *ctl, Error *reterr)
                             RETIRE_FORMAT, &document, reterr);
         if (r < 0)
                 return r;
-        if (ctl_wants_json(ctl))
-                r = ctl_print_json(ctl, document, reterr);
-        else if (!ctl->options.quiet)
-                ctl_retire_print(document, &ctl->style, stdout);
-        return r < 0 ? r : ctl_retire_is_refused(document) ? CTL_DRAIN_SOMEBODY : EXIT_SUCCESS;
+        if (ctl_wants_json(ctl) || !ctl->options.quiet)
+                ctl_print_document(ctl, document, ctl_retire_print);
+        return ctl_retire_is_refused(document) ? CTL_DRAIN_SOMEBODY : EXIT_SUCCESS;
 }

@@ -80,10 +80,10 @@ int ctl_verb_identity(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         if (ctl_wants_json(ctl))
-                r = ctl_print_json(ctl, document, reterr);
+                ctl_print_json(ctl, document);
         else if (checks && !ctl->options.quiet)
-                r = ctl_identity_print_check(document, &ctl->style, stdout);
+                ctl_identity_print_check(document, &ctl->page);
         else if (!checks && (!ctl->options.quiet || strcmp(word, "show") == 0))
-                r = ctl_identity_print(document, word, &ctl->style, stdout);
-        return r < 0 ? ctl_oom_or(r, reterr) : (int)ctl_identity_exit(document, word);
+                ctl_identity_print(document, word, &ctl->page);
+        return (int)ctl_identity_exit(document, word);
 }

@@ -295,7 +295,14 @@ bool ctl_options_describe(size_t i, CtlOptionInfo *ret)
         return true;
 }
 
-static void print_options(const char *title, const char *verb, const CtlStyle *style, FILE *output)
+void ctl_options_print_title(const char *title, CtlPage *page)
+{
+        fputc('\n', page->output);
+        ctl_page_write(page, CTL_HEADING, "%s:", title);
+        fputc('\n', page->output);
+}
+
+static void print_options(const char *title, const char *verb, CtlPage *page)
 {
         bool any = false;
 
@@ -303,16 +310,15 @@ static void print_options(const char *title, const char *verb, const CtlStyle *s
                 if (verb ? !table[i].verb || !has_verb(table[i].verb, verb) : table[i].verb != NULL)
                         continue;
                 if (!any)
-                        fprintf(output, "\n%s%s:%s\n", ctl_colour(style, CTL_HEADING), title,
-                                ctl_colour_end(style));
+                        ctl_options_print_title(title, page);
                 any = true;
-                print_option(&table[i], output);
+                print_option(&table[i], page->output);
         }
 }
 
-void ctl_options_print_help(const char *verb, const CtlStyle *style, FILE *output)
+void ctl_options_print_help(const char *verb, CtlPage *page)
 {
         if (verb)
-                print_options("Options", verb, style, output);
-        print_options(verb ? "Options of every verb" : "Options", NULL, style, output);
+                print_options("Options", verb, page);
+        print_options(verb ? "Options of every verb" : "Options", NULL, page);
 }

@@ -5,7 +5,7 @@
  * verb, and the help are made. */
 
 #include "agent/ctl/print/json.h"
-#include "agent/ctl/print/style.h"
+#include "agent/ctl/print/page.h"
 #include "agent/ctl/verbs/mappings.h"
 #include "agent/ctl/verbs/request.h"
 #include "base/resource-request.h"
@@ -49,8 +49,11 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr);
 /* A line of the help; what is long on the left has a line of its own. */
 void ctl_help_line(const char *left, const char *help, FILE *output);
 
+/* An empty line, and the title of a part of the help. */
+void ctl_options_print_title(const char *title, CtlPage *page);
+
 /* The options of a verb, then those of every verb; NULL: these alone. */
-void ctl_options_print_help(const char *verb, const CtlStyle *style, FILE *output);
+void ctl_options_print_help(const char *verb, CtlPage *page);
 
 /* One row of the table, for the completion of shells. Texts are static. */
 typedef struct CtlOptionInfo {

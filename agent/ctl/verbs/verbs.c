@@ -34,15 +34,6 @@
 #define RESHAPE_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
 #define JOURNAL_LINES        10
 
-static int print_status(const Ctl *ctl, const json_t *status, Error *reterr)
-{
-        int r = ctl_status_print(status, &ctl->style, stdout);
-
-        if (r >= 0 && ctl->style.legend && !ctl->options.host)
-                r = ctl_journal_print(JOURNAL_LINES, &ctl->style, stdout);
-        return ctl_oom_or(r, reterr);
-}
-
 static int verb_status(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL;
@@ -51,37 +42,41 @@ static int verb_status(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         if (!ctl->options.quiet) {
-                ctl_page(ctl);
-                r = ctl_wants_json(ctl) ? ctl_print_json(ctl, status, reterr)
-                                        : print_status(ctl, status, reterr);
+                ctl_open_pager(ctl);
+                ctl_print_document(ctl, status, ctl_status_print);
+                if (!ctl_wants_json(ctl) && ctl->page.style.legend && !ctl->options.host)
+                        ctl_journal_print(JOURNAL_LINES, &ctl->page);
         }
-        return r < 0 ? r : (int)ctl_status_exit(status);
+        return (int)ctl_status_exit(status);
 }
 
 static int verb_cat_config(Ctl *ctl, Error *reterr)
 {
-        ctl_page(ctl);
+        ctl_open_pager(ctl);
         return ctl_config_cat(ctl->options.config, stdout, reterr);
 }
 
-static int print_flag(const Ctl *ctl, const char *name, Error *reterr)
+/* That something was done: as JSON that member, or the sentence unless it is to be quiet. */
+static void print_done(Ctl *ctl, const char *member, const char *sentence)
 {
-        _cleanup_json_ json_t *document = json_pack("{sb}", name, 1);
+        _cleanup_json_ json_t *document = json_pack("{sb}", member, 1);
 
-        return ctl_print_json(ctl, document, reterr);
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, document);
+        else if (!ctl->options.quiet)
+                puts(sentence);
 }
 
 static int verb_check_config(Ctl *ctl, Error *reterr)
 {
+        char text[80];
         size_t n_files;
         int r = ctl_config_check(ctl->options.config, stderr, &n_files, reterr);
 
         if (r < 0)
                 return r;
-        if (ctl_wants_json(ctl))
-                return print_flag(ctl, "valid", reterr);
-        if (!ctl->options.quiet)
-                printf("The configuration can be used (%zu file(s)).\n", n_files);
+        snprintf(text, sizeof(text), "The configuration can be used (%zu file(s)).", n_files);
+        print_done(ctl, "valid", text);
         return 0;
 }
 
@@ -141,12 +136,12 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
         document = ctl_doctor_judge(&facts);
         if (!document)
                 return error_oom(reterr);
-        r = ctl_print_document(ctl, document, ctl_doctor_print, reterr);
-        return r < 0 ? r : (int)ctl_doctor_exit(document, status);
+        ctl_print_document(ctl, document, ctl_doctor_print);
+        return (int)ctl_doctor_exit(document, status);
 }
 
 /* Claims are in the picture when they can be had: a full disk hides no host. */
-static int draw_host(const Ctl *ctl, const json_t *tree, Error *reterr)
+static int draw_host(Ctl *ctl, const json_t *tree, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *host = NULL, *claims = NULL;
@@ -157,7 +152,8 @@ static int draw_host(const Ctl *ctl, const json_t *tree, Error *reterr)
         if (r < 0)
                 return r;
         (void)ctl_fetch(ctl, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &claims, NULL);
-        return ctl_draw(snapshot, tree, claims, stdout, reterr);
+        ctl_draw(snapshot, tree, claims, &ctl->page);
+        return 0;
 }
 
 static int verb_tree(Ctl *ctl, Error *reterr)
@@ -169,9 +165,11 @@ static int verb_tree(Ctl *ctl, Error *reterr)
                 return r;
         if (ctl->options.svg && !ctl_wants_json(ctl))
                 return draw_host(ctl, tree, reterr);
-        ctl_page(ctl);
-        return ctl_wants_json(ctl) ? ctl_print_json(ctl, tree, reterr)
-                                   : ctl_tree_print(tree, &ctl->style, stdout, reterr);
+        ctl_open_pager(ctl);
+        if (!ctl_wants_json(ctl))
+                return ctl_tree_print(tree, &ctl->page, reterr);
+        ctl_print_json(ctl, tree);
+        return 0;
 }
 
 static int verb_plan(Ctl *ctl, Error *reterr)
@@ -186,9 +184,12 @@ static int verb_plan(Ctl *ctl, Error *reterr)
                 return r;
         if (status && strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STALE) == 0)
                 differs = ctl_json_text(status, "sync_error");
-        ctl_page(ctl);
-        return ctl_wants_json(ctl) ? ctl_print_json(ctl, plan, reterr)
-                                   : ctl_plan_print(plan, differs, &ctl->style, stdout, reterr);
+        ctl_open_pager(ctl);
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, plan);
+        else
+                ctl_plan_print(plan, differs, &ctl->page);
+        return 0;
 }
 
 static int verb_discover(Ctl *ctl, Error *reterr)
@@ -205,15 +206,14 @@ static int verb_discover(Ctl *ctl, Error *reterr)
                 r = ctl_poll(ctl->options.config, ctl->options.driver, &document, reterr);
         if (r < 0)
                 return r;
-        if (ctl_wants_json(ctl)) {
-                ctl_page(ctl);
-                return ctl_print_json(ctl, document, reterr);
-        }
-        r = snapshot_from_json(document, &snapshot, reterr);
-        if (r < 0)
+        if (!ctl_wants_json(ctl) && (r = snapshot_from_json(document, &snapshot, reterr)) < 0)
                 return r;
-        ctl_page(ctl);
-        return ctl_oom_or(ctl_host_print(snapshot, &ctl->style, stdout), reterr);
+        ctl_open_pager(ctl);
+        if (snapshot)
+                ctl_host_print(snapshot, &ctl->page);
+        else
+                ctl_print_json(ctl, document);
+        return 0;
 }
 
 static int verb_verify(Ctl *ctl, Error *reterr)
@@ -224,21 +224,22 @@ static int verb_verify(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         if (!ctl->options.quiet) {
-                ctl_page(ctl);
-                r = ctl_print_document(ctl, document, ctl_findings_print, reterr);
+                ctl_open_pager(ctl);
+                ctl_print_document(ctl, document, ctl_findings_print);
         }
-        return r < 0 ? r : ctl_findings_have_errors(document) ? EXIT_FAILURE : EXIT_SUCCESS;
+        return ctl_findings_have_errors(document) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* What a sync came to; the state is asked for after it. */
-static int print_synced(const Ctl *ctl, const char *why, Error *reterr)
+static int print_synced(Ctl *ctl, const char *why, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL, *document = NULL;
         int r;
 
         if (ctl_wants_json(ctl)) {
                 document = json_pack("{sb ss}", "published", why[0] == '\0', "error", why);
-                return ctl_print_json(ctl, document, reterr);
+                ctl_print_json(ctl, document);
+                return 0;
         }
         if (why[0])
                 return error_setf(reterr, EIO, "Sync failed: %s", why);
@@ -287,12 +288,14 @@ static int verb_reshape(Ctl *ctl, Error *reterr)
                 return r;
         if (options->quiet)
                 return 0;
-        ctl_page(ctl);
+        ctl_open_pager(ctl);
         if (ctl_wants_json(ctl) && !document)
                 document = json_object();
         if (ctl_wants_json(ctl))
-                return ctl_print_json(ctl, document, reterr);
-        return ctl_reshape_print(document, reshape_hint(options), &ctl->style, stdout, reterr);
+                ctl_print_json(ctl, document);
+        else
+                ctl_reshape_print(document, reshape_hint(options), &ctl->page);
+        return 0;
 }
 
 /* While the agent does not run: two would not see each other's claims of this host. */
@@ -342,13 +345,9 @@ static int verb_reload(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         r = ctl_need_answer(ctl_bus_reload(bus, SYNC_TIMEOUT_USEC, reterr));
-        if (r < 0)
-                return r;
-        if (ctl_wants_json(ctl))
-                return print_flag(ctl, "reloaded", reterr);
-        if (!ctl->options.quiet)
-                puts("The new settings are in force.");
-        return 0;
+        if (r >= 0)
+                print_done(ctl, "reloaded", "The new settings are in force.");
+        return r;
 }
 
 #define LOCAL  0
@@ -489,13 +488,13 @@ int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
         return 0;
 }
 
-void ctl_verbs_print_help(const CtlStyle *style, FILE *output)
+void ctl_verbs_print_help(CtlPage *page)
 {
-        fprintf(output, "\n%sVerbs:%s\n", ctl_colour(style, CTL_HEADING), ctl_colour_end(style));
+        ctl_options_print_title("Verbs", page);
         for (const CtlVerb *verb = ctl_verbs; verb->name; verb++) {
                 char left[CTL_TEXT_MAX];
 
                 snprintf(left, sizeof(left), "  %s %s", verb->name, verb->arguments);
-                ctl_help_line(left, verb->help, output);
+                ctl_help_line(left, verb->help, page->output);
         }
 }

@@ -6,13 +6,14 @@
 
 #include <limits.h>
 
+#include "agent/ctl/print/page.h"
 #include "agent/ctl/print/pager.h"
 #include "agent/ctl/verbs/options.h"
 
 /* What a verb has to work with. */
 typedef struct Ctl {
         CtlOptions options;
-        CtlStyle style;
+        CtlPage page; /* of standard output; what it keeps becomes the exit code at the end */
         CtlPager pager;
 } Ctl;
 
@@ -49,4 +50,4 @@ int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
 /* NULL: there is none. */
 const CtlVerb *ctl_verb_named(const char *name);
 
-void ctl_verbs_print_help(const CtlStyle *style, FILE *output);
+void ctl_verbs_print_help(CtlPage *page);

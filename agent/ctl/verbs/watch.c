@@ -163,19 +163,17 @@ static int fetch_all(Watch *watch)
 static int draw_page(Watch *watch)
 {
         CtlWatchFacts facts = facts_of(watch);
-        CtlStyle style = ctl_style_detect(stdout);
         _cleanup_free_ char *text = NULL;
         size_t n;
-        FILE *stream = open_memstream(&text, &n);
-        int r;
+        CtlPage page = { .style = ctl_style_detect(stdout), .output = open_memstream(&text, &n) };
 
-        if (!stream)
+        if (!page.output)
                 return error_oom(&watch->error);
-        style.legend = watch->ctl->style.legend;
-        r = ctl_watch_print(&facts, &style, stream);
-        if (fclose(stream) != 0 || r < 0)
+        page.style.legend = watch->ctl->page.style.legend;
+        ctl_watch_print(&facts, &page);
+        if (fclose(page.output) != 0 || page.failed || ctl_screen_draw(&watch->screen, text) < 0)
                 return error_oom(&watch->error);
-        return ctl_oom_or(ctl_screen_draw(&watch->screen, text), &watch->error);
+        return 0;
 }
 
 static int print_line(Watch *watch)
@@ -267,7 +265,7 @@ static int set_up(Watch *watch)
             (r = add_signal(watch, SIGTERM, on_end)) < 0 ||
             (r = add_signal(watch, SIGHUP, on_end)) < 0)
                 return r;
-        if (!watch->ctl->style.terminal || ctl_wants_json(watch->ctl))
+        if (!watch->ctl->page.style.terminal || ctl_wants_json(watch->ctl))
                 return 0;
         r = add_signal(watch, SIGWINCH, on_resize);
         if (r >= 0 && isatty(STDIN_FILENO) > 0)
@@ -284,7 +282,7 @@ int ctl_verb_watch(Ctl *ctl, Error *reterr)
                 return error_setf(reterr, r, "Cannot watch: %s", strerror(-r));
         /* Before the screen is taken: ssh may have something to ask. */
         r = fetch_all(&watch);
-        if (r >= 0 && ctl->style.terminal && !ctl_wants_json(ctl))
+        if (r >= 0 && ctl->page.style.terminal && !ctl_wants_json(ctl))
                 ctl_screen_open(&watch.screen);
         if (r >= 0)
                 r = sd_event_loop(watch.event);

@@ -24,14 +24,14 @@
         " 'guest': 'web-1', 'created_usec': 0, 'expires_usec': 0, 'allocations': []}"
 #define CLAIMS(claims) "{'claims': [" claims "]}"
 
-static int print(const json_t *document, const CtlStyle *style, FILE *output)
+static void print(const json_t *document, CtlPage *page)
 {
-        return ctl_claims_print(document, false, style, output);
+        ctl_claims_print(document, false, page);
 }
 
-static int print_history(const json_t *document, const CtlStyle *style, FILE *output)
+static void print_history(const json_t *document, CtlPage *page)
 {
-        return ctl_claims_print(document, true, style, output);
+        ctl_claims_print(document, true, page);
 }
 
 static void test_claims(void **state)

@@ -217,17 +217,16 @@ static void test_single_findings(void **state)
 
 static void test_wrapped(void **state)
 {
-        _cleanup_json_ json_t *document =
-                json_pack("{s[{ss ss ss ss}]}", "findings", "check", "disk", "state", "bad", "text",
-                          "0123456789 0123456789 0123456789", "advice", "Make room!");
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
+        static const PrintRow row = {
+                "{'findings': [{'check': 'disk', 'state': 'bad', 'text':"
+                " '0123456789 0123456789 0123456789', 'advice': 'Make room!'}]}",
+                .text = "bad      disk           0123456789 0123456789\n"
+                        "                        0123456789.\n"
+                        "                        Make room!\n",
+                .width = 50,
+        };
 
-        style.width = 50;
-        assert_int_equal(ctl_doctor_print(document, &style, capture_begin(&capture)->stream), 0);
-        assert_string_equal(capture_end(&capture), "bad      disk           0123456789 0123456789\n"
-                                                   "                        0123456789.\n"
-                                                   "                        Make room!\n");
+        check_rows(ctl_doctor_print, &row, 1);
 }
 
 static void test_measured(void **state)

@@ -61,11 +61,8 @@ static void draw(Capture *capture, const char *host, const char *tree, const cha
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = host_new(host);
         _cleanup_json_ json_t *tree_json = parse_json(tree),
                               *claims_json = claims ? parse_json(claims) : NULL;
-        Error error = ERROR_NULL;
 
-        capture_begin(capture);
-        if (ctl_draw(snapshot, tree_json, claims_json, capture->stream, &error) < 0)
-                fail_msg("%s", error.text);
+        ctl_draw(snapshot, tree_json, claims_json, capture_begin(capture, STYLE_PIPE));
         capture_end(capture);
 }
 

@@ -35,14 +35,14 @@
         " 'domains': [{'uuid': '" DOMAIN "', 'name': 'guest', 'state': 'running',"      \
         "  'vcpus': 4, 'memory_kib': 4194304, 'mdevs': ['" MDEV "']}]}"
 
-static int print(const json_t *document, const CtlStyle *style, FILE *output)
+static void print(const json_t *document, CtlPage *page)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         Error error = ERROR_NULL;
 
         if (snapshot_from_json(document, &snapshot, &error) < 0)
                 fail_msg("%s", error.text);
-        return ctl_host_print(snapshot, style, output);
+        ctl_host_print(snapshot, page);
 }
 
 static void test_page(void **state)

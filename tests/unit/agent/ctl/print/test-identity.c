@@ -27,10 +27,12 @@
 
 static const char *word;
 
-static int print(const json_t *document, const CtlStyle *style, FILE *output)
+static void print(const json_t *document, CtlPage *page)
 {
-        return strcmp(word, "check") == 0 ? ctl_identity_print_check(document, style, output)
-                                          : ctl_identity_print(document, word, style, output);
+        if (strcmp(word, "check") == 0)
+                ctl_identity_print_check(document, page);
+        else
+                ctl_identity_print(document, word, page);
 }
 
 static void test_words(void **state)

@@ -20,8 +20,7 @@ static void check_print(const char *json, CtlJson mode, bool terminal, const cha
         CtlStyle style = STYLE_PIPE;
 
         style.terminal = terminal;
-        capture_begin(&capture);
-        assert_int_equal(ctl_json_print(document, mode, &style, capture.stream), 0);
+        ctl_json_print(document, mode, capture_begin(&capture, style));
         assert_string_equal(capture_end(&capture), expected);
 }
 

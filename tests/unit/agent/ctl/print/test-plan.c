@@ -13,9 +13,9 @@
 
 static const char *differs = "";
 
-static int print(const json_t *plan, const CtlStyle *style, FILE *output)
+static void print(const json_t *plan, CtlPage *page)
 {
-        return ctl_plan_print(plan, differs, style, output, NULL);
+        ctl_plan_print(plan, differs, page);
 }
 
 static void test_pages(void **state)

@@ -26,9 +26,9 @@
 
 static const char *hint;
 
-static int print(const json_t *document, const CtlStyle *style, FILE *output)
+static void print(const json_t *document, CtlPage *page)
 {
-        return ctl_reshape_print(document, hint, style, output, NULL);
+        ctl_reshape_print(document, hint, page);
 }
 
 static void test_what_moves(void **state)

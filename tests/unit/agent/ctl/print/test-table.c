@@ -4,6 +4,7 @@
 
 #include <locale.h>
 
+#include "agent/ctl/print/json.h"
 #include "tests/fixtures/ctl-capture.h"
 
 static const CtlColumn columns[] = {
@@ -24,14 +25,13 @@ static void fill(CtlTable *table)
         ctl_table_cell(table, CTL_PLAIN, "%s", "");
 }
 
-static int print(const json_t *unused, const CtlStyle *style, FILE *output)
+static void print(const json_t *unused, CtlPage *page)
 {
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
+        CtlTable *table = ctl_table_new(page, columns, ARRAY_SIZE(columns));
 
-        assert_int_equal(ctl_table_new(&table, style, columns, ARRAY_SIZE(columns)), 0);
         fill(table);
         assert_int_equal(ctl_table_count(table), 2);
-        return ctl_table_print(table, output);
+        ctl_table_print(table);
 }
 
 static void test_styles(void **state)
@@ -57,17 +57,33 @@ static void test_styles(void **state)
         check_rows(print, rows, ARRAY_SIZE(rows));
 }
 
+static void print_empty(const json_t *unused, CtlPage *page)
+{
+        ctl_table_print(ctl_table_new(page, columns, ARRAY_SIZE(columns)));
+}
+
 static void test_empty(void **state)
 {
-        _cleanup_(ctl_table_freep) CtlTable *table = NULL;
-        _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
+        static const PrintRow row = { "{}", .text = "" };
 
-        capture_begin(&capture);
-        assert_int_equal(ctl_table_new(&table, &style, columns, ARRAY_SIZE(columns)), 0);
-        assert_int_equal(ctl_table_print(table, capture.stream), 0);
-        assert_string_equal(capture_end(&capture), "");
+        check_rows(print_empty, &row, 1);
         assert_null(ctl_table_free(NULL));
 }
 
-TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_styles, test_empty)
+/* Without memory there is no table, and the page says so. */
+static void test_without_a_table(void **state)
+{
+        CtlPage page = { .failed = false };
+
+        ctl_json_print(NULL, CTL_JSON_SHORT, &page);
+        assert_true(page.failed);
+        fill(NULL);
+        ctl_table_take(NULL, strdup("x"), "");
+        ctl_table_skip(NULL, 1);
+        ctl_table_uuid(NULL, "x");
+        ctl_table_print(NULL);
+        assert_int_equal(ctl_table_count(NULL), 0);
+}
+
+TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_styles, test_empty,
+                test_without_a_table)

@@ -34,9 +34,9 @@
         "{'uuid': 's', 'name': 'shared', 'parent': null, 'traits': [], 'inventories': {}}"
 #define HOST TREE(PROVIDERS)
 
-static int print(const json_t *tree, const CtlStyle *style, FILE *output)
+static void print(const json_t *tree, CtlPage *page)
 {
-        return ctl_tree_print(tree, style, output, NULL);
+        assert_int_equal(ctl_tree_print(tree, page, NULL), 0);
 }
 
 static void test_tree(void **state)
@@ -167,9 +167,8 @@ static void test_strange_documents(void **state)
                 _cleanup_(capture_done) Capture capture;
                 Error error = ERROR_NULL;
 
-                assert_int_equal(
-                        ctl_tree_print(tree, &STYLE_PIPE, capture_begin(&capture)->stream, &error),
-                        cases[i].r);
+                assert_int_equal(ctl_tree_print(tree, capture_begin(&capture, STYLE_PIPE), &error),
+                                 cases[i].r);
                 assert_contains(capture_end(&capture), cases[i].part);
                 assert_true((cases[i].r < 0) == (error.text[0] != '\0'));
         }
@@ -179,7 +178,6 @@ static void test_depth_is_bounded(void **state)
 {
         _cleanup_(json_done) json_t *tree = json_pack("{s[]}", "providers");
         _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
         Error error = ERROR_NULL;
 
         for (int i = 0; i < 1000; i++) {
@@ -191,8 +189,8 @@ static void test_depth_is_bounded(void **state)
                         json_object_get(tree, "providers"),
                         json_pack("{ss ss ss}", "uuid", uuid, "name", uuid, "parent", parent));
         }
-        capture_begin(&capture);
-        assert_int_equal(ctl_tree_print(tree, &style, capture.stream, &error), -EBADMSG);
+        assert_int_equal(ctl_tree_print(tree, capture_begin(&capture, STYLE_PIPE), &error),
+                         -EBADMSG);
         assert_string_equal(capture_end(&capture), "");
 }
 

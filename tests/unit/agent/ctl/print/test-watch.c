@@ -28,10 +28,9 @@
         "  {'id': 8, 'consumer': '" UNKNOWN "', 'state': 'claimed', 'created_usec': 0,"          \
         "   'allocations': [], 'devices': []}]}"
 
-static void print(Capture *capture, const CtlWatchFacts *facts, const CtlStyle *style)
+static void print(Capture *capture, const CtlWatchFacts *facts, CtlStyle style)
 {
-        capture_begin(capture);
-        assert_int_equal(ctl_watch_print(facts, style, capture->stream), 0);
+        ctl_watch_print(facts, capture_begin(capture, style));
         capture_end(capture);
 }
 
@@ -46,7 +45,7 @@ static void test_out_of_use(void **state)
         const CtlWatchFacts facts = { status, tree, NULL };
         _cleanup_(capture_done) Capture capture;
 
-        print(&capture, &facts, &STYLE_PIPE);
+        print(&capture, &facts, STYLE_PIPE);
         assert_contains(capture.text, "\n  Cordoned: by ann\n  Withheld: card (missing)\n");
         assert_contains(capture.text, " 100%");
 }
@@ -58,7 +57,7 @@ static void test_page(void **state)
         const CtlWatchFacts facts = { status, tree, claims };
         _cleanup_(capture_done) Capture capture;
 
-        print(&capture, &facts, &STYLE_PIPE);
+        print(&capture, &facts, STYLE_PIPE);
         assert_string_equal(
                 capture.text,
                 "● compute-agent on host1: Placement is equal to this host\n"
@@ -103,7 +102,7 @@ static void test_page_of_less(void **state)
                 const CtlWatchFacts facts = { .status = status, .claims = claims };
                 _cleanup_(capture_done) Capture capture;
 
-                print(&capture, &facts, &STYLE_PIPE);
+                print(&capture, &facts, STYLE_PIPE);
                 assert_contains(capture.text, cases[i].has);
                 assert_lacks(capture.text, cases[i].lacks);
         }
@@ -129,7 +128,7 @@ static void test_narrow_page(void **state)
 
         narrow.width = 80;
         narrow.utf8 = false; /* the locale is C */
-        print(&capture, &facts, &narrow);
+        print(&capture, &facts, narrow);
         assert_contains(
                 capture.text,
                 ": Placement is\n  equal to this host, but the last audit found problems\n");

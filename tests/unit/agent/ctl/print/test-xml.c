@@ -7,11 +7,6 @@
 #include "tests/fixtures/ctl-capture.h"
 #include "tests/fixtures/ctl-claim.h"
 
-static int print(const json_t *document, const CtlStyle *style, FILE *output)
-{
-        return ctl_xml_print(document, output);
-}
-
 static void test_devices(void **state)
 {
         _cleanup_(capture_done) Capture capture, foreign;
@@ -26,7 +21,7 @@ static void test_devices(void **state)
                   .has = { "type='pci' managed='no'>" } },
         };
 
-        capture_print(&capture, print, parse_json(CLAIM(DEVICE("pci_1", MDEV_1, "true"))),
+        capture_print(&capture, ctl_xml_print, parse_json(CLAIM(DEVICE("pci_1", MDEV_1, "true"))),
                       STYLE_PIPE);
         assert_string_equal(capture.text,
                             "<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci'>\n"
@@ -34,7 +29,7 @@ static void test_devices(void **state)
                             "</hostdev>\n");
         /* Names are foreign: none can end the comment or begin an element; a uuid that is none is
          * left out. */
-        capture_print(&foreign, print,
+        capture_print(&foreign, ctl_xml_print,
                       parse_json(CLAIM(DEVICE("x--><evil/>", MDEV_2,
                                               "false") "," DEVICE("y", "'/><evil", "true"))),
                       STYLE_PIPE);
@@ -43,7 +38,7 @@ static void test_devices(void **state)
         assert_contains(foreign.text, "<type id='nvidia-35'/>");
         assert_lacks(foreign.text, "evil/");
         assert_lacks(foreign.text, "'/><evil");
-        check_rows(print, rows, ARRAY_SIZE(rows));
+        check_rows(ctl_xml_print, rows, ARRAY_SIZE(rows));
 }
 
 static void test_layout(void **state)
@@ -51,7 +46,7 @@ static void test_layout(void **state)
         _cleanup_(capture_done) Capture capture;
 
         capture_print(
-                &capture, print,
+                &capture, ctl_xml_print,
                 parse_quoted(
                         "{'devices': [{'address': '0000:41:00.0'}],"
                         " 'cells': [{'cell': 0, 'host_cell': 1, 'memory_mb': 512, 'page_kib': 0,"

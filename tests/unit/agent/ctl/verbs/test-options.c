@@ -191,11 +191,10 @@ static void assert_80_columns(const char *text)
 static void test_help_of_all(void **state)
 {
         _cleanup_(capture_done) Capture capture;
-        CtlStyle style = STYLE_PIPE;
+        CtlPage *page = capture_begin(&capture, STYLE_PIPE);
 
-        capture_begin(&capture);
-        ctl_verbs_print_help(&style, capture.stream);
-        ctl_options_print_help(NULL, &style, capture.stream);
+        ctl_verbs_print_help(page);
+        ctl_options_print_help(NULL, page);
         capture_end(&capture);
         for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
                 assert_contains(capture.text, verb->help);
@@ -207,15 +206,13 @@ static void test_help_of_all(void **state)
 /* An option stands in the help of each verb that takes it, and in no other. */
 static void test_help_of_each_verb(void **state)
 {
-        CtlStyle style = STYLE_PIPE;
         size_t n_shown = 0;
 
         for (const CtlVerb *verb = ctl_verbs; verb->name; verb++) {
                 _cleanup_(capture_done) Capture capture;
                 CtlOptionInfo option;
 
-                capture_begin(&capture);
-                ctl_options_print_help(verb->name, &style, capture.stream);
+                ctl_options_print_help(verb->name, capture_begin(&capture, STYLE_PIPE));
                 capture_end(&capture);
                 assert_80_columns(capture.text);
                 for (size_t i = 0; ctl_options_describe(i, &option); i++) {

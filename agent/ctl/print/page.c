@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/ctl/print/page.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "agent/ctl/print/text.h"
+
+static const char *colour_end(const CtlPage *page, CtlColour colour)
+{
+        return colour == CTL_PLAIN ? "" : ctl_colour_end(&page->style);
+}
+
+void ctl_page_write(CtlPage *page, CtlColour colour, const char *format, ...)
+{
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        text = ctl_text_format(page->style.utf8, format, ap);
+        va_end(ap);
+        if (text)
+                fprintf(page->output, "%s%s%s", ctl_colour(&page->style, colour), text,
+                        colour_end(page, colour));
+        else
+                page->failed = true;
+}
+
+void ctl_page_lines(CtlPage *page, int indent, CtlColour colour, const char *text)
+{
+        for (;;) {
+                size_t n = strcspn(text, "\n");
+
+                fprintf(page->output, "%s%.*s%s\n", ctl_colour(&page->style, colour), (int)n, text,
+                        colour_end(page, colour));
+                if (!text[n])
+                        return;
+                text += n + 1;
+                fprintf(page->output, "%*s", indent, "");
+        }
+}
+
+static _printf_(4, 0) void write_rest(CtlPage *page, int indent, CtlColour colour,
+                                      const char *format, va_list ap)
+{
+        _cleanup_free_ char *text = ctl_text_format(page->style.utf8, format, ap);
+
+        if (!text) {
+                page->failed = true;
+                return;
+        }
+        if (page->style.width > 2 * (unsigned)indent)
+                ctl_text_wrap(text, page->style.width - (unsigned)indent);
+        ctl_page_lines(page, indent, colour, text);
+}
+
+void ctl_page_rest(CtlPage *page, int indent, CtlColour colour, const char *format, ...)
+{
+        va_list ap;
+
+        va_start(ap, format);
+        write_rest(page, indent, colour, format, ap);
+        va_end(ap);
+}
+
+void ctl_page_field(CtlPage *page, int label_width, const char *label, CtlColour colour,
+                    const char *format, ...)
+{
+        va_list ap;
+
+        fprintf(page->output, "%*s%c ", label_width, label, label[0] ? ':' : ' ');
+        va_start(ap, format);
+        write_rest(page, label_width + 2, colour, format, ap);
+        va_end(ap);
+}
