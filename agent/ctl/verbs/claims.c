@@ -299,16 +299,10 @@ int ctl_verb_explain(Ctl *ctl, Error *reterr)
         return json_is_true(json_object_get(document, "fits")) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Says that the claim is now in a state. */
 static void print_state(Ctl *ctl, int64_t id, const char *state)
 {
-        _cleanup_json_ json_t *document =
-                json_pack("{sI ss}", "id", (json_int_t)id, "state", state);
-
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, document);
-        else if (!ctl->options.quiet)
-                printf("Claim %" PRId64 " is %s.\n", id, state);
+        ctl_print_done(ctl, json_pack("{sI ss}", "id", (json_int_t)id, "state", state),
+                       "Claim %" PRId64 " is %s.\n", id, state);
 }
 
 int ctl_verb_confirm(Ctl *ctl, Error *reterr)
@@ -360,7 +354,6 @@ int ctl_verb_release(Ctl *ctl, Error *reterr)
 int ctl_verb_move(Ctl *ctl, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        _cleanup_json_ json_t *document = NULL;
         Uuid from, to;
         int64_t id;
         int r = find_consumer(ctl, ctl->options.arguments[1], &from, reterr);
@@ -375,11 +368,8 @@ int ctl_verb_move(Ctl *ctl, Error *reterr)
                                                &id, reterr));
         if (r < 0)
                 return r;
-        document = json_pack("{sI ss}", "id", (json_int_t)id, "consumer", to.text);
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, document);
-        else if (!ctl->options.quiet)
-                printf("Claim %" PRId64 " is of consumer %s now.\n", id, to.text);
+        ctl_print_done(ctl, json_pack("{sI ss}", "id", (json_int_t)id, "consumer", to.text),
+                       "Claim %" PRId64 " is of consumer %s now.\n", id, to.text);
         return 0;
 }
 

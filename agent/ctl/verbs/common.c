@@ -2,6 +2,8 @@
 
 #include "agent/ctl/verbs/common.h"
 
+#include <stdarg.h>
+
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/ask/helper.h"
 #include "agent/ctl/print/status.h"
@@ -45,6 +47,19 @@ void ctl_print_document(Ctl *ctl, const json_t *document, CtlPrint print)
                 ctl_print_json(ctl, document);
         else
                 print(document, &ctl->page);
+}
+
+void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...)
+{
+        va_list ap;
+
+        va_start(ap, format);
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, document);
+        else if (!ctl->options.quiet)
+                vprintf(format, ap);
+        va_end(ap);
+        json_decref(document);
 }
 
 void ctl_open_pager(Ctl *ctl)

@@ -48,5 +48,8 @@ void ctl_print_json(Ctl *ctl, const json_t *document);
 typedef void (*CtlPrint)(const json_t *document, CtlPage *page);
 void ctl_print_document(Ctl *ctl, const json_t *document, CtlPrint print);
 
+/* What a verb did: as JSON (taken; NULL: memory ran out), or in words, unless it is to be quiet. */
+void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...) _printf_(3, 4);
+
 /* From here on the output goes to the pager, if there is to be one. */
 void ctl_open_pager(Ctl *ctl);

@@ -33,34 +33,26 @@ static const char *device_of(const Ctl *ctl)
         return ctl->options.arguments[1] ? ctl->options.arguments[1] : "";
 }
 
-static void print_done(Ctl *ctl, const char *why, bool cordoned)
-{
-        const char *device = device_of(ctl);
-        _cleanup_json_ json_t *document =
-                json_pack("{ss sb sb ss}", "device", device, "cordoned", (int)cordoned, "published",
-                          (int)(why[0] == '\0'), "error", why);
-
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, document);
-        else if (!ctl->options.quiet)
-                printf("%s%s is %s%s%s.\n", device[0] ? "" : "The host", device,
-                       cordoned ? "cordoned" : "in use again",
-                       why[0] ? "; still to be reported to Placement: " : "", why);
-}
-
 static int change(Ctl *ctl, const char *method, const char *reason, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_free_ char *why = NULL;
+        const char *device = device_of(ctl);
         int r = ctl_connect(ctl, &bus, reterr);
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_cordon(bus, method, device_of(ctl), reason, CORDON_TIMEOUT_USEC,
-                                           &why, reterr));
-        if (r >= 0)
-                print_done(ctl, why, reason != NULL);
-        return r;
+        r = ctl_need_answer(
+                ctl_bus_cordon(bus, method, device, reason, CORDON_TIMEOUT_USEC, &why, reterr));
+        if (r < 0)
+                return r;
+        ctl_print_done(ctl,
+                       json_pack("{ss sb sb ss}", "device", device, "cordoned", reason != NULL,
+                                 "published", why[0] == '\0', "error", why),
+                       "%s%s is %s%s%s.\n", device[0] ? "" : "The host", device,
+                       reason ? "cordoned" : "in use again",
+                       why[0] ? "; still to be reported to Placement: " : "", why);
+        return 0;
 }
 
 int ctl_verb_cordon(Ctl *ctl, Error *reterr)
@@ -145,19 +137,16 @@ int ctl_check_retire(const CtlOptions *options, Error *reterr)
 
 static int undo_retire(Ctl *ctl, Error *reterr)
 {
-        _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *why = NULL;
         int r = ctl_need_text(ctl, "UndoRetire", CORDON_TIMEOUT_USEC, &why, reterr);
 
         if (r < 0)
                 return r;
-        document = json_pack("{sb sb ss}", "retired", 0, "published", (int)(why[0] == '\0'),
-                             "error", why);
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, document);
-        else if (!ctl->options.quiet)
-                printf("The host is reported to Placement again%s%s.\nIt stays cordoned: \"computectl uncordon\" gives it back.\n",
-                       why[0] ? ", when that can be done: " : "", why);
+        ctl_print_done(
+                ctl,
+                json_pack("{sb sb ss}", "retired", 0, "published", why[0] == '\0', "error", why),
+                "The host is reported to Placement again%s%s.\nIt stays cordoned: \"computectl uncordon\" gives it back.\n",
+                why[0] ? ", when that can be done: " : "", why);
         return 0;
 }
 

@@ -56,27 +56,15 @@ static int verb_cat_config(Ctl *ctl, Error *reterr)
         return ctl_config_cat(ctl->options.config, stdout, reterr);
 }
 
-/* That something was done: as JSON that member, or the sentence unless it is to be quiet. */
-static void print_done(Ctl *ctl, const char *member, const char *sentence)
-{
-        _cleanup_json_ json_t *document = json_pack("{sb}", member, 1);
-
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, document);
-        else if (!ctl->options.quiet)
-                puts(sentence);
-}
-
 static int verb_check_config(Ctl *ctl, Error *reterr)
 {
-        char text[80];
         size_t n_files;
         int r = ctl_config_check(ctl->options.config, stderr, &n_files, reterr);
 
         if (r < 0)
                 return r;
-        snprintf(text, sizeof(text), "The configuration can be used (%zu file(s)).", n_files);
-        print_done(ctl, "valid", text);
+        ctl_print_done(ctl, json_pack("{sb}", "valid", 1),
+                       "The configuration can be used (%zu file(s)).\n", n_files);
         return 0;
 }
 
@@ -346,7 +334,8 @@ static int verb_reload(Ctl *ctl, Error *reterr)
                 return r;
         r = ctl_need_answer(ctl_bus_reload(bus, SYNC_TIMEOUT_USEC, reterr));
         if (r >= 0)
-                print_done(ctl, "reloaded", "The new settings are in force.");
+                ctl_print_done(ctl, json_pack("{sb}", "reloaded", 1),
+                               "The new settings are in force.\n");
         return r;
 }
 
