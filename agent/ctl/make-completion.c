@@ -67,33 +67,17 @@ static const char bash_tail[] =
         "}\n"
         "complete -F _computectl computectl\n";
 
-/* Whether an option is one of the verb's own. */
-static bool belongs(const CtlOptionInfo *option, const char *verb)
-{
-        char words[256], name[64];
-
-        if (!option->verb)
-                return false;
-        snprintf(words, sizeof(words), " %s,", option->verb);
-        snprintf(name, sizeof(name), " %s,", verb);
-        return strstr(words, name);
-}
-
 static void print_options_of(const char *verb)
 {
-        CtlOptionInfo option;
-
-        for (size_t i = 0; ctl_options_describe(i, &option); i++)
-                if (verb ? belongs(&option, verb) : !option.verb)
-                        printf(" --%s", option.name);
+        for (const CtlOption *option = ctl_options; option->name; option++)
+                if (verb ? ctl_option_is_of(option, verb) : !option->verb)
+                        printf(" --%s", option->name);
 }
 
 static bool has_options(const char *verb)
 {
-        CtlOptionInfo option;
-
-        for (size_t i = 0; ctl_options_describe(i, &option); i++)
-                if (belongs(&option, verb))
+        for (const CtlOption *option = ctl_options; option->name; option++)
+                if (ctl_option_is_of(option, verb))
                         return true;
         return false;
 }
@@ -146,7 +130,7 @@ static void print_quoted(const char *text, const char *special)
         }
 }
 
-static void print_zsh_option(const CtlOptionInfo *option)
+static void print_zsh_option(const CtlOption *option)
 {
         printf("                '--%s%s[", option->name, option->metavar ? "=" : "");
         print_quoted(option->help, "[]:");
@@ -164,8 +148,6 @@ static void print_zsh_option(const CtlOptionInfo *option)
 
 static void print_zsh(void)
 {
-        CtlOptionInfo option;
-
         puts("#compdef computectl\n"
              "# SPDX-License-Identifier: LGPL-2.1-or-later\n"
              "# Completion of computectl for zsh; made from its tables of verbs and options.\n"
@@ -180,8 +162,8 @@ static void print_zsh(void)
         }
         puts("        )\n"
              "        _arguments \\");
-        for (size_t i = 0; ctl_options_describe(i, &option); i++)
-                print_zsh_option(&option);
+        for (const CtlOption *option = ctl_options; option->name; option++)
+                print_zsh_option(option);
         puts("                '1:verb:{_describe verb verbs}' \\\n"
              "                '2:claim:'\n"
              "}\n"

@@ -10,28 +10,6 @@
 #define HELP_COLUMN 33
 #define CODE_FIRST  0x100 /* of options without a letter */
 
-/* Where the value of an option goes. */
-typedef enum OptionKind {
-        OPTION_FLAG, /* a bool */
-        OPTION_TEXT, /* a const char * */
-        OPTION_JSON,
-        OPTION_REQUEST, /* parsed by a function into the request */
-        OPTION_NUMA,    /* the same, into the layout */
-        OPTION_MAPPING, /* the same, into the mappings */
-} OptionKind;
-
-typedef struct Option {
-        const char *name;
-        char letter;         /* or 0 */
-        const char *metavar; /* NULL: takes no value */
-        const char *verb;    /* "claim, explain"; NULL: of every verb */
-        const char *help;
-        OptionKind kind;
-        size_t offset; /* in CtlOptions */
-        int (*add)(ResourceRequest *request, const char *text, Error *reterr);
-        int (*add_numa)(CtlNuma *numa, const char *text, Error *reterr);
-} Option;
-
 #define FLAG(name, letter, verb, help, member)                                                   \
         {                                                                                        \
                 name, letter, NULL, verb, help, OPTION_FLAG, offsetof(CtlOptions, member), NULL, \
@@ -52,7 +30,7 @@ typedef struct Option {
                 name, 0, metavar, "claim, explain", help, OPTION_NUMA, 0, NULL, add \
         }
 
-static const Option table[] = {
+const CtlOption ctl_options[] = {
         FLAG("help", 'h', NULL, "Show this help", help),
         FLAG("version", 0, NULL, "Show the version", version),
         { "json", 0, "pretty|short|off", NULL, "Print JSON", OPTION_JSON, 0, NULL, NULL },
@@ -121,7 +99,10 @@ static const Option table[] = {
         TEXT("reason", 0, "TEXT", "release, cordon", "Why; kept and shown", reason),
         FLAG("allocations", 0, "release", "Also what others wrote for it to Placement",
              allocations),
+        { .name = NULL },
 };
+
+#define N_OPTIONS (ARRAY_SIZE(ctl_options) - 1)
 
 void ctl_options_done(CtlOptions *options)
 {
@@ -130,7 +111,7 @@ void ctl_options_done(CtlOptions *options)
 }
 
 /* A request that no host could take is refused like one that this host cannot. */
-static void store_of_request(CtlOptions *options, const Option *option, const char *value)
+static void store_of_request(CtlOptions *options, const CtlOption *option, const char *value)
 {
         Error *error = &options->request_error;
         int r;
@@ -144,7 +125,7 @@ static void store_of_request(CtlOptions *options, const Option *option, const ch
                 error_prefixf(error, r, "--%s", option->name);
 }
 
-static int store(CtlOptions *options, const Option *option, const char *value, Error *reterr)
+static int store(CtlOptions *options, const CtlOption *option, const char *value, Error *reterr)
 {
         void *member = (char *)options + option->offset;
 
@@ -174,37 +155,38 @@ static int store(CtlOptions *options, const Option *option, const char *value, E
 static void make_getopt_tables(struct option *long_options, char *letters)
 {
         *letters++ = ':'; /* tell a missing value from an unknown option, and print nothing */
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+        for (size_t i = 0; i < N_OPTIONS; i++) {
                 long_options[i] = (struct option){
-                        .name = table[i].name,
-                        .has_arg = table[i].metavar ? required_argument : no_argument,
+                        .name = ctl_options[i].name,
+                        .has_arg = ctl_options[i].metavar ? required_argument : no_argument,
                         .val = CODE_FIRST + (int)i,
                 };
-                if (table[i].letter)
-                        *letters++ = table[i].letter;
-                if (table[i].letter && table[i].metavar)
+                if (ctl_options[i].letter)
+                        *letters++ = ctl_options[i].letter;
+                if (ctl_options[i].letter && ctl_options[i].metavar)
                         *letters++ = ':';
         }
         *letters = '\0';
 }
 
-static const Option *find_option(int code)
+static const CtlOption *find_option(int code)
 {
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-                if (code == CODE_FIRST + (int)i || (table[i].letter && code == table[i].letter))
-                        return &table[i];
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                if (code == CODE_FIRST + (int)i ||
+                    (ctl_options[i].letter && code == ctl_options[i].letter))
+                        return &ctl_options[i];
         return NULL;
 }
 
 static int refuse(int code, const char *word, Error *reterr)
 {
-        const char *names[ARRAY_SIZE(table) + 1] = { NULL }, *nearest = NULL;
+        const char *names[N_OPTIONS + 1] = { NULL }, *nearest = NULL;
         char name[CTL_TEXT_MAX];
 
         if (code == ':')
                 return error_setf(reterr, EINVAL, "%.60s takes a value", word);
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-                names[i] = table[i].name;
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                names[i] = ctl_options[i].name;
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word); /* without its value */
         if (strncmp(name, "--", 2) == 0)
                 nearest = ctl_text_nearest(name + 2, names);
@@ -214,12 +196,11 @@ static int refuse(int code, const char *word, Error *reterr)
         return error_setf(reterr, EINVAL, "Unknown option %.60s", name);
 }
 
-/* Is the verb a word of "claim, explain"? */
-static bool has_verb(const char *verbs, const char *verb)
+bool ctl_option_is_of(const CtlOption *option, const char *verb)
 {
         size_t n = strlen(verb);
 
-        for (const char *word = verbs; n > 0 && word; word = strchr(word, ' ')) {
+        for (const char *word = option->verb; n > 0 && word; word = strchr(word, ' ')) {
                 word += word[0] == ' ';
                 if (strncmp(word, verb, n) == 0 && (word[n] == '\0' || word[n] == ','))
                         return true;
@@ -234,28 +215,28 @@ static int check_verb(const CtlOptions *options, const bool *given, Error *reter
 {
         const char *verb = options->arguments[0];
 
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-                if (given[i] && table[i].verb && !has_verb(table[i].verb, verb))
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                if (given[i] && ctl_options[i].verb && !ctl_option_is_of(&ctl_options[i], verb))
                         return error_setf(reterr, EINVAL, "--%s is an option of %s alone",
-                                          table[i].name, table[i].verb);
+                                          ctl_options[i].name, ctl_options[i].verb);
         return 0;
 }
 
 int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
 {
-        struct option long_options[ARRAY_SIZE(table) + 1] = { 0 };
-        char letters[2 * ARRAY_SIZE(table) + 2];
-        bool given[ARRAY_SIZE(table)] = { false };
+        struct option long_options[N_OPTIONS + 1] = { 0 };
+        char letters[2 * N_OPTIONS + 2];
+        bool given[N_OPTIONS] = { false };
         int code, r;
 
         make_getopt_tables(long_options, letters);
         optind = 0; /* glibc: begin anew, whoever parsed before */
         while ((code = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
-                const Option *option = find_option(code);
+                const CtlOption *option = find_option(code);
 
                 if (!option)
                         return refuse(code, argv[optind - 1], reterr);
-                given[option - table] = true;
+                given[option - ctl_options] = true;
                 r = store(ret, option, optarg, reterr);
                 if (r < 0)
                         return r;
@@ -276,7 +257,7 @@ void ctl_help_line(const char *left, const char *help, FILE *output)
                 fprintf(output, "%s\n%*s%s\n", left, HELP_COLUMN, "", help);
 }
 
-static void print_option(const Option *option, FILE *output)
+static void print_option(const CtlOption *option, FILE *output)
 {
         char left[CTL_TEXT_MAX];
 
@@ -284,15 +265,6 @@ static void print_option(const Option *option, FILE *output)
                  option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
                  option->metavar ? "=" : "", option->metavar ? option->metavar : "");
         ctl_help_line(left, option->help, output);
-}
-
-bool ctl_options_describe(size_t i, CtlOptionInfo *ret)
-{
-        if (i >= ARRAY_SIZE(table))
-                return false;
-        *ret = (CtlOptionInfo){ table[i].name, table[i].letter, table[i].metavar, table[i].verb,
-                                table[i].help };
-        return true;
 }
 
 void ctl_options_print_title(const char *title, CtlPage *page)
@@ -306,13 +278,13 @@ static void print_options(const char *title, const char *verb, CtlPage *page)
 {
         bool any = false;
 
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-                if (verb ? !table[i].verb || !has_verb(table[i].verb, verb) : table[i].verb != NULL)
+        for (size_t i = 0; i < N_OPTIONS; i++) {
+                if (verb ? !ctl_option_is_of(&ctl_options[i], verb) : ctl_options[i].verb != NULL)
                         continue;
                 if (!any)
                         ctl_options_print_title(title, page);
                 any = true;
-                print_option(&table[i], page->output);
+                print_option(&ctl_options[i], page->output);
         }
 }
 

@@ -40,6 +40,33 @@ typedef struct CtlOptions {
         const char *const *arguments; /* verb first; borrowed, NULL-terminated */
 } CtlOptions;
 
+/* Where the value of an option goes. */
+typedef enum CtlOptionKind {
+        OPTION_FLAG, /* a bool */
+        OPTION_TEXT, /* a const char * */
+        OPTION_JSON,
+        OPTION_REQUEST, /* parsed by a function into the request */
+        OPTION_NUMA,    /* the same, into the layout */
+        OPTION_MAPPING, /* the same, into the mappings */
+} CtlOptionKind;
+
+typedef struct CtlOption {
+        const char *name;
+        char letter;         /* or 0 */
+        const char *metavar; /* NULL: takes no value */
+        const char *verb;    /* "claim, explain"; NULL: of every verb */
+        const char *help;
+        CtlOptionKind kind;
+        size_t offset; /* in CtlOptions */
+        int (*add)(ResourceRequest *request, const char *text, Error *reterr);
+        int (*add_numa)(CtlNuma *numa, const char *text, Error *reterr);
+} CtlOption;
+
+extern const CtlOption ctl_options[]; /* ends with a NULL name */
+
+/* Whether it is one of the verb's own. */
+bool ctl_option_is_of(const CtlOption *option, const char *verb);
+
 void ctl_options_done(CtlOptions *options);
 
 /* Reads the command line (argv is put in order, as getopt_long(3) does). -EINVAL with words for
@@ -54,15 +81,3 @@ void ctl_options_print_title(const char *title, CtlPage *page);
 
 /* The options of a verb, then those of every verb; NULL: these alone. */
 void ctl_options_print_help(const char *verb, CtlPage *page);
-
-/* One row of the table, for the completion of shells. Texts are static. */
-typedef struct CtlOptionInfo {
-        const char *name;
-        char letter;         /* or 0 */
-        const char *metavar; /* NULL: takes no value */
-        const char *verb;    /* "a|b"; NULL: of every verb */
-        const char *help;
-} CtlOptionInfo;
-
-/* False after the last one. */
-bool ctl_options_describe(size_t i, CtlOptionInfo *ret);

@@ -210,23 +210,22 @@ static void test_help_of_each_verb(void **state)
 
         for (const CtlVerb *verb = ctl_verbs; verb->name; verb++) {
                 _cleanup_(capture_done) Capture capture;
-                CtlOptionInfo option;
 
                 ctl_options_print_help(verb->name, capture_begin(&capture, STYLE_PIPE));
                 capture_end(&capture);
                 assert_80_columns(capture.text);
-                for (size_t i = 0; ctl_options_describe(i, &option); i++) {
+                for (const CtlOption *option = ctl_options; option->name; option++) {
                         const char *words[] = { verb->name, NULL, "1", NULL };
                         _cleanup_(ctl_options_done) CtlOptions options = { 0 };
-                        _cleanup_free_ char *word = text_format("--%s", option.name);
+                        _cleanup_free_ char *word = text_format("--%s", option->name);
                         const CtlVerb *found = NULL;
                         Error error = ERROR_NULL;
-                        bool shown = strstr(capture.text, option.help) != NULL;
+                        bool shown = strstr(capture.text, option->help) != NULL;
 
                         words[1] = word;
                         (void)parse(words, &options, &found, &error);
                         assert_int_equal(shown, strstr(error.text, " alone") == NULL);
-                        n_shown += shown && option.verb;
+                        n_shown += shown && option->verb;
                 }
         }
         assert_true(n_shown > 30);
