@@ -39,35 +39,6 @@ Config *config_free(Config *config)
         return NULL;
 }
 
-bool config_describe_option(size_t i, ConfigOptionInfo *ret)
-{
-        static const char *const types[_CONFIG_TYPE_MAX] = {
-                [CONFIG_BOOL] = "boolean",     [CONFIG_U64] = "number",
-                [CONFIG_DOUBLE] = "number",    [CONFIG_SECONDS] = "seconds",
-                [CONFIG_INTERVAL] = "seconds", [CONFIG_STRING] = "text",
-                [CONFIG_PATH] = "path",        [CONFIG_LIST] = "list",
-                [CONFIG_MULTI] = "texts",      [CONFIG_ENUM] = "word",
-                [CONFIG_UNUSED] = "unused",
-        };
-        const ConfigOption *o = config_options;
-
-        for (; o->key && i > 0; o++)
-                i--;
-        for (o = o->key ? o : config_mdev_options; o->key && i > 0; o++)
-                i--;
-        if (!o->key)
-                return false;
-        *ret = (ConfigOptionInfo){
-                .section = o->section,
-                .key = o->key,
-                .type = types[o->type],
-                .default_value = o->default_value,
-                .allowed = o->allowed,
-                .secret = o->secret,
-        };
-        return true;
-}
-
 static int set_from_credential(const ConfigOption *option, Config *config, const char *path,
                                Error *reterr)
 {

@@ -121,16 +121,3 @@ const char *config_hook_to_text(const Config *config);
 
 Config *config_free(Config *config);
 DEFINE_CLEANUP(Config *, config_free);
-
-/* The table, for a manual, "computectl cat-config" and the tests. */
-typedef struct ConfigOptionInfo {
-        const char *section; /* "mdev_TYPE" stands for every type */
-        const char *key;
-        const char *type;          /* "boolean", "seconds", "list", … */
-        const char *default_value; /* NULL: not set */
-        const char *allowed;       /* in words */
-        bool secret;               /* its value is never shown */
-} ConfigOptionInfo;
-
-/* False after the last one. Texts are static. */
-bool config_describe_option(size_t i, ConfigOptionInfo *ret);

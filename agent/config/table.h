@@ -20,7 +20,6 @@ typedef enum ConfigType {
         CONFIG_MULTI,  /* the same, of an option that may stand several times: one item each */
         CONFIG_ENUM,   /* int */
         CONFIG_UNUSED, /* known from nova.conf and without effect here: taken in silence */
-        _CONFIG_TYPE_MAX,
 } ConfigType;
 
 /* A word and its value; ends with a NULL word. */
