@@ -85,10 +85,10 @@ static int load_pci_specs(Config *config, const ConfigSettings *settings, Error 
 {
         const ConfigOption *option = config_find_option(config_options, "pci", "device_spec");
         const ConfigEntry *entry = NULL, *next;
-        size_t file = 0, i = 0;
+        size_t i = 0;
         int r = 0;
 
-        while (r == 0 && (next = config_settings_next(settings, option, &file, &i))) {
+        while (r == 0 && (next = config_settings_next(settings, option, &i))) {
                 entry = next;
                 if (entry->value[0] == '\0')
                         continue;
@@ -237,16 +237,15 @@ static int check_placement(const Config *config, const ConfigSettings *settings,
 static int finish_placement(Config *config, const ConfigSettings *settings, ConfigWarning warning,
                             void *userdata, Error *reterr)
 {
+        const ConfigSection *section = config_settings_find_section(settings, "placement");
         _cleanup_free_ char *place = NULL;
-        const char *file;
-        unsigned line;
 
         if (!config->placement_endpoint)
                 config->placement_endpoint = TAKE_PTR(config->placement_fallback);
-        config->has_placement = config_settings_find_section(settings, "placement", &file, &line);
-        if (!config->has_placement)
+        config->has_placement = section;
+        if (!section)
                 return 0;
-        place = text_format("%s:%u", file, line);
+        place = text_format("%s:%u", section->file, section->line);
         if (!place)
                 return error_oom(reterr);
         if (config->reporter.insecure)
@@ -291,19 +290,15 @@ int config_set_direct(Config *config, const char *socket)
 static void warn_readable_secrets(const ConfigSettings *settings, ConfigWarning warning,
                                   void *userdata)
 {
-        for (size_t i = 0; i < settings->n_files; i++) {
-                const ConfigFile *file = settings->files[i];
+        for (size_t i = 0; i < settings->n_entries; i++) {
+                const ConfigEntry *entry = &settings->entries[i];
+                const ConfigOption *option = config_settings_option_of(settings, entry);
 
-                for (size_t j = 0; j < file->n_entries && file->world_readable; j++) {
-                        const ConfigEntry *entry = &file->entries[j];
-                        const ConfigOption *option = config_settings_option_of(settings, entry);
-
-                        if (option && option->secret && entry->value[0] != '\0')
-                                config_warn(
-                                        warning, userdata,
-                                        "%s:%u: [%s] %s is a secret, and everybody may read the file: take that right away (chmod o-r)",
-                                        file->path, entry->line, entry->section, entry->key);
-                }
+                if (entry->world_readable && option && option->secret && entry->value[0] != '\0')
+                        config_warn(
+                                warning, userdata,
+                                "%s:%u: [%s] %s is a secret, and everybody may read the file: take that right away (chmod o-r)",
+                                entry->file, entry->line, entry->section, entry->key);
         }
 }
 

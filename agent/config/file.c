@@ -23,23 +23,27 @@ DEFINE_CLEANUP(char **, ini_config_free_errors);
 DEFINE_CLEANUP(char **, ini_free_section_list);
 DEFINE_CLEANUP(char **, ini_free_attribute_list);
 
-ConfigFile *config_file_free(ConfigFile *file)
+/* A file that is being read: what was there before stands before first_section and first_entry. */
+typedef struct Reader {
+        ConfigSettings *settings;
+        const char *path;
+        size_t first_section, first_entry;
+        bool world_readable;
+} Reader;
+
+void config_settings_done(ConfigSettings *settings)
 {
-        if (!file)
-                return NULL;
-        for (size_t i = 0; i < file->n_sections; i++)
-                free(file->sections[i].name);
-        for (size_t i = 0; i < file->n_entries; i++) {
-                free(file->entries[i].section);
-                free(file->entries[i].key);
+        for (size_t i = 0; i < settings->n_sections; i++)
+                free(settings->sections[i].name);
+        for (size_t i = 0; i < settings->n_entries; i++) {
+                free(settings->entries[i].section);
+                free(settings->entries[i].key);
                 /* any of them may be a secret */
-                text_free_secret(file->entries[i].value);
+                text_free_secret(settings->entries[i].value);
         }
-        free(file->sections);
-        free(file->entries);
-        free(file->path);
-        free(file);
-        return NULL;
+        free(settings->sections);
+        free(settings->entries);
+        *settings = (ConfigSettings){};
 }
 
 static const char *find_bad_text(const char *line, size_t n)
@@ -85,16 +89,17 @@ static char *copy_trimmed(const char *text, size_t n)
         return strndup(text, n);
 }
 
-static ConfigSection *find_section(ConfigFile *file, const char *name)
+static bool has_section(const Reader *reader, const char *name)
 {
-        for (size_t i = 0; i < file->n_sections; i++)
-                if (strcasecmp(file->sections[i].name, name) == 0)
-                        return &file->sections[i];
-        return NULL;
+        for (size_t i = reader->first_section; i < reader->settings->n_sections; i++)
+                if (strcasecmp(reader->settings->sections[i].name, name) == 0)
+                        return true;
+        return false;
 }
 
-static int add_section(ConfigFile *file, const char *line, size_t n, unsigned number)
+static int add_section(const Reader *reader, const char *line, size_t n, unsigned number)
 {
+        ConfigSettings *settings = reader->settings;
         _cleanup_free_ char *name = NULL;
         const char *end = memrchr(line, ']', n);
 
@@ -103,18 +108,18 @@ static int add_section(ConfigFile *file, const char *line, size_t n, unsigned nu
         name = copy_trimmed(line + 1, (size_t)(end - line - 1));
         if (!name)
                 return -ENOMEM;
-        if (name[0] == '\0' || find_section(file, name))
+        if (name[0] == '\0' || has_section(reader, name))
                 return 0;
-        if (array_grow(&file->sections, sizeof(ConfigSection), file->n_sections,
-                       &file->n_sections_allocated) < 0)
+        if (array_grow(&settings->sections, sizeof(ConfigSection), settings->n_sections,
+                       &settings->n_sections_allocated) < 0)
                 return -ENOMEM;
-        file->sections[file->n_sections++] =
-                (ConfigSection){ .name = TAKE_PTR(name), .line = number };
+        settings->sections[settings->n_sections++] =
+                (ConfigSection){ .file = reader->path, .name = TAKE_PTR(name), .line = number };
         return 0;
 }
 
 /* Looks a text over and notes where the sections begin. */
-static int scan_text(ConfigFile *file, const char *text, size_t n, Error *reterr)
+static int scan_text(const Reader *reader, const char *text, size_t n, Error *reterr)
 {
         size_t n_settings = 0;
         unsigned number = 1;
@@ -129,14 +134,15 @@ static int scan_text(ConfigFile *file, const char *text, size_t n, Error *reterr
                 if (!bad && is_setting)
                         bad = find_bad_name(line, length);
                 /* The library would drop it without a word. */
-                if (!bad && is_setting && file->n_sections == 0 && line[0] != '[')
+                if (!bad && is_setting && line[0] != '[' &&
+                    reader->settings->n_sections == reader->first_section)
                         bad = "an option before the first section; [DEFAULT] may be missing";
                 if (bad)
-                        return error_setf(reterr, EINVAL, "%s:%u: %s", file->path, number, bad);
+                        return error_setf(reterr, EINVAL, "%s:%u: %s", reader->path, number, bad);
                 if (is_setting && ++n_settings > CONFIG_FILE_MAX_SETTINGS)
                         return error_setf(reterr, EINVAL, "%s:%u: more than %d settings in a file",
-                                          file->path, number, CONFIG_FILE_MAX_SETTINGS);
-                if (is_setting && line[0] == '[' && add_section(file, line, length, number) < 0)
+                                          reader->path, number, CONFIG_FILE_MAX_SETTINGS);
+                if (is_setting && line[0] == '[' && add_section(reader, line, length, number) < 0)
                         return error_oom(reterr);
                 line += length + 1;
         }
@@ -159,7 +165,7 @@ static const char *syntax_error_words(unsigned code)
         }
 }
 
-static int syntax_error(const ConfigFile *file, struct ini_cfgobj *ini, int code, Error *reterr)
+static int syntax_error(const Reader *reader, struct ini_cfgobj *ini, int code, Error *reterr)
 {
         _cleanup_(ini_config_free_errorsp) char **errors = NULL;
         unsigned kind, line;
@@ -167,11 +173,11 @@ static int syntax_error(const ConfigFile *file, struct ini_cfgobj *ini, int code
 
         if (ini_config_error_count(ini) == 0 || ini_config_get_errors(ini, &errors) != 0 ||
             !errors || !errors[0])
-                return error_setf(reterr, EINVAL, "%s: is not in INI form: %s", file->path,
+                return error_setf(reterr, EINVAL, "%s: is not in INI form: %s", reader->path,
                                   strerror(code));
         if (sscanf(errors[0], "Error (%u) on line %u: %n", &kind, &line, &n) != 2 || n == 0)
-                return error_setf(reterr, EINVAL, "%s: %s", file->path, errors[0]);
-        return error_setf(reterr, EINVAL, "%s:%u: %s", file->path, line,
+                return error_setf(reterr, EINVAL, "%s: %s", reader->path, errors[0]);
+        return error_setf(reterr, EINVAL, "%s:%u: %s", reader->path, line,
                           syntax_error_words(kind) ?: errors[0] + n);
 }
 
@@ -187,32 +193,34 @@ static char *copy_value(const char *text)
         return value;
 }
 
-static int add_entry(ConfigFile *file, const char *section, const char *key,
+static int add_entry(const Reader *reader, const char *section, const char *key,
                      struct value_obj *value)
 {
+        ConfigSettings *settings = reader->settings;
         ConfigEntry *entry;
         const char *text;
         uint32_t line;
 
         if (value_get_concatenated(value, &text) != 0 || value_get_line(value, &line) != 0)
                 return -EINVAL;
-        if (array_grow(&file->entries, sizeof(ConfigEntry), file->n_entries,
-                       &file->n_entries_allocated) < 0)
+        if (array_grow(&settings->entries, sizeof(ConfigEntry), settings->n_entries,
+                       &settings->n_entries_allocated) < 0)
                 return -ENOMEM;
-        entry = &file->entries[file->n_entries++];
+        entry = &settings->entries[settings->n_entries++];
         *entry = (ConfigEntry){
-                .file = file->path,
+                .file = reader->path,
                 .section =
                         strdup(strcasecmp(section, INI_DEFAULT_SECTION) == 0 ? "DEFAULT" : section),
                 .key = strdup(key),
                 .value = copy_value(text ?: ""),
                 .line = line,
+                .world_readable = reader->world_readable,
         };
         return entry->section && entry->key && entry->value ? 0 : -ENOMEM;
 }
 
 /* Every value of a name, which may have several. */
-static int add_values(ConfigFile *file, struct ini_cfgobj *ini, const char *section,
+static int add_values(const Reader *reader, struct ini_cfgobj *ini, const char *section,
                       const char *key)
 {
         int which = INI_GET_FIRST_VALUE;
@@ -223,7 +231,7 @@ static int add_values(ConfigFile *file, struct ini_cfgobj *ini, const char *sect
 
                 if (r < 0 || !value)
                         return r;
-                r = add_entry(file, section, key, value);
+                r = add_entry(reader, section, key, value);
                 if (r < 0)
                         return r;
                 which = INI_GET_NEXT_VALUE;
@@ -238,7 +246,7 @@ static bool is_repeated(char *const keys[], int i)
         return false;
 }
 
-static int add_entries(ConfigFile *file, struct ini_cfgobj *ini, char *section)
+static int add_entries(const Reader *reader, struct ini_cfgobj *ini, char *section)
 {
         _cleanup_(ini_free_attribute_listp) char **keys = NULL;
         int n = 0, failed = 0, r;
@@ -249,7 +257,7 @@ static int add_entries(ConfigFile *file, struct ini_cfgobj *ini, char *section)
         for (int i = 0; i < n; i++) {
                 if (is_repeated(keys, i))
                         continue;
-                r = add_values(file, ini, section, keys[i]);
+                r = add_values(reader, ini, section, keys[i]);
                 if (r < 0)
                         return r;
         }
@@ -263,27 +271,30 @@ static int compare_lines(const void *a, const void *b)
         return x->line < y->line ? -1 : x->line > y->line;
 }
 
-static int collect_entries(ConfigFile *file, struct ini_cfgobj *ini, Error *reterr)
+static int collect_entries(const Reader *reader, struct ini_cfgobj *ini, Error *reterr)
 {
         _cleanup_(ini_free_section_listp) char **sections = NULL;
+        ConfigSettings *settings = reader->settings;
         int n = 0, failed = 0, r;
 
         sections = ini_get_section_list(ini, &n, &failed);
         if (!sections)
-                return failed == 0
-                               ? 0
-                               : error_setf(reterr, failed, "%s: %s", file->path, strerror(failed));
+                return failed == 0 ? 0
+                                   : error_setf(reterr, failed, "%s: %s", reader->path,
+                                                strerror(failed));
         for (int i = 0; i < n; i++) {
-                r = add_entries(file, ini, sections[i]);
+                r = add_entries(reader, ini, sections[i]);
                 if (r < 0)
-                        return error_setf(reterr, r, "%s: %s", file->path, strerror(-r));
+                        return error_setf(reterr, r, "%s: %s", reader->path, strerror(-r));
         }
-        if (file->n_entries > 0)
-                qsort(file->entries, file->n_entries, sizeof(ConfigEntry), compare_lines);
+        if (settings->n_entries > reader->first_entry)
+                qsort(settings->entries + reader->first_entry,
+                      settings->n_entries - reader->first_entry, sizeof(ConfigEntry),
+                      compare_lines);
         return 0;
 }
 
-static int parse_text(ConfigFile *file, char *text, size_t n, Error *reterr)
+static int parse_text(const Reader *reader, char *text, size_t n, Error *reterr)
 {
         _cleanup_(ini_config_destroyp) struct ini_cfgobj *ini = NULL;
         _cleanup_(ini_config_file_destroyp) struct ini_cfgfile *source = NULL;
@@ -293,7 +304,7 @@ static int parse_text(ConfigFile *file, char *text, size_t n, Error *reterr)
         if (r == 0)
                 r = ini_config_file_from_mem(text, (uint32_t)n, &source);
         if (r != 0)
-                return error_setf(reterr, r, "%s: %s", file->path, strerror(r));
+                return error_setf(reterr, r, "%s: %s", reader->path, strerror(r));
 
         r = ini_config_parse(source, INI_STOP_ON_ANY,
                              INI_MS_MERGE | INI_MV1S_ALLOW | INI_MV2S_ALLOW,
@@ -301,8 +312,8 @@ static int parse_text(ConfigFile *file, char *text, size_t n, Error *reterr)
         if (r == ENOMEM)
                 return error_oom(reterr);
         if (r != 0)
-                return syntax_error(file, ini, r, reterr);
-        return collect_entries(file, ini, reterr);
+                return syntax_error(reader, ini, r, reterr);
+        return collect_entries(reader, ini, reterr);
 }
 
 static int read_error(const char *path, int r, Error *reterr)
@@ -321,34 +332,24 @@ static int read_error(const char *path, int r, Error *reterr)
         }
 }
 
-int config_file_read(ConfigFile **ret, const char *path, Error *reterr)
+int config_file_read(ConfigSettings *settings, const char *path, Error *reterr)
 {
         static const char bom[] = "\xef\xbb\xbf";
-        _cleanup_(config_file_freep) ConfigFile *file = NULL;
         _cleanup_(text_free_secretp) char *text = NULL;
+        Reader reader = { .settings = settings,
+                          .path = path,
+                          .first_section = settings->n_sections,
+                          .first_entry = settings->n_entries };
         size_t n, skip;
         mode_t mode;
         int r;
 
-        file = calloc(1, sizeof(ConfigFile));
-        if (!file)
-                return error_oom(reterr);
-        file->path = strdup(path);
-        if (!file->path)
-                return error_oom(reterr);
-
         r = read_file_text(path, CONFIG_FILE_MAX_BYTES, &text, &n, &mode);
         if (r < 0)
                 return read_error(path, r, reterr);
-        file->world_readable = mode & S_IROTH;
+        reader.world_readable = mode & S_IROTH;
         skip = n >= 3 && memcmp(text, bom, 3) == 0 ? 3 : 0;
 
-        r = scan_text(file, text + skip, n - skip, reterr);
-        if (r < 0)
-                return r;
-        r = parse_text(file, text + skip, n - skip, reterr);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(file);
-        return 0;
+        r = scan_text(&reader, text + skip, n - skip, reterr);
+        return r < 0 ? r : parse_text(&reader, text + skip, n - skip, reterr);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One configuration file, read and taken apart by libini_config: which sections it has, and every
- * option's text with its line. It knows no option and no meaning.
+/* Configuration files, read and taken apart by libini_config: which sections they have, and every
+ * option's text with its place. It knows no option and no meaning.
  *
  * What is refused, in words with file and line: a file that is not a regular one, larger than 1
  * MiB, with control characters, not UTF-8, with more than CONFIG_FILE_MAX_SETTINGS settings
@@ -15,29 +15,33 @@
 #define CONFIG_FILE_MAX_SETTINGS 5000
 
 typedef struct ConfigEntry {
-        const char *file; /* path of its ConfigFile */
+        const char *file; /* its path, borrowed */
         char *section;
         char *key;
         char *value; /* trimmed, without one pair of quotes around it; lines of a multi-line value
                         are joined by white space */
         unsigned line;
+        bool world_readable; /* the file is */
 } ConfigEntry;
 
 typedef struct ConfigSection {
+        const char *file;
         char *name;
-        unsigned line; /* of its first header */
+        unsigned line; /* of its first header in that file */
 } ConfigSection;
 
-typedef struct ConfigFile {
-        char *path;
-        bool world_readable;
-        ConfigSection *sections; /* no two of a name */
+/* All files that were read, as one, in the order of reading: what is later wins. */
+typedef struct ConfigSettings {
+        ConfigSection *sections; /* no two of a name and a file */
         size_t n_sections, n_sections_allocated;
-        ConfigEntry *entries; /* by line, also of a name that is there twice */
+        ConfigEntry *entries; /* of a file by line, also of a name that is there twice */
         size_t n_entries, n_entries_allocated;
-} ConfigFile;
+        const char
+                *auth_section; /* where options that are of_auth stand; NULL: where they belong */
+} ConfigSettings;
 
-/* -EINVAL with words, -ENOENT, -EACCES, -EIO …, -ENOMEM. Blocks on the disk. */
-int config_file_read(ConfigFile **ret, const char *path, Error *reterr);
-ConfigFile *config_file_free(ConfigFile *file);
-DEFINE_CLEANUP(ConfigFile *, config_file_free);
+/* Adds a file. path is borrowed as long as the settings live. -EINVAL with words, -ENOENT, -EACCES,
+ * -EIO …, -ENOMEM; part of it may have been added then. Blocks on the disk. */
+int config_file_read(ConfigSettings *settings, const char *path, Error *reterr);
+
+void config_settings_done(ConfigSettings *settings);

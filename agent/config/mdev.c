@@ -160,21 +160,17 @@ static bool is_enabled(const Config *config, const char *type)
 static void warn_not_enabled(const Config *config, const ConfigSettings *settings,
                              ConfigWarning warning, void *userdata)
 {
-        for (size_t i = 0; i < settings->n_files; i++) {
-                const ConfigFile *file = settings->files[i];
+        for (size_t i = 0; i < settings->n_sections; i++) {
+                const ConfigSection *section = &settings->sections[i];
 
-                for (size_t j = 0; j < file->n_sections; j++) {
-                        const char *name = file->sections[j].name;
-
-                        if (strncasecmp(name, "mdev_", 5) != 0 &&
-                            strncasecmp(name, "vgpu_", 5) != 0)
-                                continue;
-                        if (!is_enabled(config, name + 5))
-                                config_warn(
-                                        warning, userdata,
-                                        "%s:%u: [devices] enabled_mdev_types does not list the type of [%.64s], ignoring",
-                                        file->path, file->sections[j].line, name);
-                }
+                if (strncasecmp(section->name, "mdev_", 5) != 0 &&
+                    strncasecmp(section->name, "vgpu_", 5) != 0)
+                        continue;
+                if (!is_enabled(config, section->name + 5))
+                        config_warn(
+                                warning, userdata,
+                                "%s:%u: [devices] enabled_mdev_types does not list the type of [%.64s], ignoring",
+                                section->file, section->line, section->name);
         }
 }
 

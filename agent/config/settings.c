@@ -6,30 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/array.h"
-
-void config_settings_done(ConfigSettings *settings)
-{
-        for (size_t i = 0; i < settings->n_files; i++)
-                config_file_free(settings->files[i]);
-        free(settings->files);
-        *settings = (ConfigSettings){};
-}
-
 int config_settings_read(ConfigSettings *settings, char *const paths[], Error *reterr)
 {
-        int r;
+        int r = 0;
 
-        for (char *const *path = paths; *path; path++) {
-                if (array_grow(&settings->files, sizeof(ConfigFile *), settings->n_files,
-                               &settings->n_files_allocated) < 0)
-                        return error_oom(reterr);
-                r = config_file_read(&settings->files[settings->n_files], *path, reterr);
-                if (r < 0)
-                        return r;
-                settings->n_files++;
-        }
-        return 0;
+        for (char *const *path = paths; *path && r >= 0; path++)
+                r = config_file_read(settings, *path, reterr);
+        return r;
 }
 
 static bool same_name(const char *name, const char *want, const char *old)
@@ -41,16 +24,12 @@ const ConfigEntry *config_settings_find(const ConfigSettings *settings, const ch
                                         const char *old_section, const char *key,
                                         const char *old_key)
 {
-        for (size_t i = settings->n_files; i > 0; i--) {
-                const ConfigFile *file = settings->files[i - 1];
+        for (size_t i = settings->n_entries; i > 0; i--) {
+                const ConfigEntry *entry = &settings->entries[i - 1];
 
-                for (size_t j = file->n_entries; j > 0; j--) {
-                        const ConfigEntry *entry = &file->entries[j - 1];
-
-                        if (same_name(entry->key, key, old_key) &&
-                            same_name(entry->section, section, old_section))
-                                return entry;
-                }
+                if (same_name(entry->key, key, old_key) &&
+                    same_name(entry->section, section, old_section))
+                        return entry;
         }
         return NULL;
 }
@@ -64,12 +43,10 @@ int config_settings_follow_auth(ConfigSettings *settings, Error *reterr)
 {
         const ConfigEntry *entry =
                 config_settings_find(settings, "placement", NULL, "auth_section", NULL);
-        const char *file;
-        unsigned line;
 
         if (!entry || entry->value[0] == '\0')
                 return 0;
-        if (!config_settings_find_section(settings, entry->value, &file, &line))
+        if (!config_settings_find_section(settings, entry->value))
                 return error_setf(reterr, EINVAL,
                                   "%s:%u: [placement] auth_section: there is no section [%.64s]",
                                   entry->file, entry->line, entry->value);
@@ -101,37 +78,25 @@ const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
 }
 
 const ConfigEntry *config_settings_next(const ConfigSettings *settings, const ConfigOption *option,
-                                        size_t *file_i, size_t *entry_i)
+                                        size_t *i)
 {
-        for (; *file_i < settings->n_files; (*file_i)++, *entry_i = 0) {
-                const ConfigFile *file = settings->files[*file_i];
+        while (*i < settings->n_entries) {
+                const ConfigEntry *entry = &settings->entries[(*i)++];
 
-                while (*entry_i < file->n_entries) {
-                        const ConfigEntry *entry = &file->entries[(*entry_i)++];
-
-                        if (same_name(entry->key, option->key, option->old_key) &&
-                            same_name(entry->section, option->section, NULL))
-                                return entry;
-                }
+                if (same_name(entry->key, option->key, option->old_key) &&
+                    same_name(entry->section, option->section, NULL))
+                        return entry;
         }
         return NULL;
 }
 
-bool config_settings_find_section(const ConfigSettings *settings, const char *section,
-                                  const char **ret_file, unsigned *ret_line)
+const ConfigSection *config_settings_find_section(const ConfigSettings *settings,
+                                                  const char *section)
 {
-        for (size_t i = settings->n_files; i > 0; i--) {
-                const ConfigFile *file = settings->files[i - 1];
-
-                for (size_t j = 0; j < file->n_sections; j++) {
-                        if (strcasecmp(file->sections[j].name, section) != 0)
-                                continue;
-                        *ret_file = file->path;
-                        *ret_line = file->sections[j].line;
-                        return true;
-                }
-        }
-        return false;
+        for (size_t i = settings->n_sections; i > 0; i--)
+                if (strcasecmp(settings->sections[i - 1].name, section) == 0)
+                        return &settings->sections[i - 1];
+        return NULL;
 }
 
 int config_entry_prefix(const ConfigEntry *entry, int r, Error *reterr)
@@ -153,14 +118,14 @@ int config_set_from_settings(const ConfigOption *option, void *base, const Confi
                              const char *state_path, Error *reterr)
 {
         const ConfigEntry *entry;
-        size_t file = 0, i = 0;
+        size_t i = 0;
         int r = 0;
 
         if (option->type != CONFIG_MULTI)
                 return config_set_from_entry(option, base,
                                              config_settings_find_option(settings, option),
                                              state_path, reterr);
-        while (r == 0 && (entry = config_settings_next(settings, option, &file, &i)))
+        while (r == 0 && (entry = config_settings_next(settings, option, &i)))
                 r = config_set_from_entry(option, base, entry, state_path, reterr);
         return r;
 }
@@ -198,27 +163,22 @@ static bool is_known(const ConfigEntry *entry, const char *kind)
         return config_find_option(mdev ? config_mdev_options : config_options, kind, entry->key);
 }
 
-static void warn_unknown_of_file(const ConfigSettings *settings, const ConfigFile *file,
-                                 ConfigWarning warning, void *userdata)
+void config_warn_unknown(const ConfigSettings *settings, ConfigWarning warning, void *userdata)
 {
-        for (size_t i = 0; i < file->n_sections; i++)
-                if (!kind_of_section(file->sections[i].name) &&
-                    !is_auth_section(settings, file->sections[i].name))
+        for (size_t i = 0; i < settings->n_sections; i++) {
+                const ConfigSection *section = &settings->sections[i];
+
+                if (!kind_of_section(section->name) && !is_auth_section(settings, section->name))
                         config_warn(warning, userdata, "%s:%u: unknown section [%.64s], ignoring",
-                                    file->path, file->sections[i].line, file->sections[i].name);
-        for (size_t i = 0; i < file->n_entries; i++) {
-                const ConfigEntry *entry = &file->entries[i];
+                                    section->file, section->line, section->name);
+        }
+        for (size_t i = 0; i < settings->n_entries; i++) {
+                const ConfigEntry *entry = &settings->entries[i];
                 const char *kind = kind_of_section(entry->section);
 
                 if (kind && !is_known(entry, kind) && !config_settings_option_of(settings, entry))
                         config_warn(warning, userdata,
-                                    "%s:%u: unknown option [%.64s] %.64s, ignoring", file->path,
+                                    "%s:%u: unknown option [%.64s] %.64s, ignoring", entry->file,
                                     entry->line, entry->section, entry->key);
         }
-}
-
-void config_warn_unknown(const ConfigSettings *settings, ConfigWarning warning, void *userdata)
-{
-        for (size_t i = 0; i < settings->n_files; i++)
-                warn_unknown_of_file(settings, settings->files[i], warning, userdata);
 }

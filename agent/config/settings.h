@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* All configuration files that were read, as one: a later file wins over an earlier one. Options
- * are set from here, with the place of a bad value in the words. */
+/* Options are found in configuration files and set from them, with the place of a bad value in the
+ * words. */
 
 #include "agent/config/file.h"
 #include "agent/config/table.h"
 
-typedef struct ConfigSettings {
-        ConfigFile **files;
-        size_t n_files, n_files_allocated;
-        const char
-                *auth_section; /* where options that are of_auth stand; NULL: where they belong */
-} ConfigSettings;
-
-/* Adds the files in that order. Errors of config_file_read(); what was read before stays. */
+/* Adds the files in that order; the paths are borrowed as long as the settings live. Errors of
+ * config_file_read(). */
 int config_settings_read(ConfigSettings *settings, char *const paths[], Error *reterr);
-void config_settings_done(ConfigSettings *settings);
 
 /* Obeys [placement] auth_section, keystoneauth's reference: what authentication needs is read from
  * that section (of another service, with options of its own) and not from [placement]. -EINVAL with
@@ -36,14 +29,14 @@ const ConfigEntry *config_settings_find(const ConfigSettings *settings, const ch
 const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
                                                const ConfigOption *option);
 
-/* The entries of that option in the order of files and lines: from *file_i = *entry_i = 0 on; NULL
- * after the last. */
+/* The entries of that option in the order of files and lines: from *i = 0 on; NULL after the last.
+ */
 const ConfigEntry *config_settings_next(const ConfigSettings *settings, const ConfigOption *option,
-                                        size_t *file_i, size_t *entry_i);
+                                        size_t *i);
 
-/* Where a section was opened last; ret_file is borrowed. */
-bool config_settings_find_section(const ConfigSettings *settings, const char *section,
-                                  const char **ret_file, unsigned *ret_line);
+/* Where a section was opened last, or NULL. */
+const ConfigSection *config_settings_find_section(const ConfigSettings *settings,
+                                                  const char *section);
 
 /* Puts its place before the words: "FILE:LINE: [section] key: ". Returns r. */
 int config_entry_prefix(const ConfigEntry *entry, int r, Error *reterr);

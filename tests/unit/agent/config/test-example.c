@@ -36,7 +36,7 @@ static void test_as_it_is(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
         _cleanup_free_ char *path = scratch_path(folder, "x.conf");
-        _cleanup_(config_file_freep) ConfigFile *file = NULL;
+        _cleanup_(config_settings_done) ConfigSettings file = {};
         _cleanup_(config_freep) Config *config = NULL;
         Error error = ERROR_NULL;
 
@@ -45,8 +45,8 @@ static void test_as_it_is(void **state)
                 fail_msg("%s", error.text);
         assert_false(config->has_placement);
         assert_int_equal(config_file_read(&file, EXAMPLE, NULL), 0);
-        assert_int_equal(file->n_sections, 0);
-        assert_int_equal(file->n_entries, 0);
+        assert_int_equal(file.n_sections, 0);
+        assert_int_equal(file.n_entries, 0);
 }
 
 /* The type's section is there for the operator to rename; as it stands, it would be for a type that
@@ -70,7 +70,7 @@ static void test_uncommented(void **state)
         assert_null(config->keystone.auth_url);
 }
 
-static const ConfigEntry *find(const ConfigFile *file, const ConfigOption *option)
+static const ConfigEntry *find(const ConfigSettings *file, const ConfigOption *option)
 {
         const char *section =
                 strcmp(option->section, CONFIG_MDEV_SECTION) == 0 ? MDEV_SECTION : option->section;
@@ -83,7 +83,7 @@ static const ConfigEntry *find(const ConfigFile *file, const ConfigOption *optio
 }
 
 /* Returns how many there are. */
-static size_t check_options(const ConfigFile *file, const ConfigOption *options)
+static size_t check_options(const ConfigSettings *file, const ConfigOption *options)
 {
         size_t n = 0;
 
@@ -107,13 +107,13 @@ static void test_every_option(void **state)
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
         _cleanup_free_ char *path = scratch_path(folder, "x.conf");
         _cleanup_free_ char *text = uncomment();
-        _cleanup_(config_file_freep) ConfigFile *file = NULL;
+        _cleanup_(config_settings_done) ConfigSettings file = {};
 
         scratch_write(folder, "x.conf", text);
         assert_int_equal(config_file_read(&file, path, NULL), 0);
-        assert_int_equal(check_options(file, config_options) +
-                                 check_options(file, config_mdev_options),
-                         file->n_entries);
+        assert_int_equal(check_options(&file, config_options) +
+                                 check_options(&file, config_mdev_options),
+                         file.n_entries);
 }
 
 TEST_MAIN(test_as_it_is, test_uncommented, test_every_option)

@@ -11,7 +11,7 @@
 #include "tests/unit/test.h"
 
 /* What was read as text: sections as "[name]@line", entries as "line:section.key=value". */
-static char *describe(const ConfigFile *file)
+static char *describe(const ConfigSettings *file, const char *path)
 {
         char *text = NULL;
         size_t size = 0;
@@ -23,7 +23,7 @@ static char *describe(const ConfigFile *file)
         for (size_t i = 0; i < file->n_entries; i++) {
                 const ConfigEntry *entry = &file->entries[i];
 
-                assert_ptr_equal(entry->file, file->path);
+                assert_ptr_equal(entry->file, path);
                 fprintf(f, "%u:%s.%s=%s\n", entry->line, entry->section, entry->key, entry->value);
         }
         assert_int_equal(fclose(f), 0);
@@ -65,26 +65,24 @@ static void test_good(void **state)
         _cleanup_free_ char *path = scratch_path(folder, "x.conf");
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(config_file_freep) ConfigFile *file = NULL;
+                _cleanup_(config_settings_done) ConfigSettings file = {};
                 _cleanup_free_ char *text = NULL;
                 Error error = ERROR_NULL;
 
                 scratch_write(folder, "x.conf", cases[i].text);
                 if (config_file_read(&file, path, &error) < 0)
                         fail_msg("\"%s\": %s", cases[i].text, error.text);
-                text = describe(file);
+                text = describe(&file, path);
                 assert_string_equal(text, cases[i].expected);
-                assert_string_equal(file->path, path);
         }
 }
 
 static void expect_error(const char *path, int r, const char *expected)
 {
-        ConfigFile *file = NULL;
+        _cleanup_(config_settings_done) ConfigSettings file = {};
         Error error = ERROR_NULL;
 
         assert_int_equal(config_file_read(&file, path, &error), r);
-        assert_null(file);
         assert_int_equal(error.code, -r);
         assert_int_equal(strncmp(error.text, path, strlen(path)), 0);
         assert_string_equal(error.text + strlen(path), expected);
@@ -175,7 +173,7 @@ static void test_large(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_free_ char *text = repeat(cases[i].head, cases[i].text, cases[i].n);
-                _cleanup_(config_file_freep) ConfigFile *file = NULL;
+                _cleanup_(config_settings_done) ConfigSettings file = {};
 
                 scratch_write(folder, "x.conf", text);
                 if (cases[i].expected)
@@ -212,13 +210,13 @@ static void test_mode(void **state)
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
         _cleanup_free_ char *path = scratch_path(folder, "x.conf");
 
-        scratch_write(folder, "x.conf", "[a]\n");
+        scratch_write(folder, "x.conf", "[a]\nk=1\n");
         for (mode_t mode = 0600; mode <= 0604; mode += 4) {
-                _cleanup_(config_file_freep) ConfigFile *file = NULL;
+                _cleanup_(config_settings_done) ConfigSettings file = {};
 
                 scratch_chmod(folder, "x.conf", mode);
                 assert_int_equal(config_file_read(&file, path, NULL), 0);
-                assert_int_equal(file->world_readable, mode == 0604);
+                assert_int_equal(file.entries[0].world_readable, mode == 0604);
         }
 }
 
@@ -230,7 +228,7 @@ static void test_out_of_memory(void **state)
 
         scratch_write(folder, "x.conf", "[a]\nk=1\nl=2\n[b]\nk='3'\n");
         for (;; n++) {
-                _cleanup_(config_file_freep) ConfigFile *file = NULL;
+                _cleanup_(config_settings_done) ConfigSettings file = {};
                 Error error = ERROR_NULL;
                 int r;
 
@@ -241,7 +239,6 @@ static void test_out_of_memory(void **state)
                         break;
                 }
                 assert_int_equal(r, -ENOMEM);
-                assert_null(file);
                 assert_true(error.text[0] != '\0');
         }
         assert_true(n > 10);
