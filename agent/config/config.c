@@ -172,14 +172,14 @@ static int check_driver(const Config *config, const ConfigSettings *settings, Er
                      : error_setf(reterr, -r, "%s", error.text);
 }
 
-static void warn_old_options(const ConfigSettings *settings, ConfigWarning warning, void *userdata)
+static void warn_old_options(const ConfigSettings *settings)
 {
         const ConfigEntry *entry =
                 config_settings_find(settings, "DEFAULT", NULL, "vcpu_pin_set", NULL);
 
         if (entry && entry->value[0])
                 config_warn(
-                        warning, userdata,
+                        settings,
                         "%s:%u: vcpu_pin_set is deprecated: name its CPUs in [compute] cpu_shared_set, or in cpu_dedicated_set",
                         entry->file, entry->line);
 }
@@ -234,8 +234,7 @@ static int check_placement(const Config *config, const ConfigSettings *settings,
         return 0;
 }
 
-static int finish_placement(Config *config, const ConfigSettings *settings, ConfigWarning warning,
-                            void *userdata, Error *reterr)
+static int finish_placement(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigSection *section = config_settings_find_section(settings, "placement");
         _cleanup_free_ char *place = NULL;
@@ -250,7 +249,7 @@ static int finish_placement(Config *config, const ConfigSettings *settings, Conf
                 return error_oom(reterr);
         if (config->reporter.insecure)
                 config_warn(
-                        warning, userdata,
+                        settings,
                         "%s: [placement] insecure = true: the server's certificate is not verified",
                         place);
         return check_placement(config, settings, place, reterr);
@@ -282,13 +281,11 @@ int config_set_direct(Config *config, const char *socket)
         config->placement_token = token;
         config->has_placement = true;
         config->reporter.auth = REPORTER_AUTH_ADMIN_TOKEN;
-        config->reporter.endpoint = endpoint;
-        config->reporter.token = token;
+        config_lend_strings(config);
         return 0;
 }
 
-static void warn_readable_secrets(const ConfigSettings *settings, ConfigWarning warning,
-                                  void *userdata)
+static void warn_readable_secrets(const ConfigSettings *settings)
 {
         for (size_t i = 0; i < settings->n_entries; i++) {
                 const ConfigEntry *entry = &settings->entries[i];
@@ -296,14 +293,13 @@ static void warn_readable_secrets(const ConfigSettings *settings, ConfigWarning 
 
                 if (entry->world_readable && option && option->secret && entry->value[0] != '\0')
                         config_warn(
-                                warning, userdata,
+                                settings,
                                 "%s:%u: [%s] %s is a secret, and everybody may read the file: take that right away (chmod o-r)",
                                 entry->file, entry->line, entry->section, entry->key);
         }
 }
 
-static int config_make(Config **ret, const ConfigSettings *settings, ConfigWarning warning,
-                       void *userdata, Error *reterr)
+static int config_make(Config **ret, const ConfigSettings *settings, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = calloc(1, sizeof(Config));
         int r;
@@ -315,12 +311,12 @@ static int config_make(Config **ret, const ConfigSettings *settings, ConfigWarni
                 r = finish_agent(config, settings, reterr);
         if (r < 0)
                 return r;
-        warn_old_options(settings, warning, userdata);
-        r = config_load_mdev_types(config, settings, warning, userdata, reterr);
+        warn_old_options(settings);
+        r = config_load_mdev_types(config, settings, reterr);
         if (r >= 0)
                 r = load_pci_specs(config, settings, reterr);
         if (r >= 0)
-                r = finish_placement(config, settings, warning, userdata, reterr);
+                r = finish_placement(config, settings, reterr);
         if (r < 0)
                 return r;
         config_lend_strings(config);
@@ -358,7 +354,8 @@ int config_load_hook(Config **ret, const char *file, Error *reterr)
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr)
 {
-        _cleanup_(config_settings_done) ConfigSettings settings = {};
+        _cleanup_(config_settings_done)
+                ConfigSettings settings = { .warning = warning, .userdata = userdata };
         _cleanup_(config_freep) Config *config = NULL;
         _cleanup_(strings_freep) char **paths = NULL;
         int r;
@@ -370,9 +367,9 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
                 r = config_settings_follow_auth(&settings, reterr);
         if (r < 0)
                 return r;
-        config_warn_unknown(&settings, warning, userdata);
-        warn_readable_secrets(&settings, warning, userdata);
-        r = config_make(&config, &settings, warning, userdata, reterr);
+        config_warn_unknown(&settings);
+        warn_readable_secrets(&settings);
+        r = config_make(&config, &settings, reterr);
         if (r < 0)
                 return r;
         config->files = TAKE_PTR(paths);

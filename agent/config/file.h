@@ -36,8 +36,10 @@ typedef struct ConfigSettings {
         size_t n_sections, n_sections_allocated;
         ConfigEntry *entries; /* of a file by line, also of a name that is there twice */
         size_t n_entries, n_entries_allocated;
-        const char
-                *auth_section; /* where options that are of_auth stand; NULL: where they belong */
+        /* where options that are of_auth stand; NULL: where they belong */
+        const char *auth_section;
+        void (*warning)(const char *text, void *userdata); /* ConfigWarning, or NULL */
+        void *userdata;
 } ConfigSettings;
 
 /* Adds a file. path is borrowed as long as the settings live. -EINVAL with words, -ENOENT, -EACCES,

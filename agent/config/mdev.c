@@ -119,8 +119,7 @@ static const HostMdevType *find_default(const HostConfig *host)
         return NULL;
 }
 
-static int add_type(Config *config, const ConfigSettings *settings, const char *name,
-                    ConfigWarning warning, void *userdata, Error *reterr)
+static int add_type(Config *config, const ConfigSettings *settings, const char *name, Error *reterr)
 {
         _cleanup_(type_sections_done) TypeSections sections = {};
         _cleanup_(free_type) HostMdevType type = {};
@@ -139,7 +138,7 @@ static int add_type(Config *config, const ConfigSettings *settings, const char *
         fallback = find_default(&config->driver.host);
         if (fallback && takes_what_is_left(&type)) {
                 config_warn(
-                        warning, userdata,
+                        settings,
                         "[%.64s] device_addresses is not set, and the type %.64s takes all devices that are left already, ignoring the type",
                         sections.name, fallback->type);
                 return 0;
@@ -157,8 +156,7 @@ static bool is_enabled(const Config *config, const char *type)
         return false;
 }
 
-static void warn_not_enabled(const Config *config, const ConfigSettings *settings,
-                             ConfigWarning warning, void *userdata)
+static void warn_not_enabled(const Config *config, const ConfigSettings *settings)
 {
         for (size_t i = 0; i < settings->n_sections; i++) {
                 const ConfigSection *section = &settings->sections[i];
@@ -168,19 +166,18 @@ static void warn_not_enabled(const Config *config, const ConfigSettings *setting
                         continue;
                 if (!is_enabled(config, section->name + 5))
                         config_warn(
-                                warning, userdata,
+                                settings,
                                 "%s:%u: [devices] enabled_mdev_types does not list the type of [%.64s], ignoring",
                                 section->file, section->line, section->name);
         }
 }
 
-int config_load_mdev_types(Config *config, const ConfigSettings *settings, ConfigWarning warning,
-                           void *userdata, Error *reterr)
+int config_load_mdev_types(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         size_t n = 0;
         int r;
 
-        warn_not_enabled(config, settings, warning, userdata);
+        warn_not_enabled(config, settings);
         for (char **t = config->enabled_mdev_types; t && *t; t++)
                 n++;
         if (n == 0)
@@ -192,7 +189,7 @@ int config_load_mdev_types(Config *config, const ConfigSettings *settings, Confi
         for (char **t = config->enabled_mdev_types; *t; t++) {
                 if (find_type(&config->driver.host, *t))
                         continue;
-                r = add_type(config, settings, *t, warning, userdata, reterr);
+                r = add_type(config, settings, *t, reterr);
                 if (r < 0)
                         return r;
         }

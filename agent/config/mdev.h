@@ -9,6 +9,5 @@
 /* Fills config->driver.host.mdev_types from config->enabled_mdev_types. -EINVAL with words for a
  * bad value or an address that is given twice, -ENOMEM. A type without addresses takes all devices
  * that are left; a second such type is dropped with a warning. */
-int config_load_mdev_types(Config *config, const ConfigSettings *settings, ConfigWarning warning,
-                           void *userdata, Error *reterr);
+int config_load_mdev_types(Config *config, const ConfigSettings *settings, Error *reterr);
 void config_free_mdev_types(HostConfig *host);

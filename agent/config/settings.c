@@ -130,20 +130,20 @@ int config_set_from_settings(const ConfigOption *option, void *base, const Confi
         return r;
 }
 
-void config_warn(ConfigWarning warning, void *userdata, const char *format, ...)
+void config_warn(const ConfigSettings *settings, const char *format, ...)
 {
         Error text = ERROR_NULL;
         char line[ERROR_TEXT_MAX];
         va_list ap;
 
-        if (!warning)
+        if (!settings->warning)
                 return;
         va_start(ap, format);
         vsnprintf(line, sizeof(line), format, ap);
         va_end(ap);
         /* For what it does to control characters and cut text. */
         error_setf(&text, EINVAL, "%s", line);
-        warning(text.text, userdata);
+        settings->warning(text.text, settings->userdata);
 }
 
 /* "mdev_TYPE" for the section of any type, "vgpu_TYPE" for its old name. */
@@ -163,13 +163,13 @@ static bool is_known(const ConfigEntry *entry, const char *kind)
         return config_find_option(mdev ? config_mdev_options : config_options, kind, entry->key);
 }
 
-void config_warn_unknown(const ConfigSettings *settings, ConfigWarning warning, void *userdata)
+void config_warn_unknown(const ConfigSettings *settings)
 {
         for (size_t i = 0; i < settings->n_sections; i++) {
                 const ConfigSection *section = &settings->sections[i];
 
                 if (!kind_of_section(section->name) && !is_auth_section(settings, section->name))
-                        config_warn(warning, userdata, "%s:%u: unknown section [%.64s], ignoring",
+                        config_warn(settings, "%s:%u: unknown section [%.64s], ignoring",
                                     section->file, section->line, section->name);
         }
         for (size_t i = 0; i < settings->n_entries; i++) {
@@ -177,8 +177,7 @@ void config_warn_unknown(const ConfigSettings *settings, ConfigWarning warning, 
                 const char *kind = kind_of_section(entry->section);
 
                 if (kind && !is_known(entry, kind) && !config_settings_option_of(settings, entry))
-                        config_warn(warning, userdata,
-                                    "%s:%u: unknown option [%.64s] %.64s, ignoring", entry->file,
-                                    entry->line, entry->section, entry->key);
+                        config_warn(settings, "%s:%u: unknown option [%.64s] %.64s, ignoring",
+                                    entry->file, entry->line, entry->section, entry->key);
         }
 }

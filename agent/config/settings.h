@@ -52,7 +52,7 @@ int config_set_from_settings(const ConfigOption *option, void *base, const Confi
                              const char *state_path, Error *reterr);
 
 /* A warning for each section and option that nobody knows. */
-void config_warn_unknown(const ConfigSettings *settings, ConfigWarning warning, void *userdata);
+void config_warn_unknown(const ConfigSettings *settings);
 
-/* Calls warning, which may be NULL, with a text in that format. */
-void config_warn(ConfigWarning warning, void *userdata, const char *format, ...) _printf_(3, 4);
+/* Calls the warning of the settings, if there is one, with a text in that format. */
+void config_warn(const ConfigSettings *settings, const char *format, ...) _printf_(2, 3);
