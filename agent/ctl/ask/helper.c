@@ -3,7 +3,6 @@
 #include "agent/ctl/ask/helper.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -14,24 +13,17 @@
 #define PROGRAM  "computectl-helper" /* agent/helper/main.c */
 #define TEXT_MAX (64U << 20)         /* of its output */
 
-/* Beside this program (an uninstalled build), else where it is installed. */
-static int find_program(char path[static PATH_MAX])
+void ctl_find_program(char path[static PATH_MAX], const char *name, const char *folder)
 {
         char self[PATH_MAX];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-        char *slash;
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self));
+        const char *slash = n > 0 ? memrchr(self, '/', (size_t)n) : NULL;
 
-        if (n > 0) {
-                self[n] = '\0';
-                slash = strrchr(self, '/');
-                if (slash)
-                        *slash = '\0';
-                if (snprintf(path, PATH_MAX, "%s/%s", self, PROGRAM) < PATH_MAX &&
-                    access(path, X_OK) == 0)
-                        return 0;
-        }
-        snprintf(path, PATH_MAX, "%s/%s", LIBEXECDIR, PROGRAM);
-        return access(path, X_OK) == 0 ? 0 : -errno;
+        if (slash &&
+            snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - self), self, name) < PATH_MAX &&
+            access(path, X_OK) == 0)
+                return;
+        snprintf(path, PATH_MAX, "%s/%s", folder, name);
 }
 
 static int read_all(int fd, char **ret)
@@ -96,11 +88,12 @@ static int ask(const char *const arguments[], const char *what, const char *form
 {
         _cleanup_free_ char *text = NULL;
         char path[PATH_MAX];
-        int status = 0, r = find_program(path);
+        int status = 0, r;
 
-        if (r < 0)
-                return error_setf(reterr, r, "%s: %s; is the package installed whole?", path,
-                                  strerror(-r));
+        ctl_find_program(path, PROGRAM, LIBEXECDIR);
+        if (access(path, X_OK) < 0)
+                return error_setf(reterr, errno, "%s: %s; is the package installed whole?", path,
+                                  strerror(errno));
         r = run(path, arguments, &text, &status);
         if (r < 0)
                 return error_setf(reterr, r, "%s: %s", path, strerror(-r));

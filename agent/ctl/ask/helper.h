@@ -6,8 +6,13 @@
  * load libvirt and libcurl. */
 
 #include <jansson.h>
+#include <limits.h>
 
 #include "base/error.h"
+
+/* Where a program of ours is: beside this one (an uninstalled build), else where it is installed.
+ */
+void ctl_find_program(char path[static PATH_MAX], const char *name, const char *folder);
 
 /* config: a configuration file, or NULL for the host's own. driver: NULL for the one that it names.
  * The document of drivers/host/snapshot.h. Blocks until the program has ended. -errno with words;

@@ -2,7 +2,6 @@
 
 #include "agent/ctl/verbs/migrate.h"
 
-#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 
 #include "agent/config/config.h"
+#include "agent/ctl/ask/helper.h"
 #include "base/folder-owner.h"
 
 #define AGENT          "compute-agentd"
@@ -43,22 +43,6 @@ static void private_done(Private *private)
                 (void)unlink(private->policy);
                 (void)rmdir(private->folder);
         }
-}
-
-/* Beside this program (an uninstalled build), else where it is installed. */
-static void find_agent(char path[static PATH_MAX])
-{
-        ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof(AGENT) - 1);
-        char *slash;
-
-        if (n > 0) {
-                path[n] = '\0';
-                slash = strrchr(path, '/');
-                strcpy(slash ? slash + 1 : path, AGENT);
-                if (access(path, X_OK) == 0)
-                        return;
-        }
-        snprintf(path, PATH_MAX, "%s/%s", SBINDIR, AGENT);
 }
 
 /* The child ends with this program, also when that is killed. */
@@ -195,7 +179,7 @@ static int run_agent(const char *config, const Private *private, Error *reterr)
         r = let_in(private, config, reterr);
         if (r < 0)
                 return r;
-        find_agent(path);
+        ctl_find_program(path, AGENT, SBINDIR);
         if (config) {
                 argv[n++] = "--config";
                 argv[n++] = config;
