@@ -7,10 +7,8 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "agent/state/state-file.h"
 #include "base/read-file.h"
@@ -120,50 +118,16 @@ static int look_everywhere(Found *found, const char *const *config_files, const 
         return look(found, state_path, strlen(state_path), reterr);
 }
 
-static int fill_file(int fd, const Uuid *uuid)
-{
-        char line[UUID_TEXT_LENGTH + 2];
-        int r, n;
-
-        n = snprintf(line, sizeof(line), "%s\n", uuid->text);
-        r = state_file_write_all(fd, line, (size_t)n);
-        if (r < 0)
-                return r;
-        /* Others may read it, as they may read Nova's; the umask says which. */
-        if (fchmod(fd, 0644) < 0 || fsync(fd) < 0)
-                return -errno;
-        return 0;
-}
-
-/* replace: the old one goes in the same moment. Else -EEXIST when somebody else was faster. */
-static int create_file(int folder, const Uuid *uuid, bool replace)
-{
-        char temporary[sizeof(FILE_NAME) + 48];
-        _cleanup_close_ int fd = -EBADF;
-        int r;
-
-        snprintf(temporary, sizeof(temporary), FILE_NAME ".%s", uuid->text);
-        (void)unlinkat(folder, temporary, 0); /* of somebody who did not get to the end */
-        fd = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0)
-                return -errno;
-        r = fill_file(fd, uuid);
-        if (r == 0 && replace && renameat(folder, temporary, folder, FILE_NAME) < 0)
-                r = -errno;
-        if (r == 0 && !replace && linkat(folder, temporary, folder, FILE_NAME, 0) < 0)
-                r = -errno;
-        if ((r < 0 || !replace) && unlinkat(folder, temporary, 0) < 0 && r == 0)
-                r = -errno;
-        if (r == 0 && fsync(folder) < 0)
-                r = -errno;
-        return r;
-}
-
+/* replace: the old one goes in the same moment. Else -EEXIST when somebody else was faster. Others
+ * may read it, as they may read Nova's. */
 static int create(const char *state_path, const Uuid *uuid, bool replace, Error *reterr)
 {
-        _cleanup_close_ int folder = open(state_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int r = folder < 0 ? -errno : create_file(folder, uuid, replace);
+        char path[PATH_MAX], line[UUID_TEXT_LENGTH + 2];
+        int r = -ENAMETOOLONG;
 
+        snprintf(line, sizeof(line), "%s\n", uuid->text);
+        if (snprintf(path, sizeof(path), "%s/" FILE_NAME, state_path) < (int)sizeof(path))
+                r = state_file_put(path, uuid->text, line, 0644, replace);
         switch (r) {
         case 0:
         case -EEXIST:

@@ -14,7 +14,7 @@
 
 #define STATE_FILE_MAX_BYTES (16 * 1024 * 1024)
 
-int state_file_write_all(int fd, const char *text, size_t n)
+static int write_all(int fd, const char *text, size_t n)
 {
         while (n > 0) {
                 ssize_t written = write(fd, text, n);
@@ -30,7 +30,7 @@ int state_file_write_all(int fd, const char *text, size_t n)
 }
 
 /* A new file, whatever has the name: not one that a link leads to. */
-static int write_synced(const char *path, const char *text)
+static int write_synced(const char *path, const char *text, mode_t mode)
 {
         _cleanup_close_ int fd = -EBADF;
         int r;
@@ -40,10 +40,10 @@ static int write_synced(const char *path, const char *text)
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
-        r = state_file_write_all(fd, text, strlen(text));
+        r = write_all(fd, text, strlen(text));
         if (r < 0)
                 return r;
-        return fsync(fd) < 0 ? -errno : 0;
+        return fchmod(fd, mode) < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
 static int sync_folder(const char *path)
@@ -59,21 +59,20 @@ static int sync_folder(const char *path)
         return fsync(fd) < 0 ? -errno : 0;
 }
 
-static int replace(const char *path, const char *text)
+int state_file_put(const char *path, const char *suffix, const char *text, mode_t mode,
+                   bool replace)
 {
-        _cleanup_free_ char *temporary = text_format("%s.new", path);
+        _cleanup_free_ char *temporary = text_format("%s.%s", path, suffix);
         int r;
 
         if (!temporary)
                 return -ENOMEM;
-        r = write_synced(temporary, text);
-        if (r == 0 && rename(temporary, path) < 0)
+        r = write_synced(temporary, text, mode);
+        if (r == 0 && (replace ? rename(temporary, path) : link(temporary, path)) < 0)
                 r = -errno;
-        if (r < 0) {
-                (void)unlink(temporary);
-                return r;
-        }
-        return sync_folder(path);
+        if ((r < 0 || !replace) && unlink(temporary) < 0 && r == 0)
+                r = -errno;
+        return r < 0 ? r : sync_folder(path);
 }
 
 int state_file_write(const char *path, const json_t *json, Error *reterr)
@@ -83,7 +82,7 @@ int state_file_write(const char *path, const json_t *json, Error *reterr)
 
         if (!text)
                 return error_oom(reterr);
-        r = replace(path, text);
+        r = state_file_put(path, "new", text, 0600, true);
         return r < 0 ? error_setf(reterr, r, "%.120s: cannot be written: %s", path, strerror(-r))
                      : 0;
 }

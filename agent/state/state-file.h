@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A small JSON file in [DEFAULT] state_path: replaced as a whole, so that a reader after any crash
- * finds the old text or the new one. Blocks on the disk. */
+/* Small files in [DEFAULT] state_path, most of them JSON: written as a whole, so that a reader
+ * after any crash finds the old text or the new one. Blocks on the disk. */
 
 #include <jansson.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -17,8 +18,11 @@ int state_file_write(const char *path, const json_t *json, Error *reterr);
  * with words. */
 int state_file_read(const char *path, const char *format, json_t **ret, Error *reterr);
 
-/* Writes all of a text, however often it is interrupted. Negative errno. */
-int state_file_write_all(int fd, const char *text, size_t n);
+/* Writes to PATH.SUFFIX, syncs, gives it its name and syncs the folder. An old file is replaced in
+ * the same moment, or (replace false) is in the way: -EEXIST. Negative errno; the old file is then
+ * as it was. */
+int state_file_put(const char *path, const char *suffix, const char *text, mode_t mode,
+                   bool replace);
 
 /* What state_file_read() does with a file whose content turned out to be wrong. */
 void state_file_set_aside(const char *path);
