@@ -34,26 +34,19 @@ static void print_history(const json_t *document, CtlPage *page)
         ctl_claims_print(document, true, page);
 }
 
-static void test_claims(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-
-        capture_print(&capture, print, parse_quoted(CLAIMS(CLAIM "," TARGET)), STYLE_PIPE);
-        assert_string_equal(
-                capture.text,
-                "ID  CONSUMER                              STATE              CREATED   EXPIRES    "
-                "PROVIDER  RESOURCES\n"
-                " 7  11111111-2222-4333-8444-555555555555  claimed            1min ago  4min left  "
-                "host1     VCPU=2, MEMORY_MB=512\n"
-                "                                                                                  "
-                "gpu       VGPU=1\n"
-                " 8  x                                     confirmed, resize  -         -\n"
-                "\n2 claims.\n");
-}
-
-static void test_parts_of_pages(void **state)
+static void test_pages(void **state)
 {
         static const PrintRow rows[] = {
+                { CLAIMS(CLAIM "," TARGET),
+                  .text =
+                          "ID  CONSUMER                              STATE              CREATED   EXPIRES    "
+                          "PROVIDER  RESOURCES\n"
+                          " 7  11111111-2222-4333-8444-555555555555  claimed            1min ago  4min left  "
+                          "host1     VCPU=2, MEMORY_MB=512\n"
+                          "                                                                                  "
+                          "gpu       VGPU=1\n"
+                          " 8  x                                     confirmed, resize  -         -\n"
+                          "\n2 claims.\n" },
                 { CLAIMS(CLAIM), .has = { " 7 11111111… claimed 4min left host1" },
                   .lacks = { "CREATED" }, .width = 80 },
                 { CLAIMS(CLAIM), .has = { "11111111-2222-4333-8444-555555555555" }, .width = 80,
@@ -70,25 +63,19 @@ static void test_parts_of_pages(void **state)
                 { CLAIMS(""), .text = "", .no_legend = true },
         },
         ended[] = { { CLAIMS(CLAIM "," ENDED), .has = { "ENDED", "1h ago", "gone \\x1b[m" },
-                      .lacks = { "EXPIRES" } } };
+                      .lacks = { "EXPIRES" } } },
+        made[] = { { "{'id': 7, " ALLOCATIONS "}",
+                     .text = "Claim 7\n"
+                             "PROVIDER  RESOURCES\n"
+                             "host1     VCPU=2, MEMORY_MB=512\n"
+                             "gpu       VGPU=1\n"
+                             "\n"
+                             "When the guest runs, keep it: computectl confirm 7\n"
+                             "When it is gone, give it back: computectl release 7\n" } };
 
         check_rows(print, rows, ARRAY_SIZE(rows));
         check_rows(print_history, ended, ARRAY_SIZE(ended));
-}
-
-static void test_new_claim(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-
-        capture_print(&capture, ctl_claim_print, parse_quoted("{'id': 7, " ALLOCATIONS "}"),
-                      STYLE_PIPE);
-        assert_string_equal(capture.text, "Claim 7\n"
-                                          "PROVIDER  RESOURCES\n"
-                                          "host1     VCPU=2, MEMORY_MB=512\n"
-                                          "gpu       VGPU=1\n"
-                                          "\n"
-                                          "When the guest runs, keep it: computectl confirm 7\n"
-                                          "When it is gone, give it back: computectl release 7\n");
+        check_rows(ctl_claim_print, made, ARRAY_SIZE(made));
 }
 
 /* The ids that are left. */
@@ -141,5 +128,4 @@ static void test_finding(void **state)
                 assert_found(cases[i][0], cases[i][1]);
 }
 
-TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_claims, test_parts_of_pages,
-                test_finding, test_new_claim)
+TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_pages, test_finding)

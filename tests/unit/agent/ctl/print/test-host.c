@@ -45,46 +45,38 @@ static void print(const json_t *document, CtlPage *page)
         ctl_host_print(snapshot, page);
 }
 
-static void test_page(void **state)
-{
-        _cleanup_(capture_done) Capture capture;
-
-        capture_print(&capture, print, parse_quoted(HOST), STYLE_PIPE);
-        assert_string_equal(
-                capture.text,
-                "host1\n"
-                "x86_64, QEMU 7.2.11, driver libvirt\n"
-                "2 CPUs, 32 GiB memory, no disk\n"
-                "polled Tue 2023-11-14 22:13:08 UTC; 12s ago\n"
-                "\n"
-                "NUMA cells (2)\n"
-                "CELL  MEMORY  CPUS  CPU LIST  HUGE PAGES\n"
-                "   0  32 GiB     2  0-1       512 × 2 MiB\n"
-                "   3   0 KiB     0\n"
-                "\n"
-                "Devices (4)\n"
-                "DEVICE        CELL  PRODUCT             DRIVER  TYPE         AVAILABLE  TYPE "
-                "NAME\n"
-                "mtty_mtty        -  0000:0000           -       mtty-1              24\n"
-                "0000:41:00.0     1  GPU \\x1b[1m         nvidia  nvidia-35            4  V100\n"
-                "                                                nvidia-36            0  V36 "
-                "(created)\n"
-                "0000:51:00.0     -  0000:0000           -       up to 8 VFs\n"
-                "0000:51:00.1     -  VF of 0000:51:00.0  -\n"
-                "1 other device: --all shows it.\n"
-                "\n"
-                "Mediated devices (1)\n"
-                "UUID                                  TYPE       PARENT        DOMAIN\n" MDEV
-                "  nvidia-35  0000:41:00.0  guest\n"
-                "\n"
-                "Domains (1)\n"
-                "NAME   STATE    VCPUS  MEMORY  DEVICES  UUID\n"
-                "guest  running      4   4 GiB        1  " DOMAIN "\n");
-}
-
-static void test_parts_of_pages(void **state)
+static void test_pages(void **state)
 {
         static const PrintRow rows[] = {
+                { HOST,
+                  .text = "host1\n"
+                          "x86_64, QEMU 7.2.11, driver libvirt\n"
+                          "2 CPUs, 32 GiB memory, no disk\n"
+                          "polled Tue 2023-11-14 22:13:08 UTC; 12s ago\n"
+                          "\n"
+                          "NUMA cells (2)\n"
+                          "CELL  MEMORY  CPUS  CPU LIST  HUGE PAGES\n"
+                          "   0  32 GiB     2  0-1       512 × 2 MiB\n"
+                          "   3   0 KiB     0\n"
+                          "\n"
+                          "Devices (4)\n"
+                          "DEVICE        CELL  PRODUCT             DRIVER  TYPE         AVAILABLE  TYPE "
+                          "NAME\n"
+                          "mtty_mtty        -  0000:0000           -       mtty-1              24\n"
+                          "0000:41:00.0     1  GPU \\x1b[1m         nvidia  nvidia-35            4  V100\n"
+                          "                                                nvidia-36            0  V36 "
+                          "(created)\n"
+                          "0000:51:00.0     -  0000:0000           -       up to 8 VFs\n"
+                          "0000:51:00.1     -  VF of 0000:51:00.0  -\n"
+                          "1 other device: --all shows it.\n"
+                          "\n"
+                          "Mediated devices (1)\n"
+                          "UUID                                  TYPE       PARENT        DOMAIN\n" MDEV
+                          "  nvidia-35  0000:41:00.0  guest\n"
+                          "\n"
+                          "Domains (1)\n"
+                          "NAME   STATE    VCPUS  MEMORY  DEVICES  UUID\n"
+                          "guest  running      4   4 GiB        1  " DOMAIN "\n" },
                 { HOST, .has = { "Devices (5)", "0000:00:00.0     -  8086:1018" },
                   .lacks = { "other device" }, .all = true },
                 { "{'format': '" SNAPSHOT_FORMAT "', 'nodename': 'a\\u001b[2J'}",
@@ -95,14 +87,4 @@ static void test_parts_of_pages(void **state)
         check_rows(print, rows, ARRAY_SIZE(rows));
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_page),
-                cmocka_unit_test(test_parts_of_pages),
-        };
-
-        setenv("TZ", "UTC", true);
-        setlocale(LC_CTYPE, "C.UTF-8");
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_AFTER((setenv("TZ", "UTC", true), setlocale(LC_CTYPE, "C.UTF-8")), NULL, NULL, test_pages)

@@ -28,107 +28,75 @@
         "  {'id': 8, 'consumer': '" UNKNOWN "', 'state': 'claimed', 'created_usec': 0,"          \
         "   'allocations': [], 'devices': []}]}"
 
-static void print(Capture *capture, const CtlWatchFacts *facts, CtlStyle style)
+/* {"status", "tree", "claims"}; without a status it is not running. */
+static void print(const json_t *document, CtlPage *page)
 {
-        ctl_watch_print(facts, capture_begin(capture, style));
-        capture_end(capture);
+        _cleanup_json_ json_t *gone = ctl_status_make_not_running("gone");
+        const json_t *status = json_object_get(document, "status");
+        const CtlWatchFacts facts = { status ? status : gone, json_object_get(document, "tree"),
+                                      json_object_get(document, "claims") };
+
+        ctl_watch_print(&facts, page);
 }
 
-static void test_out_of_use(void **state)
+static void test_pages(void **state)
 {
-        _cleanup_json_ json_t *status = parse_quoted(
-                                      "{'node': 'host1', 'reasons': [{'text': 'Cordoned: by ann'},"
-                                      " {'text': 'Withheld: card (missing)'}]}"),
-                              *tree = parse_quoted(
-                                      "{'providers': [{'name': 'card',"
-                                      " 'inventories': {'VGPU': {'used': 3, 'capacity': 0}}}]}");
-        const CtlWatchFacts facts = { status, tree, NULL };
-        _cleanup_(capture_done) Capture capture;
-
-        print(&capture, &facts, STYLE_PIPE);
-        assert_contains(capture.text, "\n  Cordoned: by ann\n  Withheld: card (missing)\n");
-        assert_contains(capture.text, " 100%");
-}
-
-static void test_page(void **state)
-{
-        _cleanup_json_ json_t *status = parse_quoted(STATUS), *tree = parse_quoted(TREE),
-                              *claims = parse_quoted(CLAIMS);
-        const CtlWatchFacts facts = { status, tree, claims };
-        _cleanup_(capture_done) Capture capture;
-
-        print(&capture, &facts, STYLE_PIPE);
-        assert_string_equal(
-                capture.text,
-                "● compute-agent on host1: Placement is equal to this host\n"
-                "  Polled 3s ago; published 1min ago; 30 requests, 4 writes, 1 conflicts\n"
-                "\n"
-                "PROVIDER      CLASS      USED  FREE  CAPACITY  USAGE\n"
-                "host1         VCPU          5    11        16  ▉▉▉▉▉▉░░░░░░░░░░░░░░  31%\n"
-                "              MEMORY_MB   512     0       512  ▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉ 100%\n"
-                "cell\\x1b[31m  VCPU          1     3         4  ▉▉▉▉▉░░░░░░░░░░░░░░░  25%\n"
-                "\n"
-                "CLAIM  GUEST                                 STATE      SINCE     RESOURCES       "
-                "DEVICES\n"
-                "    7  web-1                                 confirmed  1min ago  VCPU=3, VGPU=1  "
-                "0000:41:00.0, mtty\n"
-                "    8  " UNKNOWN "  claimed    never\n");
-}
-
-static void test_page_of_less(void **state)
-{
-        static const struct {
-                const char *status; /* NULL: not running */
-                const char *claims;
-                const char *has, *lacks;
-        } cases[] = {
-                { NULL, NULL, "○ gone\n", "Polled" },
-                { "{'sync_state': 'standalone', 'last_poll_usec': 1}", "{'claims': []}",
-                  "\nNo claims.\n", "requests" },
-                { "{'sync_state': 'offline', 'reasons': [{'text': 'refused\\u001b'}]}", NULL,
-                  "\n  refused\\x1b\n", "No claims" },
-                { "{'sync_state': 'synced', 'n_owed_writes': 1, 'n_owed_moves': 1, 'reasons': [{'text': 'forbidden'}]}",
-                  NULL, "0 conflicts, 2 owed\n  forbidden\n", "No claims" },
-                { "{'sync_state': 'synced'}", "{'claims': 7}",
-                  "Polled never; not published since the start", "GUEST" },
+        static const PrintRow rows[] = {
+                { "{'status': " STATUS ", 'tree': " TREE ", 'claims': " CLAIMS "}",
+                  .text = "● compute-agent on host1: Placement is equal to this host\n"
+                          "  Polled 3s ago; published 1min ago; 30 requests, 4 writes, 1 conflicts\n"
+                          "\n"
+                          "PROVIDER      CLASS      USED  FREE  CAPACITY  USAGE\n"
+                          "host1         VCPU          5    11        16  ▉▉▉▉▉▉░░░░░░░░░░░░░░  31%\n"
+                          "              MEMORY_MB   512     0       512  ▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉▉ 100%\n"
+                          "cell\\x1b[31m  VCPU          1     3         4  ▉▉▉▉▉░░░░░░░░░░░░░░░  25%\n"
+                          "\n"
+                          "CLAIM  GUEST                                 STATE      SINCE     RESOURCES       "
+                          "DEVICES\n"
+                          "    7  web-1                                 confirmed  1min ago  VCPU=3, VGPU=1  "
+                          "0000:41:00.0, mtty\n"
+                          "    8  " UNKNOWN "  claimed    never\n" },
+                { "{'status': {'node': 'host1', 'reasons': [{'text': 'Cordoned: by ann'},"
+                  " {'text': 'Withheld: card (missing)'}]},"
+                  " 'tree': {'providers': [{'name': 'card',"
+                  " 'inventories': {'VGPU': {'used': 3, 'capacity': 0}}}]}}",
+                  .has = { "\n  Cordoned: by ann\n  Withheld: card (missing)\n", " 100%" } },
+                { "{}", .has = { "○ gone\n" }, .lacks = { "Polled" } },
+                { "{'status': {'sync_state': 'standalone', 'last_poll_usec': 1},"
+                  " 'claims': {'claims': []}}",
+                  .has = { "\nNo claims.\n" }, .lacks = { "requests" } },
+                { "{'status': {'sync_state': 'offline', 'reasons': [{'text': 'refused\\u001b'}]}}",
+                  .has = { "\n  refused\\x1b\n" }, .lacks = { "No claims" } },
+                { "{'status': {'sync_state': 'synced', 'n_owed_writes': 1, 'n_owed_moves': 1,"
+                  " 'reasons': [{'text': 'forbidden'}]}}",
+                  .has = { "0 conflicts, 2 owed\n  forbidden\n" }, .lacks = { "No claims" } },
+                { "{'status': {'sync_state': 'synced'}, 'claims': {'claims': 7}}",
+                  .has = { "Polled never; not published since the start" }, .lacks = { "GUEST" } },
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_json_ json_t *status = cases[i].status
-                                                        ? parse_quoted(cases[i].status)
-                                                        : ctl_status_make_not_running("gone"),
-                                      *claims = cases[i].claims ? parse_quoted(cases[i].claims)
-                                                                : NULL;
-                const CtlWatchFacts facts = { .status = status, .claims = claims };
-                _cleanup_(capture_done) Capture capture;
-
-                print(&capture, &facts, STYLE_PIPE);
-                assert_contains(capture.text, cases[i].has);
-                assert_lacks(capture.text, cases[i].lacks);
-        }
+        check_rows(print, rows, ARRAY_SIZE(rows));
 }
 
 /* Nothing that was written is longer than the terminal, and nothing of a sentence is lost. */
 static void test_narrow_page(void **state)
 {
-        _cleanup_json_ json_t *
-                status = parse_quoted(
-                       "{'node': 'compute-with-a-long-name.rack7.example.org', 'n_owed_writes': 4711,"
-                       " 'last_poll_usec': 1, 'last_sync_usec': 1, 'sync_state': 'synced',"
-                       " 'summary': 'Placement is equal to this host, but the last audit found problems',"
-                       " 'n_requests': 1234567890, 'n_writes': 1234567, 'n_conflicts': 12345}"),
-               *claims = parse_quoted(
-                       "{'claims': [{'id': 4711, 'state': 'confirmed', 'guest':"
-                       " 'a-guest-with-a-name-that-is-longer-than-the-terminal-has-columns-for-the-table',"
-                       " 'allocations': [{'resources': {'MEMORY_MB': 1234567, 'VCPU': 128, 'VGPU': 16}}],"
-                       " 'devices': [{'address': '0000:41:00.0'}, {'address': '0000:81:00.0'}]}]}");
-        const CtlWatchFacts facts = { .status = status, .claims = claims };
-        CtlStyle narrow = STYLE_PIPE;
         _cleanup_(capture_done) Capture capture;
+        CtlStyle narrow = STYLE_PIPE;
 
         narrow.width = 80;
         narrow.utf8 = false; /* the locale is C */
-        print(&capture, &facts, narrow);
+        capture_print(
+                &capture, print,
+                parse_quoted(
+                        "{'status': {'node': 'compute-with-a-long-name.rack7.example.org', 'n_owed_writes': 4711,"
+                        " 'last_poll_usec': 1, 'last_sync_usec': 1, 'sync_state': 'synced',"
+                        " 'summary': 'Placement is equal to this host, but the last audit found problems',"
+                        " 'n_requests': 1234567890, 'n_writes': 1234567, 'n_conflicts': 12345},"
+                        " 'claims': {'claims': [{'id': 4711, 'state': 'confirmed', 'guest':"
+                        " 'a-guest-with-a-name-that-is-longer-than-the-terminal-has-columns-for-the-table',"
+                        " 'allocations': [{'resources': {'MEMORY_MB': 1234567, 'VCPU': 128, 'VGPU': 16}}],"
+                        " 'devices': [{'address': '0000:41:00.0'}, {'address': '0000:81:00.0'}]}]}}"),
+                narrow);
         assert_contains(
                 capture.text,
                 ": Placement is\n  equal to this host, but the last audit found problems\n");
@@ -165,5 +133,4 @@ static void test_amounts_saturate(void **state)
         assert_contains(line, "; A 9223372036854775807/0");
 }
 
-TEST_MAIN(test_page, test_narrow_page, test_out_of_use, test_page_of_less, test_line,
-          test_amounts_saturate)
+TEST_MAIN(test_pages, test_narrow_page, test_line, test_amounts_saturate)

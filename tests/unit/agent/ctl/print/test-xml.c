@@ -43,33 +43,29 @@ static void test_devices(void **state)
 
 static void test_layout(void **state)
 {
-        _cleanup_(capture_done) Capture capture;
+        static const PrintRow row = {
+                "{'devices': [{'address': '0000:41:00.0'}],"
+                " 'cells': [{'cell': 0, 'host_cell': 1, 'memory_mb': 512, 'page_kib': 0,"
+                " 'vcpus': '0-1'}, {'cell': 1, 'host_cell': 3, 'memory_mb': 64,"
+                " 'page_kib': 2048, 'vcpus': '2'}], 'cpus': [{'vcpu': 0, 'cpus': '4'},"
+                " {'vcpu': 1, 'cpus': '2-3'}, {'vcpu': 2, 'cpus': '8\\u0027/>'}]}",
+                .text = "<memory unit='MiB'>576</memory>\n<vcpu placement='static'>3</vcpu>\n<cputune>\n"
+                        "  <vcpupin vcpu='0' cpuset='4'/>\n  <vcpupin vcpu='1' cpuset='2-3'/>\n"
+                        "  <vcpupin vcpu='2'/>\n  <emulatorpin cpuset='2-4'/>\n</cputune>\n"
+                        "<numatune>\n  <memory mode='strict' nodeset='1,3'/>\n"
+                        "  <memnode cellid='0' mode='strict' nodeset='1'/>\n"
+                        "  <memnode cellid='1' mode='strict' nodeset='3'/>\n</numatune>\n"
+                        "<memoryBacking>\n  <hugepages>\n    <page size='2048' unit='KiB' nodeset='1'/>\n"
+                        "  </hugepages>\n</memoryBacking>\n<cpu>\n  <numa>\n"
+                        "    <cell id='0' cpus='0-1' memory='512' unit='MiB'/>\n"
+                        "    <cell id='1' cpus='2' memory='64' unit='MiB'/>\n  </numa>\n</cpu>\n"
+                        "<!-- into <devices>: -->\n"
+                        "<hostdev mode='subsystem' type='pci' managed='yes'>\n  <source>\n"
+                        "    <address domain='0x0000' bus='0x41' slot='0x00' function='0x0'/>\n"
+                        "  </source>\n</hostdev>\n",
+        };
 
-        capture_print(
-                &capture, ctl_xml_print,
-                parse_quoted(
-                        "{'devices': [{'address': '0000:41:00.0'}],"
-                        " 'cells': [{'cell': 0, 'host_cell': 1, 'memory_mb': 512, 'page_kib': 0,"
-                        " 'vcpus': '0-1'}, {'cell': 1, 'host_cell': 3, 'memory_mb': 64,"
-                        " 'page_kib': 2048, 'vcpus': '2'}], 'cpus': [{'vcpu': 0, 'cpus': '4'},"
-                        " {'vcpu': 1, 'cpus': '2-3'}, {'vcpu': 2, 'cpus': '8\\u0027/>'}]}"),
-                STYLE_PIPE);
-        assert_string_equal(
-                capture.text,
-                "<memory unit='MiB'>576</memory>\n<vcpu placement='static'>3</vcpu>\n<cputune>\n"
-                "  <vcpupin vcpu='0' cpuset='4'/>\n  <vcpupin vcpu='1' cpuset='2-3'/>\n"
-                "  <vcpupin vcpu='2'/>\n  <emulatorpin cpuset='2-4'/>\n</cputune>\n"
-                "<numatune>\n  <memory mode='strict' nodeset='1,3'/>\n"
-                "  <memnode cellid='0' mode='strict' nodeset='1'/>\n"
-                "  <memnode cellid='1' mode='strict' nodeset='3'/>\n</numatune>\n"
-                "<memoryBacking>\n  <hugepages>\n    <page size='2048' unit='KiB' nodeset='1'/>\n"
-                "  </hugepages>\n</memoryBacking>\n<cpu>\n  <numa>\n"
-                "    <cell id='0' cpus='0-1' memory='512' unit='MiB'/>\n"
-                "    <cell id='1' cpus='2' memory='64' unit='MiB'/>\n  </numa>\n</cpu>\n"
-                "<!-- into <devices>: -->\n"
-                "<hostdev mode='subsystem' type='pci' managed='yes'>\n  <source>\n"
-                "    <address domain='0x0000' bus='0x41' slot='0x00' function='0x0'/>\n"
-                "  </source>\n</hostdev>\n");
+        check_rows(ctl_xml_print, &row, 1);
 }
 
 TEST_MAIN_AFTER(setlocale(LC_ALL, "C.UTF-8"), NULL, NULL, test_devices, test_layout)
