@@ -88,7 +88,3 @@ class Remote(unittest.TestCase):
         done = self.ctl('-H', 'far', 'status', code=3)
         self.assertIn('not running', done.stdout)
         self.assertIn('computectl: far: ', self.ctl('-H', 'far', 'discover', code=1).stderr)
-
-    def test_verbs_about_this_host(self):
-        for verb in ('verify', 'doctor', 'cat-config', 'check-config'):
-            self.assertIn('ssh far computectl %s' % verb, self.ctl('-H', 'far', verb, code=2).stderr)

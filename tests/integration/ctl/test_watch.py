@@ -125,22 +125,6 @@ class Watch(unittest.TestCase):
         reader.wait_for('\x1b[?1049l')
         self.assertEqual(termios.tcgetattr(follower), before)
 
-    def page(self, reader):
-        """The lines of the last page that is whole, without colours."""
-        drawn = reader.text[:reader.text.rindex('\x1b[?2026l')]
-        return re.sub('\x1b\\[[0-9;?]*[a-zA-Z]|\r', '', drawn[drawn.rindex('\x1b[H'):]).split('\n')
-
-    def test_a_terminal_of_80_by_24(self):
-        """Nothing is cut that a person has to read, and no line is longer than the terminal."""
-        self.claim()
-        self.agent.ctl('cordon', '--reason', 'the second fan of the power supply in rack 7 is broken, and the new one comes on Monday')
-        _, reader, _, _, _ = self.watch_page(24, 80)
-        reader.wait_for('\x1b[?2026l')
-        page = wait_until(lambda: next((lines for lines in (self.page(reader),) if 'claimed' in '\n'.join(lines)), None), 30, 'a page')
-        self.assertEqual((len(page), [line for line in page if len(line) > 80]), (24, []))
-        self.assertIn('one comes on Monday', ' '.join(' '.join(page).split()))
-        self.assertEqual(page[-1], ' q quit ')
-
     def test_a_terminal_that_changes_its_size(self):
         child, reader, leader, follower, _ = self.watch_page()
         reader.wait_for('q quit')

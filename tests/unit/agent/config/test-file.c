@@ -7,7 +7,6 @@
 #include <sys/un.h>
 
 #include "tests/fixtures/scratch-folder.h"
-#include "tests/shims/fail-alloc.h"
 #include "tests/unit/test.h"
 
 /* What was read as text: sections as "[name]@line", entries as "line:section.key=value". */
@@ -205,43 +204,4 @@ static void test_not_files(void **state)
         expect_error("/dev/zero", -EINVAL, ": is not a regular file");
 }
 
-static void test_mode(void **state)
-{
-        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
-
-        scratch_write(folder, "x.conf", "[a]\nk=1\n");
-        for (mode_t mode = 0600; mode <= 0604; mode += 4) {
-                _cleanup_(config_settings_done) ConfigSettings file = {};
-
-                scratch_chmod(folder, "x.conf", mode);
-                assert_int_equal(config_file_read(&file, path, NULL), 0);
-                assert_int_equal(file.entries[0].world_readable, mode == 0604);
-        }
-}
-
-static void test_out_of_memory(void **state)
-{
-        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
-        unsigned n = 0;
-
-        scratch_write(folder, "x.conf", "[a]\nk=1\nl=2\n[b]\nk='3'\n");
-        for (;; n++) {
-                _cleanup_(config_settings_done) ConfigSettings file = {};
-                Error error = ERROR_NULL;
-                int r;
-
-                fail_alloc_at(n);
-                r = config_file_read(&file, path, &error);
-                if (!fail_alloc_done()) {
-                        assert_int_equal(r, 0);
-                        break;
-                }
-                assert_int_equal(r, -ENOMEM);
-                assert_true(error.text[0] != '\0');
-        }
-        assert_true(n > 10);
-}
-
-TEST_MAIN(test_good, test_bad, test_large, test_not_files, test_mode, test_out_of_memory)
+TEST_MAIN(test_good, test_bad, test_large, test_not_files)

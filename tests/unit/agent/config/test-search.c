@@ -3,7 +3,6 @@
 #include "agent/config/search.h"
 
 #include "tests/fixtures/scratch-folder.h"
-#include "tests/shims/fail-alloc.h"
 #include "tests/unit/test.h"
 
 typedef struct Warnings {
@@ -181,28 +180,4 @@ static void test_unreadable(void **state)
         assert_null(paths);
 }
 
-static void test_out_of_memory(void **state)
-{
-        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_free_ char *file = scratch_path(folder, "x.conf");
-        unsigned n = 0;
-
-        scratch_write(folder, "x.conf", "");
-        scratch_write(folder, "x.conf.d/a.conf", "");
-        for (;; n++) {
-                _cleanup_(strings_freep) char **paths = NULL;
-                int r;
-
-                fail_alloc_at(n);
-                r = config_search(NULL, file, NULL, NULL, &paths, NULL);
-                if (!fail_alloc_done()) {
-                        assert_int_equal(r, 0);
-                        break;
-                }
-                assert_int_equal(r, -ENOMEM);
-                assert_null(paths);
-        }
-        assert_true(n >= 3);
-}
-
-TEST_MAIN(test_roots, test_named, test_warnings, test_unreadable, test_out_of_memory)
+TEST_MAIN(test_roots, test_named, test_warnings, test_unreadable)

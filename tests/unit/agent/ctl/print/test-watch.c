@@ -91,6 +91,8 @@ static void test_narrow_page(void **state)
                         "{'status': {'node': 'compute-with-a-long-name.rack7.example.org', 'n_owed_writes': 4711,"
                         " 'last_poll_usec': 1, 'last_sync_usec': 1, 'sync_state': 'synced',"
                         " 'summary': 'Placement is equal to this host, but the last audit found problems',"
+                        " 'reasons': [{'text': 'Cordoned by ann: the second fan of the power supply in rack 7 is broken,"
+                        " and the new one comes on Monday'}],"
                         " 'n_requests': 1234567890, 'n_writes': 1234567, 'n_conflicts': 12345},"
                         " 'claims': {'claims': [{'id': 4711, 'state': 'confirmed', 'guest':"
                         " 'a-guest-with-a-name-that-is-longer-than-the-terminal-has-columns-for-the-table',"
@@ -101,6 +103,7 @@ static void test_narrow_page(void **state)
                 capture.text,
                 ": Placement is\n  equal to this host, but the last audit found problems\n");
         assert_contains(capture.text, "1234567\n  writes, 12345 conflicts, 4711 owed\n");
+        assert_contains(capture.text, "broken, and\n  the new one comes on Monday\n");
         for (char *line = strtok(capture.text, "\n"); line; line = strtok(NULL, "\n"))
                 assert_true(text_count_characters(line) <= 80);
 }
