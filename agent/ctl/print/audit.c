@@ -49,7 +49,6 @@ static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *
 {
         bool failed = has_failed(finding);
 
-        ctl_table_line(table);
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(finding, "type"));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(finding, "consumer"));
         if (is_healed(finding))
@@ -136,7 +135,6 @@ static void add_consumer(CtlTable *table, const json_t *consumer, const CtlStyle
 {
         const char *project = ctl_json_text(consumer, "project");
 
-        ctl_table_line(table);
         ctl_table_text(table, ctl_json_text(consumer, "consumer"));
         ctl_table_text(table, strcmp(project, CONSUMER_UNKNOWN_ID) == 0 ? "" : project);
         ctl_table_text(table, ctl_json_text(consumer, "guest"));

@@ -102,7 +102,7 @@ static void add_claim(CtlTable *table, const json_t *claim, const View *view, co
                         add_claim_cells(table, claim, view, style);
                 else
                         ctl_table_skip(table, n_of_claim);
-                ctl_allocation_cells(table, json_array_get(allocations, i));
+                ctl_allocation_cells(table, json_array_get(allocations, i), style);
                 if (view->history && i == 0)
                         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(claim, "end_reason"));
         }

@@ -15,7 +15,6 @@ static void add_device(CtlTable *table, const json_t *device, const CtlStyle *st
 {
         bool exists = json_is_true(json_object_get(device, "exists"));
 
-        ctl_table_line(table);
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(device, "device"));
         ctl_table_text(table, ctl_json_text(device, "address"));
         ctl_table_text(table, ctl_json_text(device, "mdev_type"));
@@ -155,18 +154,12 @@ void ctl_mappings_print(const json_t *claim, CtlPage *page)
         ctl_table_print(table);
 }
 
-void ctl_allocation_cells(CtlTable *table, const json_t *allocation)
+void ctl_allocation_cells(CtlTable *table, const json_t *allocation, const CtlStyle *style)
 {
         const json_t *resources = json_object_get(allocation, "resources");
 
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(allocation, "name"));
         ctl_table_take(table, ctl_json_format_resources(resources), "");
-}
-
-static void add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
-{
-        ctl_table_line(table);
-        ctl_allocation_cells(table, allocation);
 }
 
 void ctl_allocations_print(const json_t *claim, CtlPage *page)
@@ -177,7 +170,7 @@ void ctl_allocations_print(const json_t *claim, CtlPage *page)
         };
 
         ctl_table_print_items(json_object_get(claim, "allocations"), columns, ARRAY_SIZE(columns),
-                              add_allocation, page);
+                              ctl_allocation_cells, page);
 }
 
 static void print_fields(const json_t *claim, CtlPage *page)
@@ -226,7 +219,6 @@ void ctl_show_print(const json_t *claim, CtlPage *page)
 
 static void add_problem(CtlTable *table, const json_t *problem, const CtlStyle *style)
 {
-        ctl_table_line(table);
         ctl_table_number(table, ctl_json_u64(problem, "claim"));
         ctl_table_text(table, ctl_json_text(problem, "consumer"));
         ctl_table_cell(table, CTL_YELLOW, "%s", ctl_json_text(problem, "text"));
@@ -250,7 +242,6 @@ static void add_verdict(CtlTable *table, const json_t *verdict, const CtlStyle *
 {
         const char *term = ctl_json_text(verdict, "term");
 
-        ctl_table_line(table);
         ctl_table_text(table, ctl_json_text(verdict, "group"));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(verdict, "class"));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(verdict, "name"));

@@ -11,7 +11,7 @@
 #include "base/error.h"
 
 /* The provider of an allocation, and what it has of it. */
-void ctl_allocation_cells(CtlTable *table, const json_t *allocation);
+void ctl_allocation_cells(CtlTable *table, const json_t *allocation, const CtlStyle *style);
 
 /* The table of providers and what it has of each. */
 void ctl_allocations_print(const json_t *claim, CtlPage *page);

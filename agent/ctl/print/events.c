@@ -107,7 +107,6 @@ static void add_event(CtlTable *table, const json_t *event, const CtlStyle *styl
         uint64_t usec = ctl_json_u64(event, "usec");
         char text[CTL_TEXT_MAX];
 
-        ctl_table_line(table);
         ctl_table_cell(table, CTL_PLAIN, "%s",
                        ctl_style_is_roomy(style) ? ctl_text_time(text, usec)
                                                  : ctl_text_relative(text, usec, style->now_usec));

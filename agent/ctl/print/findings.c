@@ -38,7 +38,6 @@ static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *
 {
         const char *level = ctl_json_text(finding, "level");
 
-        ctl_table_line(table);
         ctl_table_cell(table, strcmp(level, "error") == 0 ? CTL_RED : CTL_YELLOW, "%s", level);
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(finding, "option"));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(finding, "text"));

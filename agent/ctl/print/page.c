@@ -6,10 +6,21 @@
 #include <string.h>
 
 #include "agent/ctl/print/text.h"
+#include "base/text.h"
 
 static const char *colour_end(const CtlPage *page, CtlColour colour)
 {
-        return colour == CTL_PLAIN ? "" : ctl_colour_end(&page->style);
+        return colour == CTL_PLAIN || !page->style.colours ? "" : "\033[0m";
+}
+
+/* NULL when memory ran out, which the page keeps. */
+static _printf_(2, 0) char *format_escaped(CtlPage *page, const char *format, va_list ap)
+{
+        _cleanup_free_ char *text = text_vformat(format, ap);
+        char *escaped = text ? ctl_text_escape(text, page->style.utf8) : NULL;
+
+        page->failed |= !escaped;
+        return escaped;
 }
 
 void ctl_page_write(CtlPage *page, CtlColour colour, const char *format, ...)
@@ -18,13 +29,11 @@ void ctl_page_write(CtlPage *page, CtlColour colour, const char *format, ...)
         va_list ap;
 
         va_start(ap, format);
-        text = ctl_text_format(page->style.utf8, format, ap);
+        text = format_escaped(page, format, ap);
         va_end(ap);
         if (text)
                 fprintf(page->output, "%s%s%s", ctl_colour(&page->style, colour), text,
                         colour_end(page, colour));
-        else
-                page->failed = true;
 }
 
 void ctl_page_lines(CtlPage *page, int indent, CtlColour colour, const char *text)
@@ -44,12 +53,10 @@ void ctl_page_lines(CtlPage *page, int indent, CtlColour colour, const char *tex
 static _printf_(4, 0) void write_rest(CtlPage *page, int indent, CtlColour colour,
                                       const char *format, va_list ap)
 {
-        _cleanup_free_ char *text = ctl_text_format(page->style.utf8, format, ap);
+        _cleanup_free_ char *text = format_escaped(page, format, ap);
 
-        if (!text) {
-                page->failed = true;
+        if (!text)
                 return;
-        }
         if (page->style.width > 2 * (unsigned)indent)
                 ctl_text_wrap(text, page->style.width - (unsigned)indent);
         ctl_page_lines(page, indent, colour, text);

@@ -55,7 +55,6 @@ static void add_step(CtlTable *table, const json_t *step, const CtlStyle *style)
 {
         const char *method = ctl_json_text(step, "method"), *path = ctl_json_text(step, "path");
 
-        ctl_table_line(table);
         ctl_table_cell(table, method_colour(method), "%s", method);
         ctl_table_cell(table, CTL_PLAIN, "%s", style->all ? path : name_path(path));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "name"));

@@ -81,11 +81,6 @@ const char *ctl_colour(const CtlStyle *style, CtlColour colour)
         return style->colours ? sequences[colour] : "";
 }
 
-const char *ctl_colour_end(const CtlStyle *style)
-{
-        return style->colours ? "\033[0m" : "";
-}
-
 bool ctl_style_is_roomy(const CtlStyle *style)
 {
         return style->all || style->width == 0 || style->width >= ROOMY;

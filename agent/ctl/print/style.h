@@ -31,9 +31,8 @@ typedef enum CtlColour {
  * before. Legend is on, all is off. */
 CtlStyle ctl_style_detect(FILE *output);
 
-/* The escape sequence that begins a colour, or ends it ("" without colours). Constants. */
+/* The escape sequence that begins a colour ("" without colours). Constants. */
 const char *ctl_colour(const CtlStyle *style, CtlColour colour);
-const char *ctl_colour_end(const CtlStyle *style);
 
 /* Whether there is room for whole uuids. */
 bool ctl_style_is_roomy(const CtlStyle *style);

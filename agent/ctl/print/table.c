@@ -284,7 +284,9 @@ void ctl_table_print_items(const json_t *items, const CtlColumn *columns, size_t
         const json_t *item;
         size_t i;
 
-        json_array_foreach((json_t *)items, i, item)
+        json_array_foreach((json_t *)items, i, item) {
+                ctl_table_line(table);
                 add(table, item, &page->style);
+        }
         ctl_table_print(table);
 }

@@ -52,9 +52,9 @@ size_t ctl_table_count(const CtlTable *table);
  * nothing. */
 void ctl_table_print(CtlTable *table);
 
-/* Adds the lines of one item. */
+/* Adds the cells of one item, whose line has begun. */
 typedef void (*CtlTableAdd)(CtlTable *table, const json_t *item, const CtlStyle *style);
 
-/* A table with the lines of all items of an array. */
+/* A table with a line for each item of an array. */
 void ctl_table_print_items(const json_t *items, const CtlColumn *columns, size_t n_columns,
                            CtlTableAdd add, CtlPage *page);

@@ -51,13 +51,6 @@ char *ctl_text_escape(const char *foreign, bool utf8)
         return escaped;
 }
 
-char *ctl_text_format(bool utf8, const char *format, va_list ap)
-{
-        _cleanup_free_ char *text = text_vformat(format, ap);
-
-        return text ? ctl_text_escape(text, utf8) : NULL;
-}
-
 /* Where the character of that number begins. */
 static size_t find_character(const char *text, size_t number)
 {

@@ -4,8 +4,6 @@
 /* Small pieces of text for people: foreign names made harmless, times, amounts, usage bars. Pure,
  * but for the time zone. */
 
-#include <stdarg.h>
-
 #include "base/macros.h"
 
 #define CTL_TEXT_MAX 128 /* room for any of the texts that are written into a caller's buffer */
@@ -14,9 +12,6 @@
  * turn the direction of writing, and bytes that are not UTF-8 become \xNN; without utf8, everything
  * that is not ASCII. NULL when out of memory. */
 char *ctl_text_escape(const char *foreign, bool utf8);
-
-/* The same of a format and its arguments. */
-char *ctl_text_format(bool utf8, const char *format, va_list ap) _printf_(2, 0);
 
 /* A copy of such a text that has at most n characters (n >= 3): "host1_…_00_0". The caller frees;
  * NULL when out of memory. */

@@ -161,7 +161,6 @@ static void add_claim(CtlTable *table, const json_t *claim, const CtlStyle *styl
         const char *guest = ctl_json_text(claim, "guest");
         char age[CTL_TEXT_MAX];
 
-        ctl_table_line(table);
         ctl_table_cell(table, CTL_BOLD, "%" PRIu64, ctl_json_u64(claim, "id"));
         if (guest[0])
                 ctl_table_cell(table, CTL_PLAIN, "%s", guest);
