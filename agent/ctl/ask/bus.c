@@ -145,8 +145,12 @@ static int call_long(sd_bus *bus, const char *method, uint64_t timeout_usec, sd_
                      Error *reterr)
 {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        int r = ctl_progress_call(bus, method, timeout_usec, &error, ret);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r = new_call(bus, method, &m, reterr);
 
+        if (r < 0)
+                return r;
+        r = ctl_progress_call(bus, m, timeout_usec, &error, ret);
         return r < 0 ? explain(r, &error, reterr) : CTL_BUS_DONE;
 }
 

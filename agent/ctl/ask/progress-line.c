@@ -161,20 +161,16 @@ static int finish(Waiting *waiting, sd_bus_error *error, sd_bus_message **ret_re
         return r < 0 ? r : -EIO;
 }
 
-int ctl_progress_call(sd_bus *bus, const char *method, uint64_t timeout_usec, sd_bus_error *error,
+int ctl_progress_call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_bus_error *error,
                       sd_bus_message **ret_reply)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL, *properties = NULL;
         const CtlStyle style = ctl_style_detect(stderr);
         Waiting waiting = { .style = &style,
-                            .method = method,
+                            .method = sd_bus_message_get_member(m),
                             .begin_usec = clock_usec(CLOCK_MONOTONIC) };
-        int r = sd_bus_message_new_method_call(bus, &m, BUS_NAME, BUS_PATH, BUS_INTERFACE, method);
+        int r;
 
-        if (r < 0)
-                return r;
-        (void)sd_bus_message_set_auto_start(m, false);
         if (!style.terminal || timeout_usec == 0)
                 return sd_bus_call(bus, m, timeout_usec, error, ret_reply);
         r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, "org.freedesktop.DBus.Properties",

@@ -14,8 +14,7 @@
 void ctl_progress_format(const char *kind, const Progress *progress, const CtlStyle *style,
                          char *line, size_t size);
 
-/* Calls a method of the agent without arguments and waits for its answer, with that line on
- * standard error when it is a terminal. reply is owned by the caller; results are those of
- * sd_bus_call(). */
-int ctl_progress_call(sd_bus *bus, const char *method, uint64_t timeout_usec, sd_bus_error *error,
+/* Sends a call and waits for its answer, with that line on standard error when it is a terminal.
+ * reply is owned by the caller; results are those of sd_bus_call(). */
+int ctl_progress_call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_bus_error *error,
                       sd_bus_message **ret_reply);
