@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl/verbs/audit.h"
+/* "computectl audit", "heal" and "consumers": what Placement, claims and guests disagree about. */
+
+#include "agent/ctl/verbs/verbs.h"
 
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/audit.h"

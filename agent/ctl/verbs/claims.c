@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl/verbs/claims.h"
+/* The verbs of computectl about claims. */
+
+#include "agent/ctl/verbs/verbs.h"
 
 #include <inttypes.h>
 #include <string.h>

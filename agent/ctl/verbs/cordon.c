@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl/verbs/cordon.h"
+/* The verbs that take the host or a device out of use. */
+
+#include "agent/ctl/verbs/verbs.h"
 
 #include <string.h>
 #include <strings.h>
@@ -13,6 +15,7 @@
 #include "agent/formats/format-names.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
+#define EXIT_SOMEBODY       3 /* exit code: somebody is there */
 
 int ctl_check_cordon(const CtlOptions *options, Error *reterr)
 {
@@ -125,7 +128,7 @@ int ctl_verb_drain(Ctl *ctl, Error *reterr)
                 printf("No claims on %s.\n", device_of(ctl)[0] ? device_of(ctl) : "this host");
         else if (!ctl->options.quiet)
                 ctl_claims_print(document, false, &ctl->page);
-        return empty ? EXIT_SUCCESS : CTL_DRAIN_SOMEBODY;
+        return empty ? EXIT_SUCCESS : EXIT_SOMEBODY;
 }
 
 int ctl_check_retire(const CtlOptions *options, Error *reterr)
@@ -164,5 +167,5 @@ int ctl_verb_retire(Ctl *ctl, Error *reterr)
                 return r;
         if (ctl_wants_json(ctl) || !ctl->options.quiet)
                 ctl_print_document(ctl, document, ctl_retire_print);
-        return ctl_retire_is_refused(document) ? CTL_DRAIN_SOMEBODY : EXIT_SUCCESS;
+        return ctl_retire_is_refused(document) ? EXIT_SOMEBODY : EXIT_SUCCESS;
 }

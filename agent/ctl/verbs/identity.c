@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/ctl/verbs/identity.h"
+/* "computectl identity": who this host is for Placement. */
+
+#include "agent/ctl/verbs/verbs.h"
 
 #include <string.h>
 

@@ -51,3 +51,39 @@ int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
 const CtlVerb *ctl_verb_named(const char *name);
 
 void ctl_verbs_print_help(CtlPage *page);
+
+/* Verbs of the table and checks of their usage, by their files. audit.c: */
+int ctl_verb_audit(Ctl *ctl, Error *reterr);
+int ctl_verb_heal(Ctl *ctl, Error *reterr);
+int ctl_verb_consumers(Ctl *ctl, Error *reterr);
+
+/* claims.c: */
+int ctl_verb_claim(Ctl *ctl, Error *reterr);
+int ctl_verb_claims(Ctl *ctl, Error *reterr);
+int ctl_verb_confirm(Ctl *ctl, Error *reterr);
+int ctl_verb_explain(Ctl *ctl, Error *reterr);
+int ctl_verb_history(Ctl *ctl, Error *reterr);
+int ctl_verb_move(Ctl *ctl, Error *reterr);
+int ctl_verb_release(Ctl *ctl, Error *reterr);
+int ctl_verb_show(Ctl *ctl, Error *reterr);
+int ctl_verb_who(Ctl *ctl, Error *reterr);
+int ctl_check_claim(const CtlOptions *options, Error *reterr);
+int ctl_check_explain(const CtlOptions *options, Error *reterr);
+int ctl_check_history(const CtlOptions *options, Error *reterr);
+int ctl_check_id(const CtlOptions *options, Error *reterr);
+int ctl_check_ids(const CtlOptions *options, Error *reterr);
+
+/* cordon.c: */
+int ctl_check_cordon(const CtlOptions *options, Error *reterr);
+int ctl_verb_cordon(Ctl *ctl, Error *reterr);
+int ctl_verb_uncordon(Ctl *ctl, Error *reterr);
+int ctl_verb_drain(Ctl *ctl, Error *reterr);
+int ctl_verb_retire(Ctl *ctl, Error *reterr);
+int ctl_check_retire(const CtlOptions *options, Error *reterr);
+
+/* identity.c: */
+int ctl_check_identity(const CtlOptions *options, Error *reterr);
+int ctl_verb_identity(Ctl *ctl, Error *reterr);
+
+/* watch.c: */
+int ctl_verb_watch(Ctl *ctl, Error *reterr);
