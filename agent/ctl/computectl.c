@@ -153,6 +153,7 @@ int main(int argc, char *argv[])
         /* Of the locale only what the terminal can show. */
         setlocale(LC_CTYPE, "");
         r = finish(&ctl, run_as_called(&ctl, argc, argv));
+        sd_bus_flush_close_unref(ctl.bus);
         ctl_options_done(&ctl.options);
         return r;
 }

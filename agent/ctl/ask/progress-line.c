@@ -164,7 +164,7 @@ static int finish(Waiting *waiting, sd_bus_error *error, sd_bus_message **ret_re
 int ctl_progress_call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_bus_error *error,
                       sd_bus_message **ret_reply)
 {
-        _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL, *properties = NULL;
+        _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *match = NULL, *slot = NULL, *properties = NULL;
         const CtlStyle style = ctl_style_detect(stderr);
         Waiting waiting = { .style = &style,
                             .method = sd_bus_message_get_member(m),
@@ -173,7 +173,7 @@ int ctl_progress_call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_
 
         if (!style.terminal || timeout_usec == 0)
                 return sd_bus_call(bus, m, timeout_usec, error, ret_reply);
-        r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, "org.freedesktop.DBus.Properties",
+        r = sd_bus_match_signal(bus, &match, BUS_NAME, BUS_PATH, "org.freedesktop.DBus.Properties",
                                 "PropertiesChanged", on_changed, &waiting);
         if (r >= 0)
                 r = sd_bus_call_async(bus, &slot, m, on_reply, &waiting, timeout_usec);

@@ -50,7 +50,7 @@ static int check_request(const CtlOptions *options, Error *reterr)
 }
 
 /* Whom a person names by its uuid, or a guest by the name of its domain. */
-static int find_consumer(const Ctl *ctl, const char *name, Uuid *ret, Error *reterr)
+static int find_consumer(Ctl *ctl, const char *name, Uuid *ret, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL;
         const json_t *domain;
@@ -94,9 +94,9 @@ static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
 }
 
 /* By what its guest is known. ret_group, of a unit, is for the caller to free. */
-static int find_guest(const CtlOptions *options, sd_bus *bus, CtlClaim *claim, char **ret_group,
-                      Error *reterr)
+static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr)
 {
+        const CtlOptions *options = &ctl->options;
         int r = 0;
 
         if (options->pid_file && options->unit)
@@ -106,14 +106,13 @@ static int find_guest(const CtlOptions *options, sd_bus *bus, CtlClaim *claim, c
         if (options->pid_file)
                 r = read_pid_file(options->pid_file, &claim->process, reterr);
         if (options->unit)
-                r = ctl_bus_control_group(bus, options->unit, ret_group, reterr);
+                r = ctl_bus_control_group(ctl->bus, options->unit, ret_group, reterr);
         claim->control_group = *ret_group;
         return r;
 }
 
 int ctl_verb_claim(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *group = NULL;
         Uuid consumer;
@@ -134,30 +133,27 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
         if (r >= 0)
                 r = resolve_mappings(ctl, reterr);
         if (r >= 0)
-                r = ctl_connect(ctl, &bus, reterr);
+                r = ctl_connect(ctl, reterr);
         if (r >= 0)
-                r = find_guest(&ctl->options, bus, &claim, &group, reterr);
+                r = find_guest(ctl, &claim, &group, reterr);
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_claim(bus, &claim, &document, reterr));
+        r = ctl_need_answer(ctl_bus_claim(ctl->bus, &claim, &document, reterr));
         if (r >= 0)
                 print_claim(ctl, document);
         return r;
 }
 
 /* Those that live and, with history, behind them those that ended. */
-static int list_claims(const Ctl *ctl, bool history, json_t **ret, Error *reterr)
+static int list_claims(Ctl *ctl, bool history, json_t **ret, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL, *ended = NULL;
-        int r = ctl_bus_open(&bus, ctl->options.host, reterr);
+        int r = ctl_need(ctl, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr);
 
-        if (r == CTL_BUS_DONE)
-                r = ctl_bus_describe(bus, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr);
-        if (r == CTL_BUS_DONE && history)
-                r = ctl_bus_describe(bus, BUS_DOCUMENT_HISTORY, CLAIMS_FORMAT, &ended, reterr);
-        if (r != CTL_BUS_DONE)
-                return ctl_need_answer(r);
+        if (r >= 0 && history)
+                r = ctl_need(ctl, BUS_DOCUMENT_HISTORY, CLAIMS_FORMAT, &ended, reterr);
+        if (r < 0)
+                return r;
         if (history && json_array_extend(json_object_get(document, "claims"),
                                          json_object_get(ended, "claims")) < 0)
                 return error_oom(reterr);
@@ -207,7 +203,7 @@ static int64_t id_of(const char *argument)
         return strtoll(argument, NULL, 10);
 }
 
-static int64_t claim_id(const Ctl *ctl)
+static int64_t claim_id(Ctl *ctl)
 {
         return id_of(ctl->options.arguments[1]);
 }
@@ -233,7 +229,7 @@ int ctl_verb_show(Ctl *ctl, Error *reterr)
 }
 
 /* Else what is mistyped would look free. Before the first poll nobody knows. */
-static int check_name(const Ctl *ctl, const char *name, Error *reterr)
+static int check_name(Ctl *ctl, const char *name, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL, *tree = NULL;
 
@@ -284,16 +280,15 @@ int ctl_verb_history(Ctl *ctl, Error *reterr)
 
 int ctl_verb_explain(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_json_ json_t *document = NULL;
         const CtlClaim claim = { .request = &ctl->options.request,
                                  .numa = &ctl->options.numa.options };
         int r = check_resources(&ctl->options, reterr);
 
         if (r >= 0)
-                r = ctl_connect(ctl, &bus, reterr);
+                r = ctl_connect(ctl, reterr);
         if (r >= 0)
-                r = ctl_need_answer(ctl_bus_explain(bus, &claim, &document, reterr));
+                r = ctl_need_answer(ctl_bus_explain(ctl->bus, &claim, &document, reterr));
         if (r < 0)
                 return r;
         ctl_open_pager(ctl);
@@ -309,21 +304,21 @@ static void print_state(Ctl *ctl, int64_t id, const char *state)
 
 int ctl_verb_confirm(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        int r = ctl_connect(ctl, &bus, reterr);
+        int r = ctl_connect(ctl, reterr);
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_confirm(bus, claim_id(ctl), reterr));
+        r = ctl_need_answer(ctl_bus_confirm(ctl->bus, claim_id(ctl), reterr));
         if (r >= 0)
                 print_state(ctl, claim_id(ctl), "confirmed");
         return r;
 }
 
-static int release_one(Ctl *ctl, sd_bus *bus, int64_t id, Error *reterr)
+static int release_one(Ctl *ctl, int64_t id, Error *reterr)
 {
         const char *reason = ctl->options.reason ? ctl->options.reason : RELEASE_REASON;
-        int r = ctl_need_answer(ctl_bus_release(bus, id, reason, ctl->options.allocations, reterr));
+        int r = ctl_need_answer(
+                ctl_bus_release(ctl->bus, id, reason, ctl->options.allocations, reterr));
 
         if (r >= 0)
                 print_state(ctl, id, "released");
@@ -334,15 +329,14 @@ static int release_one(Ctl *ctl, sd_bus *bus, int64_t id, Error *reterr)
  * caller's to say, is said here. */
 int ctl_verb_release(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        int failed = 0, r = ctl_connect(ctl, &bus, reterr);
+        int failed = 0, r = ctl_connect(ctl, reterr);
 
         if (r < 0)
                 return r;
         for (const char *const *id = ctl->options.arguments + 1; *id; id++) {
                 Error error = ERROR_NULL;
 
-                r = release_one(ctl, bus, id_of(*id), &error);
+                r = release_one(ctl, id_of(*id), &error);
                 if (r >= 0)
                         continue;
                 if (failed < 0)
@@ -355,7 +349,6 @@ int ctl_verb_release(Ctl *ctl, Error *reterr)
 
 int ctl_verb_move(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         Uuid from, to;
         int64_t id;
         int r = find_consumer(ctl, ctl->options.arguments[1], &from, reterr);
@@ -363,11 +356,11 @@ int ctl_verb_move(Ctl *ctl, Error *reterr)
         if (r >= 0)
                 r = find_consumer(ctl, ctl->options.arguments[2], &to, reterr);
         if (r >= 0)
-                r = ctl_connect(ctl, &bus, reterr);
+                r = ctl_connect(ctl, reterr);
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_move_claim(bus, from.text, to.text, ctl->options.consumer_type,
-                                               &id, reterr));
+        r = ctl_need_answer(ctl_bus_move_claim(ctl->bus, from.text, to.text,
+                                               ctl->options.consumer_type, &id, reterr));
         if (r < 0)
                 return r;
         ctl_print_done(ctl, json_pack("{sI ss}", "id", (json_int_t)id, "consumer", to.text),

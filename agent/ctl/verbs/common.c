@@ -13,7 +13,7 @@ int ctl_need_answer(int r)
         return r == CTL_BUS_E_NOT_RUNNING ? -ESRCH : r;
 }
 
-void ctl_fetch_snapshot(const Ctl *ctl, Snapshot **ret, Error *reterr)
+void ctl_fetch_snapshot(Ctl *ctl, Snapshot **ret, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         int r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &document, reterr);
@@ -24,14 +24,14 @@ void ctl_fetch_snapshot(const Ctl *ctl, Snapshot **ret, Error *reterr)
                 (void)snapshot_from_json(document, ret, reterr);
 }
 
-const char *ctl_get_cloud(const Ctl *ctl)
+const char *ctl_get_cloud(Ctl *ctl)
 {
         const char *cloud = ctl->options.os_cloud ? ctl->options.os_cloud : getenv("OS_CLOUD");
 
         return cloud && cloud[0] ? cloud : NULL;
 }
 
-bool ctl_wants_json(const Ctl *ctl)
+bool ctl_wants_json(Ctl *ctl)
 {
         return ctl->options.json != CTL_JSON_OFF;
 }
@@ -64,39 +64,43 @@ void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...)
 
 void ctl_open_pager(Ctl *ctl)
 {
+        ctl->bus = sd_bus_flush_close_unref(ctl->bus);
         if (ctl->page.style.terminal && !ctl->options.no_pager)
                 ctl_pager_open(&ctl->pager);
 }
 
-int ctl_connect(const Ctl *ctl, sd_bus **ret, Error *reterr)
+static int open_bus(Ctl *ctl, Error *reterr)
 {
-        return ctl_need_answer(ctl_bus_open(ret, ctl->options.host, reterr));
+        return ctl->bus ? CTL_BUS_DONE : ctl_bus_open(&ctl->bus, ctl->options.host, reterr);
 }
 
-int ctl_fetch(const Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr)
+int ctl_connect(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        int r = ctl_bus_open(&bus, ctl->options.host, reterr);
-
-        return r != CTL_BUS_DONE ? r : ctl_bus_describe(bus, document, format, ret, reterr);
+        return ctl_need_answer(open_bus(ctl, reterr));
 }
 
-int ctl_need(const Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr)
+int ctl_fetch(Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr)
+{
+        int r = open_bus(ctl, reterr);
+
+        return r != CTL_BUS_DONE ? r : ctl_bus_describe(ctl->bus, document, format, ret, reterr);
+}
+
+int ctl_need(Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr)
 {
         return ctl_need_answer(ctl_fetch(ctl, document, format, ret, reterr));
 }
 
-int ctl_need_text(const Ctl *ctl, const char *method, uint64_t timeout_usec, char **ret,
-                  Error *reterr)
+int ctl_need_text(Ctl *ctl, const char *method, uint64_t timeout_usec, char **ret, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        int r = ctl_connect(ctl, &bus, reterr);
+        int r = ctl_connect(ctl, reterr);
 
-        return r < 0 ? r
-                     : ctl_need_answer(ctl_bus_get_text(bus, method, timeout_usec, ret, reterr));
+        if (r == 0)
+                r = ctl_bus_get_text(ctl->bus, method, timeout_usec, ret, reterr);
+        return ctl_need_answer(r);
 }
 
-int ctl_need_result(const Ctl *ctl, const char *method, uint64_t timeout_usec, const char *format,
+int ctl_need_result(Ctl *ctl, const char *method, uint64_t timeout_usec, const char *format,
                     json_t **ret, Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
@@ -105,14 +109,11 @@ int ctl_need_result(const Ctl *ctl, const char *method, uint64_t timeout_usec, c
         return r < 0 ? r : ctl_json_read_document(text, false, format, ret, reterr);
 }
 
-int ctl_fetch_status(const Ctl *ctl, json_t **ret, Error *reterr)
+int ctl_fetch_status(Ctl *ctl, json_t **ret, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         Error why = ERROR_NULL;
-        int r = ctl_bus_open(&bus, ctl->options.host, &why);
+        int r = ctl_fetch(ctl, BUS_DOCUMENT_STATUS, STATUS_FORMAT, ret, &why);
 
-        if (r == CTL_BUS_DONE)
-                r = ctl_bus_describe(bus, BUS_DOCUMENT_STATUS, STATUS_FORMAT, ret, &why);
         if (r < 0)
                 return error_setf(reterr, r, "%s", why.text);
         if (r != CTL_BUS_DONE)

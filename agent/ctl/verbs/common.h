@@ -4,7 +4,6 @@
 /* What the verbs of computectl share: reaching the agent of this host or of --host, and printing
  * as the options ask. */
 
-#include "agent/ctl/ask/bus.h"
 #include "agent/ctl/verbs/verbs.h"
 #include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
@@ -13,35 +12,34 @@
 /* For a verb that can do nothing without the agent: nobody there is a failure like others. */
 int ctl_need_answer(int r);
 
-/* A connection to the bus that the options name; ctl_need_answer() is applied. */
-int ctl_connect(const Ctl *ctl, sd_bus **ret, Error *reterr);
+/* Opens the bus that the options name, unless it is open; ctl_need_answer() is applied. One
+ * connection serves a whole run, and is closed before a pager starts. */
+int ctl_connect(Ctl *ctl, Error *reterr);
 
-/* ctl_bus_describe() over a connection of its own. CTL_BUS_E_NOT_RUNNING as it came. */
-int ctl_fetch(const Ctl *ctl, const char *document, const char *format, json_t **ret,
-              Error *reterr);
+/* ctl_bus_describe(). CTL_BUS_E_NOT_RUNNING as it came. */
+int ctl_fetch(Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr);
 
 /* The same of an agent that has to be there: ctl_need_answer() is applied. */
-int ctl_need(const Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr);
+int ctl_need(Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr);
 
-/* ctl_bus_get_text() over a connection of its own, of an agent that has to be there. */
-int ctl_need_text(const Ctl *ctl, const char *method, uint64_t timeout_usec, char **ret,
-                  Error *reterr);
+/* ctl_bus_get_text(), of an agent that has to be there. */
+int ctl_need_text(Ctl *ctl, const char *method, uint64_t timeout_usec, char **ret, Error *reterr);
 
 /* The same; the text is a document of that format. */
-int ctl_need_result(const Ctl *ctl, const char *method, uint64_t timeout_usec, const char *format,
+int ctl_need_result(Ctl *ctl, const char *method, uint64_t timeout_usec, const char *format,
                     json_t **ret, Error *reterr);
 
 /* Makes a status document, also of an agent that does not run. */
-int ctl_fetch_status(const Ctl *ctl, json_t **ret, Error *reterr);
+int ctl_fetch_status(Ctl *ctl, json_t **ret, Error *reterr);
 
 /* The host as the service sees it, or as a poll does when it does not run. *ret stays NULL when
  * neither works; reterr has the words. */
-void ctl_fetch_snapshot(const Ctl *ctl, Snapshot **ret, Error *reterr);
+void ctl_fetch_snapshot(Ctl *ctl, Snapshot **ret, Error *reterr);
 
 /* The cloud of clouds.yaml that --os-cloud or $OS_CLOUD names; NULL: none. */
-const char *ctl_get_cloud(const Ctl *ctl);
+const char *ctl_get_cloud(Ctl *ctl);
 
-bool ctl_wants_json(const Ctl *ctl);
+bool ctl_wants_json(Ctl *ctl);
 void ctl_print_json(Ctl *ctl, const json_t *document);
 
 /* As JSON, or as that formatter has it. */

@@ -31,22 +31,21 @@ int ctl_check_cordon(const CtlOptions *options, Error *reterr)
 }
 
 /* "" for the host. */
-static const char *device_of(const Ctl *ctl)
+static const char *device_of(Ctl *ctl)
 {
         return ctl->options.arguments[1] ? ctl->options.arguments[1] : "";
 }
 
 static int change(Ctl *ctl, const char *method, const char *reason, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_free_ char *why = NULL;
         const char *device = device_of(ctl);
-        int r = ctl_connect(ctl, &bus, reterr);
+        int r = ctl_connect(ctl, reterr);
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(
-                ctl_bus_cordon(bus, method, device, reason, CORDON_TIMEOUT_USEC, &why, reterr));
+        r = ctl_need_answer(ctl_bus_cordon(ctl->bus, method, device, reason, CORDON_TIMEOUT_USEC,
+                                           &why, reterr));
         if (r < 0)
                 return r;
         ctl_print_done(ctl,

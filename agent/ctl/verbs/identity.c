@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "computectl identity": who this host is for Placement. */
+/* "computectl identity": who this host is for Placement. Works with the service stopped; adopt
+ * needs it so. */
 
 #include "agent/ctl/verbs/verbs.h"
 
@@ -36,7 +37,7 @@ int ctl_check_identity(const CtlOptions *options, Error *reterr)
 }
 
 /* A running agent goes by the old uuid, and would publish under it. */
-static int refuse_running(const Ctl *ctl, Error *reterr)
+static int refuse_running(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL;
         int r = ctl_fetch_status(ctl, &status, reterr);
@@ -50,7 +51,7 @@ static int refuse_running(const Ctl *ctl, Error *reterr)
         return 0;
 }
 
-static int ask(const Ctl *ctl, const char *order, json_t **ret, Error *reterr)
+static int ask(Ctl *ctl, const char *order, json_t **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         CtlIdentityQuestion question = {

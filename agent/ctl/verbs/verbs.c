@@ -69,7 +69,7 @@ static void count_warning(const char *text, void *userdata)
 }
 
 /* Where a cloud is named, or the configuration has a Placement. */
-static void fetch_connect(const Ctl *ctl, const Config *config, json_t **ret, Error *reterr)
+static void fetch_connect(Ctl *ctl, const Config *config, json_t **ret, Error *reterr)
 {
         const char *cloud = ctl_get_cloud(ctl);
 
@@ -78,8 +78,8 @@ static void fetch_connect(const Ctl *ctl, const Config *config, json_t **ret, Er
 }
 
 /* Where there is a Placement to compare with. */
-static void fetch_identity(const Ctl *ctl, const Config *config, const Snapshot *snapshot,
-                           json_t **ret, Error *reterr)
+static void fetch_identity(Ctl *ctl, const Config *config, const Snapshot *snapshot, json_t **ret,
+                           Error *reterr)
 {
         const CtlIdentityQuestion question = {
                 .order = "show",
@@ -322,12 +322,11 @@ static int check_reshape(const CtlOptions *options, Error *reterr)
 
 static int verb_reload(Ctl *ctl, Error *reterr)
 {
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        int r = ctl_connect(ctl, &bus, reterr);
+        int r = ctl_connect(ctl, reterr);
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_reload(bus, SYNC_TIMEOUT_USEC, reterr));
+        r = ctl_need_answer(ctl_bus_reload(ctl->bus, SYNC_TIMEOUT_USEC, reterr));
         if (r >= 0)
                 ctl_print_done(ctl, json_pack("{sb}", "reloaded", 1),
                                "The new settings are in force.\n");

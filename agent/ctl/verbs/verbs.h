@@ -6,6 +6,7 @@
 
 #include <limits.h>
 
+#include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/page.h"
 #include "agent/ctl/print/pager.h"
 #include "agent/ctl/verbs/options.h"
@@ -15,6 +16,7 @@ typedef struct Ctl {
         CtlOptions options;
         CtlPage page; /* of standard output; what it keeps becomes the exit code at the end */
         CtlPager pager;
+        sd_bus *bus; /* NULL: not opened yet */
 } Ctl;
 
 #define CTL_ANY_ARGUMENTS UINT_MAX
