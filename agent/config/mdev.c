@@ -6,24 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
-
-typedef struct TypeSections {
-        char *name, *old_name; /* "mdev_TYPE", "vgpu_TYPE" */
-} TypeSections;
-
-static void type_sections_done(TypeSections *sections)
-{
-        free(sections->name);
-        free(sections->old_name);
-}
-
-static int type_sections_init(TypeSections *sections, const char *type)
-{
-        sections->name = text_format("mdev_%s", type);
-        sections->old_name = text_format("vgpu_%s", type);
-        return sections->name && sections->old_name ? 0 : -ENOMEM;
-}
+#define SECTION_MAX 264 /* of a type's name, which config_is_mdev_type() bounds */
 
 static void free_type(HostMdevType *type)
 {
@@ -41,13 +24,17 @@ void config_free_mdev_types(HostConfig *host)
         host->n_mdev_types = 0;
 }
 
-static const ConfigEntry *find_entry(const ConfigSettings *settings, const TypeSections *sections,
+/* In [mdev_TYPE]; its addresses in [vgpu_TYPE], too. */
+static const ConfigEntry *find_entry(const ConfigSettings *settings, const char *type,
                                      const ConfigOption *option)
 {
         bool old = strcmp(option->key, "device_addresses") == 0;
+        char name[SECTION_MAX], old_name[SECTION_MAX];
 
-        return config_settings_find(settings, sections->name, old ? sections->old_name : NULL,
-                                    option->key, option->old_key);
+        snprintf(name, sizeof(name), "mdev_%s", type);
+        snprintf(old_name, sizeof(old_name), "vgpu_%s", type);
+        return config_settings_find(settings, name, old ? old_name : NULL, option->key,
+                                    option->old_key);
 }
 
 static const HostMdevType *find_type(const HostConfig *host, const char *type)
@@ -86,20 +73,20 @@ static int check_addresses(const HostConfig *host, HostMdevType *type, Error *re
         return 0;
 }
 
-static int load_type(const Config *config, const ConfigSettings *settings,
-                     const TypeSections *sections, HostMdevType *type, Error *reterr)
+static int load_type(const Config *config, const ConfigSettings *settings, HostMdevType *type,
+                     Error *reterr)
 {
         const ConfigEntry *addresses;
         int r;
 
         for (const ConfigOption *o = config_mdev_options; o->key; o++) {
-                r = config_set_from_entry(o, type, find_entry(settings, sections, o),
+                r = config_set_from_entry(o, type, find_entry(settings, type->type, o),
                                           config->state_path, reterr);
                 if (r < 0)
                         return r;
         }
         r = check_addresses(&config->driver.host, type, reterr);
-        addresses = find_entry(settings, sections, config_mdev_options);
+        addresses = find_entry(settings, type->type, config_mdev_options);
         if (r < 0 && addresses)
                 return config_entry_prefix(addresses, r, reterr);
         return r;
@@ -121,17 +108,14 @@ static const HostMdevType *find_default(const HostConfig *host)
 
 static int add_type(Config *config, const ConfigSettings *settings, const char *name, Error *reterr)
 {
-        _cleanup_(type_sections_done) TypeSections sections = {};
         _cleanup_(free_type) HostMdevType type = {};
         const HostMdevType *fallback;
         int r;
 
-        if (type_sections_init(&sections, name) < 0)
-                return error_oom(reterr);
         type.type = strdup(name);
         if (!type.type)
                 return error_oom(reterr);
-        r = load_type(config, settings, &sections, &type, reterr);
+        r = load_type(config, settings, &type, reterr);
         if (r < 0)
                 return r;
 
@@ -139,8 +123,8 @@ static int add_type(Config *config, const ConfigSettings *settings, const char *
         if (fallback && takes_what_is_left(&type)) {
                 config_warn(
                         settings,
-                        "[%.64s] device_addresses is not set, and the type %.64s takes all devices that are left already, ignoring the type",
-                        sections.name, fallback->type);
+                        "[mdev_%.59s] device_addresses is not set, and the type %.64s takes all devices that are left already, ignoring the type",
+                        name, fallback->type);
                 return 0;
         }
         config->driver.host.mdev_types[config->driver.host.n_mdev_types++] = type;

@@ -34,32 +34,18 @@ int config_value_bool(const char *text, bool *ret)
         return -EINVAL;
 }
 
-int config_value_u64(const char *text, uint64_t *ret)
+int config_value_i64(const char *text, int64_t *ret)
 {
-        unsigned long long value;
+        const char *digits = text + (text[0] == '-' || text[0] == '+');
+        long long value;
 
-        if (text[0] == '\0' || text[strspn(text, "0123456789")] != '\0')
+        if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0')
                 return -EINVAL;
         errno = 0;
-        value = strtoull(text, NULL, 10);
+        value = strtoll(text, NULL, 10);
         if (errno != 0)
                 return -errno;
         *ret = value;
-        return 0;
-}
-
-int config_value_i64(const char *text, int64_t *ret)
-{
-        bool negative = text[0] == '-';
-        uint64_t value;
-        int r;
-
-        r = config_value_u64(text + (negative || text[0] == '+'), &value);
-        if (r < 0)
-                return r;
-        if (value > INT64_MAX)
-                return -ERANGE;
-        *ret = negative ? -(int64_t)value : (int64_t)value;
         return 0;
 }
 

@@ -10,10 +10,7 @@
 /* true, 1, yes, on; false, 0, no, off; any case. */
 int config_value_bool(const char *text, bool *ret);
 
-/* A whole decimal number, no sign. -ERANGE when it does not fit. */
-int config_value_u64(const char *text, uint64_t *ret);
-
-/* A whole decimal number, with a sign or without. */
+/* A whole decimal number, with a sign or without. -ERANGE when it does not fit. */
 int config_value_i64(const char *text, int64_t *ret);
 
 /* A finite decimal number, whatever the locale. */
