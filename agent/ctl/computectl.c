@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/ctl/ask/authorization.h"
+#include "agent/ctl/print/pager.h"
 #include "agent/ctl/verbs/hook.h"
 #include "agent/ctl/verbs/verbs.h"
 
@@ -67,11 +68,11 @@ static int print_help(CtlPage *page)
 /* Everything that was printed has to be out before success is claimed. */
 static int finish(Ctl *ctl, int exit_code)
 {
-        bool paged = ctl_pager_close(&ctl->pager);
-
+        if (ctl->pager > 0)
+                ctl_pager_close(ctl->pager);
         if (ctl->page.failed)
                 return fail(NULL, -ENOMEM);
-        if (paged)
+        if (ctl->pager > 0)
                 return exit_code;
         if (fflush(stdout) != 0 || ferror(stdout)) {
                 fprintf(stderr, "computectl: cannot write the output: %s\n", strerror(errno));

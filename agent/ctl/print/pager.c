@@ -65,17 +65,17 @@ static _Noreturn void run_pager(const char *wish, int input)
         _exit(EXIT_SUCCESS);
 }
 
-void ctl_pager_open(CtlPager *pager)
+pid_t ctl_pager_open(void)
 {
         const char *wish = pager_wish();
         int pipe_fds[2];
         pid_t pid;
 
         if (wish && (wish[0] == '\0' || strcmp(wish, "cat") == 0))
-                return;
+                return 0;
         fflush(stdout);
         if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-                return;
+                return 0;
         pid = fork();
         if (pid == 0) {
                 close(pipe_fds[1]); /* else copy_input() waits for its own end */
@@ -88,20 +88,14 @@ void ctl_pager_open(CtlPager *pager)
                 signal(SIGPIPE, SIG_IGN);
                 signal(SIGINT, SIG_IGN);
                 dup2(pipe_fds[1], STDOUT_FILENO);
-                pager->pid = pid;
         }
         close(pipe_fds[1]);
+        return MAX(pid, 0);
 }
 
-bool ctl_pager_close(CtlPager *pager)
+void ctl_pager_close(pid_t pager)
 {
-        pid_t pid = pager->pid;
-
-        if (pid == 0)
-                return false;
         fclose(stdout);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        while (waitpid(pager, NULL, 0) < 0 && errno == EINTR)
                 ;
-        pager->pid = 0;
-        return true;
 }

@@ -8,13 +8,10 @@
 
 #include "base/macros.h"
 
-typedef struct CtlPager {
-        pid_t pid; /* 0: none runs */
-} CtlPager;
+/* From here on, standard output goes to the pager, whose process is returned; 0 when it cannot be
+ * had: the output is as good without. Call when everything was fetched, so that errors stay
+ * readable. */
+pid_t ctl_pager_open(void);
 
-/* From here on, standard output goes to the pager. Does nothing when it cannot be had: the output
- * is as good without. Call when everything was fetched, so that errors stay readable. */
-void ctl_pager_open(CtlPager *pager);
-
-/* Ends the output and waits until the reader has quit. True when there was a pager. */
-bool ctl_pager_close(CtlPager *pager);
+/* Ends the output and waits until the reader has quit. */
+void ctl_pager_close(pid_t pager);

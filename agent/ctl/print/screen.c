@@ -80,7 +80,7 @@ static size_t count_lines(const char *text)
 }
 
 /* The page, and in the last row what keys there are. */
-static int write_page(const char *text, size_t first, size_t n_rows, size_t n_lines, FILE *output)
+static void write_page(const char *text, size_t first, size_t n_rows, size_t n_lines, FILE *output)
 {
         size_t n_shown = n_rows - 1;
 
@@ -99,7 +99,6 @@ static int write_page(const char *text, size_t first, size_t n_rows, size_t n_li
         else
                 fputs("\033[7m q quit \033[0m\033[K", output);
         fputs("\033[?2026l", output);
-        return 0;
 }
 
 int ctl_screen_draw(CtlScreen *screen, const char *text)

@@ -6,6 +6,7 @@
 
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/ask/helper.h"
+#include "agent/ctl/print/pager.h"
 #include "agent/ctl/print/status.h"
 
 int ctl_need_answer(int r)
@@ -66,7 +67,7 @@ void ctl_open_pager(Ctl *ctl)
 {
         ctl->bus = sd_bus_flush_close_unref(ctl->bus);
         if (ctl->page.style.terminal && !ctl->options.no_pager)
-                ctl_pager_open(&ctl->pager);
+                ctl->pager = ctl_pager_open();
 }
 
 static int open_bus(Ctl *ctl, Error *reterr)

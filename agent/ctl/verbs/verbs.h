@@ -8,15 +8,14 @@
 
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/page.h"
-#include "agent/ctl/print/pager.h"
 #include "agent/ctl/verbs/options.h"
 
 /* What a verb has to work with. */
 typedef struct Ctl {
         CtlOptions options;
         CtlPage page; /* of standard output; what it keeps becomes the exit code at the end */
-        CtlPager pager;
-        sd_bus *bus; /* NULL: not opened yet */
+        pid_t pager;  /* 0: none runs */
+        sd_bus *bus;  /* NULL: not opened yet */
 } Ctl;
 
 #define CTL_ANY_ARGUMENTS UINT_MAX
