@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 #define WIDTH_DEFAULT 80
 #define WIDTH_MAX     4096
 #define ROOMY         130 /* columns */
@@ -62,17 +64,14 @@ static unsigned detect_width(int fd)
 CtlStyle ctl_style_detect(FILE *output)
 {
         bool terminal = isatty(fileno(output)) > 0;
-        struct timespec now;
 
-        clock_gettime(CLOCK_REALTIME, &now);
         return (CtlStyle){
                 .colours = detect_colours(terminal),
                 .utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
                 .terminal = terminal,
                 .legend = true,
                 .width = terminal ? detect_width(fileno(output)) : 0,
-                .now_usec =
-                        (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC,
+                .now_usec = clock_usec(CLOCK_REALTIME),
         };
 }
 

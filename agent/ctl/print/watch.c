@@ -221,41 +221,25 @@ static int sum_usage(const json_t *tree, json_t *sums)
         return 0;
 }
 
-static int write_line(const CtlWatchFacts *facts, FILE *output)
+void ctl_watch_print_line(const CtlWatchFacts *facts, CtlPage *page)
 {
+        const json_t *status = facts->status;
         _cleanup_json_ json_t *sums = json_object();
         const char *resource_class, *separator = "; ";
         json_t *sum;
 
-        if (!sums || (facts->tree && sum_usage(facts->tree, sums) < 0))
-                return -ENOMEM;
-        if (ctl_status_exit(facts->status) == CTL_STATUS_NOT_RUNNING) {
-                fputs(ctl_json_text(facts->status, "summary"), output);
-                return 0;
+        if (ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING) {
+                ctl_page_write(page, CTL_PLAIN, "%s", ctl_json_text(status, "summary"));
+                return;
         }
-        fprintf(output, "%s: %s; %" PRIu64 " providers, %" PRIu64 " claims",
-                ctl_json_text(facts->status, "sync_state"), ctl_json_text(facts->status, "summary"),
-                ctl_json_u64(facts->status, "n_providers"),
-                ctl_json_u64(facts->status, "n_claims"));
+        page->failed |= !sums || (facts->tree && sum_usage(facts->tree, sums) < 0);
+        ctl_page_write(page, CTL_PLAIN, "%s: %s; %" PRIu64 " providers, %" PRIu64 " claims",
+                       ctl_json_text(status, "sync_state"), ctl_json_text(status, "summary"),
+                       ctl_json_u64(status, "n_providers"), ctl_json_u64(status, "n_claims"));
         json_object_foreach(sums, resource_class, sum) {
-                fprintf(output, "%s%s %" PRIu64 "/%" PRIu64, separator, resource_class,
-                        ctl_json_u64(sum, "used"), ctl_json_u64(sum, "capacity"));
+                ctl_page_write(page, CTL_PLAIN, "%s%s %" PRIu64 "/%" PRIu64, separator,
+                               resource_class, ctl_json_u64(sum, "used"),
+                               ctl_json_u64(sum, "capacity"));
                 separator = ", ";
         }
-        return 0;
-}
-
-char *ctl_watch_format_line(const CtlWatchFacts *facts, const CtlStyle *style)
-{
-        _cleanup_free_ char *text = NULL;
-        size_t n;
-        FILE *stream = open_memstream(&text, &n);
-        int r;
-
-        if (!stream)
-                return NULL;
-        r = write_line(facts, stream);
-        if (fclose(stream) != 0 || r < 0)
-                return NULL;
-        return ctl_text_escape(text, style->utf8);
 }

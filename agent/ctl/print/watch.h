@@ -17,6 +17,6 @@ typedef struct CtlWatchFacts {
 /* The whole page: verdict, usage of each inventory, claims with the names of their guests. */
 void ctl_watch_print(const CtlWatchFacts *facts, CtlPage *page);
 
-/* The same in one line, without a time: "synced: Placement is equal to this host; 3 providers, 1
- * claim; VCPU 2/16, …". The caller frees; NULL when out of memory. */
-char *ctl_watch_format_line(const CtlWatchFacts *facts, const CtlStyle *style);
+/* The same in one line that is not ended, without a time: "synced: Placement is equal to this host;
+ * 3 providers, 1 claim; VCPU 2/16, …". */
+void ctl_watch_print_line(const CtlWatchFacts *facts, CtlPage *page);

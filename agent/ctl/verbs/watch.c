@@ -20,6 +20,7 @@
 #include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
 #include "agent/formats/tree-json.h"
+#include "base/clock.h"
 
 #define TICK_USEC   USEC_PER_SEC          /* ages are counted on */
 #define SETTLE_USEC (100 * USEC_PER_MSEC) /* signals that come together are one change */
@@ -121,11 +122,6 @@ static void fetch_document(Watch *watch, const char *name, const char *format, j
         *member = document;
 }
 
-static CtlWatchFacts facts_of(const Watch *watch)
-{
-        return (CtlWatchFacts){ watch->status, watch->tree, watch->claims };
-}
-
 /* What of the agent can be had: before the first poll there is a status and nothing else. */
 static int fetch_facts(Watch *watch, Error *reterr)
 {
@@ -164,29 +160,35 @@ static int fetch_all(Watch *watch)
         return watch->status ? 0 : error_oom(&watch->error);
 }
 
-static int draw_page(Watch *watch)
+/* What a formatter makes of what is known; NULL when memory ran out. */
+static char *format(const Watch *watch, void (*print)(const CtlWatchFacts *facts, CtlPage *page))
 {
-        CtlWatchFacts facts = facts_of(watch);
+        const CtlWatchFacts facts = { watch->status, watch->tree, watch->claims };
         _cleanup_free_ char *text = NULL;
         size_t n;
         CtlPage page = { .style = ctl_style_detect(stdout), .output = open_memstream(&text, &n) };
 
         if (!page.output)
-                return error_oom(&watch->error);
+                return NULL;
         page.style.legend = watch->ctl->page.style.legend;
-        ctl_watch_print(&facts, &page);
-        if (fclose(page.output) != 0 || page.failed || ctl_screen_draw(&watch->screen, text) < 0)
+        print(&facts, &page);
+        return fclose(page.output) == 0 && !page.failed ? TAKE_PTR(text) : NULL;
+}
+
+static int draw_page(Watch *watch)
+{
+        _cleanup_free_ char *text = format(watch, ctl_watch_print);
+
+        if (!text || ctl_screen_draw(&watch->screen, text) < 0)
                 return error_oom(&watch->error);
         return 0;
 }
 
 static int print_line(Watch *watch)
 {
-        CtlWatchFacts facts = facts_of(watch);
-        CtlStyle style = ctl_style_detect(stdout);
         _cleanup_free_ char *line = ctl_wants_json(watch->ctl)
                                             ? json_dumps(watch->status, JSON_COMPACT)
-                                            : ctl_watch_format_line(&facts, &style);
+                                            : format(watch, ctl_watch_print_line);
         char time[CTL_TEXT_MAX];
 
         if (!line)
@@ -196,7 +198,7 @@ static int print_line(Watch *watch)
         if (ctl_wants_json(watch->ctl))
                 puts(line);
         else
-                printf("%s %s\n", ctl_text_time(time, style.now_usec), line);
+                printf("%s %s\n", ctl_text_time(time, clock_usec(CLOCK_REALTIME)), line);
         free(watch->last_line);
         watch->last_line = TAKE_PTR(line);
         return fflush(stdout) == 0

@@ -29,14 +29,25 @@
         "   'allocations': [], 'devices': []}]}"
 
 /* {"status", "tree", "claims"}; without a status it is not running. */
-static void print(const json_t *document, CtlPage *page)
+static void print_by(const json_t *document, CtlPage *page,
+                     void (*print)(const CtlWatchFacts *facts, CtlPage *page))
 {
         _cleanup_json_ json_t *gone = ctl_status_make_not_running("gone");
         const json_t *status = json_object_get(document, "status");
-        const CtlWatchFacts facts = { status ? status : gone, json_object_get(document, "tree"),
-                                      json_object_get(document, "claims") };
 
-        ctl_watch_print(&facts, page);
+        print(&(CtlWatchFacts){ status ? status : gone, json_object_get(document, "tree"),
+                                json_object_get(document, "claims") },
+              page);
+}
+
+static void print(const json_t *document, CtlPage *page)
+{
+        print_by(document, page, ctl_watch_print);
+}
+
+static void print_line(const json_t *document, CtlPage *page)
+{
+        print_by(document, page, ctl_watch_print_line);
 }
 
 static void test_pages(void **state)
@@ -108,32 +119,20 @@ static void test_narrow_page(void **state)
                 assert_true(text_count_characters(line) <= 80);
 }
 
-static void test_line(void **state)
+static void test_lines(void **state)
 {
-        _cleanup_json_ json_t *status = parse_quoted(STATUS), *tree = parse_quoted(TREE),
-                              *gone = ctl_status_make_not_running("go\ne");
-        _cleanup_free_ char *line = NULL, *gone_line = NULL;
+        static const PrintRow rows[] = {
+                { "{'status': " STATUS ", 'tree': " TREE "}",
+                  .text = "synced: Placement is equal to this host; 2 providers, 2 claims; VCPU 6/20, MEMORY_MB 512/512" },
+                { "{'status': {'state': 'not-running', 'summary': 'go\\ne'}}", .text = "go\\x0ae" },
+                /* amounts saturate */
+                { "{'status': " STATUS ", 'tree': {'providers': ["
+                  "{'inventories': {'A': {'used': 9223372036854775807}}},"
+                  " {'inventories': {'A': {'used': 9223372036854775807}}}]}}",
+                  .has = { "; A 9223372036854775807/0" } },
+        };
 
-        line = ctl_watch_format_line(&(CtlWatchFacts){ .status = status, .tree = tree },
-                                     &STYLE_PIPE);
-        assert_string_equal(
-                line,
-                "synced: Placement is equal to this host; 2 providers, 2 claims; VCPU 6/20, MEMORY_MB 512/512");
-        gone_line = ctl_watch_format_line(&(CtlWatchFacts){ .status = gone }, &STYLE_PIPE);
-        assert_string_equal(gone_line, "go\\x0ae");
+        check_rows(print_line, rows, ARRAY_SIZE(rows));
 }
 
-static void test_amounts_saturate(void **state)
-{
-        _cleanup_json_ json_t
-                *status = parse_quoted(STATUS),
-                *tree = parse_quoted(
-                        "{'providers': [{'inventories': {'A': {'used': 9223372036854775807}}},"
-                        " {'inventories': {'A': {'used': 9223372036854775807}}}]}");
-        _cleanup_free_ char *line = ctl_watch_format_line(
-                &(CtlWatchFacts){ .status = status, .tree = tree }, &STYLE_PIPE);
-
-        assert_contains(line, "; A 9223372036854775807/0");
-}
-
-TEST_MAIN(test_pages, test_narrow_page, test_line, test_amounts_saturate)
+TEST_MAIN(test_pages, test_narrow_page, test_lines)
