@@ -42,11 +42,9 @@ static int check_resources(const CtlOptions *options, Error *reterr)
 
 static int check_request(const CtlOptions *options, Error *reterr)
 {
-        if (options->request_error.code)
-                return error_setf(reterr, EINVAL, "%s", options->request_error.text);
-        if (ctl_mappings_check(&options->mappings, &options->request, reterr) < 0)
-                return -EINVAL;
-        return check_resources(options, reterr);
+        int r = check_resources(options, reterr);
+
+        return r < 0 ? r : ctl_mappings_check(&options->mappings, &options->request, reterr);
 }
 
 /* Whom a person names by its uuid, or a guest by the name of its domain. */
@@ -424,14 +422,6 @@ int ctl_check_id(const CtlOptions *options, Error *reterr)
                                 "\"%.60s\" is not the number of a claim; \"computectl claims\" shows them",
                                 *text);
         }
-        return 0;
-}
-
-int ctl_check_history(const CtlOptions *options, Error *reterr)
-{
-        if (options->arguments[1] && options->arguments[2])
-                return error_setf(reterr, EINVAL, "history: unexpected argument \"%.60s\"",
-                                  options->arguments[2]);
         return 0;
 }
 

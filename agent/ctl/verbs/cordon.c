@@ -24,9 +24,6 @@ int ctl_check_cordon(const CtlOptions *options, Error *reterr)
                         reterr, EINVAL,
                         "%s: the name of the device is empty; without one it is for the host",
                         options->arguments[0]);
-        if (options->arguments[1] && options->arguments[2])
-                return error_setf(reterr, EINVAL, "%s: unexpected argument \"%.60s\"",
-                                  options->arguments[0], options->arguments[2]);
         return 0;
 }
 

@@ -196,9 +196,6 @@ int ctl_numa_add_memory(CtlNuma *numa, const char *text, Error *reterr)
 
 int ctl_request_check(const ResourceRequest *request, Error *reterr)
 {
-        if (request->n_groups == 0)
-                return error_setf(reterr, EINVAL,
-                                  "Nothing is asked for: give --resources or --group");
         for (size_t i = 0; i < request->n_groups; i++)
                 if (request->groups[i].resources.n_items == 0 &&
                     !resource_request_in_subtree(request, request->groups[i].suffix))

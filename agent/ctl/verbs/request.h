@@ -32,6 +32,5 @@ int ctl_numa_set_nodes(CtlNuma *numa, const char *text, Error *reterr);
 int ctl_numa_add_cpus(CtlNuma *numa, const char *text, Error *reterr);
 int ctl_numa_add_memory(CtlNuma *numa, const char *text, Error *reterr);
 
-/* -EINVAL when nothing is asked for, or a group has traits but no resources and shares no
- * subtree. */
+/* -EINVAL when a group has traits but no resources and shares no subtree. */
 int ctl_request_check(const ResourceRequest *request, Error *reterr);

@@ -367,11 +367,11 @@ const CtlVerb ctl_verbs[] = {
         { "heal", "", "Repair what audit finds", 0, CHANGE, NULL, ctl_verb_heal, NULL },
         { "consumers", "", "List who holds what of this host in Placement", 0, RIGHTS, NULL,
           ctl_verb_consumers, NULL },
-        { "cordon", "[DEVICE]", "Promise nothing new of the host, or of a device",
-          CTL_ANY_ARGUMENTS, CHANGE, ctl_check_cordon, ctl_verb_cordon, "devices" },
-        { "uncordon", "[DEVICE]", "Give it back", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_cordon,
-          ctl_verb_uncordon, "devices" },
-        { "drain", "[DEVICE]", "List who has to move (exit code 0 or 3)", CTL_ANY_ARGUMENTS, REMOTE,
+        { "cordon", "[DEVICE]", "Promise nothing new of the host, or of a device", 1, CHANGE,
+          ctl_check_cordon, ctl_verb_cordon, "devices" },
+        { "uncordon", "[DEVICE]", "Give it back", 1, CHANGE, ctl_check_cordon, ctl_verb_uncordon,
+          "devices" },
+        { "drain", "[DEVICE]", "List who has to move (exit code 0 or 3)", 1, REMOTE,
           ctl_check_cordon, ctl_verb_drain, "devices" },
         { "retire", "", "Take a host without guests out of Placement", 0, CHANGE, ctl_check_retire,
           ctl_verb_retire, NULL },
@@ -380,8 +380,8 @@ const CtlVerb ctl_verbs[] = {
           "history" },
         { "who", "DEVICE|cpu:N|cell:N|GUEST", "Show who has it, or what a guest has", 1, REMOTE,
           NULL, ctl_verb_who, "devices" },
-        { "history", "[ID|GUEST|DEVICE]", "Show what happened, and who wanted it",
-          CTL_ANY_ARGUMENTS, REMOTE, ctl_check_history, ctl_verb_history, "history" },
+        { "history", "[ID|GUEST|DEVICE]", "Show what happened, and who wanted it", 1, REMOTE, NULL,
+          ctl_verb_history, "history" },
         { "explain", "", "Explain why a request fits, or does not", CTL_ANY_ARGUMENTS, REMOTE,
           ctl_check_explain, ctl_verb_explain, NULL },
         { "claim", "", "Promise resources to a guest", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_claim,
@@ -422,7 +422,7 @@ static int check_count(const CtlVerb *verb, const char *const *arguments, Error 
                 return 0;
         while (arguments[n])
                 n++;
-        if (n < verb->n_arguments)
+        if (n < verb->n_arguments && verb->arguments[0] != '[')
                 return error_setf(reterr, EINVAL, "%s: %s is missing", verb->name, verb->arguments);
         if (n > verb->n_arguments)
                 return error_setf(reterr, EINVAL, "%s: unexpected argument \"%.60s\"", verb->name,

@@ -26,9 +26,9 @@ typedef struct Ctl {
 
 typedef struct CtlVerb {
         const char *name;
-        const char *arguments; /* for the help, "" for none */
+        const char *arguments; /* for the help, "" for none; "[…]" may be left out */
         const char *help;
-        unsigned n_arguments; /* exactly, or CTL_ANY_ARGUMENTS; beside the verb's own name */
+        unsigned n_arguments; /* or CTL_ANY_ARGUMENTS; beside the verb's own name */
         unsigned flags;
 
         /* NULL, or looks for wrong usage before anything is asked: -EINVAL with words. */
@@ -70,7 +70,6 @@ int ctl_verb_show(Ctl *ctl, Error *reterr);
 int ctl_verb_who(Ctl *ctl, Error *reterr);
 int ctl_check_claim(const CtlOptions *options, Error *reterr);
 int ctl_check_explain(const CtlOptions *options, Error *reterr);
-int ctl_check_history(const CtlOptions *options, Error *reterr);
 int ctl_check_id(const CtlOptions *options, Error *reterr);
 int ctl_check_ids(const CtlOptions *options, Error *reterr);
 
