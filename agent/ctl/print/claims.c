@@ -222,29 +222,28 @@ static bool has_place(const json_t *host, bool cpu, unsigned number)
         return false;
 }
 
-static bool has_text(const json_t *items, const char *key, const char *text)
+const json_t *ctl_host_find_device(const json_t *host, const char *what)
 {
-        const json_t *item;
+        const json_t *device;
         size_t i;
 
-        json_array_foreach(items, i, item)
-                if (strcasecmp(ctl_json_text(item, key), text) == 0)
-                        return true;
-        return false;
+        json_array_foreach(json_object_get(host, "devices"), i, device)
+                if (strcasecmp(ctl_json_text(device, "name"), what) == 0 ||
+                    strcasecmp(ctl_json_text(device, "address"), what) == 0)
+                        return device;
+        return NULL;
 }
 
 bool ctl_host_has(const json_t *host, const char *what)
 {
-        const json_t *devices = json_object_get(host, "devices");
         unsigned number;
         bool cpu;
         Uuid uuid;
 
         if (parse_place(what, &cpu, &number))
                 return has_place(host, cpu, number);
-        return uuid_from_text(what, &uuid) == 0 || has_text(devices, "name", what) ||
-               has_text(devices, "address", what) ||
-               has_text(json_object_get(host, "domains"), "name", what);
+        return uuid_from_text(what, &uuid) == 0 || ctl_host_find_device(host, what) ||
+               ctl_json_find(json_object_get(host, "domains"), "name", what);
 }
 
 const json_t *ctl_claims_get(const json_t *document, uint64_t id)

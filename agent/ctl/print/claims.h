@@ -21,6 +21,10 @@ void ctl_claims_keep(json_t *document, const char *name);
  * PCI address, nor use the host CPU or part of the host cell ("cpu:5", "cell:1") that what is. */
 void ctl_claims_find(json_t *document, const char *what);
 
+/* The device of the host's document with that name of libvirt's or PCI address, in letters of
+ * either case. Borrowed, or NULL. */
+const json_t *ctl_host_find_device(const json_t *host, const char *what);
+
 /* Whether that may be looked for in claims: a device, guest, cpu:N or cell:N of the host's
  * document. A UUID always, for those that ended are not in it. */
 bool ctl_host_has(const json_t *host, const char *what);

@@ -4,9 +4,6 @@
 
 #include "agent/ctl/verbs/verbs.h"
 
-#include <string.h>
-#include <strings.h>
-
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/claims.h"
 #include "agent/ctl/print/json.h"
@@ -71,37 +68,25 @@ static bool is_provider(const json_t *tree, const char *name)
         return ctl_json_find(providers, "name", name) || ctl_json_find(providers, "uuid", name);
 }
 
-static const SnapshotDevice *find_device(const Snapshot *snapshot, const char *name)
-{
-        for (size_t i = 0; i < snapshot->n_devices; i++)
-                if (strcmp(snapshot->devices[i].name, name) == 0 ||
-                    strcasecmp(snapshot->devices[i].address, name) == 0)
-                        return &snapshot->devices[i];
-        return NULL;
-}
-
 /* Keeps the claims of a device or provider. A name that nothing has is an error: else a typing
  * error would look drained. */
 static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr)
 {
-        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *tree = NULL, *host = NULL;
-        const SnapshotDevice *device;
+        const json_t *device;
         int r = ctl_need(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
 
         if (r >= 0)
                 r = ctl_need(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
-        if (r >= 0)
-                r = snapshot_from_json(host, &snapshot, reterr);
         if (r < 0)
                 return r;
-        device = find_device(snapshot, name);
+        device = ctl_host_find_device(host, name);
         if (!device && !is_provider(tree, name))
                 return error_setf(
                         reterr, ENODEV,
                         "\"%.60s\" is no device of this host; \"computectl tree\" and \"computectl discover\" show them",
                         name);
-        ctl_claims_keep(claims, device ? device->name : name);
+        ctl_claims_keep(claims, device ? ctl_json_text(device, "name") : name);
         return 0;
 }
 
