@@ -179,34 +179,15 @@ static void clear_keystone(Config *config)
         }
 }
 
+/* What may stand in the section that [placement] auth_section names stands in "auth" of a cloud.
+ * Where Placement is, is not said there. */
 static int set_auth(Config *config, Cloud *cloud, Error *reterr)
 {
-        static const char *const keys[] = {
-                "auth_url",
-                "username",
-                "user_id",
-                "user_domain_name",
-                "user_domain_id",
-                "password",
-                "project_name",
-                "project_id",
-                "project_domain_name",
-                "project_domain_id",
-                "domain_name",
-                "domain_id",
-                "default_domain_name",
-                "default_domain_id",
-                "system_scope",
-                "trust_id",
-                "application_credential_id",
-                "application_credential_name",
-                "application_credential_secret",
-                "token",
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-                const char *text = value_of(cloud, "auth", keys[i]);
-                int r = text ? set_option(config, keys[i], text, reterr) : 0;
+        for (const ConfigOption *o = config_options; o->key; o++) {
+                bool taken =
+                        o->of_auth && o->type == CONFIG_STRING && strcmp(o->key, "endpoint") != 0;
+                const char *text = taken ? value_of(cloud, "auth", o->key) : NULL;
+                int r = text ? set_option(config, o->key, text, reterr) : 0;
 
                 if (r < 0)
                         return r;
