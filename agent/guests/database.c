@@ -2,13 +2,13 @@
 
 #include "agent/guests/database.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "agent/guests/clock-watch.h"
 #include "agent/guests/comparison.h"
-#include "agent/guests/hands.h"
 #include "agent/guests/picture.h"
 #include "agent/guests/reconcile.h"
 #include "agent/guests/trouble.h"
@@ -42,7 +42,7 @@ struct ClaimService {
         GuestPicture picture;
         ClaimComparison comparison;
         ReconcileProblems findings;
-        ConsumerHands hands;
+        StringSet in_hand; /* consumers */
         ClockWatch clock;
         int64_t last_id;  /* of the claims that were made */
         int64_t known_id; /* the same, when the clock was looked at last */
@@ -76,7 +76,7 @@ ClaimService *claim_service_free(ClaimService *service)
         guest_picture_done(&service->picture);
         claim_comparison_done(&service->comparison);
         reconcile_problems_done(&service->findings);
-        consumer_hands_done(&service->hands);
+        string_set_done(&service->in_hand);
         free(service->closed);
         free(service->hint);
         provider_tree_free(service->host.remembered);
@@ -334,12 +334,14 @@ void claim_service_touch(ClaimService *service, int64_t claim)
 
 bool claim_service_take_in_hand(ClaimService *service, const Uuid *consumer)
 {
-        return consumer_hands_take(&service->hands, consumer);
+        return string_set_add(&service->in_hand, consumer->text) > 0;
 }
 
 void claim_service_let_go(ClaimService *service, const Uuid *consumer)
 {
-        consumer_hands_let_go(&service->hands, consumer);
+        bool was_taken = string_set_remove(&service->in_hand, consumer->text);
+
+        assert(was_taken);
 }
 
 /* False when it is out of memory. */

@@ -107,5 +107,21 @@ static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
         claim_service_free(service);
 }
 
-TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_telling_closes_nothing,
+static void test_one_hand_at_a_time(void **state)
+{
+        const ClaimsConfig config = { .host = "host", .node = "host" };
+        const Uuid a = make_uuid("a"), b = make_uuid("b");
+        ClaimService *service;
+
+        assert_int_equal(claim_service_new(&service, &config, NULL), 0);
+        assert_true(claim_service_take_in_hand(service, &a));
+        assert_true(claim_service_take_in_hand(service, &b));
+        assert_false(claim_service_take_in_hand(service, &a));
+        claim_service_let_go(service, &a);
+        assert_false(claim_service_take_in_hand(service, &b));
+        assert_true(claim_service_take_in_hand(service, &a));
+        claim_service_free(service);
+}
+
+TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_one_hand_at_a_time, test_telling_closes_nothing,
                test_a_poll_is_older_than_the_end_of_a_claim)
