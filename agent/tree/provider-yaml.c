@@ -53,10 +53,9 @@ const char *provider_yaml_target(const ProviderYamlEntry *entry)
         return entry->compute_node ? COMPUTE_NODE : entry->name ? entry->name : entry->uuid.text;
 }
 
-static void complain(const Reader *reader, const yaml_node_t *node, const char *format, ...)
-        _printf_(3, 4);
-
-static void complain(const Reader *reader, const yaml_node_t *node, const char *format, ...)
+/* -EINVAL */
+_printf_(3, 4) static int complain(const Reader *reader, const yaml_node_t *node,
+                                   const char *format, ...)
 {
         char words[ERROR_TEXT_MAX];
         Error error;
@@ -72,6 +71,7 @@ static void complain(const Reader *reader, const yaml_node_t *node, const char *
         else
                 error_setf(&error, EINVAL, "%.100s: %s", reader->source, words);
         reader->problem(error.text, reader->userdata);
+        return -EINVAL;
 }
 
 /* Nodes */
@@ -86,6 +86,32 @@ static yaml_node_t *member(const Reader *reader, const yaml_node_t *node, const 
         return yaml_text_member(reader->document, node, key);
 }
 
+typedef int (*ReadItem)(const Reader *reader, const yaml_node_t *item, ProviderYamlEntry *entry);
+
+/* list NULL: nothing is there. what: for words. */
+static int read_list(const Reader *reader, const yaml_node_t *list, const char *what, ReadItem read,
+                     ProviderYamlEntry *entry)
+{
+        int r = 0;
+
+        if (list && list->type != YAML_SEQUENCE_NODE)
+                return complain(reader, list, "%s must be a list", what);
+        for (yaml_node_item_t *item = list ? list->data.sequence.items.start : NULL;
+             r == 0 && item && item < list->data.sequence.items.top; item++)
+                r = read(reader, yaml_document_get_node(reader->document, *item), entry);
+        return r;
+}
+
+static int read_additional(const Reader *reader, const yaml_node_t *node, const char *key,
+                           ReadItem read, ProviderYamlEntry *entry)
+{
+        char what[64];
+
+        snprintf(what, sizeof(what), "%s: additional", key);
+        return read_list(reader, member(reader, member(reader, node, key), "additional"), what,
+                         read, entry);
+}
+
 /* Inventories */
 
 static int read_amount(const Reader *reader, const yaml_node_t *value, const char *key,
@@ -95,10 +121,8 @@ static int read_amount(const Reader *reader, const yaml_node_t *value, const cha
         char *end;
 
         if (!text || !is_plain(value) || !text[0] || strspn(text, "0123456789") != strlen(text) ||
-            strlen(text) > 18) {
-                complain(reader, value, "%s must be a whole number", key);
-                return -EINVAL;
-        }
+            strlen(text) > 18)
+                return complain(reader, value, "%s must be a whole number", key);
         *ret = strtoull(text, &end, 10);
         return 0;
 }
@@ -111,10 +135,8 @@ static int read_ratio(const Reader *reader, const yaml_node_t *value, double *re
 
         if (text && is_plain(value) && strspn(text, "0123456789.+-eE") == strlen(text))
                 number = strtod(text, &end);
-        if (!end || end == text || *end || !isfinite(number) || number <= 0) {
-                complain(reader, value, "allocation_ratio must be a number above 0");
-                return -EINVAL;
-        }
+        if (!end || end == text || *end || !isfinite(number) || number <= 0)
+                return complain(reader, value, "allocation_ratio must be a number above 0");
         *ret = number;
         return 0;
 }
@@ -136,8 +158,7 @@ static int read_field(const Reader *reader, const yaml_node_t *value, const char
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
                 if (strcmp(fields[i].key, key) == 0)
                         return read_amount(reader, value, key, fields[i].value);
-        complain(reader, value, "\"%.40s\" is no field of an inventory", key);
-        return -EINVAL;
+        return complain(reader, value, "\"%.40s\" is no field of an inventory", key);
 }
 
 static int read_record(const Reader *reader, const yaml_node_t *node, const char *resource_class,
@@ -145,10 +166,9 @@ static int read_record(const Reader *reader, const yaml_node_t *node, const char
 {
         Inventory record = INVENTORY_DEFAULT(0);
 
-        if (!node || node->type != YAML_MAPPING_NODE) {
-                complain(reader, node, "%.60s must be a mapping with a total", resource_class);
-                return -EINVAL;
-        }
+        if (!node || node->type != YAML_MAPPING_NODE)
+                return complain(reader, node, "%.60s must be a mapping with a total",
+                                resource_class);
         for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
              pair < node->data.mapping.pairs.top; pair++) {
                 const char *key =
@@ -161,9 +181,8 @@ static int read_record(const Reader *reader, const yaml_node_t *node, const char
         if (!inventory_valid(&record) || record.reserved > record.total) {
                 const char *field = inventory_invalid_field(&record);
 
-                complain(reader, node, "%s of %.60s is missing or out of range",
-                         field ? field : "reserved", resource_class);
-                return -EINVAL;
+                return complain(reader, node, "%s of %.60s is missing or out of range",
+                                field ? field : "reserved", resource_class);
         }
         *ret = record;
         return 0;
@@ -175,22 +194,16 @@ static int add_inventory(const Reader *reader, ProviderYamlEntry *entry, const y
         const char *name = yaml_text_scalar(key);
         ProviderYamlInventory inventory = { 0 };
 
-        if (!name || !resource_class_valid(name) || !resource_class_is_custom(name)) {
-                complain(reader, key, "\"%.60s\" is no custom resource class (CUSTOM_…)",
-                         name ? name : "");
-                return -EINVAL;
-        }
+        if (!name || !resource_class_valid(name) || !resource_class_is_custom(name))
+                return complain(reader, key, "\"%.60s\" is no custom resource class (CUSTOM_…)",
+                                name ? name : "");
         for (size_t i = 0; i < entry->n_inventories; i++)
-                if (strcmp(entry->inventories[i].resource_class, name) == 0) {
-                        complain(reader, key, "%.60s is there twice", name);
-                        return -EINVAL;
-                }
+                if (strcmp(entry->inventories[i].resource_class, name) == 0)
+                        return complain(reader, key, "%.60s is there twice", name);
         if (read_record(reader, value, name, &inventory.record) < 0)
                 return -EINVAL;
-        if (entry->n_inventories >= PROVIDER_YAML_MAX_ENTRIES) {
-                complain(reader, key, "too many inventories");
-                return -EINVAL;
-        }
+        if (entry->n_inventories >= PROVIDER_YAML_MAX_ENTRIES)
+                return complain(reader, key, "too many inventories");
         if (array_grow(&entry->inventories, sizeof(inventory), entry->n_inventories,
                        &entry->n_inventories_allocated) < 0 ||
             !(inventory.resource_class = strdup(name)))
@@ -199,63 +212,33 @@ static int add_inventory(const Reader *reader, ProviderYamlEntry *entry, const y
         return 0;
 }
 
-static int read_inventories(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *entry)
+/* Of a map of inventories, which is one item of the list. */
+static int read_inventories(const Reader *reader, const yaml_node_t *map, ProviderYamlEntry *entry)
 {
-        if (!node)
-                return 0;
-        if (node->type != YAML_SEQUENCE_NODE) {
-                complain(reader, node, "inventories: additional must be a list");
-                return -EINVAL;
-        }
-        for (yaml_node_item_t *item = node->data.sequence.items.start;
-             item < node->data.sequence.items.top; item++) {
-                const yaml_node_t *map = yaml_document_get_node(reader->document, *item);
+        if (!map || map->type != YAML_MAPPING_NODE)
+                return complain(reader, map, "an inventory must be a mapping");
+        for (yaml_node_pair_t *pair = map->data.mapping.pairs.start;
+             pair < map->data.mapping.pairs.top; pair++) {
+                int r = add_inventory(reader, entry,
+                                      yaml_document_get_node(reader->document, pair->key),
+                                      yaml_document_get_node(reader->document, pair->value));
 
-                if (!map || map->type != YAML_MAPPING_NODE) {
-                        complain(reader, map, "an inventory must be a mapping");
-                        return -EINVAL;
-                }
-                for (yaml_node_pair_t *pair = map->data.mapping.pairs.start;
-                     pair < map->data.mapping.pairs.top; pair++) {
-                        int r = add_inventory(
-                                reader, entry, yaml_document_get_node(reader->document, pair->key),
-                                yaml_document_get_node(reader->document, pair->value));
-
-                        if (r < 0)
-                                return r;
-                }
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
 
-/* Traits */
-
-static int read_traits(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *entry)
+static int read_trait(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *entry)
 {
-        if (!node)
-                return 0;
-        if (node->type != YAML_SEQUENCE_NODE) {
-                complain(reader, node, "traits: additional must be a list");
-                return -EINVAL;
-        }
-        for (yaml_node_item_t *item = node->data.sequence.items.start;
-             item < node->data.sequence.items.top; item++) {
-                const yaml_node_t *value = yaml_document_get_node(reader->document, *item);
-                const char *name = yaml_text_scalar(value);
+        const char *name = yaml_text_scalar(node);
 
-                if (!name || !resource_class_valid(name) || !resource_class_is_custom(name)) {
-                        complain(reader, value, "\"%.60s\" is no custom trait (CUSTOM_…)",
-                                 name ? name : "");
-                        return -EINVAL;
-                }
-                if (entry->traits.n_items >= PROVIDER_YAML_MAX_ENTRIES) {
-                        complain(reader, value, "too many traits");
-                        return -EINVAL;
-                }
-                if (string_set_add(&entry->traits, name) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
+        if (!name || !resource_class_valid(name) || !resource_class_is_custom(name))
+                return complain(reader, node, "\"%.60s\" is no custom trait (CUSTOM_…)",
+                                name ? name : "");
+        if (entry->traits.n_items >= PROVIDER_YAML_MAX_ENTRIES)
+                return complain(reader, node, "too many traits");
+        return MIN(string_set_add(&entry->traits, name), 0);
 }
 
 /* Entries */
@@ -268,25 +251,20 @@ static int read_identification(const Reader *reader, const yaml_node_t *node,
         const yaml_node_t *name = member(reader, identification, "name");
         const char *text = yaml_text_scalar(uuid ? uuid : name);
 
-        if (!uuid == !name) {
-                complain(reader, node, "identification must have a uuid or a name, and not both");
-                return -EINVAL;
-        }
+        if (!uuid == !name)
+                return complain(reader, node,
+                                "identification must have a uuid or a name, and not both");
         if (uuid && text && strcmp(text, COMPUTE_NODE) == 0) {
                 entry->compute_node = true;
                 return 0;
         }
-        if (uuid && (!text || uuid_from_text(text, &entry->uuid) < 0)) {
-                complain(reader, uuid, "\"%.60s\" is neither a uuid nor " COMPUTE_NODE,
-                         text ? text : "");
-                return -EINVAL;
-        }
+        if (uuid && (!text || uuid_from_text(text, &entry->uuid) < 0))
+                return complain(reader, uuid, "\"%.60s\" is neither a uuid nor " COMPUTE_NODE,
+                                text ? text : "");
         if (uuid)
                 return 0;
-        if (!text || !text[0] || text_count_characters(text) > PROVIDER_NAME_MAX) {
-                complain(reader, name, "a name has 1 to %d characters", PROVIDER_NAME_MAX);
-                return -EINVAL;
-        }
+        if (!text || !text[0] || text_count_characters(text) > PROVIDER_NAME_MAX)
+                return complain(reader, name, "a name has 1 to %d characters", PROVIDER_NAME_MAX);
         entry->name = strdup(text);
         return entry->name ? 0 : -ENOMEM;
 }
@@ -305,34 +283,25 @@ static int read_entry(const Reader *reader, const yaml_node_t *node, ProviderYam
 {
         int r;
 
-        if (!node || node->type != YAML_MAPPING_NODE) {
-                complain(reader, node, "a provider must be a mapping");
-                return -EINVAL;
-        }
-        if (member(reader, node, "__source_file")) {
-                complain(reader, node, "__source_file is not allowed");
-                return -EINVAL;
-        }
+        if (!node || node->type != YAML_MAPPING_NODE)
+                return complain(reader, node, "a provider must be a mapping");
+        if (member(reader, node, "__source_file"))
+                return complain(reader, node, "__source_file is not allowed");
         if ((r = read_identification(reader, node, entry)) < 0 ||
-            (r = read_inventories(reader,
-                                  member(reader, member(reader, node, "inventories"), "additional"),
-                                  entry)) < 0 ||
-            (r = read_traits(reader, member(reader, member(reader, node, "traits"), "additional"),
-                             entry)) < 0)
+            (r = read_additional(reader, node, "inventories", read_inventories, entry)) < 0 ||
+            (r = read_additional(reader, node, "traits", read_trait, entry)) < 0)
                 return r;
-        if (entry->n_inventories == 0 && entry->traits.n_items == 0) {
-                complain(reader, node, "%.100s gets neither inventories nor traits",
-                         provider_yaml_target(entry));
-                return -EINVAL;
-        }
-        if (is_target_taken(reader->yaml, entry)) {
-                complain(reader, node, "%.100s has an entry already", provider_yaml_target(entry));
-                return -EINVAL;
-        }
+        if (entry->n_inventories == 0 && entry->traits.n_items == 0)
+                return complain(reader, node, "%.100s gets neither inventories nor traits",
+                                provider_yaml_target(entry));
+        if (is_target_taken(reader->yaml, entry))
+                return complain(reader, node, "%.100s has an entry already",
+                                provider_yaml_target(entry));
         return 0;
 }
 
-static int add_entry(const Reader *reader, const yaml_node_t *node)
+/* What is wrong with one costs no other. */
+static int add_entry(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *none)
 {
         _cleanup_(entry_freep) ProviderYamlEntry *entry = calloc(1, sizeof(ProviderYamlEntry));
         ProviderYaml *yaml = reader->yaml;
@@ -340,13 +309,11 @@ static int add_entry(const Reader *reader, const yaml_node_t *node)
 
         if (!entry || !(entry->source = strdup(reader->source)))
                 return -ENOMEM;
-        if (yaml->n_entries >= PROVIDER_YAML_MAX_ENTRIES) {
-                complain(reader, node, "too many providers");
-                return -EINVAL;
-        }
-        r = read_entry(reader, node, entry);
+        r = yaml->n_entries >= PROVIDER_YAML_MAX_ENTRIES
+                    ? complain(reader, node, "too many providers")
+                    : read_entry(reader, node, entry);
         if (r < 0)
-                return r;
+                return r == -EINVAL ? 0 : r;
         if (array_grow(&yaml->entries, sizeof(ProviderYamlEntry *), yaml->n_entries,
                        &yaml->n_allocated) < 0)
                 return -ENOMEM;
@@ -355,53 +322,34 @@ static int add_entry(const Reader *reader, const yaml_node_t *node)
 }
 
 /* ^1.([0-9]|[1-9][0-9]+)$ as Nova has it, but with a real dot. */
-static bool check_version(const Reader *reader, const yaml_node_t *root)
+static int check_version(const Reader *reader, const yaml_node_t *root)
 {
         const yaml_node_t *node = member(reader, member(reader, root, "meta"), "schema_version");
         const char *text = yaml_text_scalar(node), *minor = text ? text + 2 : NULL;
 
-        if (!text || is_plain(node)) {
-                complain(reader, node,
-                         "meta: schema_version must be a text in quotes, such as '1.0'");
-                return false;
-        }
+        if (!text || is_plain(node))
+                return complain(reader, node,
+                                "meta: schema_version must be a text in quotes, such as '1.0'");
         if (strncmp(text, "1.", 2) != 0 || !minor[0] ||
-            strspn(minor, "0123456789") != strlen(minor) || (minor[0] == '0' && minor[1])) {
-                complain(reader, node, "schema_version \"%.20s\" is not known: 1.0 is", text);
-                return false;
-        }
+            strspn(minor, "0123456789") != strlen(minor) || (minor[0] == '0' && minor[1]))
+                return complain(reader, node, "schema_version \"%.20s\" is not known: 1.0 is",
+                                text);
         if (strcmp(minor, "0") != 0)
-                complain(reader, node,
-                         "schema_version %.20s is newer than 1.0: what is new in it is ignored",
-                         text);
-        return true;
+                (void)complain(
+                        reader, node,
+                        "schema_version %.20s is newer than 1.0: what is new in it is ignored",
+                        text);
+        return 0;
 }
 
 static int read_document(const Reader *reader)
 {
         const yaml_node_t *root = yaml_document_get_root_node(reader->document);
-        const yaml_node_t *providers = member(reader, root, "providers");
+        int r = root ? check_version(reader, root) : complain(reader, NULL, "it is empty");
 
-        if (!root) {
-                complain(reader, NULL, "it is empty");
-                return 0;
-        }
-        if (!check_version(reader, root))
-                return 0;
-        if (!providers)
-                return 0;
-        if (providers->type != YAML_SEQUENCE_NODE) {
-                complain(reader, providers, "providers must be a list");
-                return 0;
-        }
-        for (yaml_node_item_t *item = providers->data.sequence.items.start;
-             item < providers->data.sequence.items.top; item++) {
-                int r = add_entry(reader, yaml_document_get_node(reader->document, *item));
-
-                if (r == -ENOMEM)
-                        return r;
-        }
-        return 0;
+        return r < 0 ? r
+                     : read_list(reader, member(reader, root, "providers"), "providers", add_entry,
+                                 NULL);
 }
 
 int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, size_t n,
@@ -418,13 +366,11 @@ int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, 
         Error error = ERROR_NULL;
         int r = yaml_text_parse(text, n, &document, &error);
 
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0) {
-                complain(&reader, NULL, "%s", error.text);
-                return 0;
-        }
+        if (r == -EINVAL)
+                (void)complain(&reader, NULL, "%s", error.text);
+        if (r < 0)
+                return r == -EINVAL ? 0 : r;
         r = read_document(&reader);
         yaml_document_delete(&document);
-        return r;
+        return r == -EINVAL ? 0 : r;
 }
