@@ -6,7 +6,7 @@
 #include "agent/formats/format-names.h"
 #include "base/json.h"
 
-static json_t *finding_to_json(const AuditFinding *finding, const AuditResult *result)
+static json_t *finding_to_json(const AuditFinding *finding)
 {
         static const char *const outcomes[] = {
                 [AUDIT_FOUND] = "found",
@@ -17,17 +17,16 @@ static json_t *finding_to_json(const AuditFinding *finding, const AuditResult *r
         return json_pack("{ss ss ss sI ss ss ss}", "type", audit_type_to_text(finding->type),
                          "remedy", audit_remedy_to_text(finding->remedy), "consumer",
                          finding->consumer.text, "claim", (json_int_t)finding->claim_id, "text",
-                         finding->text, "outcome", outcomes[result->outcome], "error",
-                         result->outcome == AUDIT_FAILED ? result->error.text : "");
+                         finding->text, "outcome", outcomes[finding->outcome], "error",
+                         finding->outcome == AUDIT_FAILED ? finding->error.text : "");
 }
 
-static json_t *findings_to_json(const Audit *audit, const AuditResult *results)
+static json_t *findings_to_json(const Audit *audit)
 {
         _cleanup_json_ json_t *array = json_array();
 
         for (size_t i = 0; array && i < audit->n_items; i++)
-                if (json_array_append_new(array, finding_to_json(&audit->items[i], &results[i])) <
-                    0)
+                if (json_array_append_new(array, finding_to_json(&audit->items[i])) < 0)
                         return NULL;
         return json_incref(array);
 }
@@ -129,11 +128,11 @@ static json_t *consumers_to_json(const AuditInput *input)
         return array;
 }
 
-json_t *audit_to_json(const AuditInput *input, const Audit *audit, const AuditResult *results)
+json_t *audit_to_json(const AuditInput *input, const Audit *audit)
 {
         return json_pack("{ss ss sI sI sI so so}", "format", AUDIT_FORMAT, "root", input->root.text,
                          "taken_usec", (json_int_t)input->now_usec, "holding",
                          (json_int_t)audit->n_consumers, "in_flight",
-                         (json_int_t)audit->n_in_flight, "findings",
-                         findings_to_json(audit, results), "consumers", consumers_to_json(input));
+                         (json_int_t)audit->n_in_flight, "findings", findings_to_json(audit),
+                         "consumers", consumers_to_json(input));
 }

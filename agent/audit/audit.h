@@ -48,12 +48,20 @@ typedef enum AuditRemedy {
 const char *audit_type_to_text(AuditType type);       /* "leaked", "untold", … */
 const char *audit_remedy_to_text(AuditRemedy remedy); /* "none", "release-share", … */
 
+typedef enum AuditOutcome {
+        AUDIT_FOUND, /* nothing was done about it */
+        AUDIT_HEALED,
+        AUDIT_FAILED,
+} AuditOutcome;
+
 typedef struct AuditFinding {
         AuditType type;
         AuditRemedy remedy;
         Uuid consumer;
-        int64_t claim_id; /* 0: none */
-        char *text;       /* for people */
+        int64_t claim_id;     /* 0: none */
+        char *text;           /* for people */
+        AuditOutcome outcome; /* what became of it: whoever does something about it writes it */
+        Error error;          /* of AUDIT_FAILED */
 } AuditFinding;
 
 typedef struct Audit {

@@ -43,7 +43,6 @@ struct Auditor {
         ConsumersCall *call;
         AuditInput input;
         Audit audit;
-        AuditResult *results;
         Healer *healer;
         AuditorDone done;
         void *userdata;
@@ -74,9 +73,7 @@ static void clear(Auditor *auditor)
         claim_list_done(&auditor->ended);
         audit_done(&auditor->audit);
         free(auditor->wanted);
-        free(auditor->results);
         auditor->wanted = NULL;
-        auditor->results = NULL;
         auditor->n_wanted = auditor->n_read = 0;
 }
 
@@ -155,7 +152,7 @@ static int take_findings(Auditor *auditor)
         for (size_t i = 0; i < auditor->audit.n_items; i++) {
                 const AuditFinding *finding = &auditor->audit.items[i];
 
-                if (auditor->results[i].outcome == AUDIT_HEALED && finding->type != AUDIT_EVACUATED)
+                if (finding->outcome == AUDIT_HEALED && finding->type != AUDIT_EVACUATED)
                         continue;
                 if (reconcile_add_problem(&problems, &finding->consumer, finding->claim_id, "%s",
                                           finding->text) < 0) {
@@ -171,7 +168,7 @@ static void sum_up(Auditor *auditor)
 {
         auditor->summary = (AuditSummary){ .ended_usec = clock_usec(CLOCK_REALTIME) };
         for (size_t i = 0; i < auditor->audit.n_items; i++)
-                auditor->summary.n_open += auditor->results[i].outcome != AUDIT_HEALED;
+                auditor->summary.n_open += auditor->audit.items[i].outcome != AUDIT_HEALED;
 }
 
 static void finish(Auditor *auditor, const Error *error)
@@ -180,7 +177,7 @@ static void finish(Auditor *auditor, const Error *error)
 
         auditor->error = error ? *error : ERROR_NULL;
         if (!error) {
-                document = audit_to_json(&auditor->input, &auditor->audit, auditor->results);
+                document = audit_to_json(&auditor->input, &auditor->audit);
                 if (!document || take_findings(auditor) < 0)
                         error_oom(&auditor->error);
                 sum_up(auditor);
@@ -253,7 +250,6 @@ static void note_held(Auditor *auditor)
 static int decide(Auditor *auditor, Error *reterr)
 {
         if (audit_make(&auditor->input, &auditor->memory, &auditor->audit) < 0 ||
-            !(auditor->results = calloc(auditor->audit.n_items + 1, sizeof(AuditResult))) ||
             (auditor->kind != AUDITOR_LOOK && note_away(auditor) < 0))
                 return error_oom(reterr);
         note_held(auditor);
@@ -274,7 +270,6 @@ static int heal(Auditor *auditor, Error *reterr)
                 .input = &auditor->input,
                 .audit = &auditor->audit,
                 .consumers = auditor->consumers,
-                .results = auditor->results,
                 .everything = auditor->kind == AUDITOR_HEAL,
                 .by = auditor->by.text[0] ? &auditor->by : NULL,
                 .refused = auditor->config.refused,

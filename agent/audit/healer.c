@@ -22,8 +22,8 @@ struct Healer {
         size_t finding;         /* that is being healed */
         ClaimReported reported; /* how Placement has its consumer then */
         unsigned n_attempts;
-        Uuid in_hand;            /* claim_service_take_in_hand(); empty: none */
-        AuditResult not_written; /* what every write meets from here on, as Placement is away */
+        Uuid in_hand; /* claim_service_take_in_hand(); empty: none */
+        Error away;   /* what every write meets from here on; code 0: Placement is not away */
         ConsumersCall *call;
         HealerDone done;
         void *userdata;
@@ -62,20 +62,20 @@ size_t healer_get_position(const Healer *healer)
         return healer->finding;
 }
 
-static AuditResult *result_of(Healer *healer)
+static AuditFinding *current(Healer *healer)
 {
-        return &healer->order.results[healer->finding];
+        return &healer->order.audit->items[healer->finding];
 }
 
 static void note_failure(Healer *healer, int result, const Error *words)
 {
-        AuditResult *note = result_of(healer);
+        AuditFinding *finding = current(healer);
 
-        note->outcome = AUDIT_FAILED;
-        error_setf(&note->error, result < 0 ? result : EIO, "%s",
+        finding->outcome = AUDIT_FAILED;
+        error_setf(&finding->error, result < 0 ? result : EIO, "%s",
                    words->code || result > 0 ? words->text : strerror(-result));
         if (result > 0 && report_outcome_is_fatal(result))
-                healer->not_written = *note;
+                healer->away = finding->error;
 }
 
 /* What is written again is how Placement has it from here on: an owed write that is done
@@ -106,8 +106,7 @@ static void note_reported(Healer *healer, const AuditFinding *finding)
 
 static void note_healed(Healer *healer)
 {
-        const AuditFinding *finding = &healer->order.audit->items[healer->finding];
-
+        AuditFinding *finding = current(healer);
         const EventAuthor *by = healer->order.by;
         const EventNote note = { .kind = EVENT_HEALED,
                                  .by = by,
@@ -117,7 +116,7 @@ static void note_healed(Healer *healer)
         char id[24];
 
         snprintf(id, sizeof(id), "%" PRId64, finding->claim_id);
-        result_of(healer)->outcome = AUDIT_HEALED;
+        finding->outcome = AUDIT_HEALED;
         note_reported(healer, finding);
         claim_service_record(healer->order.claims, &note);
         log_event(LOG_NOTICE, MESSAGE_AUDIT_HEALED,
@@ -130,7 +129,7 @@ static void note_healed(Healer *healer)
                   finding->text);
 }
 
-static int end_claim(Healer *healer, const AuditFinding *finding)
+static int end_claim(Healer *healer, AuditFinding *finding)
 {
         Claims *claims = claim_service_get(healer->order.claims);
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -142,7 +141,7 @@ static int end_claim(Healer *healer, const AuditFinding *finding)
         if (r != 0)
                 return r == CLAIM_E_NOT_FOUND ? 0 : (note_failure(healer, -EIO, &error), r);
         snprintf(id, sizeof(id), "%" PRId64, finding->claim_id);
-        result_of(healer)->outcome = AUDIT_HEALED;
+        finding->outcome = AUDIT_HEALED;
         log_event(
                 LOG_NOTICE, MESSAGE_CLAIM_EVACUATED,
                 LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, finding->consumer.text),
@@ -285,7 +284,7 @@ static void on_read_again(int result, ConsumersAnswer *answer, const Error *erro
         } else if (!replace_consumer(healer, &answer->consumer)) {
                 healer_run(healer);
         } else {
-                if (is_put_right(healer, &healer->order.audit->items[healer->finding])) {
+                if (is_put_right(healer, current(healer))) {
                         note_healed(healer);
                 } else {
                         error_setf(&words, EBUSY, "Somebody else wrote it meanwhile");
@@ -298,7 +297,7 @@ static void on_read_again(int result, ConsumersAnswer *answer, const Error *erro
 static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         Healer *healer = userdata;
-        const AuditFinding *finding = &healer->order.audit->items[healer->finding];
+        const AuditFinding *finding = current(healer);
         Error words = *error;
         int r;
 
@@ -318,7 +317,7 @@ static void on_written(int result, ConsumersAnswer *answer, const Error *error, 
 }
 
 /* 1 when something is under way. */
-static int heal_one(Healer *healer, const AuditFinding *finding)
+static int heal_one(Healer *healer, AuditFinding *finding)
 {
         Error error = ERROR_NULL;
         int r;
@@ -331,13 +330,14 @@ static int heal_one(Healer *healer, const AuditFinding *finding)
                 return 0;
         if (finding->remedy == AUDIT_REMEDY_ADOPT) {
                 claim_service_look_again(healer->order.claims);
-                result_of(healer)->outcome = AUDIT_HEALED;
+                finding->outcome = AUDIT_HEALED;
                 return 0;
         }
         if (finding->remedy == AUDIT_REMEDY_NONE)
                 return 0;
-        if (healer->not_written.outcome == AUDIT_FAILED) {
-                *result_of(healer) = healer->not_written;
+        if (healer->away.code) {
+                finding->outcome = AUDIT_FAILED;
+                finding->error = healer->away;
                 return 0;
         }
         r = healer->order.refused ? error_setf(&error, EPERM, "%s", healer->order.refused)
@@ -350,7 +350,7 @@ static int heal_one(Healer *healer, const AuditFinding *finding)
 void healer_run(Healer *healer)
 {
         while (healer->finding < healer->order.audit->n_items) {
-                if (heal_one(healer, &healer->order.audit->items[healer->finding]) > 0)
+                if (heal_one(healer, current(healer)) > 0)
                         return;
                 let_go(healer);
                 healer->finding++;

@@ -6,7 +6,7 @@
  * with the consumer's generation, reads again what moved meanwhile, and lets be what somebody else
  * wrote. Main thread; nothing blocks but the claim database's own disk. */
 
-#include "agent/audit/audit-json.h"
+#include "agent/audit/audit.h"
 #include "agent/guests/database.h"
 #include "report/reporter.h"
 
@@ -15,9 +15,8 @@ typedef struct HealerOrder {
         ClaimService *claims;
         Reporter *reporter;
         const AuditInput *input;
-        const Audit *audit;
+        Audit *audit;           /* what became of each finding is noted there */
         Allocations *consumers; /* who was read; those that are read again are replaced */
-        AuditResult *results;   /* one for each finding: what became of it is noted there */
         bool everything;        /* false: claims of evacuated guests end, and nothing is written */
         const EventAuthor *by;  /* who wants it; NULL: this program itself */
         const char *refused;    /* why nothing may be written; NULL: it may */

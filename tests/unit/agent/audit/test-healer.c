@@ -88,29 +88,27 @@ static int64_t claim(Agent *agent, const char *name, const char *claimed, AuditR
         return remedy == AUDIT_REMEDY_RELEASE_SHARE ? 0 : made->id;
 }
 
-static void heal(Agent *agent, const Case *row, AuditResult results[static 2])
+static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
 {
         const Uuid i = make_uuid("i"), j = make_uuid("j"), host = make_uuid("host");
-        AuditFinding findings[] = {
-                { .remedy = row->remedy,
-                  .consumer = i,
-                  .claim_id = claim(agent, "i", row->claimed, row->remedy),
-                  .text = (char *)row->about },
-                { .remedy = row->behind,
-                  .consumer = j,
-                  .claim_id = claim(agent, "j", row->behind ? "VCPU=1" : NULL, row->behind),
-                  .text = (char *)row->about },
-        };
-        const Audit audit = { .items = findings, .n_items = ARRAY_SIZE(findings) };
+        Audit audit = { .items = findings, .n_items = 2 };
         const AuditInput input = { .tree = agent->all, .root = host };
         HealerOrder order = { .claims = &agent->service,
                               .input = &input,
                               .audit = &audit,
-                              .results = results,
                               .everything = !row->only_ends,
                               .refused = row->refused };
         Healer *healer;
 
+        findings[0] = (AuditFinding){ .remedy = row->remedy,
+                                      .consumer = i,
+                                      .claim_id = claim(agent, "i", row->claimed, row->remedy),
+                                      .text = (char *)row->about };
+        findings[1] = (AuditFinding){ .remedy = row->behind,
+                                      .consumer = j,
+                                      .claim_id = claim(agent, "j", row->behind ? "VCPU=1" : NULL,
+                                                        row->behind),
+                                      .text = (char *)row->about };
         fake_placement_put(&i, row->placed);
         order.consumers = read_all(agent, &i);
         if (row->meanwhile)
@@ -179,19 +177,20 @@ static void test_table(void **state)
 
         for (size_t n = 0; n < ARRAY_SIZE(cases); n++) {
                 const Uuid i = make_uuid("i");
-                AuditResult results[2] = { 0 };
+                AuditFinding findings[2];
                 char left[256];
                 Agent agent;
 
                 trace[0] = '\0';
                 agent_begin(&agent, *state, CLAIM_MODE_AUTO);
-                heal(&agent, &cases[n], results);
+                heal(&agent, &cases[n], findings);
                 fake_placement_format(&i, left);
-                if (results[0].outcome != cases[n].outcomes[0] ||
-                    results[1].outcome != cases[n].outcomes[1] ||
+                if (findings[0].outcome != cases[n].outcomes[0] ||
+                    findings[1].outcome != cases[n].outcomes[1] ||
                     strcmp(trace, cases[n].trace) != 0 || strcmp(left, cases[n].left) != 0)
-                        fail_msg("%s: %d %d \"%s\" \"%s\" (%s)", cases[n].about, results[0].outcome,
-                                 results[1].outcome, trace, left, results[0].error.text);
+                        fail_msg("%s: %d %d \"%s\" \"%s\" (%s)", cases[n].about,
+                                 findings[0].outcome, findings[1].outcome, trace, left,
+                                 findings[0].error.text);
                 agent_end(&agent);
         }
 }
