@@ -105,11 +105,5 @@ typedef struct AuditInput {
 /* ret must be zeroed. -ENOMEM leaves memory as it was. */
 int audit_make(const AuditInput *input, AuditMemory *memory, Audit *ret);
 
-/* What the consumer (whole, as Placement has it now) is to hold when a finding is put right, under
- * its own project, user and generation; ret is owned by the caller. claim (NULL: none) as it is
- * now. 1 when there is nothing to write any more, -ENOMEM. */
-int audit_edit(const AuditInput *input, AuditRemedy remedy, const Consumer *consumer,
-               const Claim *claim, Consumer **ret);
-
 /* Does the consumer hold something of the host's own tree? */
 bool audit_holds_here(const AuditInput *input, const Consumer *consumer);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/audit/audit-picture.h"
 #include "agent/guests/claim-share.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -177,6 +178,47 @@ static int make_new_consumer(const Claim *claim, Consumer **ret)
         return 0;
 }
 
+/* Takes this tree's part away; with a claim only what it is compared by. */
+static int drop_share(const AuditInput *input, const Claim *claim, Consumer *consumer)
+{
+        for (size_t i = consumer->n_allocations; i > 0; i--) {
+                const Uuid provider = consumer->allocations[i - 1].provider;
+                _cleanup_(resources_done) Resources held = RESOURCES_INIT;
+
+                if (!audit_own_provider(input, &provider))
+                        continue;
+                if (resources_copy(&held, &consumer->allocations[i - 1].resources) < 0)
+                        return -ENOMEM;
+                for (size_t j = 0; j < held.n_items; j++)
+                        if ((!claim ||
+                             audit_is_compared(input, claim, held.items[j].resource_class)) &&
+                            consumer_set(consumer, &provider, held.items[j].resource_class, 0) < 0)
+                                return -ENOMEM;
+        }
+        return 0;
+}
+
+/* What the consumer (whole, as Placement has it now) is to hold when a finding is put right, under
+ * its own project, user and generation; ret is owned by the caller. claim (NULL: none) as it is
+ * now. 1 when there is nothing to write any more, -ENOMEM. */
+static int edit(const AuditInput *input, AuditRemedy remedy, const Consumer *consumer,
+                const Claim *claim, Consumer **ret)
+{
+        _cleanup_(consumer_freep) Consumer *edited = NULL;
+
+        if (remedy == AUDIT_REMEDY_WRITE_CLAIM && !claim)
+                return 1;
+        if (consumer_copy(&edited, consumer) < 0 ||
+            drop_share(input, remedy == AUDIT_REMEDY_WRITE_CLAIM ? claim : NULL, edited) < 0 ||
+            (remedy == AUDIT_REMEDY_WRITE_CLAIM &&
+             consumer_set_all(edited, claim->allocations, claim->n_allocations) < 0))
+                return -ENOMEM;
+        if (consumer_holds_equal(edited, consumer))
+                return 1;
+        *ret = TAKE_PTR(edited);
+        return 0;
+}
+
 static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata);
 
 /* How Placement has it when it is written. */
@@ -225,7 +267,7 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
                 return 0;
         if (!held && make_new_consumer(claim, &fresh) < 0)
                 return error_oom(reterr);
-        r = audit_edit(healer->order.input, finding->remedy, held ? held : fresh, claim, &edited);
+        r = edit(healer->order.input, finding->remedy, held ? held : fresh, claim, &edited);
         if (r != 0)
                 return r < 0 ? error_oom(reterr) : 0;
         r = keep_reported(healer, edited, reterr);
@@ -256,7 +298,7 @@ static bool is_put_right(Healer *healer, const AuditFinding *finding)
         if (finding->remedy == AUDIT_REMEDY_RELEASE_SHARE)
                 return !held || !audit_holds_here(healer->order.input, held);
         return held && get_claim(healer, finding, &claim, NULL) == 0 && claim &&
-               audit_edit(healer->order.input, finding->remedy, held, claim, &edited) == 1;
+               edit(healer->order.input, finding->remedy, held, claim, &edited) == 1;
 }
 
 /* Takes the consumer as it is now; true when it was written since it was looked at. */

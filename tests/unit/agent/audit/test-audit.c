@@ -487,54 +487,7 @@ static void test_another_gpu(void **state)
         end(&picture);
 }
 
-static void test_edit(void **state)
-{
-        static const struct {
-                const char *name;
-                AuditRemedy remedy;
-                const char *held, *claimed;
-                const char *expected; /* NULL: there is nothing to write */
-        } rows[] = {
-                { "our share", AUDIT_REMEDY_RELEASE_SHARE, GUEST " VGPU=1@host_a", NULL, "" },
-                { "G2.7, G2.8: nothing of others", AUDIT_REMEDY_RELEASE_SHARE,
-                  GUEST " DISK_GB=5@store VCPU=1@elsewhere", NULL, "DISK_GB=5@store ?" },
-                { "nothing here any more", AUDIT_REMEDY_RELEASE_SHARE, "DISK_GB=5@store", NULL,
-                  NULL },
-                { "what the claim holds, and the disk", AUDIT_REMEDY_WRITE_CLAIM,
-                  "VCPU=3@host DISK_GB=5@host VGPU=1@host_a DISK_GB=2@store", GUEST,
-                  "DISK_GB=5@host MEMORY_MB=512@host VCPU=2@host DISK_GB=2@store" },
-                { "on the other GPU", AUDIT_REMEDY_WRITE_CLAIM, GUEST " VGPU=1@host_a",
-                  GUEST " VGPU=1@host_b", "MEMORY_MB=512@host VCPU=2@host VGPU=1@host_b" },
-                { "it is so already", AUDIT_REMEDY_WRITE_CLAIM, GUEST, GUEST, NULL },
-                { "the claim ended", AUDIT_REMEDY_WRITE_CLAIM, GUEST, NULL, NULL },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                _cleanup_(consumer_freep) Consumer *edited = NULL;
-                _cleanup_(claim_freep) Claim *claim =
-                        rows[i].claimed ? audit_claim('g', rows[i].claimed) : NULL;
-                Picture picture;
-                char text[256];
-                int r;
-
-                begin(&picture);
-                r = audit_edit(&picture.input, rows[i].remedy,
-                               audit_consumer(picture.consumers, 'g', "INSTANCE", rows[i].held),
-                               claim, &edited);
-                if (r != (rows[i].expected ? 0 : 1))
-                        fail_msg("%s: %d", rows[i].name, r);
-                if (edited) {
-                        audit_format(edited, picture.tree, text);
-                        if (strcmp(text, rows[i].expected) != 0)
-                                fail_msg("%s: %s", rows[i].name, text);
-                        assert_int_equal(edited->generation, 7);
-                        assert_string_equal(edited->project_id, "p");
-                }
-                end(&picture);
-        }
-}
-
-TEST_MAIN(test_table, test_write_states, test_in_flight, test_migrations, test_edit, test_untold,
+TEST_MAIN(test_table, test_write_states, test_in_flight, test_migrations, test_untold,
           test_what_may_be_moving, test_claimed_anew_and_not_confirmed,
           test_a_guest_with_more_than_its_claim, test_hindrances,
           test_a_consumer_that_was_just_written, test_another_gpu)

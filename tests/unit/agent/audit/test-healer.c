@@ -92,7 +92,9 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
 {
         const Uuid i = make_uuid("i"), j = make_uuid("j"), host = make_uuid("host");
         Audit audit = { .items = findings, .n_items = 2 };
-        const AuditInput input = { .tree = agent->all, .root = host };
+        HostDevice device = { .resource_class = "VGPU" };
+        const HostFacts facts = { .devices = &device, .n_devices = 1 };
+        const AuditInput input = { .tree = agent->all, .root = host, .facts = &facts };
         HealerOrder order = { .claims = &agent->service,
                               .input = &input,
                               .audit = &audit,
@@ -122,13 +124,32 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
         allocations_free(order.consumers);
 }
 
-#define HELD "host VCPU=2,other VCPU=1"
+#define HELD     "host VCPU=2,other VCPU=1"
+#define HERE     "host VCPU=8 DISK_GB=10; gpu<host VGPU=2; nic<host VGPU=2"
+#define ANYWHERE HERE "; other VCPU=8; store DISK_GB=100"
 
 static void test_table(void **state)
 {
         static const Case cases[] = {
                 { "the share goes", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
                   .outcomes = { AUDIT_HEALED }, .trace = "rd", .left = "other VCPU=1" },
+                { "G2.7, G2.8: nothing of others",
+                  "host VCPU=2,gpu VGPU=1,other VCPU=1,store DISK_GB=5",
+                  .remedy = AUDIT_REMEDY_RELEASE_SHARE, .outcomes = { AUDIT_HEALED }, .trace = "rd",
+                  .left = "other VCPU=1,store DISK_GB=5" },
+                { "nothing here any more", "store DISK_GB=5", .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .trace = "d", .left = "store DISK_GB=5" },
+                { "what the claim holds, and the disk",
+                  "host VCPU=3,host DISK_GB=5,gpu VGPU=1,store DISK_GB=2", "VCPU=2",
+                  .remedy = AUDIT_REMEDY_WRITE_CLAIM, .outcomes = { AUDIT_HEALED }, .trace = "rd",
+                  .left = "host DISK_GB=5,host VCPU=2,store DISK_GB=2" },
+                { "on the other GPU", "host VCPU=2,nic VGPU=1", "VCPU=2,VGPU=1",
+                  .remedy = AUDIT_REMEDY_WRITE_CLAIM, .outcomes = { AUDIT_HEALED }, .trace = "rd",
+                  .left = "host VCPU=2,gpu VGPU=1" },
+                { "it is so already", HELD, "VCPU=2", .remedy = AUDIT_REMEDY_WRITE_CLAIM,
+                  .trace = "d", .left = HELD },
+                { "the claim ended", HELD, .remedy = AUDIT_REMEDY_WRITE_CLAIM, .trace = "d",
+                  .left = HELD },
                 { "what is claimed is written", HELD, "VCPU=3", .remedy = AUDIT_REMEDY_WRITE_CLAIM,
                   .outcomes = { AUDIT_HEALED }, .trace = "rd", .left = "host VCPU=3,other VCPU=1" },
                 { "nothing is written at a start", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
@@ -182,7 +203,7 @@ static void test_table(void **state)
                 Agent agent;
 
                 trace[0] = '\0';
-                agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                agent_begin_on(&agent, *state, CLAIM_MODE_AUTO, HERE, ANYWHERE);
                 heal(&agent, &cases[n], findings);
                 fake_placement_format(&i, left);
                 if (findings[0].outcome != cases[n].outcomes[0] ||
