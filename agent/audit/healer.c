@@ -162,22 +162,6 @@ static int get_claim(Healer *healer, const AuditFinding *finding, Claim **ret, E
         return r == CLAIM_E_NOT_FOUND ? 0 : r;
 }
 
-static int make_new_consumer(const Claim *claim, Consumer **ret)
-{
-        _cleanup_(consumer_freep) Consumer *consumer = NULL;
-
-        if (consumer_new(&consumer, &claim->consumer) < 0)
-                return -ENOMEM;
-        consumer->project_id =
-                strdup(claim->project_id[0] ? claim->project_id : CONSUMER_UNKNOWN_ID);
-        consumer->user_id = strdup(claim->user_id[0] ? claim->user_id : CONSUMER_UNKNOWN_ID);
-        consumer->type = strdup(claim->consumer_type[0] ? claim->consumer_type : "INSTANCE");
-        if (!consumer->project_id || !consumer->user_id || !consumer->type)
-                return -ENOMEM;
-        *ret = TAKE_PTR(consumer);
-        return 0;
-}
-
 /* Takes this tree's part away; with a claim only what it is compared by. */
 static int drop_share(const AuditInput *input, const Claim *claim, Consumer *consumer)
 {
@@ -265,7 +249,9 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
                 return 0;
         if (!held && !claim)
                 return 0;
-        if (!held && make_new_consumer(claim, &fresh) < 0)
+        if (!held &&
+            (consumer_new(&fresh, &claim->consumer) < 0 ||
+             claim_share_name(fresh, claim->project_id, claim->user_id, claim->consumer_type) < 0))
                 return error_oom(reterr);
         r = edit(healer->order.input, finding->remedy, held ? held : fresh, claim, &edited);
         if (r != 0)

@@ -2,6 +2,8 @@
 
 #include "agent/guests/claim-share.h"
 
+#include <string.h>
+
 static bool is_own(const HostView *view, size_t root, const Uuid *provider)
 {
         size_t index;
@@ -150,4 +152,21 @@ bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemo
         if (consumer->generation <= written)
                 return may_be_ours(&left->reported, claim, consumer);
         return moved && (!claim || holds_the_same(view, root, consumer, claim));
+}
+
+static int set_text(char **text, const char *given, const char *otherwise)
+{
+        if (*text)
+                return 0;
+        *text = strdup(given && given[0] ? given : otherwise);
+        return *text ? 0 : -ENOMEM;
+}
+
+int claim_share_name(Consumer *consumer, const char *project, const char *user, const char *type)
+{
+        return set_text(&consumer->project_id, project, CONSUMER_UNKNOWN_ID) < 0 ||
+                               set_text(&consumer->user_id, user, CONSUMER_UNKNOWN_ID) < 0 ||
+                               set_text(&consumer->type, type, "INSTANCE") < 0
+                       ? -ENOMEM
+                       : 0;
 }

@@ -277,8 +277,8 @@ static void put(ClaimTask *task)
                 r = consumer_add_all(consumer, task->claim->allocations,
                                      task->claim->n_allocations);
         if (r >= 0)
-                r = claim_task_name(consumer, request->project_id, request->user_id,
-                                    request->consumer_type);
+                r = claim_share_name(consumer, request->project_id, request->user_id,
+                                     request->consumer_type);
         if (r >= 0)
                 r = consumers_write(&task->call, task->session, consumer, &task->claim->mappings,
                                     on_put, task, &error);

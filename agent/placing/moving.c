@@ -97,7 +97,8 @@ static int move_all(ClaimTask *task, const HostView *view, Error *reterr)
         if (r >= 0)
                 r = consumer_add_all(to, from->allocations, from->n_allocations);
         if (r >= 0)
-                r = claim_task_name(to, from->project_id, from->user_id, task->moving.move.to_type);
+                r = claim_share_name(to, from->project_id, from->user_id,
+                                     task->moving.move.to_type);
         task->moving.after = claim_share_reported(view, to, true);
         consumer_clear(from);
         if (r >= 0 && (r = allocations_add(both, from)) >= 0)
@@ -133,7 +134,7 @@ static void on_fenced(int result, ConsumersAnswer *answer, const Error *error, v
 /* The request that was given up may arrive yet: the generation that it names is made stale. */
 static int fence_move(ClaimTask *task, const HostView *view, Error *reterr)
 {
-        if (claim_task_name(task->seen, NULL, NULL, NULL) < 0)
+        if (claim_share_name(task->seen, NULL, NULL, NULL) < 0)
                 return error_oom(reterr);
         task->moving.after = claim_share_reported(view, task->seen, true);
         return consumers_write(&task->call, task->session, task->seen, NULL, on_fenced, task,

@@ -59,8 +59,8 @@ static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
                 return r;
         r = consumer_add_all(task->seen, task->claim->allocations, task->claim->n_allocations);
         if (r >= 0)
-                r = claim_task_name(task->seen, task->claim->project_id, task->claim->user_id,
-                                    task->claim->consumer_type);
+                r = claim_share_name(task->seen, task->claim->project_id, task->claim->user_id,
+                                     task->claim->consumer_type);
         return r < 0 ? r
                      : consumers_write(&task->call, task->session, task->seen, NULL,
                                        on_owed_written, task, reterr);

@@ -3,7 +3,6 @@
 #include "agent/placing/task.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/jitter.h"
 
@@ -62,23 +61,6 @@ bool claim_task_retry(ClaimTask *task)
                 return false;
         pause = jitter_between(pause / 2, MIN(pause, PAUSE_MAX_USEC), jitter_random());
         return claim_task_run_after(task, pause);
-}
-
-static int set_text(char **text, const char *given, const char *otherwise)
-{
-        if (*text)
-                return 0;
-        *text = strdup(given && given[0] ? given : otherwise);
-        return *text ? 0 : -ENOMEM;
-}
-
-int claim_task_name(Consumer *consumer, const char *project, const char *user, const char *type)
-{
-        return set_text(&consumer->project_id, project, CONSUMER_UNKNOWN_ID) < 0 ||
-                               set_text(&consumer->user_id, user, CONSUMER_UNKNOWN_ID) < 0 ||
-                               set_text(&consumer->type, type, "INSTANCE") < 0
-                       ? -ENOMEM
-                       : 0;
 }
 
 Claims *claim_task_get_claims(ClaimTask *task, Error *reterr)

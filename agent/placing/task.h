@@ -96,6 +96,3 @@ bool claim_task_retry(ClaimTask *task);
 bool claim_task_run_after(ClaimTask *task, uint64_t pause_usec);
 
 #define CLAIM_TASK_ATTEMPTS_MAX 6
-
-/* Who holds it, where nobody said. */
-int claim_task_name(Consumer *consumer, const char *project, const char *user, const char *type);
