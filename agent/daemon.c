@@ -617,15 +617,21 @@ static int search(void *task, bool cancel, void *userdata)
 static int set_up_queue(Daemon *daemon, Error *reterr)
 {
         const Config *config = daemon->engine.config;
+        const ClaimQueueConfig queue_config = {
+                .event = daemon->event,
+                .service = daemon->claims,
+                .root = daemon->root,
+                .session = get_session,
+                .settled = on_settled,
+                .look = look_at_guests,
+                .search = search,
+                .userdata = daemon,
+        };
 
-        if (claim_queue_new(&daemon->queue, daemon->event, daemon->claims, &daemon->root,
-                            get_session, daemon) < 0)
+        if (claim_queue_new(&daemon->queue, &queue_config) < 0)
                 return error_oom(reterr);
         claim_queue_set_mode(daemon->queue, config->claim_mode, config->reporter.nova,
                              config->has_placement);
-        claim_queue_watch(daemon->queue, on_settled, daemon);
-        claim_queue_set_look(daemon->queue, look_at_guests);
-        claim_queue_set_search(daemon->queue, search);
         return 0;
 }
 

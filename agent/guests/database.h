@@ -6,6 +6,8 @@
  * A folder that is read-only or a disk that is full must not keep the agent from reporting what the
  * host has. Claims are refused with words meanwhile. Main thread only; blocks on the disk. */
 
+#include <errno.h>
+
 #include "agent/guests/comparison.h"
 #include "claims/claims.h"
 #include "claims/reconcile.h"
@@ -71,6 +73,17 @@ Claims *claim_service_get(ClaimService *service);
 
 /* Why there is none, or why the last change of it could not be stored; code 0 when all is well. */
 const Error *claim_service_error(const ClaimService *service);
+
+/* claim_service_get(), with words where there is none. */
+static inline Claims *claim_service_require(ClaimService *service, Error *reterr)
+{
+        Claims *claims = claim_service_get(service);
+
+        if (!claims)
+                error_setf(reterr, EIO, "Claims cannot be used: %s",
+                           claim_service_error(service)->text);
+        return claims;
+}
 
 /* A poll's result: what claims know of devices and guests. Keeps a reference. */
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot);

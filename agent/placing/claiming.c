@@ -2,11 +2,13 @@
 
 /* A claim that somebody asks for: see agent/placing/queue.h. */
 
+#include "agent/placing/claiming.h"
+
 #include <errno.h>
 #include <inttypes.h>
 
 #include "agent/guests/claim-share.h"
-#include "agent/placing/task.h"
+#include "agent/placing/settle.h"
 #include "base/log.h"
 
 /* Whoever is refused wants to know it in time: a poll may hang. */
@@ -20,18 +22,11 @@ static void write_chosen(ClaimTask *task);
 
 /* A search for claims whose guests are gone. */
 
-void claim_search_stop(ClaimTask *task)
-{
-        if (task->claiming.searches)
-                (void)task->shared->search(task, true, task->shared->userdata);
-        task->claiming.searches = false;
-}
-
 void claim_search_end(ClaimTask *task)
 {
         task->claiming.searches = false;
         task->timer = sd_event_source_disable_unref(task->timer);
-        claim_task_run(task);
+        task->run(task);
 }
 
 /* Refused for want of room: a claim whose guest is gone may have it. Once. */
@@ -39,8 +34,8 @@ static void refuse(ClaimTask *task, int r, const Error *error)
 {
         const ClaimQueueShared *shared = task->shared;
 
-        if (r == CLAIM_E_NO_CAPACITY && !task->claiming.has_searched && shared->search &&
-            shared->search(task, false, shared->userdata) >= 0) {
+        if (r == CLAIM_E_NO_CAPACITY && !task->claiming.has_searched && shared->config.search &&
+            shared->config.search(task, false, shared->config.userdata) >= 0) {
                 task->claiming.has_searched = task->claiming.searches = true;
                 if (claim_task_run_after(task, SEARCH_MAX_USEC))
                         return;
@@ -53,7 +48,7 @@ static void succeed(ClaimTask *task, Claim *claim, bool is_new)
         static const Error no_error;
 
         if (claim)
-                claim_service_touch(task->shared->service, claim->id);
+                claim_service_touch(task->shared->config.service, claim->id);
         claim_free(task->claim);
         task->claim = claim;
         task->done(task, 0, claim, is_new, &no_error);
@@ -100,23 +95,17 @@ static void go_without(ClaimTask *task, const Error *error)
 
 /* Writing. */
 
-/* Nothing was written, and that is known: the claim goes without a trace to be removed. */
-static void undo(ClaimTask *task, const char *why)
+/* How a claim ends: claims_withdraw(), when nothing was written, and that is known: it goes without
+ * a trace to be removed. claims_release(), when it may have been, or may be yet: that leaves a
+ * removal. */
+typedef int (*ClaimEnd)(Claims *claims, int64_t id, const char *reason, Error *reterr);
+
+static void give_up(ClaimTask *task, ClaimEnd end, const char *why)
 {
-        Claims *claims = claim_service_get(task->shared->service);
+        Claims *claims = claim_service_get(task->shared->config.service);
 
         if (claims && task->claim)
-                (void)claims_withdraw(claims, task->claim->id, why, NULL);
-        task->claim = claim_free(task->claim);
-}
-
-/* The write may have been done, or be done yet: what ends here leaves a removal. */
-static void abandon(ClaimTask *task, const char *why)
-{
-        Claims *claims = claim_service_get(task->shared->service);
-
-        if (claims && task->claim)
-                (void)claims_release(claims, task->claim->id, why, NULL);
+                (void)end(claims, task->claim->id, why, NULL);
         task->claim = claim_free(task->claim);
 }
 
@@ -181,7 +170,7 @@ static bool is_leaving(Claims *claims)
 /* Nothing that fits is left in Placement. */
 static void fail_for_others(ClaimTask *task, const Error *error)
 {
-        Claims *claims = claim_service_get(task->shared->service);
+        Claims *claims = claim_service_get(task->shared->config.service);
         Error words = *error;
 
         /* What was released a moment ago is on its way out, or left after Placement looked. */
@@ -197,7 +186,7 @@ static void fail_for_others(ClaimTask *task, const Error *error)
 static void on_room(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
-        Claims *claims = claim_service_get(task->shared->service);
+        Claims *claims = claim_service_get(task->shared->config.service);
         const HostView *view;
 
         task->call = NULL;
@@ -205,7 +194,7 @@ static void on_room(int result, ConsumersAnswer *answer, const Error *error, voi
         task->claiming.room = TAKE_PTR(answer->consumer);
         if (task->claiming.room && claims && claims_host(claims, &view, NULL) == 0)
                 task->claiming.others_full = is_left_here(task, view, claims_node(claims));
-        undo(task, "Placement refused it");
+        give_up(task, claims_withdraw, "Placement refused it");
         if (result == REPORT_DONE)
                 write_chosen(task);
         else
@@ -215,7 +204,7 @@ static void on_room(int result, ConsumersAnswer *answer, const Error *error, voi
 /* True: it is tried again with what Placement has left. */
 static bool ask_for_room(ClaimTask *task)
 {
-        Claims *claims = claim_service_get(task->shared->service);
+        Claims *claims = claim_service_get(task->shared->config.service);
         const Allocation *chosen = task->claim->allocations;
         const HostView *view;
 
@@ -227,7 +216,7 @@ static bool ask_for_room(ClaimTask *task)
                                        &task->claim->allocations[i].provider))
                         chosen = &task->claim->allocations[i];
         task->claiming.n_removals = task->shared->n_removals;
-        return room_read(&task->call, task->session, &task->shared->root,
+        return room_read(&task->call, task->session, &task->shared->config.root,
                          chosen->resources.items[0].resource_class,
                          chosen->resources.items[0].amount, on_room, task, NULL) >= 0;
 }
@@ -243,7 +232,7 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
                 finish_write(task);
                 return;
         case REPORT_WRITTEN_RACED:
-                abandon(task, "somebody else wrote the consumer");
+                give_up(task, claims_release, "somebody else wrote the consumer");
                 if (claim_task_retry(task))
                         return;
                 outcome = CLAIM_E_BUSY;
@@ -251,15 +240,15 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
         case REPORT_WRITTEN_NO_ROOM:
                 if (ask_for_room(task))
                         return;
-                undo(task, "Placement refused it");
+                give_up(task, claims_withdraw, "Placement refused it");
                 if (!task->claiming.is_there || !claim_task_retry(task))
                         fail_for_others(task, error);
                 return;
         case REPORT_WRITTEN_REFUSED:
-                undo(task, "Placement refused it");
+                give_up(task, claims_withdraw, "Placement refused it");
                 break;
         case REPORT_WRITTEN_UNKNOWN:
-                abandon(task, "Placement did not answer");
+                give_up(task, claims_release, "Placement did not answer");
                 break;
         }
         claim_task_end(task, outcome, error);
@@ -283,7 +272,7 @@ static void put(ClaimTask *task)
                 r = consumers_write(&task->call, task->session, consumer, &task->claim->mappings,
                                     on_put, task, &error);
         if (r < 0) {
-                undo(task, "nothing was sent");
+                give_up(task, claims_withdraw, "nothing was sent");
                 claim_task_end(task, r, &error);
         }
 }
@@ -291,7 +280,7 @@ static void put(ClaimTask *task)
 /* 0: the claim is pending. */
 static int claim_pending(ClaimTask *task, Error *reterr)
 {
-        Claims *claims = claim_service_get(task->shared->service);
+        Claims *claims = claim_service_require(task->shared->config.service, reterr);
         ClaimPlacing placing = {
                 .write_state = CLAIM_WRITE_PENDING,
                 .room = task->claiming.room,
@@ -300,10 +289,7 @@ static int claim_pending(ClaimTask *task, Error *reterr)
         const HostView *view;
         int r;
 
-        if (!claims)
-                return error_setf(reterr, EIO, "Claims cannot be used: %s",
-                                  claim_service_error(task->shared->service)->text);
-        r = claims_host(claims, &view, reterr);
+        r = claims ? claims_host(claims, &view, reterr) : -EIO;
         if (r != 0)
                 return r;
         placing.reported = claim_share_reported(view, task->seen, true);
@@ -363,7 +349,8 @@ static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
                 ClaimRemovalDecision decision;
 
                 (void)claims_get(claims, removal.claim, &ended, NULL);
-                decision = claim_settling_decide(task, claims, &removal, ended, true, false);
+                decision = claim_settling_decide(task, claims, &removal, ended,
+                                                 (ClaimRemovalState){ .late = true });
                 if (decision == CLAIM_REMOVAL_SEND) {
                         *ret = TAKE_PTR(ended);
                         return true;
@@ -409,7 +396,7 @@ static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
 /* A guest that left, and was placed here again before its claim ended: that names what it had. */
 static void end_of_before(ClaimTask *task, Claims *claims)
 {
-        const HostFacts *facts = claim_service_facts(task->shared->service);
+        const HostFacts *facts = claim_service_facts(task->shared->config.service);
         _cleanup_(claim_freep) Claim *claim = NULL;
 
         if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0 ||
@@ -436,37 +423,21 @@ static void on_away(ClaimTask *task, const Error *error)
                 go_without(task, error);
 }
 
-static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+/* Its consumer was read. */
+static int go_on(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
-        ClaimTask *task = userdata;
         _cleanup_(claim_freep) Claim *ended = NULL;
-        Error words = ERROR_NULL;
-        const HostView *view;
         ClaimPlacing placing;
-        Claims *claims;
         bool left_over;
         int r;
 
-        task->call = NULL;
-        if (report_outcome_is_away(result)) {
-                on_away(task, error);
-                return;
-        }
-        if (result != REPORT_DONE) {
-                claim_task_end(task, claim_task_outcome(result), error);
-                return;
-        }
-        task->seen = TAKE_PTR(answer->consumer);
-        claims = claim_task_open_claims(task);
-        if (!claims)
-                return;
         end_of_before(task, claims);
         left_over = !nova_mode_refuses(task->shared->nova, NOVA_ACTION_REMOVE) &&
                     find_left_over(task, claims, &ended);
-        r = claims_host(claims, &view, &words);
-        if (r != 0) {
-                claim_task_end(task, r, &words);
-        } else if (left_over) {
+        r = claims_host(claims, &view, reterr);
+        if (r != 0)
+                return r;
+        if (left_over) {
                 use_left_over(task, claims, view, ended);
         } else if (claim_share_has(view, claims_node(claims), task->seen)) {
                 placing = what_is_placed(task, view, CLAIM_WRITE_NONE);
@@ -474,17 +445,17 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
         } else {
                 write_claim(task);
         }
+        return 0;
 }
 
 /* A healer that has it in hand takes away what would be verified. */
 static void read_consumer(ClaimTask *task)
 {
         Error error = ERROR_NULL;
-        int r;
 
         if (!task->claiming.in_hand)
                 task->claiming.in_hand =
-                        claim_service_take_in_hand(task->shared->service, &task->consumer);
+                        claim_service_take_in_hand(task->shared->config.service, &task->consumer);
         if (!task->claiming.in_hand && task->claiming.n_waits++ < HEALER_WAITS_MAX &&
             claim_task_run_after(task, HEALER_WAIT_USEC))
                 return;
@@ -493,9 +464,8 @@ static void read_consumer(ClaimTask *task)
                 claim_task_end(task, CLAIM_E_BUSY, &error);
                 return;
         }
-        r = consumers_read(&task->call, task->session, &task->consumer, on_read, task, &error);
-        if (r < 0)
-                claim_task_end(task, r, &error);
+        task->away = on_away;
+        claim_task_read(task, &task->consumer, &task->seen, go_on);
 }
 
 void claim_claiming_run(ClaimTask *task)

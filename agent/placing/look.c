@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "agent/placing/look.h"
+
 #include <errno.h>
 
-#include "agent/placing/task.h"
 #include "base/clock.h"
 #include "claims/fit/device-choice.h"
 
@@ -11,9 +12,9 @@
 
 bool claim_look_is_due(const ClaimTask *task)
 {
-        const HostFacts *facts = claim_service_facts(task->shared->service);
+        const HostFacts *facts = claim_service_facts(task->shared->config.service);
 
-        return task->shared->look && task->request && !task->look.was_done && facts &&
+        return task->shared->config.look && task->request && !task->look.was_done && facts &&
                devices_are_asked(facts, &task->request->resources);
 }
 
@@ -38,11 +39,11 @@ void claim_look_begin(ClaimTask *task)
 
         task->look.waits = true;
         task->look.begun_usec = clock_usec(CLOCK_MONOTONIC);
-        r = task->shared->look(task->shared->userdata, &error);
+        r = task->shared->config.look(task->shared->config.userdata, &error);
         if (r >= 0)
-                r = sd_event_add_time_relative(task->shared->event, &task->timer, CLOCK_MONOTONIC,
-                                               LOOK_PATIENCE_USEC, TIMER_ACCURACY, on_look_late,
-                                               task);
+                r = sd_event_add_time_relative(task->shared->config.event, &task->timer,
+                                               CLOCK_MONOTONIC, LOOK_PATIENCE_USEC, TIMER_ACCURACY,
+                                               on_look_late, task);
         if (r < 0)
                 claim_look_fail(task, error_text(&error, r));
 }

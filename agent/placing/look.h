@@ -4,16 +4,7 @@
 /* A look at what guests that do not run have, which a claim of a device waits for: they are edited
  * without a word to us. Several tasks share one. */
 
-#include <stdbool.h>
-#include <stdint.h>
-
-typedef struct ClaimTask ClaimTask;
-
-typedef struct ClaimLook {
-        bool waits; /* for a poll that begins after begun_usec */
-        bool was_done;
-        uint64_t begun_usec; /* CLOCK_MONOTONIC */
-} ClaimLook;
+#include "agent/placing/task.h"
 
 /* Does its request ask for a device, and was nothing looked at for it yet? */
 bool claim_look_is_due(const ClaimTask *task);

@@ -2,11 +2,13 @@
 
 /* A claim, with all that its consumer holds, becomes another consumer's. */
 
+#include "agent/placing/moving.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "agent/guests/claim-share.h"
-#include "agent/placing/task.h"
+#include "agent/placing/decide.h"
 
 /* The move was done before: the answer is what it was. */
 static bool is_moved(Claims *claims, const ClaimMove *wanted, Claim **ret)
@@ -33,7 +35,7 @@ static bool begin(ClaimTask *task)
         ClaimMove *wanted = &task->moving.move, begun = { 0 };
         _cleanup_(claim_freep) Claim *there = NULL;
         Error error = ERROR_NULL;
-        Claims *claims = claim_task_get_claims(task, &error);
+        Claims *claims = claim_service_require(task->shared->config.service, &error);
         int r = -EIO;
 
         if (claims && is_moved(claims, wanted, &there)) {
@@ -60,7 +62,7 @@ static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, 
                      const Error *error)
 {
         Error words = *error;
-        Claims *claims = claim_task_get_claims(task, &words);
+        Claims *claims = claim_service_require(task->shared->config.service, &words);
         Claim *claim = NULL;
         int r = claims ? claims_end_move(claims, &task->moving.move, reported, ours, &words) : -EIO;
 
@@ -112,7 +114,7 @@ static void end_fence(ClaimTask *task)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error error = ERROR_NULL;
-        Claims *claims = claim_task_get_claims(task, &error);
+        Claims *claims = claim_service_require(task->shared->config.service, &error);
 
         if (claims && claims_find(claims, &task->moving.move.from, false, &claim, NULL) == 0)
                 (void)claims_set_write_state(claims, claim->id, claim->write_state,
@@ -122,13 +124,8 @@ static void end_fence(ClaimTask *task)
 
 static void on_fenced(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
-        ClaimTask *task = userdata;
-
-        task->call = NULL;
-        if (result == REPORT_DONE)
-                end_fence(task);
-        else if (result != REPORT_E_CONFLICT || !claim_task_retry(task))
-                claim_task_end(task, claim_task_outcome(result), error);
+        if (claim_task_has_written(userdata, result, error))
+                end_fence(userdata);
 }
 
 /* The request that was given up may arrive yet: the generation that it names is made stale. */
@@ -159,7 +156,7 @@ static void refuse_move(ClaimTask *task, ClaimMoveDecision decision)
 }
 
 /* Both consumers were read. */
-static void go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view)
+static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         const ClaimReported reported = claim_share_reported(view, task->moving.target, false);
         ClaimMoveState state = {
@@ -170,71 +167,37 @@ static void go_on_with_move(ClaimTask *task, Claims *claims, const HostView *vie
                 .refused = claim_decide_refuses(task->shared->mode, task->shared->nova),
         };
         ClaimMoveDecision decision = claim_decide_move(&state);
-        Error words = ERROR_NULL;
         int r = 0;
 
         switch (decision) {
         case CLAIM_MOVE_SEND:
-                r = move_all(task, view, &words);
+                r = move_all(task, view, reterr);
                 break;
         case CLAIM_MOVE_FENCE:
-                r = fence_move(task, view, &words);
+                r = fence_move(task, view, reterr);
                 break;
         case CLAIM_MOVE_DONE:
         case CLAIM_MOVE_ARRIVED:
-                end_move(task, &reported, decision == CLAIM_MOVE_ARRIVED, 0, &words);
+                end_move(task, &reported, decision == CLAIM_MOVE_ARRIVED, 0, reterr);
                 break;
         case CLAIM_MOVE_GIVE_UP:
-                end_move(task, NULL, false, 0, &words);
+                end_move(task, NULL, false, 0, reterr);
                 break;
         case CLAIM_MOVE_TAKEN:
         case CLAIM_MOVE_NOT_PLACED:
                 refuse_move(task, decision);
                 break;
         }
-        if (r < 0 && task->moving.repairs)
-                claim_task_end(task, r, &words);
-        else if (r < 0)
-                end_move(task, NULL, false, r, &words);
+        if (r >= 0 || task->moving.repairs)
+                return r;
+        end_move(task, NULL, false, r, reterr);
+        return 0;
 }
 
-static void on_target_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+static int read_target(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
-        ClaimTask *task = userdata;
-        Error words = ERROR_NULL;
-        Claims *claims = claim_task_get_claims(task, &words);
-        const HostView *view;
-        int r;
-
-        task->call = NULL;
-        if (result != REPORT_DONE) {
-                claim_task_end(task, claim_task_outcome(result), error);
-                return;
-        }
-        task->moving.target = TAKE_PTR(answer->consumer);
-        r = claims ? claims_host(claims, &view, &words) : -EIO;
-        if (r != 0)
-                claim_task_end(task, r, &words);
-        else
-                go_on_with_move(task, claims, view);
-}
-
-static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
-{
-        ClaimTask *task = userdata;
-        Error words = ERROR_NULL;
-        int r;
-
-        task->call = NULL;
-        if (result != REPORT_DONE) {
-                claim_task_end(task, claim_task_outcome(result), error);
-                return;
-        }
-        task->seen = TAKE_PTR(answer->consumer);
-        r = consumers_read(&task->call, task->session, &task->moving.move.to, on_target_read, task,
-                           &words);
-        if (r < 0)
-                claim_task_end(task, r, &words);
+        claim_task_read(task, &task->moving.move.to, &task->moving.target, go_on_with_move);
+        return 0;
 }
 
 void claim_moving_run(ClaimTask *task)
@@ -242,7 +205,7 @@ void claim_moving_run(ClaimTask *task)
         if (task->moving.move.id == 0 && !begin(task))
                 return;
         if (task->shared->with_placement)
-                claim_task_read(task, on_read);
+                claim_task_read(task, &task->consumer, &task->seen, read_target);
         else
                 end_move(task, &task->moving.after, false, 0, &ERROR_NULL);
 }

@@ -6,7 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/placing/task.h"
+#include "agent/placing/claiming.h"
+#include "agent/placing/look.h"
+#include "agent/placing/moving.h"
+#include "agent/placing/settle.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -15,9 +18,6 @@ typedef TAILQ_HEAD(ClaimTaskList, ClaimTask) ClaimTaskList;
 
 struct ClaimQueue {
         ClaimQueueShared shared;
-        ClaimQueueSession session;
-        ClaimQueueSettled settled;
-        void *settled_userdata;
         ClaimTaskList tasks;
         sd_event_source *soon, *turn;
 
@@ -40,28 +40,27 @@ static int on_soon(sd_event_source *source, void *userdata)
         return 0;
 }
 
-int claim_queue_new(ClaimQueue **ret, sd_event *event, ClaimService *service, const Uuid *root,
-                    ClaimQueueSession session, void *userdata)
+int claim_queue_new(ClaimQueue **ret, const ClaimQueueConfig *config)
 {
         _cleanup_(claim_queue_freep) ClaimQueue *queue = calloc(1, sizeof(ClaimQueue));
 
         if (!queue)
                 return -ENOMEM;
         TAILQ_INIT(&queue->tasks);
-        queue->shared = (ClaimQueueShared){
-                .event = sd_event_ref(event),
-                .service = service,
-                .root = *root,
-                .userdata = userdata,
-        };
-        queue->session = session;
-        if (sd_event_add_defer(event, &queue->soon, on_soon, queue) < 0 ||
+        queue->shared.config = *config;
+        sd_event_ref(config->event);
+        if (sd_event_add_defer(config->event, &queue->soon, on_soon, queue) < 0 ||
             sd_event_source_set_enabled(queue->soon, SD_EVENT_OFF) < 0 ||
-            sd_event_add_defer(event, &queue->turn, on_turn, queue) < 0 ||
+            sd_event_add_defer(config->event, &queue->turn, on_turn, queue) < 0 ||
             sd_event_source_set_enabled(queue->turn, SD_EVENT_OFF) < 0)
                 return -ENOMEM;
         *ret = TAKE_PTR(queue);
         return 0;
+}
+
+static Session *get_session(const ClaimQueue *queue)
+{
+        return queue->shared.config.session(queue->shared.config.userdata);
 }
 
 static bool concerns(const ClaimTask *task, const Uuid *consumer)
@@ -85,7 +84,7 @@ ClaimQueue *claim_queue_free(ClaimQueue *queue)
                 drop_task(queue, TAILQ_FIRST(&queue->tasks));
         sd_event_source_disable_unref(queue->soon);
         sd_event_source_disable_unref(queue->turn);
-        sd_event_unref(queue->shared.event);
+        sd_event_unref(queue->shared.config.event);
         free(queue);
         return NULL;
 }
@@ -97,20 +96,9 @@ void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool
         queue->shared.with_placement = with_placement;
 }
 
-void claim_queue_watch(ClaimQueue *queue, ClaimQueueSettled settled, void *userdata)
-{
-        queue->settled = settled;
-        queue->settled_userdata = userdata;
-}
-
 void claim_queue_set_away(ClaimQueue *queue, bool away)
 {
         queue->shared.away = away;
-}
-
-void claim_queue_set_search(ClaimQueue *queue, ClaimQueueSearch search)
-{
-        queue->shared.search = search;
 }
 
 void claim_queue_searched(void *task)
@@ -128,7 +116,7 @@ static ClaimTask *find_task(const ClaimQueue *queue, const Uuid *consumer)
         return NULL;
 }
 
-static ClaimTask *add_task(ClaimQueue *queue, ClaimTaskKind kind, const Uuid *consumer,
+static ClaimTask *add_task(ClaimQueue *queue, ClaimTaskRun run, const Uuid *consumer,
                            ClaimTaskDone done)
 {
         ClaimTask *task = calloc(1, sizeof(ClaimTask));
@@ -136,9 +124,8 @@ static ClaimTask *add_task(ClaimQueue *queue, ClaimTaskKind kind, const Uuid *co
         if (!task)
                 return NULL;
         task->shared = &queue->shared;
-        task->session =
-                queue->shared.with_placement ? queue->session(queue->shared.userdata) : NULL;
-        task->kind = kind;
+        task->session = queue->shared.with_placement ? get_session(queue) : NULL;
+        task->run = run;
         task->consumer = *consumer;
         task->done = done;
         task->owner = queue;
@@ -155,7 +142,7 @@ static void on_asked_done(ClaimTask *task, int result, const Claim *claim, bool 
 
         if ((result != 0 || !claim) && queue->shared.with_placement)
                 (void)sd_event_source_set_enabled(queue->soon, SD_EVENT_ONESHOT);
-        claim_service_check(queue->shared.service, result);
+        claim_service_check(queue->shared.config.service, result);
         task->answer(result, claim, is_new, error, task->userdata);
         drop_task(queue, task);
         (void)sd_event_source_set_enabled(queue->turn, SD_EVENT_ONESHOT);
@@ -167,10 +154,8 @@ static void start(ClaimTask *task)
         task->begun_usec = clock_usec(CLOCK_REALTIME);
         if (claim_look_is_due(task))
                 claim_look_begin(task);
-        else if (task->kind == CLAIM_TASK_LOOK)
-                task->done(task, 0, NULL, false, &ERROR_NULL);
         else
-                claim_task_run(task);
+                task->run(task);
 }
 
 /* Those that wait run from the loop, when what they wait for is gone. */
@@ -185,7 +170,7 @@ static int on_turn(sd_event_source *source, void *userdata)
                 for (other = TAILQ_FIRST(&queue->tasks); free && other != task;
                      other = TAILQ_NEXT(other, link))
                         free = !concerns(other, &task->consumer) &&
-                               !(task->kind == CLAIM_TASK_MOVE &&
+                               !(!uuid_empty(&task->moving.move.to) &&
                                  concerns(other, &task->moving.move.to));
                 if (!free)
                         continue;
@@ -224,11 +209,6 @@ void claim_queue_looked(ClaimQueue *queue, uint64_t began_usec, const Error *err
         }
 }
 
-void claim_queue_set_look(ClaimQueue *queue, ClaimQueueLook look)
-{
-        queue->shared.look = look;
-}
-
 /* Starts the task, unless it waits for its turn. task NULL: there was no memory for it. */
 static void ask(ClaimTask *task, bool waits, ClaimQueueDone done, void *userdata)
 {
@@ -249,7 +229,7 @@ void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueu
                        void *userdata)
 {
         bool waits = find_task(queue, &request->consumer);
-        ClaimTask *task = add_task(queue, CLAIM_TASK_CLAIM, &request->consumer, on_asked_done);
+        ClaimTask *task = add_task(queue, claim_claiming_run, &request->consumer, on_asked_done);
 
         if (task)
                 task->request = request;
@@ -265,11 +245,17 @@ static void on_look_done(ClaimTask *task, int result, const Claim *claim, bool i
         drop_task(queue, task);
 }
 
+/* A look is all that it waited for. */
+static void end_look(ClaimTask *task)
+{
+        claim_task_end(task, 0, &ERROR_NULL);
+}
+
 void claim_queue_look(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                       void *userdata)
 {
         const Uuid nobody = uuid_make_random();
-        ClaimTask *task = add_task(queue, CLAIM_TASK_LOOK, &nobody, on_look_done);
+        ClaimTask *task = add_task(queue, end_look, &nobody, on_look_done);
 
         if (task)
                 task->request = request;
@@ -280,7 +266,7 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
                       const EventAuthor *by, ClaimQueueDone done, void *userdata)
 {
         bool waits = find_task(queue, from) || find_task(queue, to);
-        ClaimTask *task = add_task(queue, CLAIM_TASK_MOVE, from, on_asked_done);
+        ClaimTask *task = add_task(queue, claim_moving_run, from, on_asked_done);
 
         if (task && to_type && !(task->moving.move.to_type = strdup(to_type))) {
                 drop_task(queue, task);
@@ -310,15 +296,15 @@ static void note_trouble(ClaimQueue *queue, const char *words)
 
 static void notify_settled(ClaimQueue *queue)
 {
-        if (queue->worked && queue->settled)
-                queue->settled(queue->settled_userdata);
+        if (queue->worked && queue->shared.config.settled)
+                queue->shared.config.settled(queue->shared.config.userdata);
         queue->worked = false;
 }
 
 /* What is there waits, and somebody may write there meanwhile. */
 static void note_late(ClaimQueue *queue)
 {
-        Claims *claims = claim_service_get(queue->shared.service);
+        Claims *claims = claim_service_get(queue->shared.config.service);
         ClaimsOwed owed;
 
         if (claims && claims_count_owed(claims, &owed, NULL) == 0)
@@ -331,8 +317,8 @@ static void on_owed_done(ClaimTask *task, int result, const Claim *claim, bool i
 {
         ClaimQueue *queue = task->owner;
 
-        claim_service_check(queue->shared.service, result);
-        if (result == 0 && task->kind == CLAIM_TASK_REMOVAL)
+        claim_service_check(queue->shared.config.service, result);
+        if (result == 0 && task->run == claim_removing_run)
                 queue->shared.n_removals++;
         drop_task(queue, task);
         (void)sd_event_source_set_enabled(queue->turn, SD_EVENT_ONESHOT);
@@ -399,7 +385,7 @@ static ClaimTask *next_removal(ClaimQueue *queue, Claims *claims)
                 queue->after_removal = removal.id;
                 if (find_task(queue, &removal.consumer) || is_moved_to(claims, &removal.consumer))
                         continue;
-                task = add_task(queue, CLAIM_TASK_REMOVAL, &removal.consumer, on_owed_done);
+                task = add_task(queue, claim_removing_run, &removal.consumer, on_owed_done);
                 if (task) {
                         task->leaving.removal = removal;
                         task->leaving.late = removal.id <= queue->late_removal;
@@ -418,7 +404,7 @@ static ClaimTask *next_move(ClaimQueue *queue, Claims *claims)
 
                 queue->after_move = move.id;
                 if (!find_task(queue, &move.from) && !find_task(queue, &move.to))
-                        task = add_task(queue, CLAIM_TASK_MOVE, &move.from, on_owed_done);
+                        task = add_task(queue, claim_moving_run, &move.from, on_owed_done);
                 if (!task) {
                         claim_move_done(&move);
                         continue;
@@ -441,7 +427,7 @@ static ClaimTask *next_write(ClaimQueue *queue, Claims *claims)
                 queue->after_write = claim->id;
                 if (find_task(queue, &claim->consumer))
                         continue;
-                task = add_task(queue, CLAIM_TASK_WRITE, &claim->consumer, on_owed_done);
+                task = add_task(queue, claim_writing_run, &claim->consumer, on_owed_done);
                 if (task)
                         task->claim = TAKE_PTR(claim);
                 return task;
@@ -450,7 +436,7 @@ static ClaimTask *next_write(ClaimQueue *queue, Claims *claims)
 
 static void settle_next(ClaimQueue *queue)
 {
-        Claims *claims = claim_service_get(queue->shared.service);
+        Claims *claims = claim_service_get(queue->shared.config.service);
         ClaimTask *task = NULL;
 
         if (claims) {
@@ -463,7 +449,7 @@ static void settle_next(ClaimQueue *queue)
         if (task) {
                 queue->owed_task = task;
                 queue->worked = true;
-                claim_task_run(task);
+                task->run(task);
                 return;
         }
         if (!queue->failed)
@@ -488,7 +474,7 @@ static bool leave_owed(ClaimQueue *queue)
 
 void claim_queue_settle(ClaimQueue *queue)
 {
-        Claims *claims = claim_service_get(queue->shared.service);
+        Claims *claims = claim_service_get(queue->shared.config.service);
 
         if (!queue->shared.with_placement || !claims)
                 return;
@@ -499,10 +485,10 @@ void claim_queue_settle(ClaimQueue *queue)
         release_pending(queue, claims);
         if (leave_owed(queue))
                 return;
-        if (!queue->begun || !queue->session(queue->shared.userdata))
+        if (!queue->begun || !get_session(queue))
                 note_late(queue);
         queue->begun = true;
-        if (!queue->session(queue->shared.userdata))
+        if (!get_session(queue))
                 return;
         queue->after_removal = queue->after_move = queue->after_write = 0;
         queue->again = queue->failed = false;
@@ -516,7 +502,7 @@ void claim_queue_settle_soon(ClaimQueue *queue)
 
 ClaimsOwed claim_queue_count_owed(const ClaimQueue *queue)
 {
-        Claims *claims = claim_service_get(queue->shared.service);
+        Claims *claims = claim_service_get(queue->shared.config.service);
         ClaimsOwed owed = { 0 };
 
         if (claims)
@@ -547,13 +533,12 @@ static int take_on(Claims *claims, int64_t id, Error *reterr)
 int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool everywhere,
                         Error *reterr)
 {
-        Claims *claims = claim_service_get(queue->shared.service);
+        Claims *claims = claim_service_require(queue->shared.config.service, reterr);
         const char *why = nova_mode_refuses(queue->shared.nova, NOVA_ACTION_REMOVE);
         int r = 0;
 
         if (!claims)
-                return error_setf(reterr, EIO, "Claims cannot be used: %s",
-                                  claim_service_error(queue->shared.service)->text);
+                return -EIO;
         if (everywhere && queue->shared.with_placement && why) {
                 error_setf(reterr, EPERM, "%s", why);
                 return CLAIM_QUEUE_E_REFUSED;

@@ -46,9 +46,34 @@ typedef void (*ClaimQueueDone)(int result, const Claim *claim, bool is_new, cons
 /* The session to use now; NULL: there is none yet. */
 typedef Session *(*ClaimQueueSession)(void *userdata);
 
-/* The service is borrowed. root: the host's root provider. -ENOMEM. */
-int claim_queue_new(ClaimQueue **ret, sd_event *event, ClaimService *service, const Uuid *root,
-                    ClaimQueueSession session, void *userdata);
+/* Asks for a look at what guests have, see claim_queue_looked(). Negative errno with words. */
+typedef int (*ClaimQueueLook)(void *userdata, Error *reterr);
+
+/* A placed guest is refused for want of room: polls the host and asks Placement once more, for a
+ * claim whose guest is gone may have it; claim_queue_searched() follows, never from inside the
+ * call. cancel: it need not. < 0: there is nothing to be learnt now. */
+typedef int (*ClaimQueueSearch)(void *task, bool cancel, void *userdata);
+
+/* A round of settling ended in which there was something to settle. */
+typedef void (*ClaimQueueSettled)(void *userdata);
+
+typedef struct ClaimQueueConfig {
+        sd_event *event;       /* a reference is taken */
+        ClaimService *service; /* borrowed */
+        Uuid root;             /* the host's root provider */
+        ClaimQueueSession session;
+        ClaimQueueSettled settled; /* NULL: nobody wants to know */
+        ClaimQueueSearch search;   /* NULL: none */
+        /* Before a claim gets a device the guests that do not run are read again: they are edited
+         * without a word to us (virsh attach-device --config). Without a look at them
+         * (LOOK_PATIENCE_USEC) such a claim is refused; others do not wait. NULL: claims go by what
+         * is known. */
+        ClaimQueueLook look;
+        void *userdata; /* of all of these */
+} ClaimQueueConfig;
+
+/* -ENOMEM. */
+int claim_queue_new(ClaimQueue **ret, const ClaimQueueConfig *config);
 
 /* Forgets what is under way, without a callback. */
 ClaimQueue *claim_queue_free(ClaimQueue *queue);
@@ -60,14 +85,6 @@ void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool
 /* Whether the last cycle found Placement away: then nobody waits for it who need not
  * (CLAIM_MODE_AUTO). */
 void claim_queue_set_away(ClaimQueue *queue, bool away);
-
-/* Asks for a look at what guests have, see claim_queue_looked(). Negative errno with words. */
-typedef int (*ClaimQueueLook)(void *userdata, Error *reterr);
-
-/* Before a claim gets a device the guests that do not run are read again: they are edited without a
- * word to us (virsh attach-device --config). Without a look at them (LOOK_PATIENCE_USEC) such a
- * claim is refused; others do not wait. NULL, as at first: claims go by what is known. */
-void claim_queue_set_look(ClaimQueue *queue, ClaimQueueLook look);
 
 /* What guests had at this time (CLOCK_MONOTONIC) is known, or, with an error, is not to be known.
  */
@@ -95,10 +112,6 @@ void claim_queue_settle(ClaimQueue *queue);
 /* The same when the loop runs again. */
 void claim_queue_settle_soon(ClaimQueue *queue);
 
-/* Called when a round of settling ended in which there was something to settle. */
-typedef void (*ClaimQueueSettled)(void *userdata);
-void claim_queue_watch(ClaimQueue *queue, ClaimQueueSettled settled, void *userdata);
-
 /* Nothing while the claim database cannot be read. Blocks on the disk. */
 ClaimsOwed claim_queue_count_owed(const ClaimQueue *queue);
 
@@ -110,11 +123,7 @@ const char *claim_queue_get_trouble(const ClaimQueue *queue);
 int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool everywhere,
                         Error *reterr);
 
-/* A placed guest is refused for want of room: polls the host and asks Placement once more, for a
- * claim whose guest is gone may have it; claim_queue_searched() follows, never from inside the
- * call. cancel: it need not. < 0: there is nothing to be learnt now. */
-typedef int (*ClaimQueueSearch)(void *task, bool cancel, void *userdata);
-void claim_queue_set_search(ClaimQueue *queue, ClaimQueueSearch search);
+/* A search is over. */
 void claim_queue_searched(void *task);
 
 /* The session goes away: ends what is under way with words. */

@@ -2,11 +2,12 @@
 
 /* What is owed to Placement of single claims: owed writes and removals. */
 
+#include "agent/placing/settle.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "agent/guests/claim-share.h"
-#include "agent/placing/task.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -16,7 +17,7 @@
 static int mark_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported,
                      Error *reterr)
 {
-        Claims *claims = claim_task_get_claims(task, reterr);
+        Claims *claims = claim_service_require(task->shared->config.service, reterr);
         int r = claims ? claims_set_write_state(claims, task->claim->id, task->claim->write_state,
                                                 write_state, reported, reterr)
                        : -EIO;
@@ -36,13 +37,8 @@ static void settle_owed(ClaimTask *task, ClaimWriteState write_state, const Clai
 
 static void on_owed_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
-        ClaimTask *task = userdata;
-
-        task->call = NULL;
-        if (result == REPORT_DONE)
-                settle_owed(task, CLAIM_WRITE_WRITTEN, NULL);
-        else if (result != REPORT_E_CONFLICT || !claim_task_retry(task))
-                claim_task_end(task, claim_task_outcome(result), error);
+        if (claim_task_has_written(userdata, result, error))
+                settle_owed(userdata, CLAIM_WRITE_WRITTEN, NULL);
 }
 
 /* From here on the end of the claim leaves a removal. */
@@ -70,7 +66,7 @@ static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
  * here. */
 static bool is_gone(const ClaimTask *task)
 {
-        const HostFacts *facts = claim_service_facts(task->shared->service);
+        const HostFacts *facts = claim_service_facts(task->shared->config.service);
         const HostDomain *domain =
                 facts ? host_facts_find_domain(facts, &task->claim->consumer) : NULL;
 
@@ -112,30 +108,35 @@ static uint64_t age_usec(const Claim *ended)
 
 ClaimRemovalDecision claim_settling_decide(const ClaimTask *task, Claims *claims,
                                            const ClaimRemoval *removal, const Claim *ended,
-                                           bool late, bool inherited)
+                                           ClaimRemovalState state)
 {
         const char *node = claims_node(claims);
-        ClaimRemovalState state = {
-                .inherited = inherited,
-                .late = late,
-                .unsure = removal->unsure,
-                .lives = task->kind == CLAIM_TASK_REMOVAL &&
-                         claim_service_has_guest(task->shared->service, &task->consumer),
-                .age_usec = age_usec(ended),
-        };
         const HostView *view;
 
         if (claims_host(claims, &view, NULL) != 0)
                 return CLAIM_REMOVAL_WAIT;
+        state.unsure = removal->unsure;
+        state.age_usec = age_usec(ended);
         state.here = claim_share_has(view, node, task->seen);
         state.ours = claim_share_is_ours(view, node, removal, ended, task->seen);
         return claim_decide_removal(&state);
 }
 
+static ClaimRemovalDecision decide(const ClaimTask *task, Claims *claims, bool inherited)
+{
+        const ClaimRemovalState state = {
+                .inherited = inherited,
+                .late = task->leaving.late,
+                .lives = claim_service_has_guest(task->shared->config.service, &task->consumer),
+        };
+
+        return claim_settling_decide(task, claims, &task->leaving.removal, task->claim, state);
+}
+
 static void end_removal(ClaimTask *task)
 {
         Error error = ERROR_NULL;
-        Claims *claims = claim_task_get_claims(task, &error);
+        Claims *claims = claim_service_require(task->shared->config.service, &error);
 
         claim_task_end(task,
                        claims ? claims_end_removal(claims, task->leaving.removal.id, &error) : -EIO,
@@ -149,15 +150,10 @@ static void on_removed(int result, ConsumersAnswer *answer, const Error *error, 
         Error words = ERROR_NULL;
         Claims *claims;
 
-        task->call = NULL;
-        if (result != REPORT_DONE) {
-                if (result != REPORT_E_CONFLICT || !claim_task_retry(task))
-                        claim_task_end(task, claim_task_outcome(result), error);
+        if (!claim_task_has_written(task, result, error))
                 return;
-        }
-        claims = claim_task_get_claims(task, &words);
-        if (claims && claim_settling_decide(task, claims, &task->leaving.removal, task->claim,
-                                            task->leaving.late, false) == CLAIM_REMOVAL_WAIT)
+        claims = claim_service_require(task->shared->config.service, &words);
+        if (claims && decide(task, claims, false) == CLAIM_REMOVAL_WAIT)
                 claim_task_end(task, 0, &words);
         else
                 end_removal(task);
@@ -194,7 +190,7 @@ static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *re
         if (*owed) {
                 claim_free(task->claim);
                 task->claim = TAKE_PTR(*owed);
-                task->kind = CLAIM_TASK_WRITE;
+                task->run = claim_writing_run;
                 return write_owed(task, view, reterr);
         }
         log_debug("Removing what consumer %s held of this host.", task->consumer.text);
@@ -203,16 +199,14 @@ static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *re
 }
 
 /* Ends the task itself when there is nothing to send. */
-static int depart(ClaimTask *task, Claims *claims, Error *reterr)
+static int depart(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *owed = NULL;
 
         /* Not again after a conflict. */
         if (!task->claim)
                 (void)claims_get(claims, task->leaving.removal.claim, &task->claim, NULL);
-        switch (claim_settling_decide(task, claims, &task->leaving.removal, task->claim,
-                                      task->leaving.late,
-                                      has_heir(claims, &task->consumer, &owed))) {
+        switch (decide(task, claims, has_heir(claims, &task->consumer, &owed))) {
         case CLAIM_REMOVAL_SEND:
                 return remove_share(task, claims, &owed, reterr);
         case CLAIM_REMOVAL_KEEP:
@@ -231,31 +225,12 @@ static int depart(ClaimTask *task, Claims *claims, Error *reterr)
         return 0;
 }
 
-static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+void claim_writing_run(ClaimTask *task)
 {
-        ClaimTask *task = userdata;
-        Error words = ERROR_NULL;
-        Claims *claims = claim_task_get_claims(task, &words);
-        const HostView *view;
-        int r;
-
-        task->call = NULL;
-        if (result != REPORT_DONE) {
-                claim_task_end(task, claim_task_outcome(result), error);
-                return;
-        }
-        task->seen = TAKE_PTR(answer->consumer);
-        r = claims ? claims_host(claims, &view, &words) : -EIO;
-        if (r == 0 && task->kind == CLAIM_TASK_REMOVAL)
-                r = depart(task, claims, &words);
-        else if (r == 0)
-                r = go_on_with_owed(task, claims, view, &words);
-        /* Below: the task may be gone. */
-        if (r != 0)
-                claim_task_end(task, r, &words);
+        claim_task_read(task, &task->consumer, &task->seen, go_on_with_owed);
 }
 
-void claim_settling_run(ClaimTask *task)
+void claim_removing_run(ClaimTask *task)
 {
-        claim_task_read(task, on_read);
+        claim_task_read(task, &task->consumer, &task->seen, depart);
 }

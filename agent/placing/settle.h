@@ -5,20 +5,14 @@
  * one left there. */
 
 #include "agent/placing/decide.h"
-#include "claims/claims-placement.h"
+#include "agent/placing/task.h"
 
-typedef struct ClaimTask ClaimTask;
-
-typedef struct ClaimLeaving {
-        ClaimRemoval removal;
-        bool late; /* the removal could not be looked at when the claim ended */
-} ClaimLeaving;
-
-/* Ends the task, now or later. */
-void claim_settling_run(ClaimTask *task);
+/* ClaimTaskRuns: claim is owed; leaving is to be finished. */
+void claim_writing_run(ClaimTask *task);
+void claim_removing_run(ClaimTask *task);
 
 /* What to do about what a claim (ended; NULL: not known any more) left of the consumer that was
- * read. */
+ * read; state says whether it is late, inherited, and lives. */
 ClaimRemovalDecision claim_settling_decide(const ClaimTask *task, Claims *claims,
                                            const ClaimRemoval *removal, const Claim *ended,
-                                           bool late, bool inherited);
+                                           ClaimRemovalState state);

@@ -10,13 +10,20 @@
 #define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
 #define TIMER_ACCURACY (1 * USEC_PER_MSEC)
 
+static void stop_search(ClaimTask *task)
+{
+        if (task->claiming.searches)
+                (void)task->shared->config.search(task, true, task->shared->config.userdata);
+        task->claiming.searches = false;
+}
+
 ClaimTask *claim_task_free(ClaimTask *task)
 {
         if (!task)
                 return NULL;
-        claim_search_stop(task);
+        stop_search(task);
         if (task->claiming.in_hand)
-                claim_service_let_go(task->shared->service, &task->consumer);
+                claim_service_let_go(task->shared->config.service, &task->consumer);
         consumers_cancel(task->call);
         sd_event_source_disable_unref(task->timer);
         consumer_free(task->seen);
@@ -38,8 +45,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         ClaimTask *task = userdata;
 
         task->timer = sd_event_source_disable_unref(task->timer);
-        claim_search_stop(task);
-        claim_task_run(task);
+        stop_search(task);
+        task->run(task);
         return 0;
 }
 
@@ -49,7 +56,7 @@ bool claim_task_run_after(ClaimTask *task, uint64_t pause_usec)
         task->moving.target = consumer_free(task->moving.target);
         task->claiming.room = consumer_free(task->claiming.room);
         task->claiming.is_there = false;
-        return sd_event_add_time_relative(task->shared->event, &task->timer, CLOCK_MONOTONIC,
+        return sd_event_add_time_relative(task->shared->config.event, &task->timer, CLOCK_MONOTONIC,
                                           pause_usec, TIMER_ACCURACY, on_timer, task) >= 0;
 }
 
@@ -63,20 +70,10 @@ bool claim_task_retry(ClaimTask *task)
         return claim_task_run_after(task, pause);
 }
 
-Claims *claim_task_get_claims(ClaimTask *task, Error *reterr)
-{
-        Claims *claims = claim_service_get(task->shared->service);
-
-        if (!claims)
-                error_setf(reterr, EIO, "Claims cannot be used: %s",
-                           claim_service_error(task->shared->service)->text);
-        return claims;
-}
-
 Claims *claim_task_open_claims(ClaimTask *task)
 {
         Error error = ERROR_NULL;
-        Claims *claims = claim_task_get_claims(task, &error);
+        Claims *claims = claim_service_require(task->shared->config.service, &error);
 
         if (!claims)
                 claim_task_end(task, -EIO, &error);
@@ -90,33 +87,53 @@ void claim_task_end(ClaimTask *task, int r, const Error *error)
         task->done(task, r, NULL, false, &words);
 }
 
-void claim_task_run(ClaimTask *task)
+bool claim_task_has_written(ClaimTask *task, int result, const Error *error)
 {
-        switch (task->kind) {
-        case CLAIM_TASK_CLAIM:
-                claim_claiming_run(task);
-                return;
-        case CLAIM_TASK_MOVE:
-                claim_moving_run(task);
-                return;
-        case CLAIM_TASK_WRITE:
-        case CLAIM_TASK_REMOVAL:
-        default:
-                claim_settling_run(task);
-        }
+        task->call = NULL;
+        if (result != REPORT_DONE && (result != REPORT_E_CONFLICT || !claim_task_retry(task)))
+                claim_task_end(task, claim_task_outcome(result), error);
+        return result == REPORT_DONE;
 }
 
-void claim_task_read(ClaimTask *task, ConsumersDone done)
+static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+        const HostView *view;
+        Error words = ERROR_NULL;
+        Claims *claims;
+        int r;
+
+        task->call = NULL;
+        if (result != REPORT_DONE) {
+                if (task->away && report_outcome_is_away(result))
+                        task->away(task, error);
+                else
+                        claim_task_end(task, claim_task_outcome(result), error);
+                return;
+        }
+        *task->read = TAKE_PTR(answer->consumer);
+        claims = claim_service_require(task->shared->config.service, &words);
+        r = claims ? claims_host(claims, &view, &words) : -EIO;
+        if (r == 0)
+                r = task->next(task, claims, view, &words);
+        /* Below: the task may be gone. */
+        if (r != 0)
+                claim_task_end(task, r, &words);
+}
+
+void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, ClaimTaskNext next)
 {
         Error error = ERROR_NULL;
-        int r = 0;
+        int r;
 
         if (!task->session) {
                 error_setf(&error, EAGAIN, "Placement was not reached yet");
                 claim_task_end(task, CLAIM_QUEUE_E_PLACEMENT, &error);
                 return;
         }
-        r = consumers_read(&task->call, task->session, &task->consumer, done, task, &error);
+        task->read = ret;
+        task->next = next;
+        r = consumers_read(&task->call, task->session, consumer, on_read, task, &error);
         if (r < 0)
                 claim_task_end(task, r, &error);
 }

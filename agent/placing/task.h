@@ -2,32 +2,23 @@
 #pragma once
 
 /* One claim, one move or one owed write on its way to Placement and back: the parts of a
- * ClaimQueue.
- */
+ * ClaimQueue. What is done is the kind's own (claiming.h, moving.h, settle.h), which a task knows
+ * by its run alone. */
 
 #include <sys/queue.h>
 
-#include "agent/placing/claiming.h"
-#include "agent/placing/decide.h"
-#include "agent/placing/look.h"
-#include "agent/placing/moving.h"
-#include "agent/placing/settle.h"
+#include "agent/placing/queue.h"
 #include "claims/claims-placement.h"
 #include "report/consumers.h"
 
 /* What all tasks share. */
 typedef struct ClaimQueueShared {
-        sd_event *event;
-        ClaimService *service;
-        Uuid root;
+        ClaimQueueConfig config;
         ClaimMode mode;
         NovaMode nova;
         bool with_placement;
-        bool away;               /* Placement did not answer last */
-        uint64_t n_removals;     /* that were reported to Placement */
-        ClaimQueueSearch search; /* NULL: none */
-        ClaimQueueLook look;     /* NULL: claims go by what is known */
-        void *userdata;
+        bool away;           /* Placement did not answer last */
+        uint64_t n_removals; /* that were reported to Placement */
 } ClaimQueueShared;
 
 typedef struct ClaimTask ClaimTask;
@@ -36,18 +27,47 @@ typedef struct ClaimTask ClaimTask;
 typedef void (*ClaimTaskDone)(ClaimTask *task, int result, const Claim *claim, bool is_new,
                               const Error *error);
 
-typedef enum ClaimTaskKind {
-        CLAIM_TASK_CLAIM,  /* of request */
-        CLAIM_TASK_LOOK,   /* at what guests have, for the request; the queue's own */
-        CLAIM_TASK_MOVE,   /* of move, which is in the database */
-        CLAIM_TASK_WRITE,  /* claim is owed */
-        CLAIM_TASK_REMOVAL /* removal is to be finished */
-} ClaimTaskKind;
+/* Begins, or begins anew after a conflict. Ends the task, now or later. */
+typedef void (*ClaimTaskRun)(ClaimTask *task);
+
+/* What follows when a consumer was read. Below and above 0: the task ends with it and the words;
+ * 0: something is under way, or it ended already. */
+typedef int (*ClaimTaskNext)(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr);
+
+/* See agent/placing/look.h. */
+typedef struct ClaimLook {
+        bool waits; /* for a poll that begins after begun_usec */
+        bool was_done;
+        uint64_t begun_usec; /* CLOCK_MONOTONIC */
+} ClaimLook;
+
+typedef struct ClaimClaiming {
+        bool in_hand;     /* claim_service_take_in_hand() */
+        unsigned n_waits; /* for a healer that has the consumer in hand */
+        bool is_there;    /* the consumer holds already what the claim has */
+        bool searches;    /* for claims whose guests are gone */
+        bool has_searched;
+        Consumer *room;      /* what Placement has left of this host; NULL: it was not asked */
+        bool others_full;    /* a sharing provider seems to be what has none */
+        uint64_t n_removals; /* of all tasks, when the consumer was read */
+} ClaimClaiming;
+
+typedef struct ClaimMoving {
+        ClaimMove move;      /* as the database has it; id 0: not yet */
+        bool repairs;        /* nobody waits for the move: what was not done is taken back */
+        Consumer *target;    /* who it goes to, as Placement has it */
+        ClaimReported after; /* how Placement has its consumer when that is written */
+} ClaimMoving;
+
+typedef struct ClaimLeaving {
+        ClaimRemoval removal;
+        bool late; /* the removal could not be looked at when the claim ended */
+} ClaimLeaving;
 
 struct ClaimTask {
         TAILQ_ENTRY(ClaimTask) link;
         const ClaimQueueShared *shared;
-        ClaimTaskKind kind;
+        ClaimTaskRun run;
         Uuid consumer;               /* that it is about */
         const ClaimRequest *request; /* of a claim or a look */
         bool waits;                  /* for another task of the consumer */
@@ -59,8 +79,12 @@ struct ClaimTask {
 
         Session *session; /* NULL: none */
         ConsumersCall *call;
-        Consumer *seen; /* as Placement has it */
-        Claim *claim;   /* that is pending or owed, or that ended */
+        ClaimTaskNext next;                                /* of a read */
+        Consumer **read;                                   /* where it goes */
+        void (*away)(ClaimTask *task, const Error *error); /* where Placement does not answer; NULL:
+                                                              the task ends */
+        Consumer *seen;                                    /* as Placement has it */
+        Claim *claim; /* that is pending or owed, or that ended */
         unsigned n_attempts;
         sd_event_source *timer;
 
@@ -73,11 +97,12 @@ struct ClaimTask {
 ClaimTask *claim_task_free(ClaimTask *task);
 DEFINE_CLEANUP(ClaimTask *, claim_task_free);
 
-/* Begins, or begins anew after a conflict. */
-void claim_task_run(ClaimTask *task);
+/* Reads a consumer to *ret (NULL before), a member of the task; fails where Placement cannot be
+ * asked. */
+void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, ClaimTaskNext next);
 
-/* Reads the consumer; fails where Placement cannot be asked. */
-void claim_task_read(ClaimTask *task, ConsumersDone done);
+/* The end of a write: true when it was done. Else the task has ended, or runs again in a moment. */
+bool claim_task_has_written(ClaimTask *task, int result, const Error *error);
 
 /* Ends without a claim, with these words. */
 void claim_task_end(ClaimTask *task, int result, const Error *error);
@@ -85,8 +110,7 @@ void claim_task_end(ClaimTask *task, int result, const Error *error);
 /* The result of a consumers call as one of a task. */
 int claim_task_outcome(int result);
 
-/* The open database, or NULL: with words, or when the task has ended for want of it. */
-Claims *claim_task_get_claims(ClaimTask *task, Error *reterr);
+/* The open database, or NULL when the task has ended for want of it. */
 Claims *claim_task_open_claims(ClaimTask *task);
 
 /* After a conflict: runs again in a moment. False when it was tried often enough. */

@@ -32,8 +32,10 @@ static void test_looks(void **state)
                 Agent agent;
 
                 agent_begin(&agent, *state, CLAIM_MODE_AUTO);
+                agent_stop(&agent);
                 agent.service.facts = &facts;
-                claim_queue_set_look(agent.queue, look);
+                agent.look = look;
+                agent_start(&agent);
                 make_request(&request.resources, cases[i].request);
                 n_looks = 0;
                 claim_queue_claim(agent.queue, &request, on_done, &answers[0]);
