@@ -21,8 +21,8 @@ bool claim_share_remove(const HostView *view, const char *node, const Claim *cla
 /* Has it of the claim's providers exactly what the claim has? */
 bool claim_share_is(const Claim *claim, const Consumer *consumer);
 
-/* Says who holds it, where nobody has yet: these, and what is NULL or "" is unknown, or an instance.
- * -ENOMEM. */
+/* Says who holds it, where nobody has yet: these, and what is NULL or "" is unknown, or an
+ * instance. -ENOMEM. */
 int claim_share_name(Consumer *consumer, const char *project, const char *user, const char *type);
 
 /* How long what is written now may take to arrive. */

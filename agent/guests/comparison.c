@@ -2,9 +2,19 @@
 
 #include "agent/guests/comparison.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "agent/guests/claim-share.h"
+#include "agent/guests/facts.h"
+#include "base/array.h"
+
+static void forget_polls(ClaimComparison *comparison)
+{
+        claim_facts_done(&comparison->facts);
+        snapshot_unref(comparison->snapshot);
+        snapshot_unref(comparison->guests);
+}
 
 static void forget_answers(ClaimComparison *comparison)
 {
@@ -16,26 +26,50 @@ static void forget_answers(ClaimComparison *comparison)
 
 void claim_comparison_done(ClaimComparison *comparison)
 {
+        forget_polls(comparison);
         forget_answers(comparison);
         reconcile_memory_done(&comparison->memory);
         reconcile_problems_done(&comparison->problems);
+        free(comparison->touched);
         free(comparison->away);
         *comparison = (ClaimComparison){ 0 };
 }
 
-void claim_comparison_set_away(ClaimComparison *comparison, Uuid *guests, size_t n_guests)
+static void forget_touched(ClaimComparison *comparison)
 {
-        free(comparison->away);
-        comparison->away = guests;
-        comparison->n_away = n_guests;
+        size_t n = 0;
+
+        for (size_t i = 0; i < comparison->n_touched; i++)
+                if (comparison->touched[i].when_usec >= comparison->facts.taken_usec)
+                        comparison->touched[n++] = comparison->touched[i];
+        comparison->n_touched = n;
 }
 
-bool claim_comparison_is_away(const ClaimComparison *comparison, const Uuid *guest)
+int claim_comparison_set_polls(ClaimComparison *comparison, const HostConfig *driver,
+                               const Snapshot *snapshot, const Snapshot *guests)
 {
-        for (size_t i = 0; i < comparison->n_away; i++)
-                if (uuid_equal(&comparison->away[i], guest))
-                        return true;
-        return false;
+        HostFacts facts = { 0 };
+
+        if (claim_facts_make(driver, snapshot, guests, &facts) < 0)
+                return -ENOMEM;
+        snapshot_ref(snapshot);
+        snapshot_ref(guests);
+        forget_polls(comparison);
+        comparison->snapshot = (Snapshot *)snapshot;
+        comparison->guests = (Snapshot *)guests;
+        comparison->facts = facts;
+        forget_touched(comparison);
+        return 0;
+}
+
+void claim_comparison_touch(ClaimComparison *comparison, int64_t claim, uint64_t usec)
+{
+        /* Without memory a poll may be believed that is a moment too old: as it is without this. */
+        if (array_grow(&comparison->touched, sizeof(ReconcileTouched), comparison->n_touched,
+                       &comparison->n_touched_allocated) < 0)
+                return;
+        comparison->touched[comparison->n_touched++] =
+                (ReconcileTouched){ .claim_id = claim, .when_usec = usec };
 }
 
 void claim_comparison_answer(ClaimComparison *comparison, const ClaimWanted *asked,
@@ -56,17 +90,17 @@ void claim_comparison_answer(ClaimComparison *comparison, const ClaimWanted *ask
         }
 }
 
-static bool is_urgent(const ClaimComparison *comparison, const GuestPicture *picture)
+static bool is_urgent(const ClaimComparison *comparison)
 {
-        return comparison->urgent_usec > 0 && picture->facts.taken_usec >= comparison->urgent_usec;
+        return comparison->urgent_usec > 0 &&
+               comparison->facts.taken_usec >= comparison->urgent_usec;
 }
 
-ReconcileInput claim_comparison_input(const ClaimComparison *comparison,
-                                      const GuestPicture *picture, ReconcileWord word,
+ReconcileInput claim_comparison_input(const ClaimComparison *comparison, ReconcileWord word,
                                       uint64_t expiry_usec)
 {
         return (ReconcileInput){
-                .facts = &picture->facts,
+                .facts = &comparison->facts,
                 .expiry_usec = expiry_usec,
                 .started_only = comparison->started_only,
                 .away = comparison->away,
@@ -74,19 +108,19 @@ ReconcileInput claim_comparison_input(const ClaimComparison *comparison,
                 .word = word,
                 .answers = comparison->answers,
                 .n_answers = comparison->n_answers,
-                .urgent = is_urgent(comparison, picture),
-                .touched = picture->touched,
-                .n_touched = picture->n_touched,
-                .recorded = guest_picture_is_recorded(picture),
+                .urgent = is_urgent(comparison),
+                .touched = comparison->touched,
+                .n_touched = comparison->n_touched,
+                .recorded = comparison->snapshot->guests_unknown,
         };
 }
 
-void claim_comparison_end(ClaimComparison *comparison, const GuestPicture *picture, bool asked)
+void claim_comparison_end(ClaimComparison *comparison, bool asked)
 {
         forget_answers(comparison);
         if (asked)
                 comparison->is_due = true;
-        else if (is_urgent(comparison, picture))
+        else if (is_urgent(comparison))
                 comparison->urgent_usec = 0;
 }
 
@@ -99,4 +133,7 @@ void claim_comparison_follow_clock(ClaimComparison *comparison, const ClockJump 
                 if (missing->asked_usec > 0)
                         missing->asked_usec = clock_jump_move(jump, missing->asked_usec);
         }
+        for (size_t i = 0; i < comparison->n_touched; i++)
+                comparison->touched[i].when_usec =
+                        clock_jump_move(jump, comparison->touched[i].when_usec);
 }

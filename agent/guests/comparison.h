@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* When claims and guests are compared, and what goes from one comparison to the next: what was
- * missing, what Placement said of it, which guests other hosts have, and what disagrees. The
- * comparing is claims/reconcile.h, what is done of it agent/guests/reconcile.h. */
+/* What claims and guests are compared by, and when: what polls found, which claims are newer than
+ * that, and what goes from one comparison to the next: what was missing, what Placement said of it,
+ * which guests other hosts have, and what disagrees. The comparing is claims/reconcile.h, what is
+ * done of it agent/guests/reconcile.h. */
 
-#include "agent/guests/picture.h"
+#include "agent/guests/clock-watch.h"
 #include "base/allocation.h"
 #include "claims/claim/host-view.h"
+#include "claims/reconcile.h"
+#include "drivers/driver.h"
 
 /* Consumers of which is to be read what Placement has; sorted. */
 typedef struct ClaimWanted {
@@ -22,6 +25,14 @@ static inline void claim_wanted_done(ClaimWanted *wanted)
 }
 
 typedef struct ClaimComparison {
+        /* One poll or two: a newer one may bring its guests before a cycle takes all of it. */
+        Snapshot *snapshot; /* that facts borrows from; NULL before the first */
+        Snapshot *guests;   /* the same, for the domains alone: as new or newer */
+        HostFacts facts;
+        ReconcileTouched *touched; /* claims since the poll of snapshot, or a little longer: it says
+                                      nothing of their guests */
+        size_t n_touched, n_touched_allocated;
+
         bool is_due;       /* the poll was not looked at yet */
         bool started_only; /* see claims/reconcile.h */
         ReconcileMemory memory;
@@ -37,22 +48,25 @@ typedef struct ClaimComparison {
 
 void claim_comparison_done(ClaimComparison *comparison);
 
-/* Takes guests. */
-void claim_comparison_set_away(ClaimComparison *comparison, Uuid *guests, size_t n_guests);
-bool claim_comparison_is_away(const ClaimComparison *comparison, const Uuid *guest);
+/* Keeps a reference of both. Claims that were touched before snapshot's poll are forgotten.
+ * -ENOMEM: it is as before. */
+int claim_comparison_set_polls(ClaimComparison *comparison, const HostConfig *driver,
+                               const Snapshot *snapshot, const Snapshot *guests);
+
+/* The claim was answered with at that time (CLOCK_REALTIME); without memory it is not noted. */
+void claim_comparison_touch(ClaimComparison *comparison, int64_t claim, uint64_t usec);
 
 /* What Placement has of those that were asked about, for the next comparison alone; takes holding.
  * view NULL: the host is not known, and nothing was learnt. */
 void claim_comparison_answer(ClaimComparison *comparison, const ClaimWanted *asked,
                              Allocations *holding, const HostView *view, const char *node);
 
-/* What is to be compared with the picture; borrows from both. */
-ReconcileInput claim_comparison_input(const ClaimComparison *comparison,
-                                      const GuestPicture *picture, ReconcileWord word,
+/* What is to be compared; borrows from it. */
+ReconcileInput claim_comparison_input(const ClaimComparison *comparison, ReconcileWord word,
                                       uint64_t expiry_usec);
 
 /* It was done. asked: Placement is asked first, and the rest is due then. */
-void claim_comparison_end(ClaimComparison *comparison, const GuestPicture *picture, bool asked);
+void claim_comparison_end(ClaimComparison *comparison, bool asked);
 
 /* Somebody set the clock. */
 void claim_comparison_follow_clock(ClaimComparison *comparison, const ClockJump *jump);

@@ -7,11 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/guests/clock-watch.h"
-#include "agent/guests/comparison.h"
-#include "agent/guests/picture.h"
-#include "agent/guests/reconcile.h"
-#include "agent/guests/trouble.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -33,13 +28,13 @@ struct ClaimService {
         const HostConfig *driver;
         bool driver_is_new; /* since the facts were made */
         Claims *claims;
-        DatabaseTrouble trouble;
-        bool lost;           /* claims is not what it was, and is closed by the next tend */
-        uint64_t built_usec; /* since when there is an empty database, 0: it was not empty */
+        Error error;            /* why claims cannot be used; code 0: they can */
+        bool error_is_of_write; /* the file is open, and a write is worth trying */
+        bool lost;              /* claims is not what it was, and is closed by the next tend */
+        uint64_t built_usec;    /* since when there is an empty database, 0: it was not empty */
         bool owes_guests;
         char *closed, *hint; /* see claim_service_set_closed(); NULL: nothing */
         ClaimHost host;
-        GuestPicture picture;
         ClaimComparison comparison;
         ReconcileProblems findings;
         StringSet in_hand; /* consumers */
@@ -73,7 +68,6 @@ ClaimService *claim_service_free(ClaimService *service)
         if (!service)
                 return NULL;
         claims_free(service->claims);
-        guest_picture_done(&service->picture);
         claim_comparison_done(&service->comparison);
         reconcile_problems_done(&service->findings);
         string_set_done(&service->in_hand);
@@ -88,21 +82,50 @@ ClaimService *claim_service_free(ClaimService *service)
         return NULL;
 }
 
-/* A file that is not what it was is closed; the next claim_service_tend() opens it. */
+/* The file is not what it was, or is damaged: to be closed and opened anew. */
+static bool is_lost(int result)
+{
+        return result == -ESTALE || result == -EUCLEAN;
+}
+
+/* One line is logged when it begins, one when it ends. result is one of claims.h, with its words; 0
+ * ends it. */
+static void set_error(ClaimService *service, int result, const Error *words)
+{
+        bool goes_on = service->error.code;
+        int code = result < 0 ? result : -EBUSY;
+
+        service->error_is_of_write = false;
+        if (result == 0) {
+                service->error = ERROR_NULL;
+                if (goes_on)
+                        log_notice("The claim database %s can be used again.", service->path);
+                return;
+        }
+        error_setf(&service->error, code, "%s", error_text(words, code));
+        if (!goes_on)
+                log_event(
+                        LOG_ERR, MESSAGE_CLAIM_STORE_LOST, NULL,
+                        "Claims cannot be taken: %s. Everything else goes on; trying again with every cycle.",
+                        service->error.text);
+}
+
+/* The next claim_service_tend() opens it. */
 static void forget_lost(ClaimService *service, int result)
 {
-        if (database_is_lost(result))
+        if (is_lost(result))
                 service->claims = claims_free(service->claims);
 }
 
-static void set_error(ClaimService *service, int r, const Error *error)
+/* Of a file that is open: what it did not take is an error until a write succeeds, but for what is
+ * the caller's own fault, and for want of memory. */
+static void note_result(ClaimService *service, int result, const Error *words)
 {
-        database_trouble_set(&service->trouble, service->path, r, error);
-}
-
-static void note_refusal(ClaimService *service, int r, const Error *error)
-{
-        database_trouble_note(&service->trouble, service->path, r, error);
+        forget_lost(service, result);
+        if (result >= 0 || result == -EINVAL || result == -ENOMEM || is_lost(result))
+                return;
+        set_error(service, result, words);
+        service->error_is_of_write = true;
 }
 
 static void log_opened(const ClaimService *service, int opened, const Error *error)
@@ -185,18 +208,17 @@ static void open_store(ClaimService *service)
         if (r < 0)
                 return;
         close_or_open(service);
-        claims_set_facts(service->claims,
-                         service->picture.snapshot ? &service->picture.facts : NULL);
+        claims_set_facts(service->claims, claim_service_facts(service));
         claims_set_owes_guests(service->claims, service->owes_guests);
         note_last_id(service);
         /* An empty file, or one of an older program: the guests are looked at again. */
-        service->comparison.is_due = service->picture.snapshot != NULL;
+        claim_service_look_again(service);
         remember_tree(service);
 }
 
 void claim_service_check(ClaimService *service, int result)
 {
-        if (!database_is_lost(result) || !service->claims)
+        if (!is_lost(result) || !service->claims)
                 return;
         log_warning("The claim database %s is not what it was; opening it anew.", service->path);
         service->claims = claims_free(service->claims);
@@ -205,8 +227,10 @@ void claim_service_check(ClaimService *service, int result)
 
 void claim_service_note(ClaimService *service, int result, const Error *words)
 {
-        claim_service_check(service, result);
-        note_refusal(service, result, words);
+        if (is_lost(result))
+                claim_service_check(service, result);
+        else
+                note_result(service, result, words);
 }
 
 /* Has the disk room again, or whatever it lacked? */
@@ -218,8 +242,7 @@ static void try_write(ClaimService *service)
         if (r == 0)
                 set_error(service, 0, NULL);
         else
-                note_refusal(service, r, &error);
-        forget_lost(service, r);
+                note_result(service, r, &error);
 }
 
 static void store_tree(ClaimService *service)
@@ -292,7 +315,6 @@ static void follow_clock(ClaimService *service)
         if (jump.by_usec != 0) {
                 log_jump(&jump);
                 claim_comparison_follow_clock(&service->comparison, &jump);
-                guest_picture_follow_clock(&service->picture, &jump);
                 move_expiry(service, &jump);
         }
         service->known_id = service->last_id;
@@ -308,8 +330,7 @@ static void expire(ClaimService *service, uint64_t usec)
                 log_debug("Claims could not be checked for expiry: %s", error_text(&error, r));
         if (n > 0)
                 note_expired(service, usec);
-        note_refusal(service, r, &error);
-        forget_lost(service, r);
+        note_result(service, r, &error);
 }
 
 void claim_service_tend(ClaimService *service)
@@ -323,13 +344,13 @@ void claim_service_tend(ClaimService *service)
                 return;
         if (service->host.tree && !service->host.is_stored)
                 store_tree(service);
-        if (service->claims && service->trouble.is_of_write)
+        if (service->claims && service->error_is_of_write)
                 try_write(service);
 }
 
 void claim_service_touch(ClaimService *service, int64_t claim)
 {
-        guest_picture_touch(&service->picture, claim, clock_usec(CLOCK_REALTIME));
+        claim_comparison_touch(&service->comparison, claim, clock_usec(CLOCK_REALTIME));
 }
 
 bool claim_service_take_in_hand(ClaimService *service, const Uuid *consumer)
@@ -347,23 +368,24 @@ void claim_service_let_go(ClaimService *service, const Uuid *consumer)
 /* False when it is out of memory. */
 static bool set_facts(ClaimService *service, const Snapshot *snapshot, const Snapshot *guests)
 {
-        if (guest_picture_set(&service->picture, service->driver, snapshot, guests) < 0) {
+        if (claim_comparison_set_polls(&service->comparison, service->driver, snapshot, guests) <
+            0) {
                 log_warning(
                         "Out of memory: claims go on with the guests as they were before, ignoring.");
                 return false;
         }
         if (service->claims)
-                claims_set_facts(service->claims, &service->picture.facts);
+                claims_set_facts(service->claims, &service->comparison.facts);
         return true;
 }
 
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
 {
-        bool known = snapshot == service->picture.snapshot;
+        bool known = snapshot == service->comparison.snapshot;
 
         if (known && !service->driver_is_new)
                 return;
-        if (!set_facts(service, snapshot, known ? service->picture.guests : snapshot))
+        if (!set_facts(service, snapshot, known ? service->comparison.guests : snapshot))
                 return;
         service->driver_is_new = false;
         service->comparison.is_due = true;
@@ -371,24 +393,35 @@ void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
 
 void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
 {
-        if (service->picture.snapshot && snapshot != service->picture.guests)
-                (void)set_facts(service, service->picture.snapshot, snapshot);
+        if (service->comparison.snapshot && snapshot != service->comparison.guests)
+                (void)set_facts(service, service->comparison.snapshot, snapshot);
+}
+
+static void on_event(ClaimEvent event, const Claim *claim, void *userdata)
+{
+        claim_service_notify(userdata, event, claim);
 }
 
 static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
 {
         Error error = ERROR_NULL;
-        ReconcileInput order = claim_comparison_input(&service->comparison, &service->picture, word,
-                                                      service->expiry_usec);
-        int r = claim_reconcile(service, service->claims, &order, &service->comparison.memory,
-                                &service->comparison.problems, wanted, &error);
+        ReconcileInput order =
+                claim_comparison_input(&service->comparison, word, service->expiry_usec);
+        const ClaimReconciling reconciling = {
+                .claims = service->claims,
+                .order = &order,
+                .memory = &service->comparison.memory,
+                .problems = &service->comparison.problems,
+                .notify = on_event,
+                .userdata = service,
+        };
+        int r = claim_reconcile(&reconciling, wanted, &error);
 
         if (r != 0) {
                 log_debug("Claims and guests could not be compared: %s", error_text(&error, r));
                 service->comparison.is_due = true;
         }
-        note_refusal(service, r, &error);
-        forget_lost(service, r);
+        note_result(service, r, &error);
 }
 
 void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
@@ -400,11 +433,10 @@ void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWan
                 return;
         service->comparison.is_due = false;
         compare(service, word, wanted);
-        claim_comparison_end(&service->comparison, &service->picture,
-                             wanted && wanted->n_uuids > 0);
+        claim_comparison_end(&service->comparison, wanted && wanted->n_uuids > 0);
         /* What expired after the poll began may have a guest that it could not see. */
         if (service->claims && word == RECONCILE_ALONE)
-                expire(service, service->picture.facts.taken_usec);
+                expire(service, service->comparison.facts.taken_usec);
 }
 
 void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding)
@@ -429,7 +461,7 @@ const ReconcileProblems *claim_service_problems(const ClaimService *service)
 
 const HostFacts *claim_service_facts(const ClaimService *service)
 {
-        return guest_picture_facts(&service->picture);
+        return service->comparison.snapshot ? &service->comparison.facts : NULL;
 }
 
 const ReconcileProblems *claim_service_findings(const ClaimService *service)
@@ -446,12 +478,14 @@ void claim_service_set_findings(ClaimService *service, ReconcileProblems *findin
 
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests)
 {
-        claim_comparison_set_away(&service->comparison, guests, n_guests);
+        free(service->comparison.away);
+        service->comparison.away = guests;
+        service->comparison.n_away = n_guests;
 }
 
 void claim_service_look_again(ClaimService *service)
 {
-        service->comparison.is_due = service->picture.snapshot != NULL;
+        service->comparison.is_due = service->comparison.snapshot != NULL;
 }
 
 uint64_t claim_service_get_built_usec(const ClaimService *service)
@@ -480,7 +514,7 @@ void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *
                 claim_service_touch(service, claim->id);
         service->last_id = MAX(service->last_id, claim->id);
         /* what is announced was written */
-        if (service->trouble.is_of_write)
+        if (service->error_is_of_write)
                 set_error(service, 0, NULL);
         if (service->watch)
                 service->watch(event, claim, service->watch_userdata);
@@ -507,22 +541,34 @@ bool claim_service_is_started_only(const ClaimService *service)
         return service->comparison.started_only;
 }
 
+static bool is_away(const ClaimComparison *comparison, const Uuid *guest)
+{
+        for (size_t i = 0; i < comparison->n_away; i++)
+                if (uuid_equal(&comparison->away[i], guest))
+                        return true;
+        return false;
+}
+
 bool claim_service_has_guest(ClaimService *service, const Uuid *consumer)
 {
-        const HostDomain *domain = host_facts_find_domain(&service->picture.facts, consumer);
+        const HostDomain *domain = host_facts_find_domain(&service->comparison.facts, consumer);
         _cleanup_(claim_list_done) ClaimList list = { 0 };
 
-        if (!domain || !service->claims || guest_picture_is_recorded(&service->picture) ||
+        if (!domain || !service->claims || service->comparison.snapshot->guests_unknown ||
             (service->comparison.started_only && !domain->running))
                 return false;
-        return (domain->running || !claim_comparison_is_away(&service->comparison, consumer)) &&
+        return (domain->running || !is_away(&service->comparison, consumer)) &&
                claims_list(service->claims, CLAIMS_OF_GUEST, consumer->text, &list, NULL) == 0 &&
                list.n_claims == 0;
 }
 
 void claim_service_note_stopped(ClaimService *service, const Uuid *guest)
 {
-        guest_picture_note_stopped(&service->picture, guest);
+        HostFacts *facts = &service->comparison.facts;
+
+        for (size_t i = 0; i < facts->n_domains; i++)
+                if (uuid_equal(&facts->domains[i].uuid, guest))
+                        facts->domains[i].running = false;
 }
 
 void claim_service_set_owes_guests(ClaimService *service, bool owes)
@@ -575,7 +621,7 @@ Claims *claim_service_get(ClaimService *service)
 
 const Error *claim_service_error(const ClaimService *service)
 {
-        return &service->trouble.error;
+        return &service->error;
 }
 
 size_t claim_service_count(ClaimService *service)
@@ -587,6 +633,6 @@ size_t claim_service_count(ClaimService *service)
                 return 0;
         r = claims_count(service->claims, &n, NULL);
         /* Not now: who watches claims counts them, while somebody goes through them. */
-        service->lost = service->lost || database_is_lost(r);
+        service->lost = service->lost || is_lost(r);
         return r == 0 ? n : 0;
 }

@@ -8,21 +8,9 @@
 
 #include <errno.h>
 
-#include "agent/guests/comparison.h"
-#include "claims/claims.h"
-#include "claims/reconcile.h"
-#include "drivers/driver.h"
+#include "agent/guests/reconcile.h"
 
 typedef struct ClaimService ClaimService;
-
-typedef enum ClaimEvent {
-        CLAIM_EVENT_ADDED,
-        CLAIM_EVENT_CHANGED,
-        CLAIM_EVENT_REMOVED,
-} ClaimEvent;
-
-/* Something became of a claim, which is as it is now. */
-typedef void (*ClaimWatch)(ClaimEvent event, const Claim *claim, void *userdata);
 
 /* config is copied; path NULL: no database at all, and no complaint of it (--dry-run). driver
  * (borrowed) says which devices are configured. Tries to open at once; failing is no error here:

@@ -21,7 +21,7 @@
 #define EXTEND_USEC (300 * USEC_PER_SEC)
 
 typedef struct Work {
-        ClaimService *service;
+        const ClaimReconciling *reconciling;
         const ReconcileInput *order;
         Claims *claims;
         ReconcileProblems *problems; /* of this time */
@@ -33,7 +33,7 @@ static void notify(const Work *work, ClaimEvent event, int64_t id)
         _cleanup_(claim_freep) Claim *claim = NULL;
 
         if (claims_get(work->claims, id, &claim, NULL) == 0)
-                claim_service_notify(work->service, event, claim);
+                work->reconciling->notify(event, claim, work->reconciling->userdata);
 }
 
 /* The problem stays listed for this cycle; what is wrong for longer, reconcile_make() sees itself.
@@ -58,7 +58,7 @@ static int forward(int r, const Error *words, Error *reterr)
  * ended just now, because its guest is here. */
 static bool has_just_ended(const Work *work, const Uuid *consumer)
 {
-        uint64_t age_usec = claim_service_is_started_only(work->service) ? POLL_AGE_USEC : 0;
+        uint64_t age_usec = work->order->started_only ? POLL_AGE_USEC : 0;
 
         if (work->ended->n_claims == 0 &&
             claims_list(work->claims, CLAIMS_ENDED, NULL, work->ended, NULL) != 0)
@@ -318,8 +318,7 @@ static int find_lives(const HostFacts *facts, Seen *seen)
         return 0;
 }
 
-static int decide(const Work *work, ReconcileMemory *memory, Seen *seen, Reconcile *ret,
-                  Error *reterr)
+static int decide(const Work *work, Seen *seen, Reconcile *ret, Error *reterr)
 {
         Claims *claims = work->claims;
         ReconcileInput input = *work->order;
@@ -339,7 +338,7 @@ static int decide(const Work *work, ReconcileMemory *memory, Seen *seen, Reconci
                 r = claims_host(claims, &input.view, reterr);
         if (r != 0)
                 return r;
-        return reconcile_make(&input, memory, ret) < 0 ? error_oom(reterr) : 0;
+        return reconcile_make(&input, work->reconciling->memory, ret) < 0 ? error_oom(reterr) : 0;
 }
 
 static int order_uuids(const void *a, const void *b)
@@ -403,22 +402,20 @@ static int merge(ReconcileProblems *into, ReconcileProblems *from)
         return 0;
 }
 
-int claim_reconcile(ClaimService *service, Claims *claims, const ReconcileInput *order,
-                    ReconcileMemory *memory, ReconcileProblems *problems, ClaimWanted *wanted,
-                    Error *reterr)
+int claim_reconcile(const ClaimReconciling *reconciling, ClaimWanted *wanted, Error *reterr)
 {
         _cleanup_(reconcile_done) Reconcile reconcile = { 0 }, after = { 0 };
         _cleanup_(seen_done) Seen seen = { 0 }, seen_after = { 0 };
         _cleanup_(reconcile_problems_done) ReconcileProblems found = { 0 };
         _cleanup_(claim_list_done) ClaimList ended = { 0 };
-        const Work work = { .service = service,
-                            .order = order,
-                            .claims = claims,
+        const Work work = { .reconciling = reconciling,
+                            .order = reconciling->order,
+                            .claims = reconciling->claims,
                             .problems = &found,
                             .ended = &ended };
         int r, failure;
 
-        r = decide(&work, memory, &seen, &reconcile, reterr);
+        r = decide(&work, &seen, &reconcile, reterr);
         if (r != 0)
                 return r;
         failure = act_on_all(&work, &reconcile, reterr);
@@ -430,14 +427,14 @@ int claim_reconcile(ClaimService *service, Claims *claims, const ReconcileInput 
                 return failure;
         /* What is wrong now, not what was before it was put right. */
         if (reconcile.n_actions > 0)
-                r = decide(&work, memory, &seen_after, &after, reterr);
+                r = decide(&work, &seen_after, &after, reterr);
         if (r != 0)
                 return r;
         if (merge(&found, reconcile.n_actions > 0 ? &after.problems : &reconcile.problems) < 0)
                 return error_oom(reterr);
-        log_problems(problems, &found);
-        reconcile_problems_done(problems);
-        *problems = found;
+        log_problems(reconciling->problems, &found);
+        reconcile_problems_done(reconciling->problems);
+        *reconciling->problems = found;
         found = (ReconcileProblems){ 0 };
         return failure;
 }

@@ -5,6 +5,21 @@
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host.h"
 
+static Snapshot *make_poll(const char *members, uint64_t begun_usec)
+{
+        Snapshot *snapshot = host_new(members);
+
+        snapshot->begun_realtime_usec = begun_usec;
+        return snapshot;
+}
+
+static void set_polls(ClaimComparison *comparison, const Snapshot *snapshot, const Snapshot *guests)
+{
+        const HostConfig config = config_make(NULL, 0);
+
+        assert_int_equal(claim_comparison_set_polls(comparison, &config, snapshot, guests), 0);
+}
+
 /* Who holds something here, who elsewhere, and who nothing; of a host that is not known, nothing.
  */
 static void test_answers(void **state)
@@ -47,36 +62,48 @@ static void test_ends(void **state)
                 { 10, false, true, false, false },
                 { 10, true, true, true, true },
         };
-        const HostConfig config = config_make(NULL, 0);
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *poll = make_poll("", cases[i].taken_usec);
                 ClaimComparison comparison = { .urgent_usec = 10 };
-                _cleanup_(snapshot_unrefp) Snapshot *snapshot = host_new("");
-                GuestPicture picture = { 0 };
 
-                snapshot->begun_realtime_usec = cases[i].taken_usec;
-                assert_int_equal(guest_picture_set(&picture, &config, snapshot, snapshot), 0);
-                assert_int_equal(
-                        claim_comparison_input(&comparison, &picture, RECONCILE_ALONE, 1).urgent,
-                        cases[i].urgent);
-                claim_comparison_end(&comparison, &picture, cases[i].asked);
+                set_polls(&comparison, poll, poll);
+                assert_int_equal(claim_comparison_input(&comparison, RECONCILE_ALONE, 1).urgent,
+                                 cases[i].urgent);
+                claim_comparison_end(&comparison, cases[i].asked);
                 assert_int_equal(comparison.is_due, cases[i].due);
                 assert_int_equal(comparison.urgent_usec, cases[i].urgent_after ? 10 : 0);
                 claim_comparison_done(&comparison);
-                guest_picture_done(&picture);
         }
 }
 
-static void test_away(void **state)
+/* Its guests may be newer than its devices; claims that were touched since the devices' poll are
+ * remembered, by a clock that is set. */
+static void test_polls(void **state)
 {
-        Uuid *guests = calloc(1, sizeof(Uuid)), other = make_uuid("b");
+        static const char guest[] =
+                "\"domains\": [{\"uuid\": \"11111111-1111-4111-8111-111111111111\","
+                " \"name\": \"g\", \"state\": \"running\"}]";
+        const ClockJump jump = { .by_usec = -1, .from_usec = 100, .to_usec = 99 };
+        _cleanup_(snapshot_unrefp) Snapshot *first = make_poll(guest, 10);
+        _cleanup_(snapshot_unrefp) Snapshot *second = make_poll("", 20);
         ClaimComparison comparison = { 0 };
 
-        guests[0] = make_uuid("a");
-        claim_comparison_set_away(&comparison, guests, 1);
-        assert_true(claim_comparison_is_away(&comparison, &guests[0]));
-        assert_false(claim_comparison_is_away(&comparison, &other));
+        claim_comparison_touch(&comparison, 1, 5);
+        claim_comparison_touch(&comparison, 2, 20);
+        set_polls(&comparison, first, first);
+        assert_int_equal(comparison.facts.n_domains, 1);
+        assert_int_equal(comparison.n_touched, 1);
+        assert_int_equal(comparison.touched[0].claim_id, 2);
+
+        set_polls(&comparison, first, second);
+        assert_int_equal(comparison.facts.n_domains, 0);
+        set_polls(&comparison, second, second);
+        assert_int_equal(comparison.n_touched, 1);
+        claim_comparison_follow_clock(&comparison, &jump);
+        set_polls(&comparison, second, second);
+        assert_int_equal(comparison.n_touched, 0);
         claim_comparison_done(&comparison);
 }
 
-TEST_MAIN(test_answers, test_ends, test_away)
+TEST_MAIN(test_answers, test_ends, test_polls)

@@ -2,10 +2,10 @@
 
 #include "agent/guests/database.h"
 
-#include "agent/guests/reconcile.h"
 #include "tests/fixtures/claims.h"
-#include "tests/fixtures/host-facts.h"
-#include "tests/unit/test.h"
+#include "tests/fixtures/host.h"
+
+#define GUEST "11111111-1111-4111-8111-111111111111"
 
 typedef struct Watcher {
         const Fixture *fixture;
@@ -34,13 +34,21 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         assert_non_null(claim_service_get(watcher->service));
 }
 
-static void test_telling_closes_nothing(void **state)
+static ClaimService *open_service(const Fixture *fixture)
 {
-        Fixture *fixture = *state;
+        static const HostConfig driver = { 0 };
         const ClaimsConfig config = {
                 .path = fixture->path, .host = "host", .node = "host", .has_devices = true
         };
-        const HostConfig driver = { 0 };
+        ClaimService *service;
+
+        assert_int_equal(claim_service_new(&service, &config, &driver), 0);
+        return service;
+}
+
+static void test_telling_closes_nothing(void **state)
+{
+        Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL;
         Watcher watcher = { .fixture = fixture };
 
@@ -48,7 +56,7 @@ static void test_telling_closes_nothing(void **state)
         fixture_set_host(fixture, "host VCPU=8");
         assert_int_equal(fixture_claim(fixture, "guest", "VCPU=1", &claim), 0);
         fixture_close(fixture);
-        assert_int_equal(claim_service_new(&watcher.service, &config, &driver), 0);
+        watcher.service = open_service(fixture);
         assert_int_equal(claim_service_count(watcher.service), 1);
 
         claim_service_watch(watcher.service, on_claim, &watcher);
@@ -62,49 +70,85 @@ static void test_telling_closes_nothing(void **state)
         claim_service_free(watcher.service);
 }
 
-static uint64_t compare(ClaimService *service, const HostFacts *facts)
+/* What each result of a claim database that is open says of it. */
+static void test_results(void **state)
 {
-        Claims *claims = claim_service_get(service);
-        const ReconcileInput order = { .facts = facts, .word = RECONCILE_ALONE };
-        ReconcileMemory memory = { 0 };
-        ReconcileProblems problems = { 0 };
-        uint64_t n = 0;
+        static const struct {
+                int result;
+                bool lost, trouble;
+        } cases[] = {
+                { 0, false, false },       { CLAIM_E_BUSY, false, false },
+                { -EINVAL, false, false }, { -ENOMEM, false, false },
+                { -ESTALE, true, false },  { -EUCLEAN, true, false },
+                { -ENOSPC, false, true },  { -EROFS, false, true },
+        };
+        Fixture *fixture = *state;
 
-        assert_int_equal(claim_reconcile(service, claims, &order, &memory, &problems, NULL, NULL),
-                         0);
-        assert_int_equal(claims_count(claims, &n, NULL), 0);
-        reconcile_memory_done(&memory);
-        reconcile_problems_done(&problems);
-        return n;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ClaimService *service = open_service(fixture);
+                uint64_t built_usec = claim_service_get_built_usec(service);
+
+                assert_int_equal(unlink(fixture->path), 0);
+                claim_service_note(service, cases[i].result, &ERROR_NULL);
+                if ((claim_service_get_built_usec(service) != built_usec) != cases[i].lost ||
+                    (claim_service_error(service)->code != 0) != cases[i].trouble)
+                        fail_msg("case %zu: \"%s\"", i, claim_service_error(service)->text);
+                /* A write is tried again with each cycle: the file is found gone, then made. */
+                claim_service_tend(service);
+                claim_service_tend(service);
+                assert_int_equal(claim_service_error(service)->code, 0);
+                claim_service_free(service);
+        }
 }
 
-/* Its domain may have gone with the claim: a poll that began before tells of neither. */
-static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
+static void test_no_way_in(void **state)
 {
-        Fixture *fixture = *state;
-        const ClaimsConfig config = {
-                .path = fixture->path, .host = "host", .node = "host", .has_devices = true
-        };
-        const HostConfig driver = { 0 };
+        const ClaimsConfig config = { .path = "/nonexistent/claims", .host = "h", .node = "h" };
         ClaimService *service;
-        FactsFixture facts;
 
-        assert_true(fixture_open(fixture) >= 0);
-        fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3");
-        fixture_close(fixture);
-        make_facts(&facts);
-        facts_guest(&facts, 'g', "1");
-        assert_int_equal(claim_service_new(&service, &config, &driver), 0);
-        claims_set_facts(claim_service_get(service), &facts.facts);
-        assert_int_equal(compare(service, &facts.facts), 1);
-        /* That of a resized guest ended because the guest is here. */
-        assert_int_equal(claims_release(claim_service_get(service), 1, CLAIM_RESIZED, NULL), 0);
-        assert_int_equal(compare(service, &facts.facts), 1);
-        assert_int_equal(claims_release(claim_service_get(service), 2, "deleted", NULL), 0);
-        assert_int_equal(compare(service, &facts.facts), 0);
-        facts.facts.taken_usec = UINT64_MAX / 4;
-        assert_int_equal(compare(service, &facts.facts), 1);
+        assert_int_equal(claim_service_new(&service, &config, NULL), 0);
+        assert_null(claim_service_get(service));
+        assert_int_equal(claim_service_error(service)->code, ENOENT);
+        claim_service_tend(service);
+        assert_int_equal(claim_service_error(service)->code, ENOENT);
         claim_service_free(service);
+}
+
+/* Of a guest that would get a claim: what it left in Placement is its own. */
+static void test_has_guest(void **state)
+{
+        static const struct {
+                const char *state; /* NULL: there is no guest */
+                bool started_only, away, stops, has;
+        } cases[] = {
+                { NULL, false, false, false, false },     { "running", false, false, false, true },
+                { "shutoff", false, false, false, true }, { "shutoff", true, false, false, false },
+                { "shutoff", false, true, false, false }, { "running", true, true, false, true },
+                { "running", true, false, true, false },
+        };
+        Uuid guest = UUID_NULL;
+
+        assert_int_equal(uuid_from_text(GUEST, &guest), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_free_ char *domain =
+                        text_format("\"domains\": [{\"uuid\": \"" GUEST
+                                    "\", \"name\": \"g\", \"state\": \"%s\"}]",
+                                    cases[i].state);
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot =
+                        host_new(cases[i].state ? domain : "");
+                ClaimService *service = open_service(*state);
+                Uuid *away = calloc(1, sizeof(Uuid));
+
+                away[0] = guest;
+                claim_service_set_snapshot(service, snapshot);
+                claim_service_set_started_only(service, cases[i].started_only);
+                claim_service_set_away(service, away, cases[i].away);
+                if (cases[i].stops)
+                        claim_service_note_stopped(service, &guest);
+                if (claim_service_has_guest(service, &guest) != cases[i].has)
+                        fail_msg("case %zu", i);
+                claim_service_free(service);
+        }
 }
 
 static void test_one_hand_at_a_time(void **state)
@@ -123,5 +167,5 @@ static void test_one_hand_at_a_time(void **state)
         claim_service_free(service);
 }
 
-TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_one_hand_at_a_time, test_telling_closes_nothing,
-               test_a_poll_is_older_than_the_end_of_a_claim)
+TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_telling_closes_nothing, test_results,
+               test_no_way_in, test_has_guest, test_one_hand_at_a_time)

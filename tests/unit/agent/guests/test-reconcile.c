@@ -11,13 +11,7 @@
 
 #define HOST "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3"
 
-/* What it asks of agent/guests/database.c, linked before the library. */
-bool claim_service_is_started_only(const ClaimService *service)
-{
-        return false;
-}
-
-void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim)
+static void on_event(ClaimEvent event, const Claim *claim, void *userdata)
 {
         note(event == CLAIM_EVENT_ADDED ? '+' : event == CLAIM_EVENT_CHANGED ? '~' : '-');
 }
@@ -38,7 +32,12 @@ static int look(const Fixture *fixture, const FactsFixture *facts, const Reconci
                                        .answers = answer,
                                        .n_answers = answer ? 1 : 0 };
         ReconcileMemory memory = { 0 };
-        int r = claim_reconcile(NULL, fixture->claims, &order, &memory, problems, wanted, NULL);
+        const ClaimReconciling reconciling = { .claims = fixture->claims,
+                                               .order = &order,
+                                               .memory = &memory,
+                                               .problems = problems,
+                                               .notify = on_event };
+        int r = claim_reconcile(&reconciling, wanted, NULL);
 
         reconcile_memory_done(&memory);
         return r;
@@ -101,6 +100,43 @@ static void test_acts(void **state)
         }
 }
 
+/* Its domain may have gone with the claim: a poll that began before tells of neither. */
+static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
+{
+        static const struct {
+                const char *reason; /* of the end of the claim before; NULL: none ended */
+                bool later;         /* the poll began behind it */
+                uint64_t n_claims;
+        } steps[] = {
+                { NULL, false, 1 },
+                /* That of a resized guest ended because the guest is here. */
+                { CLAIM_RESIZED, false, 1 },
+                { "deleted", false, 0 },
+                { NULL, true, 1 },
+        };
+        Fixture *fixture = *state;
+        ReconcileProblems problems = { 0 };
+        FactsFixture facts;
+
+        fixture_create(fixture, HOST);
+        make_facts(&facts);
+        facts_guest(&facts, 'g', "");
+        for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+                uint64_t n;
+
+                if (steps[i].reason)
+                        assert_int_equal(
+                                claims_release(fixture->claims, (int64_t)i, steps[i].reason, NULL),
+                                0);
+                if (steps[i].later)
+                        facts.facts.taken_usec = UINT64_MAX / 4;
+                assert_int_equal(look(fixture, &facts, NULL, RECONCILE_ALONE, &problems, NULL), 0);
+                assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
+                assert_int_equal(n, steps[i].n_claims);
+        }
+        reconcile_problems_done(&problems);
+}
+
 /* What hangs on whom Placement is asked about is left to the second call. */
 static void test_wanted(void **state)
 {
@@ -157,4 +193,5 @@ static void test_complete(void **state)
         assert_write_state(fixture, id, CLAIM_WRITE_NONE);
 }
 
-TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_acts, test_wanted, test_complete)
+TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_acts, test_wanted, test_complete,
+               test_a_poll_is_older_than_the_end_of_a_claim)
