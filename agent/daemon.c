@@ -408,29 +408,30 @@ static int check_identity(const Daemon *daemon, const Config *new, Error *reterr
         return 0;
 }
 
-/* Guests that claim when they start, and who reports them to Placement. */
-static void set_up_guests(Daemon *daemon, const Config *config)
+static ClaimSettings claim_settings(const Config *config)
 {
-        claim_service_set_started_only(daemon->claims, config->hook_enabled);
-        claim_service_set_owes_guests(
-                daemon->claims,
-                config->hook_enabled && config->has_placement &&
-                        !claim_decide_refuses(config->claim_mode, config->reporter.nova));
+        return (ClaimSettings){
+                .driver = &config->driver.host,
+                .expiry_usec = config->claim_expiry_usec,
+                .started_only = config->hook_enabled,
+                .owes_guests = config->hook_enabled && config->has_placement &&
+                               !claim_decide_refuses(config->claim_mode, config->reporter.nova),
+        };
 }
 
 /* From here on nothing can fail. Takes what engine holds. */
 static void put_in_force(Daemon *daemon, Engine *engine)
 {
         const Config *config = engine->config;
+        const ClaimSettings settings = claim_settings(config);
 
         bus_service_set_tracker(daemon->bus, engine->tracker, config->compute_driver);
         bus_service_set_hook(daemon->bus, config_hook_to_text(config));
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded meanwhile");
-        set_up_guests(daemon, config);
         claim_queue_dismiss(daemon->queue, "The agent was reloaded meanwhile: try again");
         claim_queue_set_mode(daemon->queue, config->claim_mode, config->reporter.nova,
                              config->has_placement);
-        claim_service_set_config(daemon->claims, config->claim_expiry_usec, &config->driver.host);
+        claim_service_set(daemon->claims, &settings);
         engine_done(&daemon->engine);
         daemon->engine = *engine;
         daemon->reloaded = true;
@@ -555,22 +556,16 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         const Config *config = daemon->engine.config;
         _cleanup_free_ char *path = text_format("%s/%s", config->state_path, config->claim_db);
         char host[HOST_NAME_MAX + 1] = "";
-        ClaimsConfig claims_config;
+        const ClaimSettings settings = claim_settings(config);
 
         if (!path)
                 return error_oom(reterr);
         if (config->host[0] == '\0' && gethostname(host, sizeof(host) - 1) < 0)
                 return error_setf(reterr, errno, "The host's name is not known: %s",
                                   strerror(errno));
-        claims_config = (ClaimsConfig){
-                .path = daemon->mode == DAEMON_DRY_RUN ? NULL : path,
-                .host = config->host[0] ? config->host : host,
-                .node = config->host[0] ? config->host : host, /* until the first poll */
-                .expiry_usec = config->claim_expiry_usec,
-        };
-        if (claim_service_new(&daemon->claims, &claims_config, &config->driver.host) < 0)
+        if (claim_service_new(&daemon->claims, daemon->mode == DAEMON_DRY_RUN ? NULL : path,
+                              config->host[0] ? config->host : host, &settings) < 0)
                 return error_oom(reterr);
-        set_up_guests(daemon, config);
         if (cordon_new(&daemon->cordon, config->state_path, daemon->mode == DAEMON_DRY_RUN) < 0)
                 return error_oom(reterr);
         claim_service_set_closed(daemon->claims, cordon_host_words(daemon->cordon),

@@ -96,13 +96,10 @@ static bool is_urgent(const ClaimComparison *comparison)
                comparison->facts.taken_usec >= comparison->urgent_usec;
 }
 
-ReconcileInput claim_comparison_input(const ClaimComparison *comparison, ReconcileWord word,
-                                      uint64_t expiry_usec)
+ReconcileInput claim_comparison_input(const ClaimComparison *comparison, ReconcileWord word)
 {
         return (ReconcileInput){
                 .facts = &comparison->facts,
-                .expiry_usec = expiry_usec,
-                .started_only = comparison->started_only,
                 .away = comparison->away,
                 .n_away = comparison->n_away,
                 .word = word,

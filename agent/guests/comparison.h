@@ -33,8 +33,7 @@ typedef struct ClaimComparison {
                                       nothing of their guests */
         size_t n_touched, n_touched_allocated;
 
-        bool is_due;       /* the poll was not looked at yet */
-        bool started_only; /* see claims/reconcile.h */
+        bool is_due; /* the poll was not looked at yet */
         ReconcileMemory memory;
         ReconcileProblems problems;
         Uuid *away; /* guests that other hosts have */
@@ -61,9 +60,9 @@ void claim_comparison_touch(ClaimComparison *comparison, int64_t claim, uint64_t
 void claim_comparison_answer(ClaimComparison *comparison, const ClaimWanted *asked,
                              Allocations *holding, const HostView *view, const char *node);
 
-/* What is to be compared; borrows from it. */
-ReconcileInput claim_comparison_input(const ClaimComparison *comparison, ReconcileWord word,
-                                      uint64_t expiry_usec);
+/* What is to be compared; borrows from it. What the configuration and the claims say of it is the
+ * caller's to add. */
+ReconcileInput claim_comparison_input(const ClaimComparison *comparison, ReconcileWord word);
 
 /* It was done. asked: Placement is asked first, and the rest is due then. */
 void claim_comparison_end(ClaimComparison *comparison, bool asked);

@@ -24,16 +24,14 @@ typedef struct ClaimHost {
 
 struct ClaimService {
         char *path, *name, *node; /* of the database, of the host, of its root provider */
-        uint64_t expiry_usec;
-        const HostConfig *driver;
+        ClaimSettings settings;
         bool driver_is_new; /* since the facts were made */
         Claims *claims;
         Error error;            /* why claims cannot be used; code 0: they can */
         bool error_is_of_write; /* the file is open, and a write is worth trying */
         bool lost;              /* claims is not what it was, and is closed by the next tend */
         uint64_t built_usec;    /* since when there is an empty database, 0: it was not empty */
-        bool owes_guests;
-        char *closed, *hint; /* see claim_service_set_closed(); NULL: nothing */
+        char *closed, *hint;    /* see claim_service_set_closed(); NULL: nothing */
         ClaimHost host;
         ClaimComparison comparison;
         ReconcileProblems findings;
@@ -45,18 +43,18 @@ struct ClaimService {
         void *watch_userdata;
 };
 
-int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const HostConfig *driver)
+int claim_service_new(ClaimService **ret, const char *path, const char *host,
+                      const ClaimSettings *settings)
 {
         _cleanup_(claim_service_freep) ClaimService *service = calloc(1, sizeof(ClaimService));
 
         if (!service)
                 return -ENOMEM;
-        service->path = config->path ? strdup(config->path) : NULL;
-        service->name = strdup(config->host);
-        service->node = strdup(config->node);
-        service->expiry_usec = config->expiry_usec;
-        service->driver = driver;
-        if ((config->path && !service->path) || !service->name || !service->node)
+        service->path = path ? strdup(path) : NULL;
+        service->name = strdup(host);
+        service->node = strdup(host); /* until the first poll */
+        service->settings = *settings;
+        if ((path && !service->path) || !service->name || !service->node)
                 return -ENOMEM;
         claim_service_tend(service);
         *ret = TAKE_PTR(service);
@@ -191,7 +189,7 @@ static void open_store(ClaimService *service)
                 .path = service->path,
                 .host = service->name,
                 .node = service->node,
-                .expiry_usec = service->expiry_usec,
+                .expiry_usec = service->settings.expiry_usec,
                 .busy_usec = BUSY_USEC,
                 .has_devices = true,
         };
@@ -209,7 +207,7 @@ static void open_store(ClaimService *service)
                 return;
         close_or_open(service);
         claims_set_facts(service->claims, claim_service_facts(service));
-        claims_set_owes_guests(service->claims, service->owes_guests);
+        claims_set_owes_guests(service->claims, service->settings.owes_guests);
         note_last_id(service);
         /* An empty file, or one of an older program: the guests are looked at again. */
         claim_service_look_again(service);
@@ -368,8 +366,8 @@ void claim_service_let_go(ClaimService *service, const Uuid *consumer)
 /* False when it is out of memory. */
 static bool set_facts(ClaimService *service, const Snapshot *snapshot, const Snapshot *guests)
 {
-        if (claim_comparison_set_polls(&service->comparison, service->driver, snapshot, guests) <
-            0) {
+        if (claim_comparison_set_polls(&service->comparison, service->settings.driver, snapshot,
+                                       guests) < 0) {
                 log_warning(
                         "Out of memory: claims go on with the guests as they were before, ignoring.");
                 return false;
@@ -405,8 +403,7 @@ static void on_event(ClaimEvent event, const Claim *claim, void *userdata)
 static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
 {
         Error error = ERROR_NULL;
-        ReconcileInput order =
-                claim_comparison_input(&service->comparison, word, service->expiry_usec);
+        ReconcileInput order = claim_comparison_input(&service->comparison, word);
         const ClaimReconciling reconciling = {
                 .claims = service->claims,
                 .order = &order,
@@ -415,8 +412,11 @@ static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *want
                 .notify = on_event,
                 .userdata = service,
         };
-        int r = claim_reconcile(&reconciling, wanted, &error);
+        int r;
 
+        order.expiry_usec = service->settings.expiry_usec;
+        order.started_only = service->settings.started_only;
+        r = claim_reconcile(&reconciling, wanted, &error);
         if (r != 0) {
                 log_debug("Claims and guests could not be compared: %s", error_text(&error, r));
                 service->comparison.is_due = true;
@@ -520,25 +520,23 @@ void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *
                 service->watch(event, claim, service->watch_userdata);
 }
 
-void claim_service_set_config(ClaimService *service, uint64_t expiry_usec, const HostConfig *driver)
+void claim_service_set(ClaimService *service, const ClaimSettings *settings)
 {
-        service->driver = driver;
+        bool expires_otherwise = service->settings.expiry_usec != settings->expiry_usec;
+
+        service->settings = *settings;
         service->driver_is_new = true;
-        if (service->expiry_usec == expiry_usec)
+        if (service->claims)
+                claims_set_owes_guests(service->claims, settings->owes_guests);
+        if (!expires_otherwise)
                 return;
-        service->expiry_usec = expiry_usec;
         service->claims = claims_free(service->claims);
         claim_service_tend(service);
 }
 
-void claim_service_set_started_only(ClaimService *service, bool started_only)
-{
-        service->comparison.started_only = started_only;
-}
-
 bool claim_service_is_started_only(const ClaimService *service)
 {
-        return service->comparison.started_only;
+        return service->settings.started_only;
 }
 
 static bool is_away(const ClaimComparison *comparison, const Uuid *guest)
@@ -555,7 +553,7 @@ bool claim_service_has_guest(ClaimService *service, const Uuid *consumer)
         _cleanup_(claim_list_done) ClaimList list = { 0 };
 
         if (!domain || !service->claims || service->comparison.snapshot->guests_unknown ||
-            (service->comparison.started_only && !domain->running))
+            (service->settings.started_only && !domain->running))
                 return false;
         return (domain->running || !is_away(&service->comparison, consumer)) &&
                claims_list(service->claims, CLAIMS_OF_GUEST, consumer->text, &list, NULL) == 0 &&
@@ -569,13 +567,6 @@ void claim_service_note_stopped(ClaimService *service, const Uuid *guest)
         for (size_t i = 0; i < facts->n_domains; i++)
                 if (uuid_equal(&facts->domains[i].uuid, guest))
                         facts->domains[i].running = false;
-}
-
-void claim_service_set_owes_guests(ClaimService *service, bool owes)
-{
-        service->owes_guests = owes;
-        if (service->claims)
-                claims_set_owes_guests(service->claims, owes);
 }
 
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)

@@ -12,10 +12,20 @@
 
 typedef struct ClaimService ClaimService;
 
-/* config is copied; path NULL: no database at all, and no complaint of it (--dry-run). driver
- * (borrowed) says which devices are configured. Tries to open at once; failing is no error here:
- * see claim_service_error(). -ENOMEM. */
-int claim_service_new(ClaimService **ret, const ClaimsConfig *config, const HostConfig *driver);
+/* What a reload may change. */
+typedef struct ClaimSettings {
+        const HostConfig *driver; /* borrowed: which devices are configured */
+        uint64_t expiry_usec;     /* [DEFAULT] claim_expiry_time; claims that live keep theirs */
+        bool started_only;        /* guests claim when they start (claims/reconcile.h) */
+        bool owes_guests;         /* what they claim then is reported to Placement
+                                     (claims_set_owes_guests()) */
+} ClaimSettings;
+
+/* path (copied): of the database; NULL: none at all, and no complaint of it (--dry-run). host
+ * (copied) is its name. Tries to open at once; failing is no error here: see claim_service_error().
+ * -ENOMEM. */
+int claim_service_new(ClaimService **ret, const char *path, const char *host,
+                      const ClaimSettings *settings);
 ClaimService *claim_service_free(ClaimService *service);
 DEFINE_CLEANUP(ClaimService *, claim_service_free);
 
@@ -23,13 +33,9 @@ DEFINE_CLEANUP(ClaimService *, claim_service_free);
  * To be called once a cycle. Logs what changes. */
 void claim_service_tend(ClaimService *service);
 
-/* What the configuration says from now on: [DEFAULT] claim_expiry_time (claims that live keep their
- * time) and the devices, borrowed instead of what claim_service_new() borrowed. */
-void claim_service_set_config(ClaimService *service, uint64_t expiry_usec,
-                              const HostConfig *driver);
+/* From now on. */
+void claim_service_set(ClaimService *service, const ClaimSettings *settings);
 
-/* Guests claim when they start (claims/reconcile.h, started_only). */
-void claim_service_set_started_only(ClaimService *service, bool started_only);
 bool claim_service_is_started_only(const ClaimService *service);
 
 /* Is there a guest of the consumer on this host that has no claim, as far as the last poll
@@ -38,9 +44,6 @@ bool claim_service_has_guest(ClaimService *service, const Uuid *consumer);
 
 /* It stopped just now, whatever the last poll says. */
 void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
-
-/* Are claims that guests make by starting reported to Placement (claims_set_owes_guests())? */
-void claim_service_set_owes_guests(ClaimService *service, bool owes);
 
 /* The host that claims are fitted to; copied. */
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);

@@ -68,7 +68,7 @@ static void test_ends(void **state)
                 ClaimComparison comparison = { .urgent_usec = 10 };
 
                 set_polls(&comparison, poll, poll);
-                assert_int_equal(claim_comparison_input(&comparison, RECONCILE_ALONE, 1).urgent,
+                assert_int_equal(claim_comparison_input(&comparison, RECONCILE_ALONE).urgent,
                                  cases[i].urgent);
                 claim_comparison_end(&comparison, cases[i].asked);
                 assert_int_equal(comparison.is_due, cases[i].due);

@@ -34,15 +34,14 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         assert_non_null(claim_service_get(watcher->service));
 }
 
+static const HostConfig driver;
+
 static ClaimService *open_service(const Fixture *fixture)
 {
-        static const HostConfig driver = { 0 };
-        const ClaimsConfig config = {
-                .path = fixture->path, .host = "host", .node = "host", .has_devices = true
-        };
+        const ClaimSettings settings = { .driver = &driver };
         ClaimService *service;
 
-        assert_int_equal(claim_service_new(&service, &config, &driver), 0);
+        assert_int_equal(claim_service_new(&service, fixture->path, "host", &settings), 0);
         return service;
 }
 
@@ -103,10 +102,9 @@ static void test_results(void **state)
 
 static void test_no_way_in(void **state)
 {
-        const ClaimsConfig config = { .path = "/nonexistent/claims", .host = "h", .node = "h" };
-        ClaimService *service;
+        const Fixture fixture = { .path = (char *)"/nonexistent/claims" };
+        ClaimService *service = open_service(&fixture);
 
-        assert_int_equal(claim_service_new(&service, &config, NULL), 0);
         assert_null(claim_service_get(service));
         assert_int_equal(claim_service_error(service)->code, ENOENT);
         claim_service_tend(service);
@@ -137,11 +135,13 @@ static void test_has_guest(void **state)
                 _cleanup_(snapshot_unrefp) Snapshot *snapshot =
                         host_new(cases[i].state ? domain : "");
                 ClaimService *service = open_service(*state);
+                const ClaimSettings settings = { .driver = &driver,
+                                                 .started_only = cases[i].started_only };
                 Uuid *away = calloc(1, sizeof(Uuid));
 
                 away[0] = guest;
                 claim_service_set_snapshot(service, snapshot);
-                claim_service_set_started_only(service, cases[i].started_only);
+                claim_service_set(service, &settings);
                 claim_service_set_away(service, away, cases[i].away);
                 if (cases[i].stops)
                         claim_service_note_stopped(service, &guest);
@@ -153,11 +153,9 @@ static void test_has_guest(void **state)
 
 static void test_one_hand_at_a_time(void **state)
 {
-        const ClaimsConfig config = { .host = "host", .node = "host" };
         const Uuid a = make_uuid("a"), b = make_uuid("b");
-        ClaimService *service;
+        ClaimService *service = open_service(*state);
 
-        assert_int_equal(claim_service_new(&service, &config, NULL), 0);
         assert_true(claim_service_take_in_hand(service, &a));
         assert_true(claim_service_take_in_hand(service, &b));
         assert_false(claim_service_take_in_hand(service, &a));
