@@ -35,7 +35,7 @@ const Error *tracker_get_audit_error(const Tracker *tracker)
 
 const Error *tracker_get_undo_error(const Tracker *tracker)
 {
-        return reshape_control_get_undo_error(tracker->reshape);
+        return &reshape_control_get_state(tracker->reshape)->undo_error;
 }
 
 const json_t *tracker_get_retirement(const Tracker *tracker)
@@ -50,7 +50,7 @@ const Error *tracker_get_retire_error(const Tracker *tracker)
 
 const json_t *tracker_get_reshape(const Tracker *tracker)
 {
-        return reshape_control_get_document(tracker->reshape);
+        return reshape_control_get_state(tracker->reshape)->document;
 }
 
 const char *tracker_get_driver(const Tracker *tracker)

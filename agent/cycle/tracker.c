@@ -227,7 +227,7 @@ static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
 
         if (reshaped && !tracker->config.dry_run)
                 claim_move_follow(tracker->config.claims, &tracker->maker, tracker->snapshot, tree,
-                                  reshape_control_get_image(tracker->reshape));
+                                  &reshape_control_get_state(tracker->reshape)->image);
         provider_tree_free(tracker->tree);
         tracker->tree = tree;
         claim_service_set_snapshot(tracker->config.claims, tracker->snapshot);
@@ -432,7 +432,7 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
 {
         Tracker *tracker = userdata;
 
-        tracker->status.reshape_error = *reshape_control_get_error(tracker->reshape);
+        tracker->status.reshape_error = reshape_control_get_state(tracker->reshape)->error;
         if (tracker->status.reshape_error.code)
                 tracker->cycle_error = tracker->status.reshape_error;
         if (tree) {

@@ -93,7 +93,7 @@ static int follow_placement(Follow *follow)
 {
         const ReshapeImage *image = follow->reshaped;
 
-        for (size_t i = 0; image && i < follow->list.n_claims; i++) {
+        for (size_t i = 0; image->after.consumers && i < follow->list.n_claims; i++) {
                 const Uuid *uuid = &follow->list.claims[i]->consumer;
                 const Consumer *before = allocations_find(image->before.consumers, uuid);
                 const Consumer *after = allocations_find(image->after.consumers, uuid);
@@ -167,7 +167,7 @@ static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *s
                 return r;
         behind = provider_tree_find(view->tree, &maker->root) && is_behind(view, tree);
         /* The reshape wrote consumers. */
-        if (behind || reshaped)
+        if (behind || reshaped->after.consumers)
                 r = claims_forget_reported(claims, reterr);
         if (r != 0 || !behind)
                 return r;

@@ -13,7 +13,7 @@
 
 /* Where living claims hold what tree has no more, that moves by the driver's rules, together with
  * the tree, in one transaction. To be called with the shape that Placement has, before
- * claim_service_set_tree(). reshaped (may be NULL) is what the reshape that just ended did with the
- * consumers. What cannot be moved stays, is logged, and is tried again with the next call. */
+ * claim_service_set_tree(). reshaped is what the reshape that just ended did with the consumers; it
+ * may be empty. What cannot be moved stays, is logged, and is tried again with the next call. */
 void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped);

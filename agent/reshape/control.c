@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "agent/reshape/migration-match.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 
@@ -18,11 +17,8 @@ struct ReshapeControl {
         ReshapeKind asked_kind;
         EventAuthor asked_by; /* "": nobody */
         StringSet kept;
-        Error error;
-        Error undo_error; /* of the last undo, which whoever asked gets, and nobody else */
-        Error blocked;    /* of kept */
-        json_t *document;
-        ReshapeImage image; /* of the last that was done */
+        Error blocked; /* of kept */
+        ReshapeState state;
 
         Reshaper *reshaper; /* NULL: none runs */
         ReshapeKind kind;   /* of that one: another may be asked for meanwhile */
@@ -57,8 +53,8 @@ ReshapeControl *reshape_control_free(ReshapeControl *control)
                 return NULL;
         reshaper_free(control->reshaper);
         string_set_done(&control->kept);
-        json_decref(control->document);
-        reshape_image_done(&control->image);
+        json_decref(control->state.document);
+        reshape_image_done(&control->state.image);
         sd_event_unref(control->event);
         free(control->state_path);
         free(control);
@@ -71,7 +67,7 @@ void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventA
         control->asked_kind = kind;
         control->asked_by = by ? *by : (EventAuthor){ 0 };
         if (kind == RESHAPE_UNDO)
-                control->undo_error = ERROR_NULL;
+                control->state.undo_error = ERROR_NULL;
 }
 
 int reshape_control_cancel(ReshapeControl *control)
@@ -91,8 +87,8 @@ bool reshape_control_is_starting(const ReshapeControl *control)
 
 static void drop_document(ReshapeControl *control)
 {
-        json_decref(control->document);
-        control->document = NULL;
+        json_decref(control->state.document);
+        control->state.document = NULL;
 }
 
 bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
@@ -117,22 +113,6 @@ bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
         return needed && control->at_start;
 }
 
-static ReshapeAlias *find_aliases(const Allocations *consumers, const Snapshot *snapshot,
-                                  size_t *ret_n, void *userdata)
-{
-        ReshapeControl *control = userdata;
-        Claims *claims = claim_service_get(control->claims);
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        ReshapeAlias *aliases = NULL;
-
-        if (claims && claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
-                log_debug(
-                        "Claims could not be read; migrations are recognised by their size alone.");
-        if (migration_match(consumers, snapshot, &list, &aliases, ret_n) < 0)
-                *ret_n = 0;
-        return aliases;
-}
-
 /* What came of it */
 
 static void keep_document(ReshapeControl *control, const ReshapeImage *image,
@@ -142,8 +122,8 @@ static void keep_document(ReshapeControl *control, const ReshapeImage *image,
             !image->after.consumers)
                 return;
         drop_document(control);
-        control->document = reshape_image_to_json(image, &control->maker->root,
-                                                  control->maker->nodename, verdict);
+        control->state.document = reshape_image_to_json(image, &control->maker->root,
+                                                        control->maker->nodename, verdict);
 }
 
 static void log_problems(const ReshapeControl *control, const DriverReshape *verdict)
@@ -177,21 +157,19 @@ static void log_done(const ReshapeControl *control, const ReshapeImage *image)
                   n);
 }
 
-static void note_end(ReshapeControl *control, int result, const Error *error)
+static void note_end(ReshapeControl *control, const ReshapeOutcome *outcome, int result,
+                     const Error *error)
 {
-        const DriverReshape *verdict = reshaper_get_verdict(control->reshaper);
-        const ReshapeImage *image = reshaper_get_image(control->reshaper);
-
-        keep_document(control, image, verdict);
+        keep_document(control, &outcome->image, &outcome->verdict);
         if (control->kind == RESHAPE_UNDO)
-                control->undo_error = result == 0 ? ERROR_NULL : *error;
+                control->state.undo_error = result == 0 ? ERROR_NULL : *error;
         if (control->kind == RESHAPE_SHOW || report_outcome_is_away(result))
                 return;
         if (control->kind == RESHAPE_UNDO && result != 0) {
                 log_warning("The last reshape was not undone: %s.", error_text(error, result));
                 return;
         }
-        control->error = result == 0 ? ERROR_NULL : *error;
+        control->state.error = result == 0 ? ERROR_NULL : *error;
         if (result != 0) {
                 log_event(
                         LOG_ERR, MESSAGE_RESHAPE_FAILED,
@@ -200,33 +178,33 @@ static void note_end(ReshapeControl *control, int result, const Error *error)
                         error_text(error, result));
                 return;
         }
-        log_done(control, image);
-        log_problems(control, verdict);
-        if (string_set_copy(&control->kept, &verdict->kept) < 0)
+        log_done(control, &outcome->image);
+        log_problems(control, &outcome->verdict);
+        if (string_set_copy(&control->kept, &outcome->verdict.kept) < 0)
                 log_warning(
                         "Out of memory: which classes could not be moved is forgotten, ignoring.");
 }
 
-static void on_ended(Reshaper *reshaper, int result, const Error *error, void *userdata)
+static void on_ended(ReshapeOutcome *outcome, int result, const Error *error, void *userdata)
 {
         ReshapeControl *control = userdata;
         Error words = error ? *error : ERROR_NULL;
-        Error device_error = *reshaper_get_device_error(reshaper);
-        ProviderTree *tree;
+        Error device_error = outcome->device_error;
+        ProviderTree *tree = TAKE_PTR(outcome->tree);
 
-        note_end(control, result, &words);
+        note_end(control, outcome, result, &words);
         /* Without an answer of Placement the start is not over. */
         if (!report_outcome_is_away(result))
                 control->at_start &= control->kind == RESHAPE_SHOW;
         else if (control->was_asked && !control->asked)
                 reshape_control_ask(control, control->kind, &control->by);
-        tree = reshaper_take_tree(reshaper);
-        reshape_image_done(&control->image);
-        if (tree)
+        reshape_image_done(&control->state.image);
+        if (tree) {
                 control->blocked = device_error;
-        if (tree)
-                control->image = reshaper_take_image(reshaper);
-        control->reshaper = reshaper_free(reshaper);
+                control->state.image = outcome->image;
+                outcome->image = (ReshapeImage){ 0 };
+        }
+        control->reshaper = reshaper_free(control->reshaper);
         control->done(result, tree, &device_error, &words, control->userdata);
 }
 
@@ -239,10 +217,9 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                 .maker = maker,
                 .reporter = reporter,
                 .snapshot = snapshot,
-                .find_aliases = find_aliases,
+                .claims = control->claims,
                 .state_path = control->state_path,
                 .patience_usec = control->patience_usec,
-                .userdata = control,
         };
         Error error = ERROR_NULL;
         int r;
@@ -259,7 +236,7 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                 return 0;
         if (config.kind != RESHAPE_UNDO)
                 return error_setf(reterr, r, "%s", error.text);
-        control->undo_error = error;
+        control->state.undo_error = error;
         return RESHAPE_CONTROL_E_NO_UNDO;
 }
 
@@ -285,7 +262,7 @@ int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const
         int r;
 
         if (control->asked && control->asked_kind == RESHAPE_UNDO)
-                error_setf(&control->undo_error, ENOENT, "There is no reshape to undo");
+                error_setf(&control->state.undo_error, ENOENT, "There is no reshape to undo");
         r = tree_maker_make_empty(maker, snapshot, base, true, &made, reterr);
         if (r < 0)
                 return r;
@@ -294,22 +271,7 @@ int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const
         return 0;
 }
 
-const Error *reshape_control_get_error(const ReshapeControl *control)
+const ReshapeState *reshape_control_get_state(const ReshapeControl *control)
 {
-        return &control->error;
-}
-
-const Error *reshape_control_get_undo_error(const ReshapeControl *control)
-{
-        return &control->undo_error;
-}
-
-const ReshapeImage *reshape_control_get_image(const ReshapeControl *control)
-{
-        return control->image.after.consumers ? &control->image : NULL;
-}
-
-const json_t *reshape_control_get_document(const ReshapeControl *control)
-{
-        return control->document;
+        return &control->state;
 }

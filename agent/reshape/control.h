@@ -55,15 +55,13 @@ int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
 int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const ProviderTree *base,
                           const Snapshot *snapshot, ProviderTree **ret_tree, Error *reterr);
 
-/* Why the last reshape failed, an undo aside; code 0: it did not. */
-const Error *reshape_control_get_error(const ReshapeControl *control);
+/* What came of the last ones. */
+typedef struct ReshapeState {
+        Error error;        /* why the last reshape failed, an undo aside; code 0: it did not */
+        Error undo_error;   /* why the last undo that was asked for was not done: the tree has the
+                               shape of the host all the same, and nothing is wrong with it */
+        ReshapeImage image; /* what the last reshape did; nothing when there was none */
+        json_t *document;   /* the last decision in the form of agent/reshape/image.h; NULL: none */
+} ReshapeState;
 
-/* Why the last undo that was asked for was not done. The tree has the shape of the host all the
- * same, and nothing is wrong with it. */
-const Error *reshape_control_get_undo_error(const ReshapeControl *control);
-
-/* What the last reshape did, NULL when there was none. Borrowed. */
-const ReshapeImage *reshape_control_get_image(const ReshapeControl *control);
-
-/* The last decision in the form of agent/reshape/image.h; NULL: there was none. Borrowed. */
-const json_t *reshape_control_get_document(const ReshapeControl *control);
+const ReshapeState *reshape_control_get_state(const ReshapeControl *control);

@@ -7,6 +7,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent/formats/format-names.h"
+#include "agent/reshape/migration-match.h"
 #include "agent/state/state-file.h"
 #include "base/clock.h"
 #include "base/jitter.h"
@@ -26,16 +27,10 @@
 
 struct Reshaper {
         ReshaperConfig config;
-        char *state_path;
-        sd_event *event;
         sd_event_source *timer; /* when the next round begins */
-        const Snapshot *snapshot;
-        DriverReshape verdict;
-        ReshapeImage image;
+        ReshapeOutcome outcome;
         ReshapeImage undo;    /* what to go back to */
         ProviderTree *before; /* what this round found, before anything was sent */
-        ProviderTree *tree;
-        Error device_error;
         uint64_t began_usec, pause_usec;
         unsigned n_refusals;
         bool sent;  /* the reshape itself is under way */
@@ -51,7 +46,7 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
 static void finish(Reshaper *reshaper, int result, const Error *error)
 {
         /* The reshaper may be gone after this. */
-        reshaper->done(reshaper, result, error, reshaper->userdata);
+        reshaper->done(&reshaper->outcome, result, error, reshaper->userdata);
 }
 
 static void finish_cancelled(Reshaper *reshaper)
@@ -77,11 +72,12 @@ static int save_image(const Reshaper *reshaper, Error *reterr)
         _cleanup_free_ char *path = NULL;
         _cleanup_json_ json_t *document = NULL;
 
-        if (!reshaper->state_path)
+        if (!reshaper->config.state_path)
                 return 0;
-        path = text_format("%s/" PENDING_FILE, reshaper->state_path);
-        document = reshape_image_to_json(&reshaper->image, &reshaper->config.maker->root,
-                                         reshaper->config.maker->nodename, &reshaper->verdict);
+        path = text_format("%s/" PENDING_FILE, reshaper->config.state_path);
+        document =
+                reshape_image_to_json(&reshaper->outcome.image, &reshaper->config.maker->root,
+                                      reshaper->config.maker->nodename, &reshaper->outcome.verdict);
         if (!path || !document)
                 return error_oom(reterr);
         return state_file_write(path, document, reterr);
@@ -199,38 +195,51 @@ static void drop_unchanged(ReshapeImage *image)
         }
 }
 
+/* Who stands for which guest. NULL: nobody, as far as is known. */
+static ReshapeAlias *find_aliases(const ReshaperConfig *config, const Allocations *consumers,
+                                  size_t *ret_n)
+{
+        Claims *claims = claim_service_get(config->claims);
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        ReshapeAlias *aliases = NULL;
+
+        if (claims && claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
+                log_debug(
+                        "Claims could not be read; migrations are recognised by their size alone.");
+        if (migration_match(consumers, config->snapshot, &list, &aliases, ret_n) < 0)
+                *ret_n = 0;
+        return aliases;
+}
+
 static int decide_forward(Reshaper *reshaper, Allocations *moved, const Allocations *others,
                           Error *reterr)
 {
         const ReshaperConfig *config = &reshaper->config;
-        DriverReshape *verdict = &reshaper->verdict;
-        _cleanup_free_ ReshapeAlias *aliases = NULL;
+        DriverReshape *verdict = &reshaper->outcome.verdict;
+        _cleanup_free_ ReshapeAlias *aliases = find_aliases(config, moved, &verdict->n_aliases);
         MadeTree made = { 0 };
         int r;
 
         verdict->consumers = moved;
         verdict->others = others;
-        if (config->find_aliases)
-                aliases = config->find_aliases(moved, reshaper->snapshot, &verdict->n_aliases,
-                                               config->userdata);
         verdict->aliases = aliases;
-        r = tree_maker_make(config->maker, reshaper->snapshot, reshaper->image.before.tree, true,
-                            verdict, &made, reterr);
+        r = tree_maker_make(config->maker, config->snapshot, reshaper->outcome.image.before.tree,
+                            true, verdict, &made, reterr);
         verdict->aliases = NULL;
         verdict->n_aliases = 0;
         verdict->consumers = NULL;
         verdict->others = NULL;
         if (r < 0)
                 return r;
-        reshaper->image.after.tree = made.tree;
-        reshaper->device_error = made.device_error;
+        reshaper->outcome.image.after.tree = made.tree;
+        reshaper->outcome.device_error = made.device_error;
         return 0;
 }
 
 /* Fills the image. before (taken) are the consumers as they are. */
 static int decide(Reshaper *reshaper, Allocations *before, const Allocations *others, Error *reterr)
 {
-        ReshapeImage *image = &reshaper->image;
+        ReshapeImage *image = &reshaper->outcome.image;
 
         reshape_image_done(image);
         image->taken_usec = clock_usec(CLOCK_REALTIME);
@@ -255,8 +264,8 @@ static int publish(Reshaper *reshaper, const Allocations *consumers, Error *rete
         if (consumers && (r = save_image(reshaper, reterr)) < 0)
                 return r;
         reshaper->moves = consumers;
-        r = reporter_publish(reshaper->config.reporter, reshaper->image.after.tree, consumers,
-                             on_published, reshaper);
+        r = reporter_publish(reshaper->config.reporter, reshaper->outcome.image.after.tree,
+                             consumers, on_published, reshaper);
         reshaper->sent = r >= 0;
         return r < 0 ? error_setf(reterr, r, "The reshape cannot be sent: %s", strerror(-r)) : 0;
 }
@@ -277,8 +286,8 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
                 result = decide(reshaper, consumers, others, &words);
         }
         if (result == REPORT_DONE) {
-                drop_unchanged(&reshaper->image);
-                result = publish(reshaper, reshaper->image.after.consumers, &words);
+                drop_unchanged(&reshaper->outcome.image);
+                result = publish(reshaper, reshaper->outcome.image.after.consumers, &words);
                 if (result == 0)
                         return;
         }
@@ -302,13 +311,13 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
                 return;
         }
         /* The pre-image of an attempt that was refused long ago may lie there, too. */
-        if (reshaper->state_path && reshaper->moves)
-                keep_image(reshaper->state_path);
-        else if (reshaper->state_path)
-                reshaper_settle(reshaper->state_path, reshaper->image.after.tree);
-        provider_tree_free(reshaper->tree);
-        reshaper->tree = NULL;
-        if (provider_tree_copy(&reshaper->tree, reshaper->image.after.tree) < 0)
+        if (reshaper->config.state_path && reshaper->moves)
+                keep_image(reshaper->config.state_path);
+        else if (reshaper->config.state_path)
+                reshaper_settle(reshaper->config.state_path, reshaper->outcome.image.after.tree);
+        provider_tree_free(reshaper->outcome.tree);
+        reshaper->outcome.tree = NULL;
+        if (provider_tree_copy(&reshaper->outcome.tree, reshaper->outcome.image.after.tree) < 0)
                 end_failed(reshaper, -ENOMEM, "The reshape was done");
         else
                 finish(reshaper, REPORT_DONE, error);
@@ -323,17 +332,18 @@ static int probe(Reshaper *reshaper, Error *reterr)
 
         if (config->kind == RESHAPE_UNDO)
                 return 0;
-        r = tree_maker_make(config->maker, reshaper->snapshot, reporter_tree(config->reporter),
-                            true, &reshaper->verdict, &made, reterr);
+        r = tree_maker_make(config->maker, reshaper->config.snapshot,
+                            reporter_tree(config->reporter), true, &reshaper->outcome.verdict,
+                            &made, reterr);
         if (r < 0)
                 return r;
         if (made.reshape_needed) {
                 provider_tree_free(made.tree);
                 return 0;
         }
-        provider_tree_free(reshaper->image.after.tree);
-        reshaper->image.after.tree = made.tree;
-        reshaper->device_error = made.device_error;
+        provider_tree_free(reshaper->outcome.image.after.tree);
+        reshaper->outcome.image.after.tree = made.tree;
+        reshaper->outcome.device_error = made.device_error;
         return 1;
 }
 
@@ -345,8 +355,8 @@ static ProviderTree *guess_tree(Reshaper *reshaper)
         MadeTree made = { 0 };
 
         if (config->kind == RESHAPE_FORWARD)
-                (void)tree_maker_make_empty(config->maker, reshaper->snapshot, reshaper->before,
-                                            true, &made, NULL);
+                (void)tree_maker_make_empty(config->maker, reshaper->config.snapshot,
+                                            reshaper->before, true, &made, NULL);
         return made.tree;
 }
 
@@ -361,8 +371,9 @@ static int gather(Reshaper *reshaper, Error *reterr)
         if (provider_tree_copy(&reshaper->before, reporter_tree(reshaper->config.reporter)) < 0)
                 return error_oom(reterr);
         ahead = guess_tree(reshaper);
-        r = reporter_gather(reshaper->config.reporter, undoes ? NULL : &reshaper->verdict.classes,
-                            ahead, on_gathered, reshaper);
+        r = reporter_gather(reshaper->config.reporter,
+                            undoes ? NULL : &reshaper->outcome.verdict.classes, ahead, on_gathered,
+                            reshaper);
         return r < 0 ? error_setf(reterr, r, "Allocations cannot be read: %s", strerror(-r)) : 0;
 }
 
@@ -375,7 +386,7 @@ static int start(Reshaper *reshaper, Error *reterr)
                                           &reshaper->config.maker->root))
                 return error_setf(reterr, ENOENT, "Placement does not know this host");
         /* what stayed in an earlier round need not stay now */
-        string_set_done(&reshaper->verdict.kept);
+        string_set_done(&reshaper->outcome.verdict.kept);
         r = probe(reshaper, reterr);
         if (r != 0)
                 return r < 0 ? r : publish(reshaper, NULL, reterr);
@@ -424,24 +435,10 @@ static int load_undo(Reshaper *reshaper, Error *reterr)
 
         if (reshaper->config.kind != RESHAPE_UNDO)
                 return 0;
-        if (!reshaper->state_path)
+        if (!reshaper->config.state_path)
                 return error_setf(reterr, ENOENT, "There is no reshape to undo");
-        r = load_image(reshaper->state_path, DONE_FILE, &reshaper->undo, reterr);
+        r = load_image(reshaper->config.state_path, DONE_FILE, &reshaper->undo, reterr);
         return r == -ENOENT ? error_setf(reterr, ENOENT, "There is no reshape to undo") : r;
-}
-
-static int set_up(Reshaper *reshaper, const ReshaperConfig *config, Error *reterr)
-{
-        int r;
-
-        if (config->state_path && !(reshaper->state_path = strdup(config->state_path)))
-                return error_oom(reterr);
-        r = sd_event_add_time_relative(reshaper->event, &reshaper->timer, CLOCK_MONOTONIC, 0,
-                                       TIMER_ACCURACY, on_timer, reshaper);
-        if (r < 0)
-                return error_setf(reterr, r, "Cannot set up a timer: %s", strerror(-r));
-        /* the first round begins there, too: no callback from inside this call */
-        return load_undo(reshaper, reterr);
 }
 
 int reshaper_new(Reshaper **ret, sd_event *event, const ReshaperConfig *config, ReshaperDone done,
@@ -452,17 +449,21 @@ int reshaper_new(Reshaper **ret, sd_event *event, const ReshaperConfig *config, 
 
         if (!reshaper)
                 return error_oom(reterr);
-        reshaper->event = sd_event_ref(event);
         reshaper->config = *config;
         if (config->patience_usec == 0)
                 reshaper->config.patience_usec = RESHAPER_PATIENCE_USEC;
-        reshaper->snapshot = snapshot_ref(config->snapshot);
+        reshaper->config.snapshot = snapshot_ref(config->snapshot);
         reshaper->began_usec = clock_usec(CLOCK_MONOTONIC);
         reshaper->done = done;
         reshaper->userdata = userdata;
-        r = set_up(reshaper, config, reterr);
+        r = load_undo(reshaper, reterr);
         if (r < 0)
                 return r;
+        /* the first round begins there, too: no callback from inside this call */
+        r = sd_event_add_time_relative(event, &reshaper->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY,
+                                       on_timer, reshaper);
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot set up a timer: %s", strerror(-r));
         *ret = TAKE_PTR(reshaper);
         return 0;
 }
@@ -472,42 +473,12 @@ Reshaper *reshaper_free(Reshaper *reshaper)
         if (!reshaper)
                 return NULL;
         sd_event_source_disable_unref(reshaper->timer);
-        sd_event_unref(reshaper->event);
-        snapshot_unref(reshaper->snapshot);
-        driver_reshape_done(&reshaper->verdict);
-        reshape_image_done(&reshaper->image);
+        snapshot_unref(reshaper->config.snapshot);
+        driver_reshape_done(&reshaper->outcome.verdict);
+        reshape_image_done(&reshaper->outcome.image);
         reshape_image_done(&reshaper->undo);
         provider_tree_free(reshaper->before);
-        provider_tree_free(reshaper->tree);
-        free(reshaper->state_path);
+        provider_tree_free(reshaper->outcome.tree);
         free(reshaper);
         return NULL;
-}
-
-const ReshapeImage *reshaper_get_image(const Reshaper *reshaper)
-{
-        return &reshaper->image;
-}
-
-ReshapeImage reshaper_take_image(Reshaper *reshaper)
-{
-        ReshapeImage image = reshaper->image;
-
-        reshaper->image = (ReshapeImage){ 0 };
-        return image;
-}
-
-const DriverReshape *reshaper_get_verdict(const Reshaper *reshaper)
-{
-        return &reshaper->verdict;
-}
-
-const Error *reshaper_get_device_error(const Reshaper *reshaper)
-{
-        return &reshaper->device_error;
-}
-
-ProviderTree *reshaper_take_tree(Reshaper *reshaper)
-{
-        return TAKE_PTR(reshaper->tree);
 }

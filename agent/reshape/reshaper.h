@@ -14,6 +14,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "agent/guests/database.h"
 #include "agent/reshape/image.h"
 #include "agent/tree/tree-maker.h"
 #include "report/reporter.h"
@@ -24,28 +25,36 @@ typedef enum ReshapeKind {
         RESHAPE_SHOW,    /* forward, but nothing is sent or written */
 } ReshapeKind;
 
+/* Everything is borrowed. */
 typedef struct ReshaperConfig {
         ReshapeKind kind;
-        const TreeMaker *maker;   /* borrowed */
-        Reporter *reporter;       /* borrowed; nothing else uses it meanwhile */
+        const TreeMaker *maker;
+        Reporter *reporter;       /* nothing else uses it meanwhile */
         const Snapshot *snapshot; /* a reference is taken */
-        /* who stands for which guest, sorted; freed by the reshaper. May be NULL */
-        ReshapeAlias *(*find_aliases)(const Allocations *consumers, const Snapshot *snapshot,
-                                      size_t *ret_n, void *userdata);
-        const char *state_path; /* folder of the pre-image; NULL: none is written */
-        uint64_t patience_usec; /* 0: RESHAPER_PATIENCE_USEC */
-        void *userdata;         /* of find_aliases */
+        ClaimService *claims;     /* that say who stands for which guest */
+        const char *state_path;   /* folder of the pre-image; NULL: none is written */
+        uint64_t patience_usec;   /* 0: RESHAPER_PATIENCE_USEC */
 } ReshaperConfig;
 
 #define RESHAPER_PATIENCE_USEC (5 * 60 * USEC_PER_SEC)
 
 typedef struct Reshaper Reshaper;
 
-/* result: 0, a ReportOutcome or a negative errno, with words unless 0. Called once, never from
- * inside reshaper_new(). The reshaper may be freed in it. */
-typedef void (*ReshaperDone)(Reshaper *reshaper, int result, const Error *error, void *userdata);
+/* What was decided last, and what became of it. */
+typedef struct ReshapeOutcome {
+        ReshapeImage image; /* trees NULL before */
+        DriverReshape verdict;
+        Error device_error; /* why some devices or classes are not as configured; code 0: all are */
+        ProviderTree *tree; /* that Placement holds now; NULL: nothing was sent */
+} ReshapeOutcome;
 
-/* The config's strings are copied. -ENOMEM; else as reporter_gather(). */
+/* result: 0, a ReportOutcome or a negative errno, with words unless 0. outcome is the reshaper's,
+ * but for what is taken out of it. Called once, never from inside reshaper_new(). The reshaper may
+ * be freed in it. */
+typedef void (*ReshaperDone)(ReshapeOutcome *outcome, int result, const Error *error,
+                             void *userdata);
+
+/* -ENOMEM; else as reporter_gather(). */
 int reshaper_new(Reshaper **ret, sd_event *event, const ReshaperConfig *config, ReshaperDone done,
                  void *userdata, Error *reterr);
 Reshaper *reshaper_free(Reshaper *reshaper);
@@ -54,19 +63,6 @@ DEFINE_CLEANUP(Reshaper *, reshaper_free);
 /* Ends it with -ECANCELED as soon as the answer of the request that it waits for is there. -EBUSY
  * when that is the reshape itself. */
 int reshaper_cancel(Reshaper *reshaper);
-
-/* What was decided last: borrowed, trees NULL before. */
-const ReshapeImage *reshaper_get_image(const Reshaper *reshaper);
-const DriverReshape *reshaper_get_verdict(const Reshaper *reshaper);
-
-/* Why some devices or classes are not as configured; code 0: all are. */
-const Error *reshaper_get_device_error(const Reshaper *reshaper);
-
-/* Hands it over to the caller. */
-ReshapeImage reshaper_take_image(Reshaper *reshaper);
-
-/* Hands the tree that Placement holds now over to the caller. */
-ProviderTree *reshaper_take_tree(Reshaper *reshaper);
 
 /* A reshape that was sent, but whose end nobody saw, has its pre-image kept as that of the last
  * reshape when tree, which Placement holds, is what it was to lead to. */
