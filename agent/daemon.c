@@ -127,7 +127,7 @@ static void save_metrics(Daemon *daemon, Tracker *tracker)
                         .snapshot = tracker_get_snapshot(tracker),
                         .devices = device_watch_get_ledger(daemon->engine.device_watch),
                         .claims = &list,
-                        .audit = tracker_get_audit_summary(tracker),
+                        .audit = tracker_get_audit(tracker),
                         .owed = owed,
                         .nova = tracker_get_nova(tracker),
                         .contest = tracker_get_contest(tracker),

@@ -29,9 +29,7 @@ struct Auditor {
         uint64_t n_cycles;   /* since it healed by itself */
         uint64_t built_usec; /* of the claim database that was looked at */
         AuditMemory memory;
-        json_t *document;
-        AuditSummary summary;
-        Error error;
+        AuditorState state;
 
         /* while one runs */
         AuditorKind kind;
@@ -83,7 +81,7 @@ Auditor *auditor_free(Auditor *auditor)
                 return NULL;
         clear(auditor);
         audit_memory_done(&auditor->memory);
-        json_decref(auditor->document);
+        json_decref(auditor->state.document);
         free(auditor);
         return NULL;
 }
@@ -114,22 +112,12 @@ void auditor_give_up(Auditor *auditor, const Error *error)
         if (!auditor->asked)
                 return;
         auditor->asked = auditor->asked_heal = false;
-        auditor->error = *error;
+        auditor->state.error = *error;
 }
 
-const Error *auditor_get_error(const Auditor *auditor)
+const AuditorState *auditor_get_state(const Auditor *auditor)
 {
-        return &auditor->error;
-}
-
-const AuditSummary *auditor_get_summary(const Auditor *auditor)
-{
-        return &auditor->summary;
-}
-
-const json_t *auditor_get_document(const Auditor *auditor)
-{
-        return auditor->document;
+        return &auditor->state;
 }
 
 void auditor_get_progress(const Auditor *auditor, Progress *ret)
@@ -166,20 +154,21 @@ static int take_findings(Auditor *auditor)
 
 static void sum_up(Auditor *auditor)
 {
-        auditor->summary = (AuditSummary){ .ended_usec = clock_usec(CLOCK_REALTIME) };
+        auditor->state.ended_usec = clock_usec(CLOCK_REALTIME);
+        auditor->state.n_open = 0;
         for (size_t i = 0; i < auditor->audit.n_items; i++)
-                auditor->summary.n_open += auditor->audit.items[i].outcome != AUDIT_HEALED;
+                auditor->state.n_open += auditor->audit.items[i].outcome != AUDIT_HEALED;
 }
 
 static void finish(Auditor *auditor, const Error *error)
 {
         json_t *document = NULL;
 
-        auditor->error = error ? *error : ERROR_NULL;
+        auditor->state.error = error ? *error : ERROR_NULL;
         if (!error) {
                 document = audit_to_json(&auditor->input, &auditor->audit);
                 if (!document || take_findings(auditor) < 0)
-                        error_oom(&auditor->error);
+                        error_oom(&auditor->state.error);
                 sum_up(auditor);
                 auditor->at_start = false;
                 auditor->built_usec = claim_service_get_built_usec(auditor->config.claims);
@@ -187,8 +176,8 @@ static void finish(Auditor *auditor, const Error *error)
                 log_debug("Placement could not be audited: %s", error->text);
         }
         if (document) {
-                json_decref(auditor->document);
-                auditor->document = document;
+                json_decref(auditor->state.document);
+                auditor->state.document = document;
         }
         clear(auditor);
         /* The auditor may be gone after this. */

@@ -56,15 +56,12 @@ void auditor_get_progress(const Auditor *auditor, Progress *ret);
 /* There is no audit in this cycle, for this reason. */
 void auditor_give_up(Auditor *auditor, const Error *error);
 
-/* Why the last audit that was asked for could not look; code 0 when it could. */
-const Error *auditor_get_error(const Auditor *auditor);
-
-typedef struct AuditSummary {
+/* What came of the last ones. */
+typedef struct AuditorState {
+        Error error; /* why the last audit that was asked for could not look; code 0: it could */
         uint64_t ended_usec; /* CLOCK_REALTIME of the last one; 0: none yet */
         size_t n_open;       /* what it found and nothing healed */
-} AuditSummary;
+        json_t *document;    /* it, in the form of audit-json.h; NULL: none yet */
+} AuditorState;
 
-const AuditSummary *auditor_get_summary(const Auditor *auditor);
-
-/* The last one, in the form of audit-json.h; NULL: none yet. Borrowed. */
-const json_t *auditor_get_document(const Auditor *auditor);
+const AuditorState *auditor_get_state(const Auditor *auditor);

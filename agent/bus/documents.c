@@ -171,13 +171,13 @@ static int give_last(const json_t *document, const char *words, json_t **ret, sd
 
 static int make_audit(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
-        return give_last(tracker_get_audit(facts->config.tracker),
+        return give_last(tracker_get_audit(facts->config.tracker)->document,
                          "There was no audit since the agent started", ret, error);
 }
 
 static int make_reshape(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
-        return give_last(tracker_get_reshape(facts->config.tracker),
+        return give_last(tracker_get_reshape(facts->config.tracker)->document,
                          "The last reshape moved nothing, or there was none", ret, error);
 }
 

@@ -151,10 +151,10 @@ static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
 {
         const TrackerStatus *status = tracker_get_status(tracker);
         const Waiting *waiting = userdata;
-        const Error *why = is_of(waiting, "UndoReshape") ? tracker_get_undo_error(tracker)
+        const Error *why = is_of(waiting, "UndoReshape") ? &tracker_get_reshape(tracker)->undo_error
                                                          : &status->reshape_error;
 
-        answer(userdata, tracker_get_reshape(tracker), BUS_ERROR_RESHAPE,
+        answer(userdata, tracker_get_reshape(tracker)->document, BUS_ERROR_RESHAPE,
                why->code                            ? why
                : status->sync_state == SYNC_OFFLINE ? error
                                                     : &no_error);
@@ -164,7 +164,7 @@ static void on_reshape_shown(Tracker *tracker, const Error *error, void *userdat
 {
         const TrackerStatus *status = tracker_get_status(tracker);
 
-        answer(userdata, tracker_get_reshape(tracker), BUS_ERROR_RESHAPE,
+        answer(userdata, tracker_get_reshape(tracker)->document, BUS_ERROR_RESHAPE,
                status->sync_state == SYNC_OFFLINE ? error : &no_error);
 }
 
@@ -204,10 +204,10 @@ int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, cons
 /* Whether the host could be published besides is not the question. */
 static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
-        const json_t *document = tracker_get_audit(tracker);
-        const Error *why = tracker_get_audit_error(tracker);
+        const AuditorState *audit = tracker_get_audit(tracker);
 
-        answer(userdata, document, BUS_ERROR_NOT_READY, why->code || document ? why : error);
+        answer(userdata, audit->document, BUS_ERROR_NOT_READY,
+               audit->error.code || audit->document ? &audit->error : error);
 }
 
 int bus_operations_audit(sd_bus_message *call, BusOperations *operations, const EventAuthor *by)

@@ -19,7 +19,7 @@ typedef struct Metrics {
         const Snapshot *snapshot;    /* NULL: not polled yet */
         const DeviceLedger *devices; /* that are expected; NULL: not known */
         const ClaimList *claims;     /* that live; NULL: they cannot be read */
-        const AuditSummary *audit;   /* NULL: none yet */
+        const AuditorState *audit;   /* NULL: none yet */
         ClaimsOwed owed;
         size_t n_claims;
         bool claims_up; /* claims can be taken */

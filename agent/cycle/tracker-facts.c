@@ -18,24 +18,9 @@ NovaMode tracker_get_nova(const Tracker *tracker)
         return tracker->config.reporter ? tracker->config.reporter->nova : NOVA_NONE;
 }
 
-const AuditSummary *tracker_get_audit_summary(const Tracker *tracker)
+const AuditorState *tracker_get_audit(const Tracker *tracker)
 {
-        return auditor_get_summary(tracker->auditor);
-}
-
-const json_t *tracker_get_audit(const Tracker *tracker)
-{
-        return auditor_get_document(tracker->auditor);
-}
-
-const Error *tracker_get_audit_error(const Tracker *tracker)
-{
-        return auditor_get_error(tracker->auditor);
-}
-
-const Error *tracker_get_undo_error(const Tracker *tracker)
-{
-        return &reshape_control_get_state(tracker->reshape)->undo_error;
+        return auditor_get_state(tracker->auditor);
 }
 
 const json_t *tracker_get_retirement(const Tracker *tracker)
@@ -48,9 +33,9 @@ const Error *tracker_get_retire_error(const Tracker *tracker)
         return &tracker->retire_error;
 }
 
-const json_t *tracker_get_reshape(const Tracker *tracker)
+const ReshapeState *tracker_get_reshape(const Tracker *tracker)
 {
-        return reshape_control_get_state(tracker->reshape)->document;
+        return reshape_control_get_state(tracker->reshape);
 }
 
 const char *tracker_get_driver(const Tracker *tracker)

@@ -83,9 +83,9 @@ int tracker_look(Tracker *tracker, Error *reterr);
 int tracker_reshape(Tracker *tracker, ReshapeKind kind, const EventAuthor *by, TrackerDone done,
                     void *userdata);
 
-/* What the last reshape changed, or would, as a document (agent/reshape/image.h); NULL: nothing.
- * Borrowed until the loop runs again. */
-const json_t *tracker_get_reshape(const Tracker *tracker);
+/* What the last reshapes changed, or would. What it points to is borrowed until the loop runs
+ * again. */
+const ReshapeState *tracker_get_reshape(const Tracker *tracker);
 
 typedef enum TrackerRetire {
         TRACKER_RETIRE_NONE,
@@ -107,14 +107,8 @@ const Error *tracker_get_retire_error(const Tracker *tracker);
 int tracker_audit(Tracker *tracker, bool heal, const EventAuthor *by, TrackerDone done,
                   void *userdata);
 
-/* Why the last undo of a reshape was not done; code 0 when it was. */
-const Error *tracker_get_undo_error(const Tracker *tracker);
-
-/* The last audit (agent/audit/audit-json.h); NULL: none. And why the last that was asked for could
- * not look; code 0 when it could. Borrowed until the loop runs again. */
-const AuditSummary *tracker_get_audit_summary(const Tracker *tracker);
-const json_t *tracker_get_audit(const Tracker *tracker);
-const Error *tracker_get_audit_error(const Tracker *tracker);
+/* What came of the last audits. What it points to is borrowed until the loop runs again. */
+const AuditorState *tracker_get_audit(const Tracker *tracker);
 
 /* Notifies everybody who waits for a cycle that there will be none, with these words. */
 void tracker_dismiss(Tracker *tracker, const char *why);

@@ -360,7 +360,7 @@ void verdict_look(const Tracker *tracker, ClaimService *service, const Cordon *c
                 .host_cordoned = cordon_host_words(cordon),
                 .devices_cordoned = cordon_device_words(cordon),
                 .n_disagreements = claim_service_problems(service)->n_items,
-                .n_findings = tracker_get_audit_summary(tracker)->n_open,
+                .n_findings = tracker_get_audit(tracker)->n_open,
         };
 
         /* the last call: the view is borrowed until the next */

@@ -241,11 +241,11 @@ static void test_runs(void **state)
                 run(auditor, rows[i].gathered);
                 if (strcmp(trace, rows[i].trace) != 0 || world.n_findings != rows[i].n_findings ||
                     auditor_is_due(auditor) != rows[i].due ||
-                    (auditor_get_error(auditor)->code != 0) != failed ||
-                    (auditor_get_document(auditor) == NULL) != failed)
+                    (auditor_get_state(auditor)->error.code != 0) != failed ||
+                    (auditor_get_state(auditor)->document == NULL) != failed)
                         fail_msg("%s: \"%s\", %zu finding(s), \"%s\"", rows[i].about, trace,
-                                 world.n_findings, auditor_get_error(auditor)->text);
-                assert_int_equal(auditor_get_summary(auditor)->n_open, rows[i].n_findings);
+                                 world.n_findings, auditor_get_state(auditor)->error.text);
+                assert_int_equal(auditor_get_state(auditor)->n_open, rows[i].n_findings);
                 auditor_free(auditor);
                 tear_down(fixture);
         }
@@ -274,7 +274,7 @@ static void test_due(void **state)
         auditor_ask(auditor, true, NULL);
         error_setf(&error, EBUSY, "no Placement");
         auditor_give_up(auditor, &error);
-        assert_string_equal(auditor_get_error(auditor)->text, "no Placement");
+        assert_string_equal(auditor_get_state(auditor)->error.text, "no Placement");
         assert_false(auditor_is_due(auditor));
         world.facts = NULL;
         assert_int_not_equal(auditor_begin(auditor, NULL, NULL, on_done, NULL, NULL), 0);

@@ -85,7 +85,7 @@ static void test_owed_and_audit(void **state)
 {
         const TrackerStatus status = { .reshape_error = { .code = -EIO } };
         const ReporterStatistics statistics = { 0 };
-        const AuditSummary audit = { .ended_usec = UINT64_C(1700000000000001), .n_open = 4 };
+        const AuditorState audit = { .ended_usec = UINT64_C(1700000000000001), .n_open = 4 };
         const Metrics metrics = {
                 .verdict = &no_verdict,
                 .status = &status,

@@ -344,22 +344,12 @@ void auditor_give_up(Auditor *auditor, const Error *error)
         world.audit_due = false;
 }
 
-const Error *auditor_get_error(const Auditor *auditor)
-{
-        return NULL;
-}
-
-const json_t *auditor_get_document(const Auditor *auditor)
-{
-        return NULL;
-}
-
 void auditor_get_progress(const Auditor *auditor, Progress *ret)
 {
         *ret = (Progress){ "auditing", 1, 2 };
 }
 
-const AuditSummary *auditor_get_summary(const Auditor *auditor)
+const AuditorState *auditor_get_state(const Auditor *auditor)
 {
         return NULL;
 }
