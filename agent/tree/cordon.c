@@ -114,13 +114,13 @@ static char *make_words(const Cordon *cordon, bool host)
         return NULL;
 }
 
-static int update_words(Cordon *cordon)
+static int update_words(Cordon *cordon, Error *reterr)
 {
         _cleanup_free_ char *host = make_words(cordon, true);
         _cleanup_free_ char *devices = make_words(cordon, false);
 
         if (!host || !devices)
-                return -ENOMEM;
+                return error_oom(reterr);
         free(cordon->host_words);
         free(cordon->device_words);
         cordon->host_words = TAKE_PTR(host);
@@ -256,7 +256,7 @@ int cordon_new(Cordon **ret, const char *state_path, bool read_only)
                 return -ENOMEM;
         cordon->read_only = read_only;
         r = load(cordon, &error);
-        if (r == -ENOMEM || update_words(cordon) < 0)
+        if (r == -ENOMEM || update_words(cordon, NULL) < 0)
                 return -ENOMEM;
         if (r < 0)
                 log_event(LOG_ERR, MESSAGE_CORDON_LOST, NULL,
@@ -352,8 +352,7 @@ static CordonEntry *find_named(const Cordon *cordon, const ProviderTree *tree, c
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr)
 {
-        CordonEntry *entry = find_named(cordon, tree, root, device), kept = { 0 };
-        char *new_reason, *new_who;
+        CordonEntry *entry = find_named(cordon, tree, root, device), before, after;
         int r;
 
         if (strlen(reason) > CORDON_TEXT_MAX || strlen(device) > DEVICE_MAX)
@@ -366,39 +365,36 @@ int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
                         device);
         if (!entry && add_entry(cordon, device, "", "", &entry) < 0)
                 return error_oom(reterr);
-        kept = *entry;
-        new_reason = strdup(reason);
-        new_who = strdup(who);
-        if (!new_reason || !new_who) {
-                free(new_reason);
-                free(new_who);
-                if (kept.since_usec == 0)
-                        remove_entry(cordon, (size_t)(entry - cordon->entries));
-                return error_oom(reterr);
-        }
-        entry->reason = new_reason;
-        entry->who = new_who;
-        entry->since_usec = now_usec;
-        entry->lifted = false;
-        r = save(cordon, reterr);
-        if (r < 0) {
-                free(new_reason);
-                free(new_who);
-                *entry = kept;
-                if (kept.since_usec == 0)
-                        remove_entry(cordon, (size_t)(entry - cordon->entries));
-                return r;
-        }
-        free(kept.reason);
-        free(kept.who);
-        return update_words(cordon) < 0 ? error_oom(reterr) : 0;
+        before = after = *entry;
+        after.reason = strdup(reason);
+        after.who = strdup(who);
+        after.since_usec = now_usec;
+        after.lifted = false;
+        *entry = after;
+        r = after.reason && after.who ? save(cordon, reterr) : error_oom(reterr);
+        if (r < 0)
+                *entry = before;
+        free(r < 0 ? after.reason : before.reason);
+        free(r < 0 ? after.who : before.who);
+        if (r < 0 && before.since_usec == 0)
+                remove_entry(cordon, (size_t)(entry - cordon->entries));
+        return r < 0 ? r : update_words(cordon, reterr);
+}
+
+/* On disk, and in words; else the entry is as before. */
+static int keep(Cordon *cordon, CordonEntry *entry, const CordonEntry *before, Error *reterr)
+{
+        int r = save(cordon, reterr);
+
+        if (r < 0)
+                *entry = *before;
+        return r < 0 ? r : update_words(cordon, reterr);
 }
 
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                 Error *reterr)
 {
-        CordonEntry *entry = find_named(cordon, tree, root, device);
-        int r;
+        CordonEntry *entry = find_named(cordon, tree, root, device), before;
 
         if (!entry || entry->lifted)
                 return error_setf(reterr, ENOENT, "%s%.60s%s is not cordoned",
@@ -407,30 +403,20 @@ int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, cons
         if (entry->retired)
                 return error_setf(reterr, EINVAL,
                                   "The host is retired: \"computectl retire --undo\" first");
+        before = *entry;
         entry->lifted = true;
-        r = save(cordon, reterr);
-        if (r < 0) {
-                entry->lifted = false;
-                return r;
-        }
-        return update_words(cordon) < 0 ? error_oom(reterr) : 0;
+        return keep(cordon, entry, &before, reterr);
 }
 
 int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr)
 {
-        CordonEntry *entry = find_entry(cordon, "");
-        bool before = entry && entry->retired;
-        int r;
+        CordonEntry *entry = find_entry(cordon, ""), before;
 
         if (!entry || entry->lifted)
                 return error_setf(reterr, ENOENT, "The host is not cordoned");
+        before = *entry;
         entry->retired = retired;
-        r = save(cordon, reterr);
-        if (r < 0)
-                entry->retired = before;
-        else if (update_words(cordon) < 0)
-                r = error_oom(reterr);
-        return r;
+        return keep(cordon, entry, &before, reterr);
 }
 
 bool cordon_is_retired(const Cordon *cordon)
