@@ -16,26 +16,16 @@ bool nova_keeps_reserved(const ProviderTree *tree, const Uuid *root, const Provi
                pci_address_parse(provider->name + n + 1, address) >= 0;
 }
 
-typedef void (*Merge)(const Inventory *wanted, Inventory *inventory);
-
-static void reserve_most(const Inventory *wanted, Inventory *inventory)
-{
-        inventory->reserved = MAX(inventory->reserved, wanted->reserved);
-}
-
-static void reserve_as_wanted(const Inventory *wanted, Inventory *inventory)
-{
-        inventory->reserved = wanted->reserved;
-}
-
-static void merge_provider(Provider *provider, const Provider *wanted, Merge merge)
+/* What both have, with what is reserved of wanted: where it is more, or as it is there. */
+static void merge_provider(Provider *provider, const Provider *wanted, bool more)
 {
         for (size_t i = 0; i < provider->n_inventories; i++) {
                 InventoryRecord *record = &provider->inventories[i];
                 const Inventory *other = provider_find_inventory(wanted, record->resource_class);
+                uint64_t least = more ? record->inventory.reserved : 0;
 
                 if (other)
-                        merge(other, &record->inventory);
+                        record->inventory.reserved = MAX(other->reserved, least);
         }
 }
 
@@ -50,7 +40,7 @@ int nova_tree_to_claim(const ProviderTree *remote, const ProviderTree *wanted, c
                 const Provider *other = provider_tree_find(wanted, &provider->uuid);
 
                 if (other)
-                        merge_provider(provider, other, reserve_most);
+                        merge_provider(provider, other, true);
         }
         return r;
 }
@@ -65,7 +55,7 @@ int nova_tree_to_send(const ProviderTree *remote, const ProviderTree *wanted, co
                 const Provider *other = provider_tree_find(wanted, &provider->uuid);
 
                 if (other && nova_keeps_reserved(*ret, root, provider))
-                        merge_provider(provider, other, reserve_as_wanted);
+                        merge_provider(provider, other, false);
         }
         return r;
 }
