@@ -17,7 +17,7 @@
 
 struct DeviceWatch {
         char *state_file;
-        bool read_only, loaded;
+        bool read_only;
         DeviceMoment moment; /* but for its time */
         DeviceLedger ledger;
         size_t n_missing;
@@ -75,6 +75,25 @@ static void read_boot_id(Uuid *ret)
         (void)uuid_from_text("00000000-0000-0000-0000-000000000000", ret);
 }
 
+static void load(DeviceWatch *watch)
+{
+        _cleanup_json_ json_t *json = NULL;
+        Error error;
+        int r = state_file_read(watch->state_file, DEVICE_LEDGER_FORMAT, &json, &error);
+
+        if (r == -ENOENT)
+                return;
+        if (r >= 0) {
+                r = device_ledger_from_json(json, &watch->ledger, &error);
+                if (r == -EBADMSG)
+                        state_file_set_aside(watch->state_file);
+        }
+        if (r < 0)
+                log_warning("The list of expected devices begins anew: %s", error.text);
+        else
+                watch->saved = true;
+}
+
 int device_watch_new(DeviceWatch **ret, const char *state_path, const HostConfig *config,
                      char *const device_specs[], uint64_t hold_usec, bool read_only)
 {
@@ -88,31 +107,9 @@ int device_watch_new(DeviceWatch **ret, const char *state_path, const HostConfig
         watch->read_only = read_only;
         watch->moment.hold_usec = hold_usec;
         read_boot_id(&watch->moment.boot);
+        load(watch);
         *ret = TAKE_PTR(watch);
         return 0;
-}
-
-static void load(DeviceWatch *watch)
-{
-        _cleanup_json_ json_t *json = NULL;
-        Error error;
-        int r;
-
-        if (watch->loaded)
-                return;
-        watch->loaded = true;
-        r = state_file_read(watch->state_file, DEVICE_LEDGER_FORMAT, &json, &error);
-        if (r == -ENOENT)
-                return;
-        if (r >= 0) {
-                r = device_ledger_from_json(json, &watch->ledger, &error);
-                if (r == -EBADMSG)
-                        state_file_set_aside(watch->state_file);
-        }
-        if (r < 0)
-                log_warning("The list of expected devices begins anew: %s", error.text);
-        else
-                watch->saved = true;
 }
 
 static void save(DeviceWatch *watch)
@@ -188,7 +185,6 @@ int device_watch_apply(DeviceWatch *watch, const Snapshot *snapshot, ProviderTre
         const DeviceMoment moment = now(watch);
         int r;
 
-        load(watch);
         if (!known)
                 return apply_to_copy(watch, snapshot, tree, root, reterr);
         r = device_ledger_update(&watch->ledger, snapshot, tree, root, &moment, on_news, watch,

@@ -19,7 +19,6 @@ struct ProviderConfig {
         char *state_file;
         char *owner_trait;
         bool read_only;
-        bool loaded;
         bool quiet; /* nothing is logged in this cycle */
         ProviderAdditions added;
         StringSet last, current; /* problems of the last cycle and of this one */
@@ -37,23 +36,6 @@ ProviderConfig *provider_config_free(ProviderConfig *config)
         free(config->owner_trait);
         free(config);
         return NULL;
-}
-
-int provider_config_new(ProviderConfig **ret, const char *location, const char *state_path,
-                        const char *owner_trait, bool read_only)
-{
-        _cleanup_(provider_config_freep) ProviderConfig *config = calloc(1, sizeof(ProviderConfig));
-
-        if (!config)
-                return -ENOMEM;
-        config->read_only = read_only;
-        config->state_file = text_format("%s/provider-config.json", state_path);
-        config->location = strdup(location);
-        config->owner_trait = strdup(owner_trait ? owner_trait : "");
-        if (!config->state_file || !config->location || !config->owner_trait)
-                return -ENOMEM;
-        *ret = TAKE_PTR(config);
-        return 0;
 }
 
 static void on_problem(const char *text, void *userdata)
@@ -113,12 +95,8 @@ static void load_state(ProviderConfig *config)
 {
         _cleanup_json_ json_t *json = NULL;
         Error error;
-        int r;
+        int r = state_file_read(config->state_file, PROVIDER_ADDITIONS_FORMAT, &json, &error);
 
-        if (config->loaded)
-                return;
-        config->loaded = true;
-        r = state_file_read(config->state_file, PROVIDER_ADDITIONS_FORMAT, &json, &error);
         if (r == -ENOENT)
                 return;
         if (r >= 0) {
@@ -128,6 +106,24 @@ static void load_state(ProviderConfig *config)
         }
         if (r < 0)
                 on_problem(error.text, config);
+}
+
+int provider_config_new(ProviderConfig **ret, const char *location, const char *state_path,
+                        const char *owner_trait, bool read_only)
+{
+        _cleanup_(provider_config_freep) ProviderConfig *config = calloc(1, sizeof(ProviderConfig));
+
+        if (!config)
+                return -ENOMEM;
+        config->read_only = read_only;
+        config->state_file = text_format("%s/provider-config.json", state_path);
+        config->location = strdup(location);
+        config->owner_trait = strdup(owner_trait ? owner_trait : "");
+        if (!config->state_file || !config->location || !config->owner_trait)
+                return -ENOMEM;
+        load_state(config);
+        *ret = TAKE_PTR(config);
+        return 0;
 }
 
 static bool is_same(const ProviderAdditions *a, const ProviderAdditions *b)
@@ -175,7 +171,6 @@ int provider_config_apply(ProviderConfig *config, ProviderTree *tree, bool known
         ProviderYaml yaml = PROVIDER_YAML_INIT;
         int r;
 
-        load_state(config);
         config->quiet = !known;
         r = read_files(config, &yaml);
         r = r < 0 ? error_oom(reterr) : merge(config, tree, &yaml, known, reterr);
