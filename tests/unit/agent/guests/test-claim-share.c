@@ -2,37 +2,15 @@
 
 #include "agent/guests/claim-share.h"
 
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/claims.h"
+#include "tests/unit/test.h"
 
-#define HOST                                                               \
-        "host VCPU=8 | gpu<host VGPU=4 | other VCPU=8 | shared DISK_GB=9 " \
-        "+MISC_SHARES_VIA_AGGREGATE"
-
-#define OWN "host VCPU=8 | gpu<host VGPU=4 | shared DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE"
-
-/* "host VCPU=2,other VCPU=1" */
-static Consumer *make_consumer(const char *text)
-{
-        _cleanup_free_ char *copy = strdup(text);
-        char *save = NULL, name[20], resource_class[20];
-        Uuid uuid = fixture_uuid("consumer");
-        Consumer *consumer;
-        unsigned amount;
-
-        assert_int_equal(consumer_new(&consumer, &uuid), 0);
-        for (char *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
-                Uuid provider;
-
-                assert_int_equal(sscanf(word, "%19s %19[^=]=%u", name, resource_class, &amount), 3);
-                provider = fixture_uuid(name);
-                assert_int_equal(consumer_set(consumer, &provider, resource_class, amount), 0);
-        }
-        return consumer;
-}
+#define OWN  "host VCPU=8; gpu<host VGPU=4; shared DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE"
+#define HOST OWN "; other VCPU=8"
 
 static Claim *make_claim(const char *text)
 {
-        _cleanup_(consumer_freep) Consumer *of = make_consumer(text);
+        _cleanup_(consumer_freep) Consumer *of = make_holding("consumer", text);
         Claim *claim;
 
         assert_int_equal(claim_new(&claim), 0);
@@ -55,16 +33,16 @@ static void test_is(void **state)
                 bool is;
         } cases[] = {
                 { "host VCPU=2", "host VCPU=2", true },
-                { "host VCPU=2", "host VCPU=2,other VCPU=7", true },
-                { "host VCPU=2,gpu VGPU=1", "gpu VGPU=1,host VCPU=2", true },
+                { "host VCPU=2", "host VCPU=2; other VCPU=7", true },
+                { "host VCPU=2; gpu VGPU=1", "gpu VGPU=1; host VCPU=2", true },
                 { "host VCPU=2", "host VCPU=3", false },
-                { "host VCPU=2", "host VCPU=2,host MEMORY_MB=9", false },
-                { "host VCPU=2,gpu VGPU=1", "host VCPU=2", false },
+                { "host VCPU=2", "host VCPU=2; host MEMORY_MB=9", false },
+                { "host VCPU=2; gpu VGPU=1", "host VCPU=2", false },
                 { "host VCPU=2", "", false },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(consumer_freep) Consumer *held = make_consumer(cases[i].held);
+                _cleanup_(consumer_freep) Consumer *held = make_holding("consumer", cases[i].held);
                 _cleanup_(claim_freep) Claim *claim = make_claim(cases[i].claim);
 
                 if (claim_share_is(claim, held) != cases[i].is)
@@ -83,21 +61,21 @@ static void test_shares(void **state)
                 { "host VCPU=2", NULL, true, "" },
                 { "gpu VGPU=1", NULL, true, "" },
                 { "other VCPU=2", NULL, false, NULL },
-                { "host VCPU=2,gpu VGPU=1,other VCPU=2", NULL, true, "other VCPU=2" },
+                { "host VCPU=2; gpu VGPU=1; other VCPU=2", NULL, true, "other VCPU=2" },
                 /* A sharing provider's part goes with the claim that wrote it, and with no other.
                  */
-                { "host VCPU=2,shared DISK_GB=5", NULL, true, "shared DISK_GB=5" },
-                { "host VCPU=2,shared DISK_GB=5", "shared DISK_GB=5", true, "" },
+                { "host VCPU=2; shared DISK_GB=5", NULL, true, "shared DISK_GB=5" },
+                { "host VCPU=2; shared DISK_GB=5", "shared DISK_GB=5", true, "" },
                 /* A provider that the host lost since. */
-                { "gone VGPU=1,other VCPU=1", "gone VGPU=1", false, "other VCPU=1" },
+                { "gone VGPU=1; other VCPU=1", "gone VGPU=1", false, "other VCPU=1" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(consumer_freep) Consumer *consumer = make_consumer(cases[i].held);
-                _cleanup_(host_view_freep) HostView *view = NULL;
+                _cleanup_(consumer_freep) Consumer *consumer =
+                        make_holding("consumer", cases[i].held);
+                _cleanup_(host_view_freep) HostView *view = make_view(HOST);
                 _cleanup_(claim_freep) Claim *claim = NULL;
 
-                assert_int_equal(host_view_new(&view, fixture_tree(HOST)), 0);
                 if (cases[i].claim)
                         claim = make_claim(cases[i].claim);
                 if (claim_share_has(view, "host", consumer) != cases[i].has)
@@ -105,7 +83,8 @@ static void test_shares(void **state)
                 if (claim_share_remove(view, "host", claim, consumer) != (cases[i].left != NULL))
                         fail_msg("case %zu: removed", i);
                 if (cases[i].left) {
-                        _cleanup_(consumer_freep) Consumer *left = make_consumer(cases[i].left);
+                        _cleanup_(consumer_freep) Consumer *left =
+                                make_holding("consumer", cases[i].left);
 
                         if (!consumer_holds_equal(consumer, left))
                                 fail_msg("case %zu: %zu left", i, consumer->n_allocations);
@@ -129,15 +108,14 @@ typedef struct OursCase {
 
 static void assert_ours(const OursCase *one)
 {
-        _cleanup_(consumer_freep) Consumer *before = make_consumer(one->before),
-                                           *now = make_consumer(one->now);
+        _cleanup_(consumer_freep) Consumer *before = make_holding("consumer", one->before),
+                                           *now = make_holding("consumer", one->now);
         _cleanup_(claim_freep) Claim *claim = one->claim ? make_claim(one->claim) : NULL;
-        _cleanup_(host_view_freep) HostView *view = NULL;
+        /* The host's own tree alone, as the claims know it. */
+        _cleanup_(host_view_freep) HostView *view = make_view(OWN);
         const ClaimRemoval unknown = { 0 };
         ClaimRemoval left = { .unsure = one->unsure };
 
-        /* The host's own tree alone, as the claims know it. */
-        assert_int_equal(host_view_new(&view, fixture_tree(OWN)), 0);
         before->generation = one->before_generation;
         before->modified_sec = one->before_sec;
         now->generation = one->generation;
@@ -155,7 +133,7 @@ static void test_ours(void **state)
                 { "written, and nobody wrote since", "", -1, true, "host VCPU=2", "host VCPU=2", 1,
                   true, false, 0, 0 },
                 { "beside another host's share", "other VCPU=2", 4, true, "host VCPU=2",
-                  "host VCPU=2,other VCPU=2", 5, true, false, 0, 0 },
+                  "host VCPU=2; other VCPU=2", 5, true, false, 0, 0 },
                 { "read, and nobody wrote since", "host VCPU=2", 3, false, "host VCPU=2",
                   "host VCPU=2", 3, true, false, 0, 0 },
                 { "read, and written since", "host VCPU=2", 3, false, "host VCPU=2", "host VCPU=2",
@@ -166,27 +144,27 @@ static void test_ours(void **state)
                   false, 0, 0 },
                 { "deleted, and placed here smaller", "", -1, true, "host VCPU=2", "host VCPU=1", 1,
                   false, false, 0, 0 },
-                { "deleted, and placed on another GPU", "", -1, true, "host VCPU=2,gpu VGPU=1",
+                { "deleted, and placed on another GPU", "", -1, true, "host VCPU=2; gpu VGPU=1",
                   "host VCPU=2", 1, false, false, 0, 0 },
-                { "evacuated", "", -1, true, "host VCPU=2", "host VCPU=2,far VCPU=2", 2, true,
+                { "evacuated", "", -1, true, "host VCPU=2", "host VCPU=2; far VCPU=2", 2, true,
                   false, 0, 0 },
                 { "the host it came from is done", "other VCPU=2", 4, true, "host VCPU=2",
                   "host VCPU=2", 6, true, false, 0, 0 },
                 { "evacuated, and placed here again", "", -1, true, "host VCPU=2",
-                  "host VCPU=4,far VCPU=2", 3, false, false, 0, 0 },
+                  "host VCPU=4; far VCPU=2", 3, false, false, 0, 0 },
                 { "evacuated, and a GPU placed here", "", -1, true, "host VCPU=2",
-                  "host VCPU=2,gpu VGPU=1,far VCPU=2", 3, false, false, 0, 0 },
-                { "healed, with a disk that is not claimed", "host VCPU=2,host DISK_GB=5", 3, true,
-                  "host VCPU=2", "host VCPU=2,host DISK_GB=5", 4, true, false, 0, 0 },
+                  "host VCPU=2; gpu VGPU=1; far VCPU=2", 3, false, false, 0, 0 },
+                { "healed, with a disk that is not claimed", "host VCPU=2; host DISK_GB=5", 3, true,
+                  "host VCPU=2", "host VCPU=2; host DISK_GB=5", 4, true, false, 0, 0 },
                 { "what is shared is nobody's elsewhere", "", -1, true, "host VCPU=2",
-                  "host VCPU=2,shared DISK_GB=5", 2, false, false, 0, 0 },
+                  "host VCPU=2; shared DISK_GB=5", 2, false, false, 0, 0 },
                 { "the claim is not known any more", "", -1, true, NULL, "host VCPU=2", 1, true,
                   false, 0, 0 },
                 { "the same, written since", "", -1, true, NULL, "host VCPU=2", 2, false, false, 0,
                   0 },
                 /* A consumer that was deleted and made anew counts from the start. */
                 { "made anew, written as often", "other VCPU=2", 2, true, "host VCPU=2",
-                  "host VCPU=2,far VCPU=2", 1, false, false, 0, 0 },
+                  "host VCPU=2; far VCPU=2", 1, false, false, 0, 0 },
                 { "made anew with what it was before ours", "other VCPU=2", 4, true, "host VCPU=2",
                   "host VCPU=2", 4, false, false, 0, 0 },
                 { "not known whether it was written", "other VCPU=2", 4, true, "host VCPU=2",
@@ -199,10 +177,10 @@ static void test_ours(void **state)
                   false, 1000, 1001 + CLAIM_WRITE_LATE_SEC },
                 { "the same, and the claim is not known any more", "", -1, true, NULL,
                   "host VCPU=2", 1, false, false, 1000, 9000 },
-                { "evacuated much later", "", -1, true, "host VCPU=2", "host VCPU=2,far VCPU=2", 2,
+                { "evacuated much later", "", -1, true, "host VCPU=2", "host VCPU=2; far VCPU=2", 2,
                   true, false, 1000, 9000 },
                 { "who held something tells no time of now", "other VCPU=2", 4, true, "host VCPU=2",
-                  "host VCPU=2,other VCPU=2", 5, true, false, 1000, 9000 },
+                  "host VCPU=2; other VCPU=2", 5, true, false, 1000, 9000 },
                 { "as it was read", "host VCPU=2", 3, false, "host VCPU=2", "host VCPU=2", 3, true,
                   false, 1000, 1000 },
                 { "made anew after it was read", "host VCPU=2", 3, false, "host VCPU=2",
@@ -210,10 +188,10 @@ static void test_ours(void **state)
                 { "made anew where the clock is behind", "host VCPU=2", 3, false, "host VCPU=2",
                   "host VCPU=2", 3, false, false, 1000, 999 },
                 { "as it was read, and claimed of another GPU", "host VCPU=2", 1, false,
-                  "host VCPU=2,gpu VGPU=1", "host VCPU=2", 1, true, false, 1000, 1000 },
-                { "the same, and no time told", "host VCPU=2", 1, false, "host VCPU=2,gpu VGPU=1",
+                  "host VCPU=2; gpu VGPU=1", "host VCPU=2", 1, true, false, 1000, 1000 },
+                { "the same, and no time told", "host VCPU=2", 1, false, "host VCPU=2; gpu VGPU=1",
                   "host VCPU=2", 1, false, false, 1000, 0 },
-                { "written with less at the last moment", "", -1, true, "host VCPU=2,gpu VGPU=1",
+                { "written with less at the last moment", "", -1, true, "host VCPU=2; gpu VGPU=1",
                   "host VCPU=2", 1, false, false, 1000, 1000 + CLAIM_WRITE_LATE_SEC },
                 { "no time told now", "", -1, true, "host VCPU=2", "host VCPU=2", 1, true, false,
                   1000, 0 },

@@ -103,13 +103,4 @@ static void test_unknown(void **state)
         assert_true(life_lasts("process x"));
 }
 
-int main(void)
-{
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_process),    cmocka_unit_test(test_another_process),
-                cmocka_unit_test(test_no_process), cmocka_unit_test(test_units),
-                cmocka_unit_test(test_unknown),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_process, test_another_process, test_no_process, test_units, test_unknown)

@@ -2,11 +2,10 @@
 
 #include "agent/tree/provider-merge.h"
 #include "base/text.h"
-#include "tests/unit/test.h"
+#include "tests/fixtures/report.h"
 
-#define UUID_ROOT    "aaaaaaaa-0000-4000-8000-000000000001"
-#define UUID_FOREIGN "aaaaaaaa-0000-4000-8000-000000000002"
-#define META         "meta: {schema_version: '1.0'}\nproviders:\n"
+#define UUID_ROOT "825ffd48-5968-5344-92ab-cb27b6dc0f06" /* of "cn1", as fixture_uuid() has it */
+#define META      "meta: {schema_version: '1.0'}\nproviders:\n"
 
 /* A tree with root "cn1" and a provider of somebody else below it, and what was added to it. */
 typedef struct Fixture {
@@ -19,15 +18,10 @@ typedef struct Fixture {
 static int setup(void **state)
 {
         Fixture *f = calloc(1, sizeof(Fixture));
-        Uuid root, foreign;
 
-        assert_int_equal(uuid_from_text(UUID_ROOT, &root), 0);
-        assert_int_equal(uuid_from_text(UUID_FOREIGN, &foreign), 0);
-        assert_int_equal(provider_tree_new(&f->tree), 0);
-        assert_int_equal(provider_tree_add(f->tree, &root, "cn1", NULL, &f->root, NULL), 0);
-        assert_int_equal(provider_tree_add(f->tree, &foreign, "agent", &root, &f->foreign, NULL),
-                         0);
-        assert_int_equal(string_set_add(&f->root->traits, "COMPUTE_NODE"), 1);
+        f->tree = fixture_tree("cn1 +COMPUTE_NODE | agent<cn1");
+        f->root = provider_tree_find_name(f->tree, "cn1");
+        f->foreign = provider_tree_find_name(f->tree, "agent");
         *state = f;
         return 0;
 }
