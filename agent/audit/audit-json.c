@@ -39,10 +39,8 @@ static json_t *held_to_json(const AuditInput *input, const Consumer *consumer, b
         for (size_t i = 0; array && i < consumer->n_allocations; i++) {
                 const Allocation *held = &consumer->allocations[i];
                 const Provider *provider = provider_tree_find(input->tree, &held->provider);
-                bool own =
-                        provider && provider_tree_in_subtree(input->tree, provider, &input->root);
 
-                if (own == here &&
+                if (!audit_own_provider(input, &held->provider) != here &&
                     json_array_append_new(
                             array, json_pack("{ss ss so}", "provider", held->provider.text, "name",
                                              provider ? provider->name : "", "resources",
@@ -106,11 +104,10 @@ static json_t *list_consumers(const AuditPicture *picture)
 {
         const Allocations *consumers = picture->input->consumers;
         _cleanup_json_ json_t *array = json_array();
-        bool resized;
 
         for (size_t i = 0; array && i < consumers->n_consumers; i++) {
                 const Consumer *consumer = consumers->consumers[i];
-                const Claim *claim = audit_picture_claim(picture, &consumer->uuid, &resized);
+                const Claim *claim = audit_picture_claim(picture, &consumer->uuid);
 
                 if ((claim || audit_holds_here(picture->input, consumer)) &&
                     json_array_append_new(array, consumer_to_json(picture, consumer, claim)) < 0)

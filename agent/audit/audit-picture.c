@@ -150,18 +150,22 @@ static const AuditKey *find(const AuditKeys *keys, const Uuid *uuid)
                        : NULL;
 }
 
-const Claim *audit_picture_claim(const AuditPicture *picture, const Uuid *consumer,
-                                 bool *ret_resized)
+const Claim *audit_picture_claim(const AuditPicture *picture, const Uuid *consumer)
 {
         const AuditKey *found = find(&picture->claims, consumer);
-        const AuditKey *end = picture->claims.items + picture->claims.n_items;
-        const Claim *claim = found ? found->of : NULL;
 
-        *ret_resized = claim &&
-                       (claim->resize_target ||
-                        (found > picture->claims.items && uuid_equal(&found[-1].uuid, consumer)) ||
-                        (found + 1 < end && uuid_equal(&found[1].uuid, consumer)));
-        return claim;
+        return found ? found->of : NULL;
+}
+
+bool audit_picture_is_resized(const AuditPicture *picture, const Uuid *consumer)
+{
+        const AuditKeys *claims = &picture->claims;
+        const AuditKey *found = find(claims, consumer);
+
+        return found && (((const Claim *)found->of)->resize_target ||
+                         (found > claims->items && uuid_equal(&found[-1].uuid, consumer)) ||
+                         (found + 1 < claims->items + claims->n_items &&
+                          uuid_equal(&found[1].uuid, consumer)));
 }
 
 const HostDomain *audit_picture_domain(const AuditPicture *picture, const Uuid *uuid)
@@ -283,8 +287,7 @@ static int add_former_size(AuditPicture *picture, const Claim *ended)
         const Consumer *consumer = allocations_find(picture->input->consumers, &ended->consumer);
         const HostDomain *domain = audit_picture_domain(picture, &ended->consumer);
         char size[OWNER_SIZE], former[OWNER_SIZE];
-        bool resized;
-        const Claim *claim = audit_picture_claim(picture, &ended->consumer, &resized);
+        const Claim *claim = audit_picture_claim(picture, &ended->consumer);
 
         if (!consumer || (!claim && !domain))
                 return 0;
@@ -299,7 +302,6 @@ static int add_former_size(AuditPicture *picture, const Claim *ended)
 static int add_guests(AuditPicture *picture)
 {
         const AuditInput *input = picture->input;
-        bool resized;
 
         for (size_t i = 0; i < input->claims->n_claims; i++) {
                 const Claim *claim = input->claims->claims[i];
@@ -312,7 +314,7 @@ static int add_guests(AuditPicture *picture)
         for (size_t i = 0; i < input->facts->n_domains; i++) {
                 const HostDomain *domain = &input->facts->domains[i];
 
-                if (!audit_picture_claim(picture, &domain->uuid, &resized) &&
+                if (!audit_picture_claim(picture, &domain->uuid) &&
                     !audit_picture_is_handed(picture, &domain->uuid) &&
                     add_guest(picture, allocations_find(input->consumers, &domain->uuid), NULL,
                               domain) < 0)
@@ -328,8 +330,7 @@ static int add_guests(AuditPicture *picture)
  * guest's. */
 static bool is_loose(const AuditPicture *picture, const Consumer *consumer)
 {
-        bool resized;
-        const Claim *claim = audit_picture_claim(picture, &consumer->uuid, &resized);
+        const Claim *claim = audit_picture_claim(picture, &consumer->uuid);
         const char *type = consumer->type ? consumer->type : "unknown";
 
         return (strcmp(type, "unknown") == 0 || strcmp(type, "MIGRATION") == 0) &&

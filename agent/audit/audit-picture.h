@@ -46,9 +46,11 @@ typedef struct AuditPicture {
 int audit_picture_make(const AuditInput *input, AuditPicture *ret);
 void audit_picture_done(AuditPicture *picture);
 
-/* The consumer's older claim, or NULL; ret_resized: it has two, or one that is of a resize. */
-const Claim *audit_picture_claim(const AuditPicture *picture, const Uuid *consumer,
-                                 bool *ret_resized);
+/* The consumer's older claim, or NULL. */
+const Claim *audit_picture_claim(const AuditPicture *picture, const Uuid *consumer);
+
+/* Has it two, or one that is of a resize? */
+bool audit_picture_is_resized(const AuditPicture *picture, const Uuid *consumer);
 const HostDomain *audit_picture_domain(const AuditPicture *picture, const Uuid *uuid);
 
 /* The guest that a claim is of: also while a migration has it. NULL: it has none here. */

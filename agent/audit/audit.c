@@ -206,12 +206,12 @@ static int look_at_stranger(AuditLook *look, const Consumer *consumer)
 
 static int look_at_consumer(AuditLook *look, const Consumer *consumer)
 {
-        bool resized, stranger;
+        bool stranger;
 
         if (!audit_holds_here(look->input, consumer))
                 return 0;
         look->audit->n_consumers++;
-        stranger = !audit_picture_claim(&look->picture, &consumer->uuid, &resized) &&
+        stranger = !audit_picture_claim(&look->picture, &consumer->uuid) &&
                    !audit_picture_domain(&look->picture, &consumer->uuid);
         if (remember(look, consumer, stranger) < 0)
                 return -ENOMEM;
@@ -363,12 +363,10 @@ static int look_at_missing(AuditLook *look, const Claim *claim)
 static int look_at_claim(AuditLook *look, const Claim *claim)
 {
         const Consumer *consumer = allocations_find(look->input->consumers, &claim->consumer);
-        bool resized;
 
-        (void)audit_picture_claim(&look->picture, &claim->consumer, &resized);
-        if (resized || claim->state != CLAIM_STATE_CONFIRMED ||
-            claim->write_state == CLAIM_WRITE_PENDING || claim->write_state == CLAIM_WRITE_OWED ||
-            claim->write_state == CLAIM_WRITE_SENT)
+        if (audit_picture_is_resized(&look->picture, &claim->consumer) ||
+            claim->state != CLAIM_STATE_CONFIRMED || claim->write_state == CLAIM_WRITE_PENDING ||
+            claim->write_state == CLAIM_WRITE_OWED || claim->write_state == CLAIM_WRITE_SENT)
                 return let_be(look);
         if (!consumer)
                 return look_at_missing(look, claim);
@@ -382,9 +380,8 @@ static int look_at_domain(AuditLook *look, const HostDomain *domain)
 {
         const AuditInput *input = look->input;
         const Consumer *consumer = allocations_find(input->consumers, &domain->uuid);
-        bool resized;
 
-        if (audit_picture_claim(&look->picture, &domain->uuid, &resized) ||
+        if (audit_picture_claim(&look->picture, &domain->uuid) ||
             audit_picture_is_handed(&look->picture, &domain->uuid) ||
             (input->started_only && !domain->running))
                 return 0;
