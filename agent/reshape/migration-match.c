@@ -13,7 +13,7 @@ static bool has_mdev(const SnapshotDomain *domain, const Uuid *mdev)
 static const SnapshotDomain *find_by_claims(const Consumer *consumer, const Snapshot *snapshot,
                                             const ClaimList *claims)
 {
-        for (size_t i = 0; claims && i < claims->n_claims; i++) {
+        for (size_t i = 0; i < claims->n_claims; i++) {
                 const Claim *claim = claims->claims[i];
 
                 if (!uuid_equal(&claim->consumer, &consumer->uuid))

@@ -13,6 +13,6 @@
 #include "drivers/driver-reshape.h"
 #include "drivers/driver.h"
 
-/* Sorted by consumer; freed by the caller. claims may be NULL. -ENOMEM. */
+/* Sorted by consumer; freed by the caller. -ENOMEM. */
 int migration_match(const Allocations *consumers, const Snapshot *snapshot, const ClaimList *claims,
                     ReshapeAlias **ret, size_t *ret_n);

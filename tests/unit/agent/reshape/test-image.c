@@ -20,24 +20,21 @@ static Allocations *make_consumers(const char *text)
         assert_non_null(copy);
         assert_int_equal(allocations_new(&ret), 0);
         while ((item = strtok_r(rest, ";", &rest))) {
-                char *words = item, *name = strtok_r(words, " ", &words), *word;
-                Uuid uuid = fixture_uuid(name);
+                char *words = item, *name = strtok_r(words, " ", &words);
                 Uuid provider = fixture_uuid(strtok_r(words, " ", &words));
-                Consumer *consumer;
 
-                assert_int_equal(allocations_ensure(ret, &uuid, &consumer), 0);
-                free(consumer->project_id);
-                free(consumer->user_id);
-                consumer->project_id = strdup("p");
-                consumer->user_id = strdup("u");
-                consumer->generation = 1;
-                while ((word = strtok_r(words, " ", &words))) {
-                        char *equals = strchr(word, '=');
+                for (char *word; (word = strtok_r(words, " ", &words));) {
+                        char class[20];
+                        unsigned amount;
+                        Consumer *consumer;
 
-                        *equals = '\0';
-                        assert_int_equal(consumer_set(consumer, &provider, word,
-                                                      strtoull(equals + 1, NULL, 10)),
-                                         0);
+                        assert_int_equal(sscanf(word, "%19[^=]=%u", class, &amount), 2);
+                        consumer = fixture_hold(&ret, fixture_uuid(name), provider, class, amount);
+                        free(consumer->project_id);
+                        free(consumer->user_id);
+                        consumer->project_id = strdup("p");
+                        consumer->user_id = strdup("u");
+                        consumer->generation = 1;
                 }
         }
         return ret;
