@@ -3,17 +3,14 @@
 #include "agent/tree/device-watch.h"
 
 #include <errno.h>
-#include <string.h>
+#include <systemd/sd-id128.h>
 
 #include "agent/state/state-file.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
-#include "base/read-file.h"
 #include "base/text.h"
-
-#define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 struct DeviceWatch {
         char *state_file;
@@ -41,7 +38,7 @@ static int make_fingerprint(const HostConfig *config, char *const device_specs[]
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
         FILE *file = open_memstream(&text, &size);
-        Uuid null;
+        const Uuid null = uuid_from_bytes(SD_ID128_NULL.bytes);
 
         if (!file)
                 return -ENOMEM;
@@ -57,22 +54,16 @@ static int make_fingerprint(const HostConfig *config, char *const device_specs[]
         fprintf(file, "%d\n", config->report_in_placement);
         if (fclose(file) != 0)
                 return -ENOMEM;
-        (void)uuid_from_text("00000000-0000-0000-0000-000000000000", &null);
         *ret = uuid_make_child(&null, text);
         return 0;
 }
 
-static void read_boot_id(Uuid *ret)
+static Uuid get_boot_id(void)
 {
-        _cleanup_free_ char *text = NULL;
-        size_t n;
+        sd_id128_t boot = SD_ID128_NULL;
 
-        if (read_file_text(BOOT_ID, 100, &text, &n, NULL) == 0) {
-                text[strcspn(text, "\n")] = '\0';
-                if (uuid_from_text(text, ret) == 0)
-                        return;
-        }
-        (void)uuid_from_text("00000000-0000-0000-0000-000000000000", ret);
+        (void)sd_id128_get_boot(&boot);
+        return uuid_from_bytes(boot.bytes);
 }
 
 static void load(DeviceWatch *watch)
@@ -106,7 +97,7 @@ int device_watch_new(DeviceWatch **ret, const char *state_path, const HostConfig
                 return -ENOMEM;
         watch->read_only = read_only;
         watch->moment.hold_usec = hold_usec;
-        read_boot_id(&watch->moment.boot);
+        watch->moment.boot = get_boot_id();
         load(watch);
         *ret = TAKE_PTR(watch);
         return 0;
