@@ -18,6 +18,9 @@
 #define HEALER_WAIT_USEC (50 * USEC_PER_MSEC)
 #define HEALER_WAITS_MAX 40
 
+/* What nobody is asked about. */
+static const ClaimPlacing local = { .write_state = CLAIM_WRITE_NONE };
+
 static void write_chosen(ClaimTask *task);
 
 /* A search for claims whose guests are gone. */
@@ -29,29 +32,25 @@ void claim_search_end(ClaimTask *task)
         task->run(task);
 }
 
-/* Refused for want of room: a claim whose guest is gone may have it. Once. */
-static void refuse(ClaimTask *task, int r, const Error *error)
+/* Refused for want of room: a claim whose guest is gone may have it. Once; true: it is tried again.
+ */
+static bool search(ClaimTask *task)
 {
-        const ClaimQueueShared *shared = task->shared;
+        const ClaimQueueConfig *config = &task->shared->config;
 
-        if (r == CLAIM_E_NO_CAPACITY && !task->claiming.has_searched && shared->config.search &&
-            shared->config.search(task, false, shared->config.userdata) >= 0) {
-                task->claiming.has_searched = task->claiming.searches = true;
-                if (claim_task_run_after(task, SEARCH_MAX_USEC))
-                        return;
-        }
-        claim_task_end(task, r, error);
+        if (task->claiming.has_searched || !config->search ||
+            config->search(task, false, config->userdata) < 0)
+                return false;
+        task->claiming.has_searched = task->claiming.searches = true;
+        return claim_task_run_after(task, SEARCH_MAX_USEC);
 }
 
 static void succeed(ClaimTask *task, Claim *claim, bool is_new)
 {
-        static const Error no_error;
-
-        if (claim)
-                claim_service_touch(task->shared->config.service, claim->id);
+        claim_service_touch(task->shared->config.service, claim->id);
         claim_free(task->claim);
         task->claim = claim;
-        task->done(task, 0, claim, is_new, &no_error);
+        task->done(task, 0, claim, is_new, &ERROR_NULL);
 }
 
 /* Claims with what is known, and ends the task. */
@@ -66,11 +65,10 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
         if (!claims)
                 return;
         r = claims_claim(claims, task->request, placing, &claim, &ambiguous, &error);
+        if (r == CLAIM_E_NO_CAPACITY && placing->holding && search(task))
+                return;
         if (r != 0) {
-                if (placing->holding)
-                        refuse(task, r, &error);
-                else
-                        claim_task_end(task, r, &error);
+                claim_task_end(task, r, &error);
                 return;
         }
         if (ambiguous)
@@ -411,7 +409,6 @@ static void end_of_before(ClaimTask *task, Claims *claims)
 /* Placement does not answer. */
 static void on_away(ClaimTask *task, const Error *error)
 {
-        static const ClaimPlacing local = { .write_state = CLAIM_WRITE_NONE };
         Claims *claims = claim_task_open_claims(task);
         bool placed;
 
@@ -470,10 +467,9 @@ static void read_consumer(ClaimTask *task)
 
 void claim_claiming_run(ClaimTask *task)
 {
-        static const ClaimPlacing local = { .write_state = CLAIM_WRITE_NONE };
         Claims *claims = claim_task_open_claims(task);
         Error error = ERROR_NULL;
-        bool placed = false, away;
+        bool placed, away;
         int r;
 
         if (!claims)
@@ -482,12 +478,13 @@ void claim_claiming_run(ClaimTask *task)
         r = claim_request_check(task->request, &error);
         if (r < 0) {
                 claim_task_end(task, r, &error);
-        } else if (!task->shared->with_placement ||
-                   (has_claim(task, claims, &placed) && (!placed || away))) {
+        } else if (!task->shared->with_placement) {
                 claim_locally(task, &local);
         } else if (away) {
                 error_setf(&error, EAGAIN, "Placement was not reached yet");
-                go_without(task, &error);
+                on_away(task, &error);
+        } else if (has_claim(task, claims, &placed) && !placed) {
+                claim_locally(task, &local);
         } else {
                 read_consumer(task);
         }
