@@ -15,24 +15,19 @@
  * looks at the file by hand does not keep it. */
 #define BUSY_USEC (500 * USEC_PER_MSEC)
 
-/* The host that claims are fitted to. */
-typedef struct ClaimHost {
-        ProviderTree *remembered; /* as the database had it when it was opened, or NULL */
-        ProviderTree *tree;       /* NULL before the first one */
-        bool is_stored;           /* the database has it */
-} ClaimHost;
-
 struct ClaimService {
         char *path, *name, *node; /* of the database, of the host, of its root provider */
         ClaimSettings settings;
         bool driver_is_new; /* since the facts were made */
         Claims *claims;
-        Error error;            /* why claims cannot be used; code 0: they can */
-        bool error_is_of_write; /* the file is open, and a write is worth trying */
-        bool lost;              /* claims is not what it was, and is closed by the next tend */
-        uint64_t built_usec;    /* since when there is an empty database, 0: it was not empty */
-        char *closed, *hint;    /* see claim_service_set_closed(); NULL: nothing */
-        ClaimHost host;
+        Error error;              /* why claims cannot be used; code 0: they can */
+        bool error_is_of_write;   /* the file is open, and a write is worth trying */
+        bool lost;                /* claims is not what it was, and is closed by the next tend */
+        uint64_t built_usec;      /* since when there is an empty database, 0: it was not empty */
+        char *closed, *hint;      /* see claim_service_set_closed(); NULL: nothing */
+        ProviderTree *remembered; /* the host as the database had it when it was opened, or NULL */
+        ProviderTree *tree;  /* the host that claims are fitted to; NULL before the first one */
+        bool tree_is_stored; /* the database has it */
         ClaimComparison comparison;
         ReconcileProblems findings;
         StringSet in_hand; /* consumers */
@@ -71,8 +66,8 @@ ClaimService *claim_service_free(ClaimService *service)
         string_set_done(&service->in_hand);
         free(service->closed);
         free(service->hint);
-        provider_tree_free(service->host.remembered);
-        provider_tree_free(service->host.tree);
+        provider_tree_free(service->remembered);
+        provider_tree_free(service->tree);
         free(service->path);
         free(service->name);
         free(service->node);
@@ -153,8 +148,8 @@ static void remember_tree(ClaimService *service)
                 log_debug("The host before this start is not known: %s", error_text(&error, r));
                 return;
         }
-        provider_tree_free(service->host.remembered);
-        service->host.remembered = tree;
+        provider_tree_free(service->remembered);
+        service->remembered = tree;
 }
 
 static void note_last_id(ClaimService *service)
@@ -202,7 +197,7 @@ static void open_store(ClaimService *service)
         if (r == CLAIMS_CREATED || r == CLAIMS_SET_ASIDE)
                 service->built_usec = begin_usec;
         set_error(service, MIN(r, 0), &error);
-        service->host.is_stored = false;
+        service->tree_is_stored = false;
         if (r < 0)
                 return;
         close_or_open(service);
@@ -246,9 +241,9 @@ static void try_write(ClaimService *service)
 static void store_tree(ClaimService *service)
 {
         Error error = ERROR_NULL;
-        int r = claims_set_providers(service->claims, service->host.tree, &error);
+        int r = claims_set_providers(service->claims, service->tree, &error);
 
-        service->host.is_stored = r == 0;
+        service->tree_is_stored = r == 0;
         set_error(service, r, &error);
         forget_lost(service, r);
 }
@@ -340,7 +335,7 @@ void claim_service_tend(ClaimService *service)
                 open_store(service);
         if (!service->claims)
                 return;
-        if (service->host.tree && !service->host.is_stored)
+        if (service->tree && !service->tree_is_stored)
                 store_tree(service);
         if (service->claims && service->error_is_of_write)
                 try_write(service);
@@ -429,7 +424,7 @@ void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWan
         if (!service->claims)
                 return;
         follow_clock(service);
-        if (!service->comparison.is_due || !service->host.is_stored)
+        if (!service->comparison.is_due || !service->tree_is_stored)
                 return;
         service->comparison.is_due = false;
         compare(service, word, wanted);
@@ -573,16 +568,16 @@ void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
 {
         ProviderTree *copy;
 
-        if (service->host.is_stored && provider_tree_equal(service->host.tree, tree))
+        if (service->tree_is_stored && provider_tree_equal(service->tree, tree))
                 return;
         if (provider_tree_copy(&copy, tree) < 0) {
                 log_warning(
                         "Out of memory: claims go on with the host as it was before, ignoring.");
                 return;
         }
-        provider_tree_free(service->host.tree);
-        service->host.tree = copy;
-        service->host.is_stored = false;
+        provider_tree_free(service->tree);
+        service->tree = copy;
+        service->tree_is_stored = false;
         if (service->claims)
                 store_tree(service);
 }
@@ -602,7 +597,7 @@ void claim_service_set_node(ClaimService *service, const char *node)
 
 const ProviderTree *claim_service_get_remembered_tree(ClaimService *service)
 {
-        return service->host.remembered;
+        return service->remembered;
 }
 
 Claims *claim_service_get(ClaimService *service)

@@ -145,11 +145,6 @@ static void complain(const Merge *merge, const ProviderYamlEntry *entry, const c
         merge->problem(error.text, merge->userdata);
 }
 
-static bool is_foreign(const Provider *provider, const char *resource_class)
-{
-        return provider_find_inventory(provider, resource_class) != NULL;
-}
-
 static int add_trait(Provider *provider, const char *trait, ProviderAddition *addition)
 {
         int r = string_set_add(&provider->traits, trait);
@@ -193,7 +188,7 @@ static int merge_into(Merge *merge, const ProviderYamlEntry *entry, Provider *pr
                 return 0;
         }
         for (size_t i = 0; i < entry->n_inventories; i++)
-                if (is_foreign(provider, entry->inventories[i].resource_class)) {
+                if (provider_find_inventory(provider, entry->inventories[i].resource_class)) {
                         complain(
                                 merge, entry,
                                 "the provider has an inventory of this class that is not from here");
