@@ -50,24 +50,18 @@ static void on_problem(const char *text, void *userdata)
         (void)string_set_add(&config->current, text);
 }
 
-static void note_error(ProviderConfig *config, const char *path, int r)
-{
-        Error error;
-
-        error_setf(&error, r, "%.150s: %s", path, strerror(-r));
-        on_problem(error.text, config);
-}
-
 /* Reading */
 
 static int read_file(ProviderConfig *config, const char *path, ProviderYaml *yaml)
 {
         _cleanup_free_ char *text = NULL;
+        Error error;
         size_t n;
         int r = read_file_text(path, PROVIDER_YAML_MAX_BYTES, &text, &n, NULL);
 
         if (r < 0) {
-                note_error(config, path, r);
+                error_setf(&error, r, "%.150s: %s", path, strerror(-r));
+                on_problem(error.text, config);
                 return r == -ENOMEM ? r : 0;
         }
         return provider_yaml_add(yaml, path, text, n, on_problem, config);
