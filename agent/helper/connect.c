@@ -80,19 +80,20 @@ static int64_t clock_ahead_sec(const Walk *walk, uint64_t issued_usec)
 static json_t *describe(const Walk *walk)
 {
         bool keystone = walk->config->auth > REPORTER_AUTH_ADMIN_TOKEN;
-        static const StringSet no_roles = STRING_SET_INIT;
+        static const KeystoneToken none = { 0 };
         const char *words = walk->result != REPORT_DONE ? walk->error.text : "";
         const char *outcome = report_outcome_to_text(walk->result);
-        AuthDescription token = { .scope = "", .roles = &no_roles };
-        bool given = auth_describe(talk_get_auth(walk->talk), &token) || !keystone;
-        const char *endpoint = token.endpoint ? token.endpoint : walk->config->endpoint;
+        const KeystoneToken *given_token = auth_get_token(talk_get_auth(walk->talk));
+        const KeystoneToken *token = given_token ? given_token : &none;
+        bool given = given_token || !keystone;
+        const char *endpoint = token->endpoint ? token->endpoint : walk->config->endpoint;
 
         return json_pack("{ss sb ss ss ss so ss sI ss ss ss}", "format", CONNECT_FORMAT, "keystone",
                          keystone, "error", given ? "" : words, "outcome",
                          given ? report_outcome_to_text(REPORT_DONE) : outcome, "scope",
-                         token.scope, "roles", string_set_to_json(token.roles), "endpoint",
+                         token->scope, "roles", string_set_to_json(&token->roles), "endpoint",
                          endpoint ? endpoint : "", "clock_ahead_sec",
-                         (json_int_t)clock_ahead_sec(walk, token.issued_usec), "placement_error",
+                         (json_int_t)clock_ahead_sec(walk, token->issued_usec), "placement_error",
                          given ? words : "", "placement_outcome", given ? outcome : "",
                          "microversion", walk->microversion);
 }

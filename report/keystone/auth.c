@@ -1,85 +1,79 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A token has three times, all counted from the moment when it was asked for, by a clock that
+ * nobody sets (CLOCK_BOOTTIME: a host that slept has an old token): it is renewed in the background
+ * from renew_usec on, is not sent any more from end_usec on, and in between both are right.
+ *
+ * After a failure nothing is asked for until retry_usec. A credential that Keystone refuses waits a
+ * minute, then twice as long each time up to half an hour: Keystone locks accounts by counting such
+ * failures. A token that Placement refuses locks none: five seconds, and up to a minute.
+ *
+ * Invariants: at most one exchange is under way. The token that is there is used as long as it can
+ * be, also when the next one fails to come. A token that Placement never took is not replaced in
+ * haste: the next one would be refused, too. */
+
 #include "report/keystone/auth.h"
 
+#include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/log.h"
 #include "base/secret.h"
-#include "report/keystone/auth-engine.h"
+#include "report/http/event.h"
+#include "report/keystone/answer.h"
+#include "report/keystone/request.h"
 
-/* None and admin_token: a header that never changes, or no header. */
-typedef struct AuthFixed {
-        Auth auth;
-        char *header;
-} AuthFixed;
+#define ANSWER_MAX_BYTES    (UINT64_C(8) << 20)
+#define RENEW_EARLY_USEC    (300 * USEC_PER_SEC)
+#define STOP_EARLY_USEC     (30 * USEC_PER_SEC)
+#define RETRY_USEC          USEC_PER_SEC
+#define RETRY_ASKED_MAX     (600 * USEC_PER_SEC) /* of Retry-After */
+#define REFUSED_FIRST_USEC  (60 * USEC_PER_SEC)
+#define REFUSED_MAX_USEC    (1800 * USEC_PER_SEC)
+#define UNUSABLE_FIRST_USEC (5 * USEC_PER_SEC) /* of a token that Placement refuses */
+#define UNUSABLE_MAX_USEC   (60 * USEC_PER_SEC)
+#define DOUBT_USEC          (60 * USEC_PER_SEC)
 
-static void fixed_free(Auth *auth)
+struct Auth {
+        AuthConfig config;
+        AuthListener listener;
+        void *userdata;
+        sd_event *event;
+        char *base_url;
+        HttpClient *http;       /* to Keystone; NULL: the header is as it was configured */
+        HttpTransfer *transfer; /* the exchange under way */
+        uint64_t asked_usec;
+
+        KeystoneToken token; /* header NULL: there is none */
+        uint64_t serial;
+        uint64_t renew_usec, end_usec;
+        bool proven;  /* Placement took it */
+        bool doubted; /* Placement is not where it says */
+        uint64_t may_doubt_usec;
+
+        int failure; /* of the last exchange, 0: none */
+        Error error;
+        uint64_t retry_usec;
+        bool locks;                   /* Keystone counts it */
+        uint64_t refused_pause_usec;  /* the last one; 0 since a token was taken by Placement */
+        uint64_t unusable_pause_usec; /* the same */
+};
+
+static uint64_t now_usec(const Auth *auth)
 {
-        AuthFixed *fixed = (AuthFixed *)auth;
-
-        secret_free(fixed->header);
-        free(fixed);
-}
-
-static int fixed_get(Auth *auth, AuthPass *ret, Error *reterr)
-{
-        *ret = (AuthPass){ .header = ((AuthFixed *)auth)->header };
-        return 0;
-}
-
-static const AuthOps fixed_ops = { .free = fixed_free, .get = fixed_get };
-
-static int set_token(AuthFixed *fixed, const char *token, Error *reterr)
-{
-        if (!token || !*token)
-                return error_setf(reterr, EINVAL,
-                                  "auth_type = admin_token in [placement] needs token");
-        for (const char *c = token; *c; c++)
-                if (*c <= ' ' || *c >= 0x7f)
-                        return error_setf(
-                                reterr, EINVAL,
-                                "token in [placement] holds a character that no token has (a blank, a line break?)");
-        fixed->header = secret_join("X-Auth-Token: ", token);
-        return fixed->header ? 0 : error_oom(reterr);
-}
-
-static int fixed_new(Auth **ret, const AuthConfig *config, Error *reterr)
-{
-        AuthFixed *fixed = calloc(1, sizeof(AuthFixed));
-        _cleanup_(auth_freep) Auth *auth = (Auth *)fixed;
-        int r;
-
-        if (!fixed)
-                return error_oom(reterr);
-        auth->ops = &fixed_ops;
-        if (config->kind == REPORTER_AUTH_ADMIN_TOKEN) {
-                r = set_token(fixed, config->token, reterr);
-                if (r < 0)
-                        return r;
-        }
-        *ret = TAKE_PTR(auth);
-        return 0;
-}
-
-int auth_new(Auth **ret, sd_event *event, const AuthConfig *config, const HttpConfig *http,
-             Error *reterr)
-{
-        switch (config->kind) {
-        case REPORTER_AUTH_NONE:
-        case REPORTER_AUTH_ADMIN_TOKEN:
-                return fixed_new(ret, config, reterr);
-        case REPORTER_AUTH_PASSWORD:
-        case REPORTER_AUTH_V3APPLICATIONCREDENTIAL:
-                return auth_keystone_new(ret, event, config, http, reterr);
-        default:
-                return error_setf(reterr, EINVAL, "auth_type in [placement] is unknown");
-        }
+        return event_now_usec(auth->event, CLOCK_BOOTTIME);
 }
 
 Auth *auth_free(Auth *auth)
 {
-        if (auth)
-                auth->ops->free(auth);
+        if (!auth)
+                return NULL;
+        http_client_free(auth->http);
+        keystone_token_done(&auth->token);
+        sd_event_unref(auth->event);
+        free(auth->base_url);
+        free(auth);
         return NULL;
 }
 
@@ -89,35 +83,264 @@ void auth_set_listener(Auth *auth, AuthListener listener, void *userdata)
         auth->userdata = userdata;
 }
 
-int auth_get(Auth *auth, AuthPass *ret, Error *reterr)
+static bool is_alive(const Auth *auth)
 {
-        return auth->ops->get(auth, ret, reterr);
+        return auth->token.header && now_usec(auth) < auth->end_usec;
 }
 
-bool auth_describe(const Auth *auth, AuthDescription *ret)
+/* The exchange */
+
+static void take_token(Auth *auth, KeystoneToken *token)
 {
-        return auth->ops->describe && auth->ops->describe(auth, ret);
+        uint64_t lifetime = token->lifetime_usec, asked = auth->asked_usec;
+
+        keystone_token_done(&auth->token);
+        auth->token = *token;
+        *token = KEYSTONE_TOKEN_INIT;
+        auth->serial++;
+        auth->proven = auth->doubted = false;
+        auth->renew_usec = auth->end_usec = UINT64_MAX;
+        if (lifetime != UINT64_MAX) {
+                auth->renew_usec = asked + lifetime - MIN(lifetime / 4, RENEW_EARLY_USEC);
+                auth->end_usec = asked + lifetime - MIN(lifetime / 8, STOP_EARLY_USEC);
+        }
+        auth->failure = 0;
+        auth->error = ERROR_NULL;
+        log_debug("Keystone gave a token for %s that lives %" PRIu64 " s%s%s", auth->token.scope,
+                  lifetime / USEC_PER_SEC, auth->token.endpoint ? "; Placement is at " : "",
+                  auth->token.endpoint ? auth->token.endpoint : "");
+}
+
+/* Twice the last one, within these. */
+static uint64_t next_pause(uint64_t *last_usec, uint64_t first_usec, uint64_t max_usec)
+{
+        *last_usec = MIN(MAX(*last_usec * 2, first_usec), max_usec);
+        return *last_usec;
+}
+
+static void note_failure(Auth *auth, int failure, const Error *error, uint64_t pause)
+{
+        auth->failure = failure;
+        auth->error = *error;
+        auth->retry_usec = now_usec(auth) + pause;
+        auth->doubted = false; /* what is there is all there is */
+        log_debug("Keystone gave no token: %s", error->text);
+}
+
+static uint64_t pause_after(Auth *auth, int failure, const HttpResponse *response)
+{
+        uint64_t asked = response ? response->retry_after_sec * USEC_PER_SEC : 0;
+
+        if (failure == REPORT_E_UNAUTHORIZED)
+                return next_pause(&auth->refused_pause_usec, REFUSED_FIRST_USEC, REFUSED_MAX_USEC);
+        return MAX(RETRY_USEC, MIN(asked, RETRY_ASKED_MAX));
+}
+
+static void on_answer(int result, const HttpResponse *response, const Error *error, void *userdata)
+{
+        _cleanup_(keystone_token_done) KeystoneToken token = KEYSTONE_TOKEN_INIT;
+        Auth *auth = userdata;
+        Error words = ERROR_NULL;
+
+        auth->transfer = NULL;
+        if (result == HTTP_DONE) {
+                http_response_log(response, "POST", auth->base_url, KEYSTONE_TOKENS_PATH);
+                result =
+                        keystone_read_answer(auth->config.keystone, auth->config.kind,
+                                             auth->config.wants_endpoint, response, &token, &words);
+        } else {
+                result = report_outcome_of_http(result);
+                error_setf(&words, error->code, "No token from Keystone: %s", error->text);
+        }
+        if (result == REPORT_DONE)
+                take_token(auth, &token);
+        else
+                note_failure(auth, result, &words, pause_after(auth, result, response));
+        auth->locks = result == REPORT_E_UNAUTHORIZED;
+        if (auth->listener)
+                auth->listener(auth->userdata);
+}
+
+static int start_exchange(Auth *auth, Error *reterr)
+{
+        static const char *const headers[] = { "Accept: application/json",
+                                               "Content-Type: application/json", NULL };
+        _cleanup_(secret_freep) char *body = NULL;
+
+        if (keystone_make_token_request(auth->config.keystone, auth->config.kind, &body) < 0)
+                return error_oom(reterr);
+        auth->asked_usec = now_usec(auth);
+        return http_client_send(auth->http,
+                                &(HttpRequest){
+                                        .method = "POST",
+                                        .path = KEYSTONE_TOKENS_PATH,
+                                        .headers = headers,
+                                        .body = body,
+                                        .body_size = strlen(body),
+                                },
+                                on_answer, auth, &auth->transfer, reterr);
+}
+
+/* Passes */
+
+static int hand_out(const Auth *auth, AuthPass *ret)
+{
+        *ret = (AuthPass){
+                .header = auth->token.header,
+                .endpoint = auth->token.endpoint,
+                .serial = auth->serial,
+        };
+        return 0;
+}
+
+static int refuse(const Auth *auth, uint64_t now, Error *reterr)
+{
+        uint64_t wait_sec = (auth->retry_usec - now + USEC_PER_SEC - 1) / USEC_PER_SEC;
+
+        if (auth->failure == REPORT_E_UNAUTHORIZED)
+                error_setf(reterr, auth->error.code, "%.190s; asked again in %" PRIu64 " s",
+                           auth->error.text, wait_sec);
+        else
+                error_setf(reterr, auth->error.code, "%s", auth->error.text);
+        return auth->failure;
+}
+
+int auth_get(Auth *auth, AuthPass *ret, Error *reterr)
+{
+        bool alive, due, paused;
+        uint64_t now;
+        int r;
+
+        if (!auth->http)
+                return hand_out(auth, ret);
+        now = now_usec(auth);
+        alive = is_alive(auth);
+        due = !alive || auth->doubted || now >= auth->renew_usec;
+        paused = auth->failure != 0 && now < auth->retry_usec;
+        if (due && !auth->transfer && !paused) {
+                r = start_exchange(auth, reterr);
+                if (r < 0 && !alive)
+                        return r;
+        }
+        if (alive && !(auth->doubted && auth->transfer))
+                return hand_out(auth, ret);
+        return auth->transfer ? -EAGAIN : refuse(auth, now, reterr);
 }
 
 void auth_note_accepted(Auth *auth, uint64_t serial)
 {
-        if (auth->ops->note_accepted)
-                auth->ops->note_accepted(auth, serial);
+        if (serial != auth->serial)
+                return;
+        auth->proven = true;
+        auth->refused_pause_usec = auth->unusable_pause_usec = 0;
 }
 
 bool auth_note_refused(Auth *auth, uint64_t serial, Error *reterr)
 {
-        return auth->ops->note_refused && auth->ops->note_refused(auth, serial, reterr);
+        Error words;
+
+        if (!auth->http)
+                return false;
+        /* Others of the same pass were refused before, and a new one is on its way, or is not to
+         * be had: auth_get() says which. */
+        if (serial != auth->serial || !auth->token.header)
+                return true;
+        keystone_token_done(&auth->token);
+        /* An old one may have ended on its way to a slow Placement. */
+        if (auth->proven || now_usec(auth) >= auth->renew_usec)
+                return true;
+        error_setf(
+                &words, EACCES,
+                "Placement does not accept the token that Keystone just gave (401): see [keystone_authtoken] of Placement, and that its clock is right");
+        note_failure(
+                auth, REPORT_E_UNAUTHORIZED, &words,
+                next_pause(&auth->unusable_pause_usec, UNUSABLE_FIRST_USEC, UNUSABLE_MAX_USEC));
+        error_setf(reterr, words.code, "%s", words.text);
+        return false;
 }
 
 void auth_doubt_endpoint(Auth *auth, uint64_t serial)
 {
-        if (auth->ops->doubt_endpoint)
-                auth->ops->doubt_endpoint(auth, serial);
+        if (serial != auth->serial || !auth->token.endpoint ||
+            now_usec(auth) < auth->may_doubt_usec)
+                return;
+        auth->may_doubt_usec = now_usec(auth) + DOUBT_USEC;
+        auth->doubted = true;
 }
 
 void auth_ask_at_once(Auth *auth)
 {
-        if (auth->ops->ask_at_once)
-                auth->ops->ask_at_once(auth);
+        if (!auth->locks)
+                auth->retry_usec = 0;
+}
+
+const KeystoneToken *auth_get_token(const Auth *auth)
+{
+        return auth->http && auth->token.header ? &auth->token : NULL;
+}
+
+static int set_header(Auth *auth, const char *token, Error *reterr)
+{
+        if (!token || !*token)
+                return error_setf(reterr, EINVAL,
+                                  "auth_type = admin_token in [placement] needs token");
+        for (const char *c = token; *c; c++)
+                if (*c <= ' ' || *c >= 0x7f)
+                        return error_setf(
+                                reterr, EINVAL,
+                                "token in [placement] holds a character that no token has (a blank, a line break?)");
+        auth->token.header = secret_join("X-Auth-Token: ", token);
+        return auth->token.header ? 0 : error_oom(reterr);
+}
+
+static int make_http(Auth *auth, const HttpConfig *http, Error *reterr)
+{
+        const KeystoneConfig *keystone = auth->config.keystone;
+        HttpConfig config;
+        const char *option = NULL;
+        int r = keystone_config_check(keystone, auth->config.kind, &option, reterr);
+
+        if (r < 0)
+                return error_prefixf(reterr, r, "[placement] %s", option ? option : "auth_type");
+        if (keystone_make_base_url(keystone->auth_url, &auth->base_url) < 0)
+                return error_oom(reterr);
+        config = *http;
+        config.endpoint = auth->base_url;
+        config.service = "Keystone";
+        config.max_connections = 1;
+        config.max_body_bytes = ANSWER_MAX_BYTES;
+        r = http_client_new(&auth->http, auth->event, &config, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "auth_url in [placement]") : 0;
+}
+
+static int set_up(Auth *auth, const HttpConfig *http, Error *reterr)
+{
+        switch (auth->config.kind) {
+        case REPORTER_AUTH_NONE:
+                return 0;
+        case REPORTER_AUTH_ADMIN_TOKEN:
+                return set_header(auth, auth->config.token, reterr);
+        case REPORTER_AUTH_PASSWORD:
+        case REPORTER_AUTH_V3APPLICATIONCREDENTIAL:
+                return make_http(auth, http, reterr);
+        default:
+                return error_setf(reterr, EINVAL, "auth_type in [placement] is unknown");
+        }
+}
+
+int auth_new(Auth **ret, sd_event *event, const AuthConfig *config, const HttpConfig *http,
+             Error *reterr)
+{
+        _cleanup_(auth_freep) Auth *auth = calloc(1, sizeof(Auth));
+        int r;
+
+        if (!auth)
+                return error_oom(reterr);
+        auth->config = *config;
+        auth->event = sd_event_ref(event);
+        r = set_up(auth, http, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(auth);
+        return 0;
 }

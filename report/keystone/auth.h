@@ -3,18 +3,18 @@
 
 /* Who we are, for Placement, and where Placement is when Keystone knows it.
  *
- * Three engines behind one face: none, admin_token (both know all from the start), and Keystone,
- * whose token has to be fetched first, again before it ends, and again when Placement refuses it.
- * Whoever sends asks for the pass of that moment. While there is none, requests are held back and
- * asked for again when the listener is called: however many wait, one token is asked for.
+ * Where auth_type is none or admin_token, all is known from the start. Keystone's token has to be
+ * fetched first, again before it ends, and again when Placement refuses it. Whoever sends asks for
+ * the pass of that moment. While there is none, requests are held back and asked for again when the
+ * listener is called: however many wait, one token is asked for.
  *
  * One thread, nothing blocks. */
 
 #include <systemd/sd-event.h>
 
 #include "base/error.h"
-#include "base/string-set.h"
 #include "report/http/http.h"
+#include "report/keystone/answer.h"
 #include "report/keystone/config.h"
 
 typedef struct AuthConfig {
@@ -30,14 +30,6 @@ typedef struct AuthPass {
         const char *endpoint; /* NULL: as configured */
         uint64_t serial;      /* of this pass: goes up with each new one */
 } AuthPass;
-
-/* Of a token that Keystone gave. Borrowed until the loop runs again. */
-typedef struct AuthDescription {
-        const char *scope; /* "project service", "system" */
-        const char *endpoint;
-        const StringSet *roles;
-        uint64_t issued_usec; /* since the epoch, by Keystone's clock */
-} AuthDescription;
 
 typedef struct Auth Auth;
 typedef void (*AuthListener)(void *userdata);
@@ -59,8 +51,9 @@ void auth_set_listener(Auth *auth, AuthListener listener, void *userdata);
  * when there is none (credential refused, Keystone away); -ENOMEM. */
 int auth_get(Auth *auth, AuthPass *ret, Error *reterr);
 
-/* What is known of the present token: for words. False when there is none, or no Keystone. */
-bool auth_describe(const Auth *auth, AuthDescription *ret);
+/* The present token of Keystone's: for words. NULL when there is none, or no Keystone. Borrowed
+ * until the loop runs again. */
+const KeystoneToken *auth_get_token(const Auth *auth);
 
 /* Placement took the pass, or answered it with 401. True: a new one is worth asking for; false:
  * the 401 is final, and reterr has words when more is known than that. What is said of another pass

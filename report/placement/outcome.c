@@ -2,6 +2,8 @@
 
 #include "report/placement/outcome.h"
 
+#include "report/http/http.h"
+
 #define HTTP_BAD_REQUEST     400
 #define HTTP_REQUEST_TIMEOUT 408
 #define HTTP_CONFLICT        409
@@ -23,6 +25,13 @@ static const struct {
         [REPORT_E_UNAVAILABLE] = { "unavailable", 8, true },
         [REPORT_E_UNREACHABLE] = { "unreachable", 9, true },
 };
+
+int report_outcome_of_http(int result)
+{
+        if (result < 0)
+                return result;
+        return result == HTTP_E_BAD_ANSWER ? REPORT_E_UNAVAILABLE : REPORT_E_UNREACHABLE;
+}
 
 const char *report_outcome_to_text(int outcome)
 {

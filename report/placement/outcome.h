@@ -22,6 +22,10 @@ typedef enum ReportOutcome {
         _REPORT_OUTCOME_MAX,
 } ReportOutcome;
 
+/* What became of a request that got no answer: of an HttpResult but HTTP_DONE, or a negative errno.
+ */
+int report_outcome_of_http(int result);
+
 /* "unreachable", "conflict", … for logs and metrics; "failed" for a negative errno. */
 const char *report_outcome_to_text(int outcome);
 

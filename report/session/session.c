@@ -149,20 +149,6 @@ SessionCall *session_call_cancel(SessionCall *call)
         return call_free(call);
 }
 
-/* What became of a request that got no answer. */
-static int outcome_of_http(int result)
-{
-        switch (result) {
-        case HTTP_E_UNREACHABLE:
-        case HTTP_E_TLS:
-                return REPORT_E_UNREACHABLE;
-        case HTTP_E_BAD_ANSWER:
-                return REPORT_E_UNAVAILABLE;
-        default:
-                return result < 0 ? result : -EIO;
-        }
-}
-
 /* A 2xx must be Placement's JSON, or nothing. */
 static int read_body(const PlacementRequest *request, const HttpResponse *response, json_t **ret,
                      Error *reterr)
@@ -267,7 +253,7 @@ static void on_response(int result, const HttpResponse *response, const Error *e
                 count_answer(call->session, &answer, response);
                 http_response_log(response, request->method, "", request->path);
         } else {
-                result = outcome_of_http(result);
+                result = report_outcome_of_http(result);
                 words = *error;
                 log_debug("%s %s: %s", request->method, request->path, words.text);
         }

@@ -323,15 +323,15 @@ static void test_old_token_refused(void **state)
 static void test_describe(void **state)
 {
         Fixture *fixture = *state;
-        AuthDescription description;
+        const KeystoneToken *token;
 
         fake_http_begin(SCRIPT(GIVES(1, "one", "http://placement")), "");
-        assert_false(auth_describe(fixture->auth, &description));
+        assert_null(auth_get_token(fixture->auth));
         assert_int_equal(get_new(fixture), 0);
-        assert_true(auth_describe(fixture->auth, &description));
-        assert_string_equal(description.endpoint, "http://placement");
-        assert_int_equal(description.issued_usec, 1795226400 * USEC_PER_SEC);
-        assert_int_equal(description.roles->n_items, 0);
+        token = auth_get_token(fixture->auth);
+        assert_string_equal(token->endpoint, "http://placement");
+        assert_int_equal(token->issued_usec, 1795226400 * USEC_PER_SEC);
+        assert_int_equal(token->roles.n_items, 0);
 }
 
 /* Placement moved: looked up at once, then once a minute; what is there is used if that fails. */
@@ -392,18 +392,7 @@ static void test_free_under_way(void **state)
         assert_int_equal(fixture->n_told, 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_fixed), TEST(test_one_request_for_all),
-                TEST(test_renewal),           TEST(test_end_of_life),
-                TEST(test_slow_retry),        TEST(test_refused_token),
-                TEST(test_useless_tokens),    TEST(test_doubts),
-                TEST(test_old_token_refused), TEST(test_describe),
-                TEST(test_at_once),           TEST(test_keystone_away),
-                TEST(test_free_under_way),
-        };
-
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_WITH(set_up, tear_down, test_fixed, test_one_request_for_all, test_renewal,
+               test_end_of_life, test_slow_retry, test_refused_token, test_useless_tokens,
+               test_doubts, test_old_token_refused, test_describe, test_at_once, test_keystone_away,
+               test_free_under_way)
