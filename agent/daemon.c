@@ -242,9 +242,10 @@ static void print_plan(const Plan *plan)
         if (plan->n_steps == 0)
                 puts("Nothing to do: Placement is equal to this host.");
         for (size_t i = 0; i < plan->n_steps; i++) {
-                _cleanup_free_ char *path = plan_step_path(&plan->steps[i]);
+                _cleanup_(placement_request_done) PlacementRequest request =
+                        plan_step_request(&plan->steps[i]);
 
-                printf("%s %s", plan_step_method(&plan->steps[i]), path ? path : "?");
+                printf("%s %s", request.method, request.path ? request.path : "?");
                 printf("%s%s\n", plan->steps[i].summary[0] ? "  # " : "", plan->steps[i].summary);
         }
 }

@@ -45,11 +45,10 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
 
         call->call = NULL;
         if (result == REPORT_E_TOO_OLD && call->fallback.path) {
-                _cleanup_(placement_request_done) PlacementRequest request = call->fallback;
+                PlacementRequest request = call->fallback;
 
                 call->fallback = PLACEMENT_REQUEST_INIT;
-                result =
-                        session_send(call->session, &request, on_answer, call, &call->call, &words);
+                result = session_send(call->session, request, on_answer, call, &call->call, &words);
                 if (result >= 0)
                         return;
         }
@@ -64,24 +63,25 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         end_call(call, result, &mine, &words);
 }
 
-/* Takes both requests over. r: how making them went. */
-static int start(ConsumersCall **ret, Session *session, const ConsumersCall *like, int r,
-                 PlacementRequest *request, PlacementRequest *fallback, Error *reterr)
+/* Takes both requests over. */
+static int start(ConsumersCall **ret, Session *session, const ConsumersCall *like,
+                 PlacementRequest request, PlacementRequest fallback, Error *reterr)
 {
-        _cleanup_(placement_request_done) PlacementRequest first = *request, second = *fallback;
+        _cleanup_(placement_request_done) PlacementRequest second = fallback;
         _cleanup_(consumers_cancelp) ConsumersCall *call = calloc(1, sizeof(ConsumersCall));
+        int r;
 
-        if (r < 0)
-                return r;
-        if (!call)
+        if (!call) {
+                placement_request_done(&request);
                 return error_oom(reterr);
+        }
         *call = *like;
         call->session = session;
-        if (second.path && strcmp(second.microversion, first.microversion) != 0) {
+        if (second.path && strcmp(second.microversion, request.microversion) != 0) {
                 call->fallback = second;
                 second = PLACEMENT_REQUEST_INIT;
         }
-        r = session_send(session, &first, on_answer, call, &call->call, reterr);
+        r = session_send(session, request, on_answer, call, &call->call, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(call);
@@ -100,13 +100,9 @@ int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, Cons
         const ConsumersCall call = {
                 .done = done, .userdata = userdata, .uuid = *uuid, .read = take_consumer
         };
-        PlacementRequest request = PLACEMENT_REQUEST_INIT, old = PLACEMENT_REQUEST_INIT;
-        int r = 0;
 
-        if (placement_get_consumer(uuid, true, &request) < 0 ||
-            placement_get_consumer(uuid, false, &old) < 0)
-                r = error_oom(reterr);
-        return start(ret, session, &call, r, &request, &old, reterr);
+        return start(ret, session, &call, placement_get_consumer(uuid, true),
+                     placement_get_consumer(uuid, false), reterr);
 }
 
 int consumers_write(ConsumersCall **ret, Session *session, const Consumer *consumer,
@@ -114,24 +110,22 @@ int consumers_write(ConsumersCall **ret, Session *session, const Consumer *consu
                     Error *reterr)
 {
         const ConsumersCall call = { .done = done, .userdata = userdata };
-        PlacementRequest request = PLACEMENT_REQUEST_INIT, old = PLACEMENT_REQUEST_INIT;
-        int r = placement_put_consumer(consumer, mappings, false, &request, reterr);
+        int r = placement_check_consumer(consumer, reterr);
 
-        if (r >= 0)
-                r = placement_put_consumer(consumer, NULL, true, &old, reterr);
-        return start(ret, session, &call, r, &request, &old, reterr);
+        return r < 0 ? r
+                     : start(ret, session, &call, placement_put_consumer(consumer, mappings, false),
+                             placement_put_consumer(consumer, NULL, true), reterr);
 }
 
 int consumers_move(ConsumersCall **ret, Session *session, const Allocations *consumers,
                    ConsumersDone done, void *userdata, Error *reterr)
 {
         const ConsumersCall call = { .done = done, .userdata = userdata };
-        PlacementRequest request = PLACEMENT_REQUEST_INIT, old = PLACEMENT_REQUEST_INIT;
-        int r = placement_post_consumers(consumers, false, &request, reterr);
+        int r = placement_check_consumers(consumers, reterr);
 
-        if (r >= 0)
-                r = placement_post_consumers(consumers, true, &old, reterr);
-        return start(ret, session, &call, r, &request, &old, reterr);
+        return r < 0 ? r
+                     : start(ret, session, &call, placement_post_consumers(consumers, false),
+                             placement_post_consumers(consumers, true), reterr);
 }
 
 static int take_room(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
@@ -144,9 +138,7 @@ int room_read(ConsumersCall **ret, Session *session, const Uuid *root, const cha
               uint64_t amount, ConsumersDone done, void *userdata, Error *reterr)
 {
         const ConsumersCall call = { .done = done, .userdata = userdata, .read = take_room };
-        PlacementRequest request = PLACEMENT_REQUEST_INIT, none = PLACEMENT_REQUEST_INIT;
 
-        if (placement_get_room(root, resource_class, amount, &request) < 0)
-                return error_oom(reterr);
-        return start(ret, session, &call, 0, &request, &none, reterr);
+        return start(ret, session, &call, placement_get_room(root, resource_class, amount),
+                     PLACEMENT_REQUEST_INIT, reterr);
 }

@@ -21,13 +21,13 @@ struct Gather {
         void *userdata;
 };
 
-static int make_request(size_t i, PlacementRequest *ret, void *userdata)
+static PlacementRequest make_request(size_t i, void *userdata)
 {
         const Gather *gather = userdata;
         const Uuid *uuid = &gather->uuids[i];
 
-        return gather->second ? placement_get_consumer(uuid, !gather->without_types, ret)
-                              : placement_get_provider_allocations(uuid, ret);
+        return gather->second ? placement_get_consumer(uuid, !gather->without_types)
+                              : placement_get_provider_allocations(uuid);
 }
 
 static int take_consumer(Gather *gather, const Uuid *uuid, const SessionAnswer *answer,

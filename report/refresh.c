@@ -32,12 +32,12 @@ static void finish(int result, const Error *error, void *userdata)
         refresh->done(result, TAKE_PTR(refresh->next), error, refresh->userdata);
 }
 
-static int make_request(size_t i, PlacementRequest *ret, void *userdata)
+static PlacementRequest make_request(size_t i, void *userdata)
 {
         const Refresh *refresh = userdata;
 
         return placement_get_part(&refresh->stale[i / _PLACEMENT_PART_MAX],
-                                  (PlacementPart)(i % _PLACEMENT_PART_MAX), ret);
+                                  (PlacementPart)(i % _PLACEMENT_PART_MAX));
 }
 
 /* Somebody wrote between the reads of a provider. */
@@ -148,11 +148,10 @@ int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Mir
                 const Uuid *root, const char *root_name, RefreshDone done, void *userdata,
                 Error *reterr)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         _cleanup_(refresh_freep) Refresh *refresh = calloc(1, sizeof(Refresh));
         int r;
 
-        if (!refresh || placement_get_tree(root, &request) < 0)
+        if (!refresh)
                 return error_oom(reterr);
         refresh->session = session;
         refresh->mirror = mirror;
@@ -161,7 +160,8 @@ int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Mir
         refresh->root_name = root_name;
         refresh->done = done;
         refresh->userdata = userdata;
-        r = session_send(session, &request, on_list, refresh, &refresh->list_call, reterr);
+        r = session_send(session, placement_get_tree(root), on_list, refresh, &refresh->list_call,
+                         reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(refresh);

@@ -404,7 +404,6 @@ static void on_named(int result, const SessionAnswer *answer, const Error *error
  * makes one. */
 static void end_preparing(Reporter *reporter)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         const Provider *root = provider_tree_find(reporter->desired, &reporter->root);
         Error error = ERROR_NULL;
         int r;
@@ -414,10 +413,8 @@ static void end_preparing(Reporter *reporter)
                 finish(reporter, REPORT_DONE, NULL);
                 return;
         }
-        r = placement_get_provider_by_name(root->name, &request);
-        if (r >= 0)
-                r = session_send(reporter->session, &request, on_named, reporter, &reporter->naming,
-                                 &error);
+        r = session_send(reporter->session, placement_get_provider_by_name(root->name), on_named,
+                         reporter, &reporter->naming, &error);
         if (r < 0)
                 finish(reporter, r, &error);
 }

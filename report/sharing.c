@@ -116,12 +116,9 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
 
 static int ask(Sharing *sharing)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
-        int r = placement_get_sharing_providers(&sharing->aggregates, &sharing->next, &request);
-
-        return r < 0 ? r
-                     : session_send(sharing->session, &request, on_answer, sharing, &sharing->call,
-                                    NULL);
+        return session_send(sharing->session,
+                            placement_get_sharing_providers(&sharing->aggregates, &sharing->next),
+                            on_answer, sharing, &sharing->call, NULL);
 }
 
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)

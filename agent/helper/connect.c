@@ -24,15 +24,12 @@ typedef struct Walk {
 /* The first request asks for the token; when there is none its failure is that of the token. */
 static int walk_all(Walk *walk, Error *reterr)
 {
-        static const PlacementRequest request = {
-                .method = "GET",
-                .path = (char *)(uintptr_t)PROBE_PATH,
-                .microversion = "1.14",
-        };
+        PlacementRequest request = placement_request("GET", PROBE_PATH, "");
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
 
+        request.microversion = "1.14";
         walk->asked_usec = clock_usec(CLOCK_REALTIME);
-        walk->result = talk_ask(walk->talk, &request, &answer, &walk->error);
+        walk->result = talk_ask(walk->talk, request, &answer, &walk->error);
         walk->answered_usec = clock_usec(CLOCK_REALTIME);
         if (walk->result < 0 && reterr)
                 *reterr = walk->error;
@@ -52,12 +49,12 @@ static void read_version(Walk *walk, const json_t *body)
 
 static int walk_version(Walk *walk, Error *reterr)
 {
-        static const PlacementRequest request = { .method = "GET",
-                                                  .path = (char *)(uintptr_t) "/",
-                                                  .microversion = "1.0" };
+        PlacementRequest request = placement_request("GET", "/", "");
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
-        int r = talk_ask(walk->talk, &request, &answer, reterr);
+        int r;
 
+        request.microversion = "1.0";
+        r = talk_ask(walk->talk, request, &answer, reterr);
         if (r == REPORT_DONE)
                 read_version(walk, answer.body);
         return MIN(r, 0);

@@ -44,30 +44,26 @@ IdentityOrder identity_order_from_text(const char *text)
         return _IDENTITY_ORDER_INVALID;
 }
 
-/* r is that of the request's maker. A failure of Placement is kept in the document: EIO. */
-static int ask(Work *work, int r, const PlacementRequest *request, TalkAnswer *ret, Error *reterr)
+/* Takes the request over. A failure of Placement is kept in the document: EIO. */
+static int ask(Work *work, PlacementRequest request, TalkAnswer *ret, Error *reterr)
 {
-        if (r < 0)
-                return error_oom(reterr);
-        r = talk_ask(work->talk, request, ret, reterr);
+        int r = talk_ask(work->talk, request, ret, reterr);
+
         return r > 0 ? -EIO : r;
 }
 
 static int count_consumers(Work *work, NameHolder *who, Error *reterr)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
-        int r = ask(work, placement_get_provider_allocations(&who->uuid, &request), &request,
-                    &answer, reterr);
+        int r = ask(work, placement_get_provider_allocations(&who->uuid), &answer, reterr);
 
         return r < 0 ? r : name_holder_count(who, answer.body);
 }
 
 static int read_age(Work *work, NameHolder *who, Error *reterr)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
-        int r = ask(work, placement_get_provider(&who->uuid, &request), &request, &answer, reterr);
+        int r = ask(work, placement_get_provider(&who->uuid), &answer, reterr);
 
         who->modified_sec = answer.modified_sec;
         return r;
@@ -92,10 +88,9 @@ static int take_provider(Work *work, const PlacementProvider *item, IdentityProv
 
 static int read_own(Work *work, Error *reterr)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
         const Uuid *uuid = &work->facts.uuid;
-        int r = ask(work, placement_get_tree(uuid, &request), &request, &answer, reterr);
+        int r = ask(work, placement_get_tree(uuid), &answer, reterr);
 
         if (r == 0)
                 r = placement_read_tree(answer.body, &work->tree, reterr);
@@ -109,11 +104,9 @@ static int read_own(Work *work, Error *reterr)
 
 static int read_holder(Work *work, Error *reterr)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         _cleanup_(placement_providers_done) PlacementProviders found = PLACEMENT_PROVIDERS_INIT;
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
-        int r = ask(work, placement_get_provider_by_name(work->task->name, &request), &request,
-                    &answer, reterr);
+        int r = ask(work, placement_get_provider_by_name(work->task->name), &answer, reterr);
 
         if (r == 0)
                 r = placement_read_providers(answer.body, &found, reterr);
@@ -179,10 +172,8 @@ static int adopt(Work *work, Error *reterr)
 
 static int rename_one(Work *work, const IdentityChange *change, Error *reterr)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
-        int r = ask(work, placement_rename_provider(&change->uuid, change->to, &request), &request,
-                    &answer, reterr);
+        int r = ask(work, placement_rename_provider(&change->uuid, change->to), &answer, reterr);
 
         return r < 0 ? error_prefixf(reterr, r, "%s", change->from) : 0;
 }

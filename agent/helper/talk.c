@@ -68,7 +68,7 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         };
 }
 
-int talk_ask(Talk *talk, const PlacementRequest *request, TalkAnswer *ret, Error *reterr)
+int talk_ask(Talk *talk, PlacementRequest request, TalkAnswer *ret, Error *reterr)
 {
         int r;
 

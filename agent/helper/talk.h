@@ -24,10 +24,10 @@ int talk_new(Talk **ret, const ReporterConfig *config, Error *reterr);
 Talk *talk_free(Talk *talk);
 DEFINE_CLEANUP(Talk *, talk_free);
 
-/* Blocks until there is an answer, at most as long as the time-outs allow. REPORT_DONE, a
- * ReportOutcome with words, or a negative errno with words. ret, which must be initialised, is the
- * caller's to free whatever comes back. */
-int talk_ask(Talk *talk, const PlacementRequest *request, TalkAnswer *ret, Error *reterr);
+/* Takes the request over. Blocks until there is an answer, at most as long as the time-outs allow.
+ * REPORT_DONE, a ReportOutcome with words, or a negative errno with words. ret, which must be
+ * initialised, is the caller's to free whatever comes back. */
+int talk_ask(Talk *talk, PlacementRequest request, TalkAnswer *ret, Error *reterr);
 
 /* Who we are for it; borrowed. */
 const Auth *talk_get_auth(const Talk *talk);

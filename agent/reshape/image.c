@@ -25,26 +25,12 @@ void reshape_image_done(ReshapeImage *image)
 
 /* JSON */
 
-static json_t *consumers_to_json(const Allocations *consumers)
-{
-        _cleanup_json_ json_t *object = json_object();
-
-        for (size_t i = 0; object && i < consumers->n_consumers; i++) {
-                const Consumer *consumer = consumers->consumers[i];
-
-                if (json_object_set_new(object, consumer->uuid.text,
-                                        placement_consumer_to_json(consumer, consumer->type)) < 0)
-                        return NULL;
-        }
-        return TAKE_PTR(object);
-}
-
 static json_t *shape_to_json(const ReshapeShape *shape, const Uuid *root, const char *node)
 {
         _cleanup_json_ json_t *tree = tree_to_json(shape->tree, NULL, root, node, "");
 
-        if (!tree ||
-            json_object_set_new(tree, "consumers", consumers_to_json(shape->consumers)) < 0)
+        if (!tree || json_object_set_new(tree, "consumers",
+                                         placement_consumers_to_json(shape->consumers, true)) < 0)
                 return NULL;
         return TAKE_PTR(tree);
 }

@@ -31,65 +31,45 @@ static json_t *mappings_to_json(const RequestMappings *mappings)
         return TAKE_PTR(object);
 }
 
-int placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings, bool old,
-                           PlacementRequest *ret, Error *reterr)
+PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings,
+                                        bool old)
 {
         bool typed = !old && placement_consumer_type_valid(consumer->type);
-        char *path = NULL;
-        json_t *body;
-        int r = placement_check_consumer(consumer, reterr);
+        json_t *body = placement_consumer_to_json(consumer, typed);
+        PlacementRequest request;
 
-        if (r < 0)
-                return r;
-        body = placement_consumer_to_json(consumer, typed);
         if (body && typed && mappings && mappings->n_items > 0 &&
             json_object_set_new(body, "mappings", mappings_to_json(mappings)) < 0) {
                 json_decref(body);
                 body = NULL;
         }
-        if (!body)
-                return error_oom(reterr);
-        path = text_format("/allocations/%s", consumer->uuid.text);
-        r = placement_request_fill(ret, "PUT", path, body);
-        if (r < 0)
-                return error_oom(reterr);
+        request = placement_request_with("PUT", "/allocations/{uuid}", consumer->uuid.text, body);
         if (typed)
-                ret->microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
-        return 0;
+                request.microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
+        return request;
 }
 
-int placement_post_consumers(const Allocations *consumers, bool old, PlacementRequest *ret,
-                             Error *reterr)
+PlacementRequest placement_post_consumers(const Allocations *consumers, bool old)
 {
-        json_t *body;
-        bool typed;
-        int r = placement_check_consumers(consumers, &typed, reterr);
+        bool typed = !old && placement_consumers_typed(consumers);
+        PlacementRequest request = placement_request_with(
+                "POST", "/allocations", "", placement_consumers_to_json(consumers, typed));
 
-        if (r < 0)
-                return r;
-        typed = typed && !old;
-        body = placement_consumers_to_json(consumers, typed);
-        if (!body)
-                return error_oom(reterr);
-        r = placement_request_fill(ret, "POST", strdup("/allocations"), body);
-        if (r < 0)
-                return error_oom(reterr);
         if (typed)
-                ret->microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
-        return 0;
+                request.microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
+        return request;
 }
 
-int placement_get_room(const Uuid *root, const char *resource_class, uint64_t amount,
-                       PlacementRequest *ret)
+PlacementRequest placement_get_room(const Uuid *root, const char *resource_class, uint64_t amount)
 {
-        char *path =
-                text_format("/allocation_candidates?limit=1&resources=%s:%" PRIu64 "&in_tree=%s",
-                            resource_class, amount, root->text);
-
-        if (placement_request_fill(ret, "GET", path, NULL) < 0)
-                return -ENOMEM;
-        ret->microversion = PLACEMENT_MICROVERSION_IN_TREE;
-        return 0;
+        return (PlacementRequest){
+                .method = "GET",
+                .route = "/allocation_candidates",
+                .path = text_format("/allocation_candidates?limit=1&resources=%s:%" PRIu64
+                                    "&in_tree=%s",
+                                    resource_class, amount, root->text),
+                .microversion = PLACEMENT_MICROVERSION_IN_TREE,
+        };
 }
 
 static int add_room(const json_t *summary, const Uuid *provider, Consumer *room, Error *reterr)

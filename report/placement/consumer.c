@@ -19,19 +19,21 @@ int placement_check_consumer(const Consumer *consumer, Error *reterr)
                           consumer->uuid.text);
 }
 
-int placement_check_consumers(const Allocations *consumers, bool *ret_typed, Error *reterr)
+int placement_check_consumers(const Allocations *consumers, Error *reterr)
 {
-        bool typed = consumers && consumers->n_consumers > 0;
+        int r = 0;
 
-        for (size_t i = 0; consumers && i < consumers->n_consumers; i++) {
-                int r = placement_check_consumer(consumers->consumers[i], reterr);
+        for (size_t i = 0; r == 0 && consumers && i < consumers->n_consumers; i++)
+                r = placement_check_consumer(consumers->consumers[i], reterr);
+        return r;
+}
 
-                if (r < 0)
-                        return r;
-                typed = typed && placement_consumer_type_valid(consumers->consumers[i]->type);
-        }
-        *ret_typed = typed;
-        return 0;
+bool placement_consumers_typed(const Allocations *consumers)
+{
+        for (size_t i = 0; consumers && i < consumers->n_consumers; i++)
+                if (!placement_consumer_type_valid(consumers->consumers[i]->type))
+                        return false;
+        return consumers && consumers->n_consumers > 0;
 }
 
 static int add_resources(Consumer *consumer, const Uuid *provider, const json_t *holding,
@@ -190,7 +192,7 @@ json_t *placement_consumer_to_json(const Consumer *consumer, bool with_type)
         generation = consumer->generation < 0 ? json_null() : json_integer(consumer->generation);
         if (!object || json_object_set_new(object, "consumer_generation", generation) < 0)
                 return NULL;
-        if (with_type &&
+        if (with_type && consumer->type &&
             json_object_set_new(object, "consumer_type", json_string(consumer->type)) < 0)
                 return NULL;
         return TAKE_PTR(object);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* How often each route of Placement was asked, by method and status of the answer. Plain data of
- * bounded size: uuids and names in a path become placeholders. */
+ * bounded size: a route has placeholders for uuids and names (report/placement/request.h). */
 
 #include <stdint.h>
 
@@ -21,8 +21,5 @@ typedef struct RequestCounts {
         size_t n_items;
 } RequestCounts;
 
-/* The route of a path; "other" for one that this client does not use. Static. */
-const char *request_counts_route(const char *path);
-
-/* One that no longer fits is not counted. */
-void request_counts_add(RequestCounts *counts, const char *method, const char *path, int status);
+/* method and route are static. One that no longer fits is not counted. */
+void request_counts_add(RequestCounts *counts, const char *method, const char *route, int status);

@@ -20,35 +20,45 @@ bool placement_request_writes(const PlacementRequest *request)
         return strcmp(request->method, "GET") != 0 && !request->harmless;
 }
 
-int placement_request_fill(PlacementRequest *ret, const char *method, char *path, json_t *body)
+char *placement_make_path(const char *route, const char *what)
 {
-        char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+        int n = (int)strcspn(route, "{");
+        const char *rest = strchr(route, '}');
 
-        if (!path || (body && !text)) {
-                free(path);
-                free(text);
-                json_decref(body);
-                return -ENOMEM;
-        }
-        json_decref(body);
-        placement_request_done(ret);
-        *ret = (PlacementRequest){
-                .method = method,
-                .path = path,
-                .microversion = PLACEMENT_MICROVERSION,
-                .body = text,
-        };
-        return 0;
+        return rest ? text_format("%.*s%s%s", n, route, what, rest + 1) : strdup(route);
 }
 
-/* The same for a request that should have a body: NULL means out of memory. */
-static int fill_with_body(PlacementRequest *ret, const char *method, char *path, json_t *body)
+PlacementRequest placement_request(const char *method, const char *route, const char *what)
 {
-        if (!body) {
-                free(path);
-                return -ENOMEM;
-        }
-        return placement_request_fill(ret, method, path, body);
+        return (PlacementRequest){
+                .method = method,
+                .route = route,
+                .path = placement_make_path(route, what),
+                .microversion = PLACEMENT_MICROVERSION,
+        };
+}
+
+PlacementRequest placement_request_with(const char *method, const char *route, const char *what,
+                                        json_t *body)
+{
+        PlacementRequest request = placement_request(method, route, what);
+
+        request.body = body ? json_dumps(body, JSON_COMPACT) : NULL;
+        json_decref(body);
+        if (!request.body)
+                placement_request_done(&request);
+        return request;
+}
+
+/* path has a query behind the route, and is taken over. */
+static PlacementRequest get_list(const char *route, char *path)
+{
+        return (PlacementRequest){
+                .method = "GET",
+                .route = route,
+                .path = path,
+                .microversion = PLACEMENT_MICROVERSION,
+        };
 }
 
 static char *quote(const char *text)
@@ -74,65 +84,60 @@ static char *quote(const char *text)
         return quoted;
 }
 
-int placement_get_tree(const Uuid *provider, PlacementRequest *ret)
+PlacementRequest placement_get_tree(const Uuid *provider)
 {
-        return placement_request_fill(
-                ret, "GET", text_format("/resource_providers?in_tree=%s", provider->text), NULL);
+        return get_list("/resource_providers",
+                        text_format("/resource_providers?in_tree=%s", provider->text));
 }
 
-int placement_get_provider_by_name(const char *name, PlacementRequest *ret)
+PlacementRequest placement_get_provider_by_name(const char *name)
 {
         _cleanup_free_ char *quoted = quote(name);
 
-        if (!quoted)
-                return -ENOMEM;
-        return placement_request_fill(ret, "GET",
-                                      text_format("/resource_providers?name=%s", quoted), NULL);
+        return get_list("/resource_providers",
+                        quoted ? text_format("/resource_providers?name=%s", quoted) : NULL);
 }
 
-static char *provider_path(const Uuid *provider, const char *what)
+PlacementRequest placement_get_provider(const Uuid *provider)
 {
-        return text_format("/resource_providers/%s%s", provider->text, what);
+        return placement_request("GET", "/resource_providers/{uuid}", provider->text);
 }
 
-int placement_get_provider(const Uuid *provider, PlacementRequest *ret)
+static const char *part_route(PlacementPart part)
 {
-        return placement_request_fill(ret, "GET", provider_path(provider, ""), NULL);
+        static const char *const routes[_PLACEMENT_PART_MAX] = {
+                [PLACEMENT_INVENTORIES] = "/resource_providers/{uuid}/inventories",
+                [PLACEMENT_TRAITS] = "/resource_providers/{uuid}/traits",
+                [PLACEMENT_AGGREGATES] = "/resource_providers/{uuid}/aggregates",
+        };
+
+        return routes[part];
 }
 
-static char *part_path(const Uuid *provider, PlacementPart part)
+PlacementRequest placement_get_part(const Uuid *provider, PlacementPart part)
 {
-        return text_format("/resource_providers/%s/%s", provider->text,
-                           placement_part_to_text(part));
+        return placement_request("GET", part_route(part), provider->text);
 }
 
-int placement_get_part(const Uuid *provider, PlacementPart part, PlacementRequest *ret)
+PlacementRequest placement_get_provider_allocations(const Uuid *provider)
 {
-        return placement_request_fill(ret, "GET", part_path(provider, part), NULL);
+        return placement_request("GET", "/resource_providers/{uuid}/allocations", provider->text);
 }
 
-int placement_get_provider_allocations(const Uuid *provider, PlacementRequest *ret)
+PlacementRequest placement_get_consumer(const Uuid *consumer, bool with_type)
 {
-        return placement_request_fill(ret, "GET", provider_path(provider, "/allocations"), NULL);
-}
+        PlacementRequest request = placement_request("GET", "/allocations/{uuid}", consumer->text);
 
-int placement_get_consumer(const Uuid *consumer, bool with_type, PlacementRequest *ret)
-{
-        int r = placement_request_fill(ret, "GET", text_format("/allocations/%s", consumer->text),
-                                       NULL);
-
-        if (r == 0 && with_type)
-                ret->microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
-        return r;
+        if (with_type)
+                request.microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
+        return request;
 }
 
 /* "PREFIXa,b,c" with names from *first on, as many as fit; *first moves behind them. */
-static int fill_names(PlacementRequest *ret, const char *prefix, const StringSet *names,
-                      size_t *first)
+static char *join_names(const char *prefix, const StringSet *names, size_t *first)
 {
         size_t length = strlen(prefix), next = *first;
         char *path, *to;
-        int r;
 
         for (; next < names->n_items; next++) {
                 size_t more = strlen(names->items[next]) + 1;
@@ -143,70 +148,54 @@ static int fill_names(PlacementRequest *ret, const char *prefix, const StringSet
         }
         path = malloc(length + 1);
         if (!path)
-                return -ENOMEM;
+                return NULL;
         to = stpcpy(path, prefix);
         for (size_t i = *first; i < next; i++) {
                 if (i > *first)
                         *to++ = ',';
                 to = stpcpy(to, names->items[i]);
         }
-        r = placement_request_fill(ret, "GET", path, NULL);
-        if (r == 0)
-                *first = next;
-        return r;
+        *first = next;
+        return path;
 }
 
-int placement_get_known_traits(const StringSet *names, size_t *first, PlacementRequest *ret)
+PlacementRequest placement_get_known_traits(const StringSet *names, size_t *first)
 {
-        return fill_names(ret, "/traits?name=in:", names, first);
+        return get_list("/traits", join_names("/traits?name=in:", names, first));
 }
 
-int placement_get_sharing_providers(const StringSet *aggregates, size_t *first,
-                                    PlacementRequest *ret)
+PlacementRequest placement_get_sharing_providers(const StringSet *aggregates, size_t *first)
 {
-        return fill_names(ret,
-                          "/resource_providers?required=MISC_SHARES_VIA_AGGREGATE&member_of=in:",
-                          aggregates, first);
+        return get_list(
+                "/resource_providers",
+                join_names("/resource_providers?required=MISC_SHARES_VIA_AGGREGATE&member_of=in:",
+                           aggregates, first));
 }
 
-int placement_put_resource_class(const char *name, PlacementRequest *ret)
+PlacementRequest placement_post_provider(const Provider *provider)
 {
-        return placement_request_fill(ret, "PUT", text_format("/resource_classes/%s", name), NULL);
+        const char *parent = uuid_empty(&provider->parent) ? NULL : provider->parent.text;
+
+        return placement_request_with("POST", "/resource_providers", "",
+                                      json_pack("{ss ss ss*}", "uuid", provider->uuid.text, "name",
+                                                provider->name, "parent_provider_uuid", parent));
 }
 
-int placement_put_trait(const char *name, PlacementRequest *ret)
-{
-        return placement_request_fill(ret, "PUT", text_format("/traits/%s", name), NULL);
-}
-
-int placement_post_provider(const Provider *provider, PlacementRequest *ret)
-{
-        json_t *body = json_pack("{ss ss}", "uuid", provider->uuid.text, "name", provider->name);
-
-        if (body && !uuid_empty(&provider->parent) &&
-            json_object_set_new(body, "parent_provider_uuid", json_string(provider->parent.text)) <
-                    0) {
-                json_decref(body);
-                return -ENOMEM;
-        }
-        return fill_with_body(ret, "POST", strdup("/resource_providers"), body);
-}
-
-int placement_put_provider(const Provider *provider, PlacementRequest *ret)
+PlacementRequest placement_put_provider(const Provider *provider)
 {
         json_t *body = json_pack("{ss ss}", "name", provider->name, "parent_provider_uuid",
                                  provider->parent.text);
-        int r = fill_with_body(ret, "PUT", provider_path(&provider->uuid, ""), body);
+        PlacementRequest request = placement_request_with("PUT", "/resource_providers/{uuid}",
+                                                          provider->uuid.text, body);
 
-        if (r == 0)
-                ret->microversion = PLACEMENT_MICROVERSION_MOVE;
-        return r;
+        request.microversion = PLACEMENT_MICROVERSION_MOVE;
+        return request;
 }
 
-int placement_rename_provider(const Uuid *provider, const char *name, PlacementRequest *ret)
+PlacementRequest placement_rename_provider(const Uuid *provider, const char *name)
 {
-        return fill_with_body(ret, "PUT", provider_path(provider, ""),
-                              json_pack("{ss}", "name", name));
+        return placement_request_with("PUT", "/resource_providers/{uuid}", provider->text,
+                                      json_pack("{ss}", "name", name));
 }
 
 /* {"VCPU": {"total": 8, …}, …} */
@@ -240,23 +229,13 @@ static json_t *part_to_json(const Provider *provider, PlacementPart part)
                                                            : &provider->aggregates);
 }
 
-int placement_put_part(const Provider *provider, PlacementPart part, int64_t generation,
-                       PlacementRequest *ret)
+PlacementRequest placement_put_part(const Provider *provider, PlacementPart part,
+                                    int64_t generation)
 {
-        return fill_with_body(ret, "PUT", part_path(&provider->uuid, part),
-                              pack_with_generation(placement_part_to_text(part),
-                                                   part_to_json(provider, part), generation));
-}
-
-int placement_delete_inventories(const Uuid *provider, PlacementRequest *ret)
-{
-        return placement_request_fill(ret, "DELETE", part_path(provider, PLACEMENT_INVENTORIES),
-                                      NULL);
-}
-
-int placement_delete_provider(const Uuid *provider, PlacementRequest *ret)
-{
-        return placement_request_fill(ret, "DELETE", provider_path(provider, ""), NULL);
+        return placement_request_with("PUT", part_route(part), provider->uuid.text,
+                                      pack_with_generation(placement_part_to_text(part),
+                                                           part_to_json(provider, part),
+                                                           generation));
 }
 
 static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, size_t n_items)
@@ -276,36 +255,28 @@ static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, si
         return TAKE_PTR(object);
 }
 
-int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
-                            const Allocations *allocations, PlacementRequest *ret, Error *reterr)
+PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
+                                         const Allocations *allocations)
 {
-        json_t *inventories, *consumers, *body = NULL;
-        bool with_types;
-        int r = placement_check_consumers(allocations, &with_types, reterr);
+        bool typed = placement_consumers_typed(allocations);
+        json_t *inventories = reshape_inventories_to_json(items, n_items);
+        json_t *consumers = placement_consumers_to_json(allocations, typed);
+        PlacementRequest request = placement_request_with(
+                "POST", "/reshaper", "",
+                json_pack("{so so}", "inventories", inventories, "allocations", consumers));
 
-        if (r < 0)
-                return r;
-        inventories = reshape_inventories_to_json(items, n_items);
-        consumers = placement_consumers_to_json(allocations, with_types);
-        if (inventories && consumers)
-                body = json_pack("{sO sO}", "inventories", inventories, "allocations", consumers);
-        json_decref(inventories);
-        json_decref(consumers);
-        r = fill_with_body(ret, "POST", strdup("/reshaper"), body);
-        if (r < 0)
-                return error_oom(reterr);
-        if (with_types)
-                ret->microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
-        return 0;
+        if (typed)
+                request.microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
+        return request;
 }
 
-int placement_probe_reshaper(PlacementRequest *ret)
+PlacementRequest placement_probe_reshaper(void)
 {
-        int r = placement_request_fill(ret, "POST", strdup("/reshaper"), NULL);
+        PlacementRequest request = placement_request("POST", "/reshaper", "");
 
-        if (r < 0)
-                return r;
-        ret->harmless = true;
-        ret->body = strdup("");
-        return ret->body ? 0 : -ENOMEM;
+        request.harmless = true;
+        request.body = strdup("");
+        if (!request.body)
+                placement_request_done(&request);
+        return request;
 }

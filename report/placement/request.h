@@ -21,8 +21,8 @@
 #define PLACEMENT_PATH_MAX 4000
 
 typedef struct PlacementRequest {
-        const char *method;
-        char *path;
+        const char *method, *route; /* "PUT", "/resource_providers/{uuid}/traits"; static */
+        char *path;                 /* NULL: out of memory, which session_send() says */
         const char *microversion;
         char *body;    /* NULL: none */
         bool harmless; /* it changes nothing, though its method could */
@@ -35,54 +35,52 @@ void placement_request_done(PlacementRequest *request);
 /* True when it changes something at the server. */
 bool placement_request_writes(const PlacementRequest *request);
 
-/* Fills ret, which must be initialised, with PLACEMENT_MICROVERSION. Takes over path (NULL: out of
- * memory) and body (a reference, NULL: none). -ENOMEM. */
-int placement_request_fill(PlacementRequest *ret, const char *method, char *path, json_t *body);
+/* What stands in place of the route's "{…}", if it has one. NULL: out of memory. */
+char *placement_make_path(const char *route, const char *what);
 
-/* All of the following write an initialised ret, and return 0 or -ENOMEM where nothing else is
- * said. Names of classes and traits must have passed resource_class_valid(). */
+/* A request without a body, and one with it (a reference, which is taken over; NULL: out of
+ * memory). */
+PlacementRequest placement_request(const char *method, const char *route, const char *what);
+PlacementRequest placement_request_with(const char *method, const char *route, const char *what,
+                                        json_t *body);
+
+/* All that follow make a request, which whoever sends it frees. Names of classes and traits must
+ * have passed resource_class_valid(). */
 
 /* All providers of the tree that this one belongs to; an empty list when it is unknown. */
-int placement_get_tree(const Uuid *provider, PlacementRequest *ret);
+PlacementRequest placement_get_tree(const Uuid *provider);
 
 /* The provider of that name, in a list of one or none. */
-int placement_get_provider_by_name(const char *name, PlacementRequest *ret);
+PlacementRequest placement_get_provider_by_name(const char *name);
 
 /* That provider alone; the answer says when it was changed last. */
-int placement_get_provider(const Uuid *provider, PlacementRequest *ret);
+PlacementRequest placement_get_provider(const Uuid *provider);
 
-int placement_get_part(const Uuid *provider, PlacementPart part, PlacementRequest *ret);
-int placement_get_provider_allocations(const Uuid *provider, PlacementRequest *ret);
+PlacementRequest placement_get_part(const Uuid *provider, PlacementPart part);
+PlacementRequest placement_get_provider_allocations(const Uuid *provider);
 
 /* What a consumer holds everywhere; with its type, which needs 1.38. */
-int placement_get_consumer(const Uuid *consumer, bool with_type, PlacementRequest *ret);
+PlacementRequest placement_get_consumer(const Uuid *consumer, bool with_type);
 
 /* Which of names exist. Takes names from *first on, as many as fit into a path, and moves *first
  * behind the last one taken. */
-int placement_get_known_traits(const StringSet *names, size_t *first, PlacementRequest *ret);
+PlacementRequest placement_get_known_traits(const StringSet *names, size_t *first);
 
 /* Who shares through one of these aggregates (uuids); the same. */
-int placement_get_sharing_providers(const StringSet *aggregates, size_t *first,
-                                    PlacementRequest *ret);
+PlacementRequest placement_get_sharing_providers(const StringSet *aggregates, size_t *first);
 
-int placement_put_resource_class(const char *name, PlacementRequest *ret);
-int placement_put_trait(const char *name, PlacementRequest *ret);
-
-int placement_post_provider(const Provider *provider, PlacementRequest *ret);
+PlacementRequest placement_post_provider(const Provider *provider);
 
 /* Puts it below its parent, which it must have, with everything below it and all allocations (1.37,
  * facts E3). */
-int placement_put_provider(const Provider *provider, PlacementRequest *ret);
+PlacementRequest placement_put_provider(const Provider *provider);
 
 /* Gives it another name, and leaves it where it is. Its generation stays (facts E3). */
-int placement_rename_provider(const Uuid *provider, const char *name, PlacementRequest *ret);
+PlacementRequest placement_rename_provider(const Uuid *provider, const char *name);
 
 /* The complete set: what is not in it goes. */
-int placement_put_part(const Provider *provider, PlacementPart part, int64_t generation,
-                       PlacementRequest *ret);
-
-int placement_delete_inventories(const Uuid *provider, PlacementRequest *ret);
-int placement_delete_provider(const Uuid *provider, PlacementRequest *ret);
+PlacementRequest placement_put_part(const Provider *provider, PlacementPart part,
+                                    int64_t generation);
 
 /* One provider of a reshape. */
 typedef struct PlacementReshapeItem {
@@ -91,11 +89,11 @@ typedef struct PlacementReshapeItem {
         const Provider *inventories; /* NULL: it is emptied */
 } PlacementReshapeItem;
 
-/* allocations may be NULL. With 1.38 when every consumer has a type, else with 1.30, which leaves
- * types as they are. -EINVAL for a consumer without project or user. */
-int placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
-                            const Allocations *allocations, PlacementRequest *ret, Error *reterr);
+/* allocations (NULL: none) have passed placement_check_consumers(). With 1.38 when every consumer
+ * has a type, else with 1.30, which leaves types as they are. */
+PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
+                                         const Allocations *allocations);
 
 /* A reshape with an empty body, which no Placement does: 400 from one that would do a real one, and
  * in fewer words than about JSON that lacks something. */
-int placement_probe_reshaper(PlacementRequest *ret);
+PlacementRequest placement_probe_reshaper(void);

@@ -157,8 +157,7 @@ static void step_conflict(ExecutorStep *step, const Error *error)
         step_fail(step, REPORT_E_CONFLICT, error);
 }
 
-static int step_send(ExecutorStep *step, const PlacementRequest *request, SessionDone done,
-                     Error *reterr)
+static int step_send(ExecutorStep *step, PlacementRequest request, SessionDone done, Error *reterr)
 {
         int r = session_send(step->executor->session, request, done, step, &step->call, reterr);
 
@@ -167,16 +166,12 @@ static int step_send(ExecutorStep *step, const PlacementRequest *request, Sessio
         return r;
 }
 
-/* Sends a second kind of request for a step that runs, or fails it. r is the request builder's. */
-static void step_detour(ExecutorStep *step, int r, PlacementRequest *request, SessionDone done)
+/* Sends a second kind of request for a step that runs, or fails it. */
+static void step_detour(ExecutorStep *step, PlacementRequest request, SessionDone done)
 {
         Error error = ERROR_NULL;
+        int r = step_send(step, request, done, &error);
 
-        if (r < 0)
-                r = error_oom(&error);
-        else
-                r = step_send(step, request, done, &error);
-        placement_request_done(request);
         if (r < 0)
                 step_fail(step, r, &error);
 }
@@ -266,11 +261,9 @@ static void on_kept(int result, const SessionAnswer *answer, const Error *error,
 /* kept is what can be sent; words names the classes in use. */
 static void step_send_kept(ExecutorStep *step, const char *words)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         Executor *executor = step->executor;
         int64_t generation = mirror_get_generation(executor->mirror, &step->kept.uuid);
         Error error = ERROR_NULL;
-        int r;
 
         if (!step->noted_in_use) {
                 error_setf(&error, EBUSY, "%s: %s cannot go yet, everything else is published",
@@ -282,8 +275,8 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                 step_succeed(step);
                 return;
         }
-        r = placement_put_part(&step->kept, PLACEMENT_INVENTORIES, generation, &request);
-        step_detour(step, r, &request, on_kept);
+        step_detour(step, placement_put_part(&step->kept, PLACEMENT_INVENTORIES, generation),
+                    on_kept);
 }
 
 /* What was in use was freed in between: the same request once more, if there are tries left. */
@@ -358,7 +351,6 @@ static void on_holder_counted(int result, const SessionAnswer *answer, const Err
 static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
                          const char *modified)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         const PlanStep *plan_step = step->step;
         Error error = ERROR_NULL;
 
@@ -374,8 +366,8 @@ static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
         } else {
                 step->holder = name_holder_from(&holders->items[0],
                                                 modified ? http_date_to_sec(modified) : 0);
-                step_detour(step, placement_get_provider_allocations(&step->holder.uuid, &request),
-                            &request, on_holder_counted);
+                step_detour(step, placement_get_provider_allocations(&step->holder.uuid),
+                            on_holder_counted);
         }
 }
 
@@ -438,7 +430,6 @@ static bool may_not_be_made(const ExecutorStep *step, const SessionAnswer *answe
 static void step_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
                           const Error *error)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         bool gone = answer->status == 404 && answer->verdict.from_placement;
         PlanOp op = step->step->op;
 
@@ -460,12 +451,10 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
                 step_conflict(step, error);
         else if (op == PLAN_PUT_INVENTORIES &&
                  answer->verdict.code == PLACEMENT_CODE_INVENTORY_IN_USE)
-                step_detour(step,
-                            placement_get_provider_allocations(&step->step->provider, &request),
-                            &request, on_holdings);
+                step_detour(step, placement_get_provider_allocations(&step->step->provider),
+                            on_holdings);
         else if (op == PLAN_CREATE_PROVIDER && result == REPORT_E_DUPLICATE_NAME)
-                step_detour(step, placement_get_provider_by_name(step->step->name, &request),
-                            &request, on_holder);
+                step_detour(step, placement_get_provider_by_name(step->step->name), on_holder);
         else if (op == PLAN_MOVE_PROVIDER && result == REPORT_E_TOO_OLD)
                 /* it stays where it is; everything else can be sent to a service that is older */
                 step_fail(step, REPORT_E_REFUSED, error);
@@ -493,8 +482,8 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
 
 static void step_start(ExecutorStep *step)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         Executor *executor = step->executor;
+        PlacementRequest request;
         Error error = ERROR_NULL;
         int r;
 
@@ -505,7 +494,7 @@ static void step_start(ExecutorStep *step)
                 return;
         }
         if (r >= 0)
-                r = step_send(step, &request, on_answer, &error);
+                r = step_send(step, request, on_answer, &error);
         if (r < 0)
                 step_fail(step, r, &error);
 }

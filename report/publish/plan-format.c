@@ -6,26 +6,24 @@
 
 #include <string.h>
 
-#include "base/text.h"
-
 #define DESCRIBED_MAX 3
 
 static const struct {
-        const char *text, *method;
-        const char *before, *after; /* of the path, around the provider's uuid or the name */
+        const char *text, *method, *route;
 } ops[_PLAN_OP_MAX] = {
-        [PLAN_ENSURE_CLASS] = { "ensure-class", "PUT", "/resource_classes/", "" },
-        [PLAN_ENSURE_TRAIT] = { "ensure-trait", "PUT", "/traits/", "" },
-        [PLAN_CREATE_PROVIDER] = { "create-provider", "POST", "/resource_providers", NULL },
-        [PLAN_MOVE_PROVIDER] = { "move-provider", "PUT", "/resource_providers/", "" },
-        [PLAN_RESHAPE] = { "reshape", "POST", "/reshaper", NULL },
-        [PLAN_PUT_INVENTORIES] = { "put-inventories", "PUT", "/resource_providers/",
-                                   "/inventories" },
-        [PLAN_PUT_AGGREGATES] = { "put-aggregates", "PUT", "/resource_providers/", "/aggregates" },
-        [PLAN_PUT_TRAITS] = { "put-traits", "PUT", "/resource_providers/", "/traits" },
-        [PLAN_EMPTY_PROVIDER] = { "empty-provider", "DELETE", "/resource_providers/",
-                                  "/inventories" },
-        [PLAN_DELETE_PROVIDER] = { "delete-provider", "DELETE", "/resource_providers/", "" },
+        [PLAN_ENSURE_CLASS] = { "ensure-class", "PUT", "/resource_classes/{name}" },
+        [PLAN_ENSURE_TRAIT] = { "ensure-trait", "PUT", "/traits/{name}" },
+        [PLAN_CREATE_PROVIDER] = { "create-provider", "POST", "/resource_providers" },
+        [PLAN_MOVE_PROVIDER] = { "move-provider", "PUT", "/resource_providers/{uuid}" },
+        [PLAN_RESHAPE] = { "reshape", "POST", "/reshaper" },
+        [PLAN_PUT_INVENTORIES] = { "put-inventories", "PUT",
+                                   "/resource_providers/{uuid}/inventories" },
+        [PLAN_PUT_AGGREGATES] = { "put-aggregates", "PUT",
+                                  "/resource_providers/{uuid}/aggregates" },
+        [PLAN_PUT_TRAITS] = { "put-traits", "PUT", "/resource_providers/{uuid}/traits" },
+        [PLAN_EMPTY_PROVIDER] = { "empty-provider", "DELETE",
+                                  "/resource_providers/{uuid}/inventories" },
+        [PLAN_DELETE_PROVIDER] = { "delete-provider", "DELETE", "/resource_providers/{uuid}" },
 };
 
 const char *plan_op_to_text(PlanOp op)
@@ -33,21 +31,10 @@ const char *plan_op_to_text(PlanOp op)
         return ops[op].text;
 }
 
-const char *plan_step_method(const PlanStep *step)
+PlacementRequest plan_step_request(const PlanStep *step)
 {
-        return ops[step->op].method;
-}
-
-char *plan_step_path(const PlanStep *step)
-{
-        bool named = step->op == PLAN_ENSURE_CLASS || step->op == PLAN_ENSURE_TRAIT;
-        bool fixed = ops[step->op].after == NULL;
-
-        return text_format("%s%s%s", ops[step->op].before,
-                           fixed   ? ""
-                           : named ? step->name
-                                   : step->provider.text,
-                           fixed ? "" : ops[step->op].after);
+        return placement_request(ops[step->op].method, ops[step->op].route,
+                                 uuid_empty(&step->provider) ? step->name : step->provider.text);
 }
 
 static const char *name_part(PlanOp op)
@@ -103,14 +90,14 @@ static json_t *after_to_json(const PlanStep *step)
 
 static json_t *step_to_json(const PlanStep *step)
 {
-        _cleanup_free_ char *path = plan_step_path(step);
+        _cleanup_(placement_request_done) PlacementRequest request = plan_step_request(step);
         json_t *after = after_to_json(step);
 
-        if (!path || !after) {
+        if (!request.path || !after) {
                 json_decref(after);
                 return NULL;
         }
-        return json_pack("{ss ss ss ss ss ss so}", "method", plan_step_method(step), "path", path,
+        return json_pack("{ss ss ss ss ss ss so}", "method", request.method, "path", request.path,
                          "op", plan_op_to_text(step->op), "provider", step->provider.text, "name",
                          step->name, "summary", step->summary, "after", after);
 }

@@ -23,6 +23,7 @@
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
+#include "report/placement/request.h"
 
 typedef enum PlanOp {
         PLAN_ENSURE_CLASS,    /* PUT /resource_classes/{name} */
@@ -91,10 +92,8 @@ bool plan_has_batch(const Plan *plan);
 /* Whether a provider's inventories are in the reshape. */
 bool plan_is_reshaped(const Plan *plan, const Uuid *provider);
 
-/* "PUT", "/resource_providers/…/inventories" of a step. The path is freed by the caller; NULL when
- * out of memory. */
-const char *plan_step_method(const PlanStep *step);
-char *plan_step_path(const PlanStep *step);
+/* Its request without a body: "PUT", "/resource_providers/…/inventories". The caller frees. */
+PlacementRequest plan_step_request(const PlanStep *step);
 
 /* "put-inventories", … */
 const char *plan_op_to_text(PlanOp op);

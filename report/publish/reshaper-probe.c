@@ -39,15 +39,15 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
 int reshaper_probe_new(ReshaperProbe **ret, Session *session, ReshaperProbeDone done,
                        void *userdata, Error *reterr)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         _cleanup_(reshaper_probe_freep) ReshaperProbe *probe = calloc(1, sizeof(ReshaperProbe));
         int r;
 
-        if (!probe || placement_probe_reshaper(&request) < 0)
+        if (!probe)
                 return error_oom(reterr);
         probe->done = done;
         probe->userdata = userdata;
-        r = session_send(session, &request, on_answer, probe, &probe->call, reterr);
+        r = session_send(session, placement_probe_reshaper(), on_answer, probe, &probe->call,
+                         reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(probe);

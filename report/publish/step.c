@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "report/placement/consumer.h"
+
 const Provider *step_get_provider(const Plan *plan, const PlanStep *step)
 {
         return provider_tree_find(plan->desired, &step->provider);
@@ -15,7 +17,10 @@ static int make_reshape_request(const Plan *plan, const Mirror *mirror, Placemen
 {
         _cleanup_free_ PlacementReshapeItem *items =
                 calloc(plan->n_reshaped + 1, sizeof(PlacementReshapeItem));
+        int r = placement_check_consumers(plan->allocations, reterr);
 
+        if (r < 0)
+                return r;
         if (!items)
                 return error_oom(reterr);
         for (size_t i = 0; i < plan->n_reshaped; i++) {
@@ -30,7 +35,8 @@ static int make_reshape_request(const Plan *plan, const Mirror *mirror, Placemen
                         return error_setf(reterr, ESTALE,
                                           "The generation of provider %s is not known", uuid->text);
         }
-        return placement_post_reshaper(items, plan->n_reshaped, plan->allocations, ret, reterr);
+        *ret = placement_post_reshaper(items, plan->n_reshaped, plan->allocations);
+        return 0;
 }
 
 static PlacementPart part_of(PlanOp op)
@@ -44,38 +50,30 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
                       PlacementRequest *ret, Error *reterr)
 {
         int64_t generation;
-        int r;
 
         switch (step->op) {
-        case PLAN_ENSURE_CLASS:
-                r = placement_put_resource_class(step->name, ret);
-                break;
-        case PLAN_ENSURE_TRAIT:
-                r = placement_put_trait(step->name, ret);
-                break;
         case PLAN_CREATE_PROVIDER:
-                r = placement_post_provider(step_get_provider(plan, step), ret);
-                break;
+                *ret = placement_post_provider(step_get_provider(plan, step));
+                return 0;
         case PLAN_MOVE_PROVIDER:
-                r = placement_put_provider(step_get_provider(plan, step), ret);
-                break;
+                *ret = placement_put_provider(step_get_provider(plan, step));
+                return 0;
         case PLAN_RESHAPE:
                 return make_reshape_request(plan, mirror, ret, reterr);
-        case PLAN_EMPTY_PROVIDER:
-                r = placement_delete_inventories(&step->provider, ret);
-                break;
-        case PLAN_DELETE_PROVIDER:
-                r = placement_delete_provider(&step->provider, ret);
-                break;
-        default:
+        case PLAN_PUT_INVENTORIES:
+        case PLAN_PUT_AGGREGATES:
+        case PLAN_PUT_TRAITS:
                 generation = mirror_get_generation(mirror, &step->provider);
                 if (generation < 0)
                         return error_setf(reterr, ESTALE,
                                           "The generation of provider %s is not known", step->name);
-                r = placement_put_part(step_get_provider(plan, step), part_of(step->op), generation,
-                                       ret);
+                *ret = placement_put_part(step_get_provider(plan, step), part_of(step->op),
+                                          generation);
+                return 0;
+        default: /* has no body */
+                *ret = plan_step_request(step);
+                return 0;
         }
-        return r < 0 ? error_oom(reterr) : 0;
 }
 
 /* A provider that was created, or moved. */

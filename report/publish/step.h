@@ -10,7 +10,7 @@
 #include "report/publish/mirror.h"
 #include "report/publish/plan.h"
 
-/* The request of a step, with the mirror's generation. ret must be initialised. -ENOMEM; -ESTALE
+/* The request of a step, with the mirror's generation. -ENOMEM; -ESTALE
  * when the mirror does not know the provider's generation; -EINVAL. */
 int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirror,
                       PlacementRequest *ret, Error *reterr);

@@ -45,12 +45,12 @@ int trait_lookup_list(const ProviderTree *desired, const MirrorNames *names, Str
         return 0;
 }
 
-static int make_request(size_t i, PlacementRequest *ret, void *userdata)
+static PlacementRequest make_request(size_t i, void *userdata)
 {
         const TraitLookup *lookup = userdata;
         size_t first = lookup->firsts[i];
 
-        return placement_get_known_traits(&lookup->names, &first, ret);
+        return placement_get_known_traits(&lookup->names, &first);
 }
 
 static int learn(TraitLookup *lookup, size_t i, const StringSet *found)
@@ -101,10 +101,11 @@ static int split_names(TraitLookup *lookup, size_t *ret_n)
         if (!lookup->firsts)
                 return -ENOMEM;
         while (lookup->firsts[n] < lookup->names.n_items) {
-                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
                 size_t next = lookup->firsts[n];
+                _cleanup_(placement_request_done) PlacementRequest request =
+                        placement_get_known_traits(&lookup->names, &next);
 
-                if (placement_get_known_traits(&lookup->names, &next, &request) < 0)
+                if (!request.path)
                         return -ENOMEM;
                 lookup->firsts[++n] = next;
         }

@@ -33,13 +33,10 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
 
 static int begin_one(Reads *reads, size_t i, Error *reterr)
 {
-        _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         Read *item = &reads->items[i];
-        int r;
+        int r = session_send(reads->session, reads->ops->make_request(i, reads->userdata),
+                             on_answer, item, &item->call, reterr);
 
-        if (reads->ops->make_request(i, &request, reads->userdata) < 0)
-                return error_oom(reterr);
-        r = session_send(reads->session, &request, on_answer, item, &item->call, reterr);
         if (r >= 0)
                 reads->n_running++;
         return r;

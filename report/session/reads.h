@@ -11,12 +11,12 @@
 
 typedef struct Reads Reads;
 
-/* make_request: that of the i-th read; 0 or -ENOMEM. take: its answer; REPORT_DONE, or what failed,
+/* make_request: that of the i-th read. take: its answer; REPORT_DONE, or what failed,
  * with words in error, which come as the answer's own. In take reads_repeat() is allowed, and
  * freeing is not. done: all are over; called once, never from inside reads_new(); it may free the
  * reads. */
 typedef struct ReadsOps {
-        int (*make_request)(size_t i, PlacementRequest *ret, void *userdata);
+        PlacementRequest (*make_request)(size_t i, void *userdata);
         int (*take)(size_t i, int result, const SessionAnswer *answer, Error *error,
                     void *userdata);
         void (*done)(int result, const Error *error, void *userdata);

@@ -257,7 +257,7 @@ static void on_response(int result, const HttpResponse *response, const Error *e
                 words = *error;
                 log_debug("%s %s: %s", request->method, request->path, words.text);
         }
-        request_counts_add(&call->session->statistics.counts, request->method, request->path,
+        request_counts_add(&call->session->statistics.counts, request->method, request->route,
                            answer.status);
         if (wait_for_server(call, response))
                 return;
@@ -375,29 +375,22 @@ static int on_deferred(sd_event_source *source, void *userdata)
         return 0;
 }
 
-static int copy_request(const PlacementRequest *request, PlacementRequest *ret)
+int session_send(Session *session, PlacementRequest request, SessionDone done, void *userdata,
+                 SessionCall **ret_call, Error *reterr)
 {
-        ret->method = request->method;
-        ret->microversion = request->microversion;
-        ret->harmless = request->harmless;
-        ret->path = strdup(request->path);
-        ret->body = request->body ? strdup(request->body) : NULL;
-        return ret->path && (ret->body || !request->body) ? 0 : -ENOMEM;
-}
-
-int session_send(Session *session, const PlacementRequest *request, SessionDone done,
-                 void *userdata, SessionCall **ret_call, Error *reterr)
-{
-        SessionCall *call = calloc(1, sizeof(SessionCall));
+        SessionCall *call = request.path ? calloc(1, sizeof(SessionCall)) : NULL;
         int r;
 
-        if (!call)
+        if (!call) {
+                placement_request_done(&request);
                 return error_oom(reterr);
+        }
+        call->request = request;
         call->session = session;
         call->done = done;
         call->userdata = userdata;
         TAILQ_INSERT_TAIL(&session->calls, call, link);
-        r = copy_request(request, &call->request) < 0 ? error_oom(reterr) : try_send(call, reterr);
+        r = try_send(call, reterr);
         if (r < 0 && r != -EAGAIN) {
                 call_free(call);
                 return r;

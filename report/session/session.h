@@ -54,10 +54,10 @@ int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *
 Session *session_free(Session *session);
 DEFINE_CLEANUP(Session *, session_free);
 
-/* The request is copied. ret_call is valid until the callback is called or it is cancelled.
- * -ENOMEM, -EINVAL. */
-int session_send(Session *session, const PlacementRequest *request, SessionDone done,
-                 void *userdata, SessionCall **ret_call, Error *reterr);
+/* Takes the request over, also on failure. ret_call is valid until the callback is called or it is
+ * cancelled. -ENOMEM, -EINVAL. */
+int session_send(Session *session, PlacementRequest request, SessionDone done, void *userdata,
+                 SessionCall **ret_call, Error *reterr);
 
 /* NULL is allowed; returns NULL. */
 SessionCall *session_call_cancel(SessionCall *call);

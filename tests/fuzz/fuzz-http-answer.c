@@ -91,9 +91,6 @@ static void on_done(int result, const SessionAnswer *answer, const Error *error,
 
 static void talk(World *world, char *endpoint)
 {
-        const PlacementRequest request = { .method = "GET",
-                                           .path = (char *)"/x",
-                                           .microversion = "1.30" };
         const KeystoneConfig keystone = { .auth_url = endpoint,
                                           .username = (char *)"agent",
                                           .user_domain_id = (char *)"default",
@@ -114,7 +111,8 @@ static void talk(World *world, char *endpoint)
         assert(auth_new(&auth, world->event, &auth_config, &http, NULL) == 0);
         assert(session_new(&session, world->event, &http, auth, NULL) == 0);
         for (size_t i = 0; i < REQUESTS_MAX; i++)
-                assert(session_send(session, &request, on_done, world, NULL, NULL) == 0);
+                assert(session_send(session, placement_request("GET", "/x", ""), on_done, world,
+                                    NULL, NULL) == 0);
         for (begin = clock_usec(CLOCK_MONOTONIC);
              world->n_done < REQUESTS_MAX && clock_usec(CLOCK_MONOTONIC) < begin + LONGEST;)
                 assert(sd_event_run(world->event, PATIENCE) >= 0);

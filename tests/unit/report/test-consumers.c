@@ -179,6 +179,12 @@ static void test_move(void **state)
         fake_http_begin(SCRIPT(ANSWER("", 204, NULL)), "host from to");
         assert_int_equal(allocations_new(&consumers), 0);
         assert_int_equal(allocations_ensure(consumers, &from, &consumer), 0);
+        /* whose it is, is not known */
+        assert_int_equal(consumers_move(&call, fixture->session, consumers, on_done, fixture, NULL),
+                         -EINVAL);
+        assert_int_equal(
+                consumers_write(&call, fixture->session, consumer, NULL, on_done, fixture, NULL),
+                -EINVAL);
         fill_consumer(consumer);
         assert_int_equal(allocations_ensure(consumers, &to, &consumer), 0);
         fill_consumer(consumer);

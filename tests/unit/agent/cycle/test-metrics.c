@@ -66,7 +66,7 @@ static void test_a_tree(void **state)
         assert_int_equal(provider_tree_add(tree, &uuid, "a\"b\\c", NULL, NULL, NULL), 0);
         assert_int_equal(provider_set_inventory(tree->providers[0], "VCPU", &inventory), 0);
         metrics.tree = tree;
-        request_counts_add(&counts, "PUT", "/resource_providers/x/traits", 200);
+        request_counts_add(&counts, "PUT", "/resource_providers/{uuid}/traits", 200);
         text = print(&metrics);
         assert_non_null(strstr(text, "\ncompute_agent_placement_retries_total 2\n"));
         assert_non_null(strstr(text, "\ncompute_agent_placement_responses_total{method=\"PUT\","

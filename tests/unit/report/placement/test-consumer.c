@@ -140,6 +140,29 @@ static void test_an_owner_is_asked_for(void **state)
         }
 }
 
+/* Nothing of these consumers can be written. */
+static void test_who_has_no_owner(void **state)
+{
+        static const Uuid uuids[] = { { A }, { B } };
+
+        for (int known = 0; known < 3; known++) {
+                _cleanup_(allocations_freep) Allocations *consumers = NULL;
+                Error error = ERROR_NULL;
+                Consumer *consumer;
+
+                assert_int_equal(allocations_new(&consumers), 0);
+                for (size_t i = 0; i < ARRAY_SIZE(uuids); i++) {
+                        assert_int_equal(allocations_ensure(consumers, &uuids[i], &consumer), 0);
+                        consumer->project_id = i == 0 || known != 0 ? strdup("p") : NULL;
+                        consumer->user_id = i == 0 || known != 1 ? strdup("u") : NULL;
+                }
+                assert_int_equal(placement_check_consumers(consumers, &error),
+                                 known == 2 ? 0 : -EINVAL);
+                assert_int_equal(strstr(error.text, B) != NULL, known != 2);
+        }
+        assert_int_equal(placement_check_consumers(NULL, NULL), 0);
+}
+
 static void test_types(void **state)
 {
         assert_true(placement_consumer_type_valid("INSTANCE"));
@@ -150,4 +173,4 @@ static void test_types(void **state)
 
 TEST_MAIN(test_there_and_back, test_without_type_and_generation, test_who_holds_nothing,
           test_allocations_of_providers_add_up, test_foreign_text_is_refused,
-          test_an_owner_is_asked_for, test_types)
+          test_an_owner_is_asked_for, test_who_has_no_owner, test_types)

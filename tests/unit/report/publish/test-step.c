@@ -35,12 +35,14 @@ static void test_requests_agree_with_the_plan(void **state)
         assert_int_equal(plan->n_steps, 7);
         for (size_t i = 0; i < plan->n_steps; i++) {
                 _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
-                _cleanup_free_ char *path = plan_step_path(&plan->steps[i]);
+                _cleanup_(placement_request_done) PlacementRequest planned =
+                        plan_step_request(&plan->steps[i]);
 
                 assert_int_equal(step_make_request(plan, &plan->steps[i], mirror, &request, NULL),
                                  0);
-                assert_string_equal(request.method, plan_step_method(&plan->steps[i]));
-                assert_string_equal(request.path, path);
+                assert_string_equal(request.method, planned.method);
+                assert_string_equal(request.route, planned.route);
+                assert_string_equal(request.path, planned.path);
                 if (plan->steps[i].op >= PLAN_PUT_INVENTORIES &&
                     plan->steps[i].op <= PLAN_PUT_TRAITS)
                         assert_non_null(
@@ -57,6 +59,18 @@ static void test_stale_provider(void **state)
 
         mirror_forget(mirror, &host);
         assert_int_equal(step_make_request(plan, &plan->steps[0], mirror, &request, NULL), -ESTALE);
+}
+
+static void test_reshape_of_nobody(void **state)
+{
+        PlacementRequest request;
+        _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VGPU=8 | a<host");
+        _cleanup_(plan_freep) Plan *plan = plan_of("host | a<host VGPU=8", mirror, "a");
+        Consumer *consumer = plan->allocations->consumers[0];
+
+        free(consumer->project_id);
+        consumer->project_id = NULL;
+        assert_int_equal(step_make_request(plan, &plan->steps[0], mirror, &request, NULL), -EINVAL);
 }
 
 static void test_apply(void **state)
@@ -254,6 +268,6 @@ static void test_keep_used_cuts_its_words(void **state)
         free(result.inventories);
 }
 
-TEST_MAIN(test_requests_agree_with_the_plan, test_stale_provider, test_apply, test_move,
-          test_apply_bad_answers, test_apply_reshape, test_apply_reshape_beside_a_stale_provider,
-          test_keep_used, test_keep_used_cuts_its_words)
+TEST_MAIN(test_requests_agree_with_the_plan, test_stale_provider, test_reshape_of_nobody,
+          test_apply, test_move, test_apply_bad_answers, test_apply_reshape,
+          test_apply_reshape_beside_a_stale_provider, test_keep_used, test_keep_used_cuts_its_words)

@@ -59,16 +59,13 @@ static void on_done(int result, const SessionAnswer *answer, const Error *error,
 
 static SessionCall *send_put(Fixture *fixture)
 {
-        static const PlacementRequest request = {
-                .method = "PUT",
-                .path = (char *)"/traits/X",
-                .microversion = "1.30",
-                .body = (char *)"{}",
-        };
         SessionCall *call;
 
-        assert_int_equal(session_send(fixture->session, &request, on_done, fixture, &call, NULL),
-                         0);
+        assert_int_equal(
+                session_send(fixture->session,
+                             placement_request_with("PUT", "/traits/{name}", "X", json_object()),
+                             on_done, fixture, &call, NULL),
+                0);
         return call;
 }
 
@@ -80,11 +77,12 @@ static void wait_calls(Fixture *fixture, unsigned n)
         fixture->n_calls = 0;
 }
 
-static const PlacementRequest get = {
-        .method = "GET",
-        .path = (char *)"/x",
-        .microversion = "1.38",
-};
+static void send_get(Fixture *fixture, SessionDone done)
+{
+        PlacementRequest request = placement_get_consumer(&UUID_NULL, true);
+
+        assert_int_equal(session_send(fixture->session, request, done, fixture, NULL, NULL), 0);
+}
 
 static void test_headers(void **state)
 {
@@ -102,12 +100,12 @@ static void test_headers(void **state)
         snprintf(first, sizeof(first), "%.*s", (int)strcspn(id, "\n"), id);
 
         /* One id for an attempt, another for the next. */
-        assert_int_equal(session_send(fixture->session, &get, on_done, fixture, NULL, NULL), 0);
+        send_get(fixture, on_done);
         assert_non_null(strstr(fake_http_get_headers(), first));
         assert_non_null(strstr(fake_http_get_headers(), "placement 1.38\n"));
         assert_null(strstr(fake_http_get_headers(), "Content-Type"));
         session_begin_attempt(fixture->session);
-        assert_int_equal(session_send(fixture->session, &get, on_done, fixture, NULL, NULL), 0);
+        send_get(fixture, on_done);
         assert_null(strstr(fake_http_get_headers(), first));
 }
 
@@ -203,8 +201,7 @@ static void test_free_inside_callback(void **state)
         Fixture *fixture = *state;
 
         for (unsigned i = 0; i < 3; i++)
-                assert_int_equal(
-                        session_send(fixture->session, &get, on_done_free, fixture, NULL, NULL), 0);
+                send_get(fixture, on_done_free);
         wait_calls(fixture, 1);
         assert_null(fixture->session);
 }
