@@ -47,13 +47,12 @@ struct Reporter {
         Refresh *refresh;
         Gather *gather;
         TraitLookup *lookup;
-        ReshaperProbe *probe;
+        SessionCall *call; /* may it reshape, or whose is the name of a new root? */
         Plan *plan;
         Executor *executor;
         ProviderTree *desired;
         Allocations *allocations;
-        bool prepares; /* the attempt ends when the traits are known, and the name of a new root */
-        SessionCall *naming;
+        bool prepares;  /* the attempt ends when the traits are known, and the name of a new root */
         size_t n_parts; /* of a gathering: that and the groundwork, as far as they run */
         ReporterDone done;
         void *userdata;
@@ -70,9 +69,8 @@ static void put_away(Reporter *reporter)
 {
         reporter->executor = executor_free(reporter->executor);
         reporter->plan = plan_free(reporter->plan);
-        reporter->probe = reshaper_probe_free(reporter->probe);
+        reporter->call = session_call_cancel(reporter->call);
         reporter->lookup = trait_lookup_free(reporter->lookup);
-        reporter->naming = session_call_cancel(reporter->naming);
         reporter->refresh = refresh_free(reporter->refresh);
         reporter->gather = gather_free(reporter->gather);
         sharing_cancel(reporter->sharing);
@@ -328,11 +326,13 @@ static void execute(Reporter *reporter)
                 finish(reporter, r, &error);
 }
 
-static void on_probed(ReshaperAccess access, void *userdata)
+static void on_probed(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
 
-        reporter->manners.reshaper = access;
+        reporter->call = NULL;
+        reporter->manners.reshaper =
+                reshaper_access_of(answer->status, answer->verdict.from_placement);
         execute(reporter);
 }
 
@@ -342,7 +342,8 @@ static void probe_and_execute(Reporter *reporter)
         bool moves = reporter->allocations && reporter->allocations->n_consumers > 0;
 
         if (reporter->manners.reshaper != RESHAPER_UNKNOWN || moves ||
-            reshaper_probe_new(&reporter->probe, reporter->session, on_probed, reporter, NULL) < 0)
+            session_send(reporter->session, placement_probe_reshaper(), on_probed, reporter,
+                         &reporter->call, NULL) < 0)
                 execute(reporter);
 }
 
@@ -389,7 +390,7 @@ static void on_named(int result, const SessionAnswer *answer, const Error *error
         Error words = *error;
         NameHolder holder;
 
-        reporter->naming = NULL;
+        reporter->call = NULL;
         if (result == REPORT_DONE && placement_read_providers(answer->body, &holders, &words) < 0)
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE && holders.n_items > 0) {
@@ -414,7 +415,7 @@ static void end_preparing(Reporter *reporter)
                 return;
         }
         r = session_send(reporter->session, placement_get_provider_by_name(root->name), on_named,
-                         reporter, &reporter->naming, &error);
+                         reporter, &reporter->call, &error);
         if (r < 0)
                 finish(reporter, r, &error);
 }

@@ -20,7 +20,6 @@
 #include "report/placement/answer.h"
 #include "report/placement/outcome.h"
 #include "report/placement/request-counts.h"
-#include "report/publish/reshaper-probe.h"
 #include "report/session/nova-mode.h"
 
 /* [placement]. Filled by agent/, borrowed, must outlive the reporter. */

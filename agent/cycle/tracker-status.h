@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
-#include "report/publish/reshaper-probe.h"
+#include "report/placement/outcome.h"
 
 typedef enum SyncState {
         SYNC_STANDALONE, /* there is no Placement to report to */

@@ -65,6 +65,25 @@ ReportWritten report_outcome_of_write(int outcome, int status)
                        : REPORT_WRITTEN_UNKNOWN;
 }
 
+ReshaperAccess reshaper_access_of(int status, bool from_placement)
+{
+        if (status == 204)
+                return RESHAPER_ALLOWED;
+        if (!from_placement)
+                return status == 403 ? RESHAPER_FORBIDDEN : RESHAPER_UNKNOWN;
+        switch (status) {
+        case 400:
+        case 409:
+                return RESHAPER_ALLOWED;
+        case 403:
+        case 404: /* it has no reshaper, or not for the microversion asked for */
+        case 406:
+                return RESHAPER_FORBIDDEN;
+        default:
+                return RESHAPER_UNKNOWN;
+        }
+}
+
 static int severity(int outcome)
 {
         if (outcome < 0 || outcome >= _REPORT_OUTCOME_MAX)

@@ -48,6 +48,18 @@ typedef enum ReportWritten {
 /* status: of the answer; 0: there was none. */
 ReportWritten report_outcome_of_write(int outcome, int status);
 
+/* Whether this client may POST /reshaper, which takes another role than everything else (facts E1).
+ * Placement looks at the role before it looks at the body: one with nothing in it is refused with
+ * 403, or with 400 by a service that would do it. */
+typedef enum ReshaperAccess {
+        RESHAPER_UNKNOWN, /* not asked yet, or there was no clear answer */
+        RESHAPER_ALLOWED,
+        RESHAPER_FORBIDDEN,
+} ReshaperAccess;
+
+/* What any answer to POST /reshaper says of it. */
+ReshaperAccess reshaper_access_of(int status, bool from_placement);
+
 /* The one of two results that the caller has to know: local failures first, then fatal ones, then
  * those that ask for another attempt, then the rest. */
 int report_outcome_worse(int a, int b);

@@ -464,7 +464,7 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
 
 static void note_access(ExecutorStep *step, const SessionAnswer *answer)
 {
-        ReshaperAccess access = reshaper_access_of(answer);
+        ReshaperAccess access = reshaper_access_of(answer->status, answer->verdict.from_placement);
 
         if (step->step->op == PLAN_RESHAPE && access != RESHAPER_UNKNOWN)
                 step->executor->manners->reshaper = access;

@@ -27,7 +27,6 @@
 #include "base/progress.h"
 #include "report/publish/mirror.h"
 #include "report/publish/plan.h"
-#include "report/publish/reshaper-probe.h"
 #include "report/session/session.h"
 
 #define EXECUTOR_TRIES_MAX       6
