@@ -40,7 +40,6 @@ struct Reporter {
         ExecutorManners manners;
         bool refreshed; /* the mirror has been read at least once */
         uint64_t traits_asked_usec;
-        StringSet left_out_traits;
 
         /* The attempt under way. */
         bool busy;
@@ -189,7 +188,6 @@ Reporter *reporter_free(Reporter *reporter)
         session_free(reporter->session);
         mirror_free(reporter->mirror);
         mirror_free(reporter->partial);
-        string_set_done(&reporter->left_out_traits);
         sd_event_source_disable_unref(reporter->deferred);
         sd_event_unref(reporter->event);
         free(reporter->root_name);
@@ -311,9 +309,6 @@ static void execute(Reporter *reporter)
         int r;
 
         r = make_plan(reporter, reporter->desired, reporter->allocations, &reporter->plan, &error);
-        if (r >= 0 &&
-            string_set_copy(&reporter->left_out_traits, &reporter->plan->left_out_traits) < 0)
-                r = error_oom(&error);
         if (r < 0 || reporter->plan->n_steps == 0) {
                 finish(reporter, r, r < 0 ? &error : NULL);
                 return;
@@ -566,11 +561,6 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
 const PlacementProviders *reporter_get_sharing(const Reporter *reporter)
 {
         return sharing_get(reporter->sharing);
-}
-
-const StringSet *reporter_get_left_out_traits(Reporter *reporter)
-{
-        return &reporter->left_out_traits;
 }
 
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)

@@ -130,10 +130,6 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
  * Borrowed until the next call that starts an attempt. */
 const PlacementProviders *reporter_get_sharing(const Reporter *reporter);
 
-/* The traits of the last desired tree that Placement does not know, and that were left out.
- * Borrowed until the next call that starts an attempt. */
-const StringSet *reporter_get_left_out_traits(Reporter *reporter);
-
 /* Whether we may POST /reshaper; asked with the first publish, and again until it is known. Each
  * reshape shows it, too. */
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter);

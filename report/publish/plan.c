@@ -86,7 +86,6 @@ Plan *plan_free(Plan *plan)
         provider_tree_free(plan->desired);
         allocations_free(plan->allocations);
         free(plan->reshaped);
-        string_set_done(&plan->left_out_traits);
         free(plan);
         return NULL;
 }
@@ -165,18 +164,11 @@ static bool trait_usable(const Builder *builder, const char *trait)
                !string_set_contains(builder->knowledge->missing_traits, trait);
 }
 
-static int leave_out_traits(Builder *builder, Provider *provider)
+static void leave_out_traits(const Builder *builder, Provider *provider)
 {
-        for (size_t i = provider->traits.n_items; i > 0; i--) {
-                const char *trait = provider->traits.items[i - 1];
-
-                if (trait_usable(builder, trait))
-                        continue;
-                if (string_set_add(&builder->plan->left_out_traits, trait) < 0)
-                        return -ENOMEM;
-                string_set_remove(&provider->traits, trait);
-        }
-        return 0;
+        for (size_t i = provider->traits.n_items; i > 0; i--)
+                if (!trait_usable(builder, provider->traits.items[i - 1]))
+                        string_set_remove(&provider->traits, provider->traits.items[i - 1]);
 }
 
 static int check_identity(const Builder *builder, const Provider *provider)
@@ -203,10 +195,9 @@ static int check_desired(Builder *builder)
                 Provider *provider = builder->desired->providers[i];
                 int r = check_identity(builder, provider);
 
-                if (r >= 0)
-                        r = leave_out_traits(builder, provider);
                 if (r < 0)
                         return r;
+                leave_out_traits(builder, provider);
         }
         return 0;
 }

@@ -57,7 +57,6 @@ typedef struct Plan {
         Uuid *reshaped;           /* providers in the reshape's inventories; those that are not in
                                      desired are emptied */
         size_t n_reshaped;
-        StringSet left_out_traits; /* desired, but Placement does not know them */
 } Plan;
 
 /* What the plan may take for granted beside the tree. */
@@ -70,9 +69,9 @@ typedef struct PlanKnowledge {
 
 /* desired against the mirror's tree. Custom classes and traits that are not known are made. A
  * standard trait that is missing, and whatever cannot be a trait's name, is left out of comparison
- * and bodies (Placement would refuse the whole set) and listed in left_out_traits. -ENOMEM; -EINVAL
- * for a provider that would have to change its name, become a root or be one no longer, and for a
- * reshape in which a new provider has the name of one that goes. */
+ * and bodies: Placement would refuse the whole set. -ENOMEM; -EINVAL for a provider that would have
+ * to change its name, become a root or be one no longer, and for a reshape in which a new provider
+ * has the name of one that goes. */
 int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
               const Allocations *allocations, const PlanKnowledge *knowledge, Plan **ret,
               Error *reterr);

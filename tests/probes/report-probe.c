@@ -62,7 +62,7 @@ static void end_round(Probe *probe, int result, const Error *error)
 {
         const ReporterStatistics *statistics = reporter_get_statistics(probe->reporter);
 
-        print_json(json_pack("{sI ss ss sI sI sI sI sf sf so}", "result", (json_int_t)result,
+        print_json(json_pack("{sI ss ss sI sI sI sI sf sf}", "result", (json_int_t)result,
                              "outcome", report_outcome_to_text(result), "error",
                              result != 0 ? error_text(error, result) : "", "requests",
                              (json_int_t)(statistics->n_requests - probe->begin_requests), "writes",
@@ -70,9 +70,7 @@ static void end_round(Probe *probe, int result, const Error *error)
                              (json_int_t)statistics->n_conflicts, "retry_after_s",
                              (json_int_t)(statistics->retry_after_usec / USEC_PER_SEC), "wall_ms",
                              (double)(clock_usec(CLOCK_MONOTONIC) - probe->begin_wall_usec) / 1000,
-                             "cpu_ms", (double)(cpu_usec() - probe->begin_cpu_usec) / 1000,
-                             "left_out_traits",
-                             string_set_to_json(reporter_get_left_out_traits(probe->reporter))));
+                             "cpu_ms", (double)(cpu_usec() - probe->begin_cpu_usec) / 1000));
         if (++probe->round >= probe->n_rounds)
                 sd_event_exit(probe->event, 0);
         else

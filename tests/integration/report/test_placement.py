@@ -11,7 +11,6 @@ class TestPublish(ReportCase):
         self.assert_remote(tree)
         # 3 a provider (one has no traits), 2 classes, 5 traits, the list and the lookup.
         self.assertLessEqual(line['requests'], 3 * len(tree) + 16)
-        self.assertEqual(line['left_out_traits'], [])
 
     def test_a_single_root_takes_six_requests(self):
         """The third asks whether we may reshape, once in the life of a client."""
@@ -87,7 +86,6 @@ class TestPublish(ReportCase):
         tree = [provider('host', None, {'VCPU': inventory(8)}, ['COMPUTE_NODE', 'HW_OF_2040'])]
         lines = self.rounds(tree, rounds=2)
         self.assertEqual(lines[0]['outcome'], 'done')
-        self.assertEqual(lines[0]['left_out_traits'], ['HW_OF_2040'])
         self.assertEqual((lines[1]['requests'], lines[1]['writes']), (1, 0))
         self.assertEqual(self.remote()['host']['traits'], ['COMPUTE_NODE'])
 
