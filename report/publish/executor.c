@@ -31,16 +31,14 @@ typedef enum StepState {
         STEP_WAITING,
         STEP_RUNNING,
         STEP_PAUSING,
-        STEP_ENDED,
+        STEP_DONE,
+        STEP_FAILED,
 } StepState;
 
 typedef struct ExecutorStep {
         Executor *executor;
         const PlanStep *step;
         StepState state;
-        size_t n_waiting; /* prerequisites that have not ended well yet */
-        size_t *next;     /* the steps that wait for this one */
-        size_t n_next;
         size_t lane; /* NO_LANE: it takes no turns */
         unsigned n_tries;
         uint64_t pause_usec;
@@ -126,13 +124,6 @@ static void note_outcome(Executor *executor, int outcome, const Error *error)
                 executor->stopping = true;
 }
 
-static void step_succeed(ExecutorStep *step)
-{
-        step_set_state(step, STEP_ENDED);
-        for (size_t i = 0; i < step->n_next; i++)
-                step->executor->steps[step->next[i]].n_waiting--;
-}
-
 /* error is the answer's; the provider's name is put in front. */
 static void step_fail(ExecutorStep *step, int outcome, const Error *error)
 {
@@ -142,7 +133,7 @@ static void step_fail(ExecutorStep *step, int outcome, const Error *error)
         if (!uuid_empty(&plan_step->provider))
                 error_prefixf(&words, -words.code, "%s", plan_step->name);
         note_outcome(step->executor, outcome, &words);
-        step_set_state(step, STEP_ENDED);
+        step_set_state(step, STEP_FAILED);
 }
 
 /* Placement holds something else than the mirror. */
@@ -245,7 +236,7 @@ static void on_kept(int result, const SessionAnswer *answer, const Error *error,
              mirror_write(executor->mirror, &step->kept, PLACEMENT_INVENTORIES, generation) < 0))
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE) {
-                step_succeed(step);
+                step_set_state(step, STEP_DONE);
         } else if (answer->status == 500) {
                 step_retry(step, answer, result, &words);
         } else if (result == REPORT_E_CONFLICT) {
@@ -272,7 +263,7 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                 step->noted_in_use = true;
         }
         if (provider_inventories_equal(&step->kept, mirrored(step))) {
-                step_succeed(step);
+                step_set_state(step, STEP_DONE);
                 return;
         }
         step_detour(step, placement_put_part(&step->kept, PLACEMENT_INVENTORIES, generation),
@@ -402,7 +393,7 @@ static void step_done(ExecutorStep *step, const json_t *body)
         if (r < 0)
                 step_fail(step, r == -EBADMSG ? REPORT_E_UNAVAILABLE : r, &error);
         else
-                step_succeed(step);
+                step_set_state(step, STEP_DONE);
 }
 
 static void step_refused(ExecutorStep *step, int result, const Error *error)
@@ -499,13 +490,20 @@ static void step_start(ExecutorStep *step)
                 step_fail(step, r, &error);
 }
 
+static bool prerequisites_done(const ExecutorStep *step)
+{
+        for (size_t i = 0; i < step->step->n_after; i++)
+                if (step->executor->steps[step->step->after[i]].state != STEP_DONE)
+                        return false;
+        return true;
+}
+
 static bool may_start(const ExecutorStep *step)
 {
         const Lane *lane = lane_of(step);
 
-        return step->state == STEP_WAITING && step->n_waiting == 0 &&
-               (!lane || (!lane->busy && !lane->closed)) &&
-               (!shapes_tree(step) || step->executor->n_shaping == 0);
+        return step->state == STEP_WAITING && (!lane || (!lane->busy && !lane->closed)) &&
+               (!shapes_tree(step) || step->executor->n_shaping == 0) && prerequisites_done(step);
 }
 
 static uint64_t limit(const Executor *executor)
@@ -523,7 +521,7 @@ static void end_pauses(Executor *executor)
                         continue;
                 step->pause = sd_event_source_disable_unref(step->pause);
                 step_forget(step->step, executor->mirror);
-                step_set_state(step, STEP_ENDED);
+                step_set_state(step, STEP_FAILED);
         }
 }
 
@@ -619,20 +617,8 @@ static int make_steps(Executor *executor)
         for (size_t i = 0; i < plan->n_steps; i++) {
                 executor->steps[i].executor = executor;
                 executor->steps[i].step = &plan->steps[i];
-                executor->steps[i].n_waiting = plan->steps[i].n_after;
                 executor->steps[i].lane = find_lane(executor, &plan->steps[i]);
         }
-        for (size_t i = 0; i < plan->n_steps; i++)
-                for (size_t j = 0; j < plan->steps[i].n_after; j++) {
-                        ExecutorStep *before = &executor->steps[plan->steps[i].after[j]];
-                        size_t *next =
-                                reallocarray(before->next, before->n_next + 1, sizeof(size_t));
-
-                        if (!next)
-                                return -ENOMEM;
-                        before->next = next;
-                        before->next[before->n_next++] = i;
-                }
         return 0;
 }
 
@@ -663,7 +649,7 @@ void executor_get_progress(const Executor *executor, Progress *ret)
 {
         *ret = (Progress){ .phase = "publishing", .n_total = executor->plan->n_steps };
         for (size_t i = 0; i < executor->plan->n_steps; i++)
-                ret->n_done += executor->steps[i].state == STEP_ENDED;
+                ret->n_done += executor->steps[i].state >= STEP_DONE;
 }
 
 Executor *executor_free(Executor *executor)
@@ -679,7 +665,6 @@ Executor *executor_free(Executor *executor)
                 sd_event_source_disable_unref(step->pause);
                 provider_clear_inventories(&step->kept);
                 free(step->kept.inventories);
-                free(step->next);
         }
         free(executor->steps);
         free(executor->lanes);
