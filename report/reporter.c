@@ -254,26 +254,13 @@ static bool mirror_usable(const Reporter *reporter)
         return reporter->refreshed && !mirror_has_stale(reporter->mirror);
 }
 
-static PlanKnowledge get_knowledge(const Reporter *reporter)
-{
-        const MirrorNames *names = mirror_get_names(reporter->mirror);
-
-        return (PlanKnowledge){
-                .known_classes = &names->known_classes,
-                .known_traits = &names->known_traits,
-                .missing_traits = &names->missing_traits,
-                .may_batch = reporter->manners.reshaper == RESHAPER_ALLOWED &&
-                             !reporter->manners.batch_failed,
-        };
-}
-
 static int make_plan(const Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, Plan **ret, Error *reterr)
 {
-        PlanKnowledge knowledge = get_knowledge(reporter);
+        bool may_batch =
+                reporter->manners.reshaper == RESHAPER_ALLOWED && !reporter->manners.batch_failed;
 
-        return plan_make(desired, mirror_get_tree(reporter->mirror), allocations, &knowledge, ret,
-                         reterr);
+        return plan_make(desired, reporter->mirror, allocations, may_batch, ret, reterr);
 }
 
 static void execute(Reporter *reporter);
@@ -361,10 +348,8 @@ static void on_laid(int result, const Error *error, void *userdata)
 
 static void lay_ground(Reporter *reporter)
 {
-        PlanKnowledge knowledge = get_knowledge(reporter);
         Error error = ERROR_NULL;
-        int r = plan_make_groundwork(reporter->desired, mirror_get_tree(reporter->mirror),
-                                     &knowledge, &reporter->plan, &error);
+        int r = plan_make_groundwork(reporter->desired, reporter->mirror, &reporter->plan, &error);
 
         if (r < 0 || reporter->plan->n_steps == 0) {
                 on_laid(REPORT_DONE, NULL, reporter);

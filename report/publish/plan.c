@@ -31,7 +31,8 @@ typedef struct Builder {
         Plan *plan;
         const ProviderTree *desired; /* plan->desired */
         const ProviderTree *mirror;
-        const PlanKnowledge *knowledge;
+        const MirrorNames *names;
+        bool may_batch;
         NodeTable creates; /* of desired */
         NodeTable deletes; /* of the mirror */
         StringSet new_classes, new_traits;
@@ -161,7 +162,7 @@ static bool trait_usable(const Builder *builder, const char *trait)
         if (!resource_class_valid(trait))
                 return false;
         return resource_class_is_custom(trait) ||
-               !string_set_contains(builder->knowledge->missing_traits, trait);
+               !string_set_contains(&builder->names->missing_traits, trait);
 }
 
 static void leave_out_traits(const Builder *builder, Provider *provider)
@@ -216,12 +217,12 @@ static int collect_new_of_provider(Builder *builder, const Provider *provider)
                 for (size_t i = 0; i < provider->n_inventories; i++)
                         if (collect_new(&builder->new_classes,
                                         provider->inventories[i].resource_class,
-                                        builder->knowledge->known_classes) < 0)
+                                        &builder->names->known_classes) < 0)
                                 return -ENOMEM;
         if (traits_change(builder, provider))
                 for (size_t i = 0; i < provider->traits.n_items; i++)
                         if (collect_new(&builder->new_traits, provider->traits.items[i],
-                                        builder->knowledge->known_traits) < 0)
+                                        &builder->names->known_traits) < 0)
                                 return -ENOMEM;
         return 0;
 }
@@ -436,7 +437,7 @@ static void choose_batch(Builder *builder)
         const ProviderTree *desired = builder->desired;
         Plan *plan = builder->plan;
 
-        for (size_t i = 0; builder->knowledge->may_batch && i < desired->n_providers; i++) {
+        for (size_t i = 0; builder->may_batch && i < desired->n_providers; i++) {
                 const Provider *provider = desired->providers[i];
 
                 if (inventories_change(builder, provider) &&
@@ -617,15 +618,15 @@ static int build_groundwork(Builder *builder)
         return 0;
 }
 
-static int make(const ProviderTree *desired, const ProviderTree *mirror,
-                const Allocations *allocations, const PlanKnowledge *knowledge,
-                int (*how)(Builder *builder), Plan **ret, Error *reterr)
+static int make(const ProviderTree *desired, const Mirror *mirror, const Allocations *allocations,
+                bool may_batch, int (*how)(Builder *builder), Plan **ret, Error *reterr)
 {
         _cleanup_(plan_freep) Plan *plan = calloc(1, sizeof(Plan));
         Builder builder = {
                 .plan = plan,
-                .mirror = mirror,
-                .knowledge = knowledge,
+                .mirror = mirror_get_tree(mirror),
+                .names = mirror_get_names(mirror),
+                .may_batch = may_batch,
                 .reshape = NO_STEP,
                 .reterr = reterr,
         };
@@ -645,15 +646,14 @@ static int make(const ProviderTree *desired, const ProviderTree *mirror,
         return 0;
 }
 
-int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
-              const Allocations *allocations, const PlanKnowledge *knowledge, Plan **ret,
-              Error *reterr)
+int plan_make(const ProviderTree *desired, const Mirror *mirror, const Allocations *allocations,
+              bool may_batch, Plan **ret, Error *reterr)
 {
-        return make(desired, mirror, allocations, knowledge, build, ret, reterr);
+        return make(desired, mirror, allocations, may_batch, build, ret, reterr);
 }
 
-int plan_make_groundwork(const ProviderTree *desired, const ProviderTree *mirror,
-                         const PlanKnowledge *knowledge, Plan **ret, Error *reterr)
+int plan_make_groundwork(const ProviderTree *desired, const Mirror *mirror, Plan **ret,
+                         Error *reterr)
 {
-        return make(desired, mirror, NULL, knowledge, build_groundwork, ret, reterr);
+        return make(desired, mirror, NULL, false, build_groundwork, ret, reterr);
 }

@@ -24,6 +24,7 @@
 #include "base/allocation.h"
 #include "base/provider-tree.h"
 #include "report/placement/request.h"
+#include "report/publish/mirror.h"
 
 typedef enum PlanOp {
         PLAN_ENSURE_CLASS,    /* PUT /resource_classes/{name} */
@@ -59,28 +60,20 @@ typedef struct Plan {
         size_t n_reshaped;
 } Plan;
 
-/* What the plan may take for granted beside the tree. */
-typedef struct PlanKnowledge {
-        const StringSet *known_classes;  /* custom classes that Placement has */
-        const StringSet *known_traits;   /* custom traits that Placement has */
-        const StringSet *missing_traits; /* traits that Placement was asked for and has not */
-        bool may_batch;                  /* inventories may go through the reshaper */
-} PlanKnowledge;
-
-/* desired against the mirror's tree. Custom classes and traits that are not known are made. A
- * standard trait that is missing, and whatever cannot be a trait's name, is left out of comparison
- * and bodies: Placement would refuse the whole set. -ENOMEM; -EINVAL for a provider that would have
- * to change its name, become a root or be one no longer, and for a reshape in which a new provider
- * has the name of one that goes. */
-int plan_make(const ProviderTree *desired, const ProviderTree *mirror,
-              const Allocations *allocations, const PlanKnowledge *knowledge, Plan **ret,
-              Error *reterr);
+/* desired against the mirror, none of which is stale. Custom classes and traits that it does not
+ * know are made. A standard trait that is missing, and whatever cannot be a trait's name, is left
+ * out of comparison and bodies: Placement would refuse the whole set. may_batch: inventories may go
+ * through the reshaper. -ENOMEM; -EINVAL for a provider that would have to change its name, become
+ * a root or be one no longer, and for a reshape in which a new provider has the name of one that
+ * goes. */
+int plan_make(const ProviderTree *desired, const Mirror *mirror, const Allocations *allocations,
+              bool may_batch, Plan **ret, Error *reterr);
 
 /* The part of it that no allocation has to do with, to be done before these are known: custom
  * names, and new providers with their aggregates and traits. Those whose name another provider has,
  * and what is below them, are left for plan_make(). -ENOMEM, -EINVAL as there. */
-int plan_make_groundwork(const ProviderTree *desired, const ProviderTree *mirror,
-                         const PlanKnowledge *knowledge, Plan **ret, Error *reterr);
+int plan_make_groundwork(const ProviderTree *desired, const Mirror *mirror, Plan **ret,
+                         Error *reterr);
 
 Plan *plan_free(Plan *plan);
 DEFINE_CLEANUP(Plan *, plan_free);

@@ -7,20 +7,13 @@
 #define BATCH_MIRROR  "host VCPU=1 | a | b | c"
 #define BATCH_DESIRED "host VCPU=2 +HW_A | a VGPU=1 | b VGPU=1 | c VGPU=1"
 
-static const PlanKnowledge may_batch = {
-        .known_classes = &nothing,
-        .known_traits = &nothing,
-        .missing_traits = &nothing,
-        .may_batch = true,
-};
-
 /* Many inventories in one request; what each generation is after it, is known. */
 static void test_batch(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
 
         fake_http_begin(SCRIPT(ANSWER("/reshaper", 204, NULL)), NAMES);
-        run_begin_knowing(&run, BATCH_MIRROR, BATCH_DESIRED, NULL, 1, &may_batch);
+        run_begin_with(&run, BATCH_MIRROR, BATCH_DESIRED, NULL, 1, true);
         run_end(&run);
         assert_int_equal(run.result, REPORT_DONE);
         assert_string_equal(fake_http_log(), "POST /reshaper; PUT /resource_providers/host/traits");
@@ -56,7 +49,7 @@ static void test_batch_meets_trouble(void **state)
                 _cleanup_(run_done) Run run = { .manners.reshaper = RESHAPER_ALLOWED };
 
                 fake_http_begin(SCRIPT(cases[i].answer), NAMES);
-                run_begin_knowing(&run, BATCH_MIRROR, BATCH_DESIRED, NULL, 2, &may_batch);
+                run_begin_with(&run, BATCH_MIRROR, BATCH_DESIRED, NULL, 2, true);
                 run_end(&run);
                 if (run.result != cases[i].outcome || run.manners.reshaper != cases[i].access ||
                     mirror_has_stale(run.mirror) == cases[i].known ||
@@ -73,8 +66,8 @@ static void test_batch_behind_a_failed_creation(void **state)
         _cleanup_(run_done) Run run = { 0 };
 
         fake_http_begin(SCRIPT(FAULT("POST /resource_providers", 400, "bad")), NAMES);
-        run_begin_knowing(&run, "host VCPU=1 | a | b",
-                          "host VCPU=2 | a VGPU=1 | b VGPU=1 | c VGPU=1", NULL, 2, &may_batch);
+        run_begin_with(&run, "host VCPU=1 | a | b", "host VCPU=2 | a VGPU=1 | b VGPU=1 | c VGPU=1",
+                       NULL, 2, true);
         run_end(&run);
         assert_int_equal(run.result, REPORT_E_REFUSED);
         assert_int_equal(fake_http_count("/reshaper"), 0);

@@ -3,13 +3,13 @@
 #include "report/publish/plan.h"
 
 #include "base/json.h"
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/mirror.h"
 #include "tests/shims/fail-alloc.h"
 
-/* What is compared, what is known, and what comes of it. Knows no class and no trait until told. */
+/* What is compared, and what comes of it. */
 typedef struct Planning {
-        ProviderTree *mirror, *desired;
-        StringSet classes, traits, missing;
+        Mirror *mirror;
+        ProviderTree *desired;
         bool may_batch;
         Plan *plan;
         Error error;
@@ -17,43 +17,30 @@ typedef struct Planning {
 
 static Planning planning_of(const char *mirror, const char *desired)
 {
-        return (Planning){ .mirror = fixture_tree(mirror), .desired = fixture_tree(desired) };
+        return (Planning){ .mirror = mirror_of(mirror), .desired = fixture_tree(desired) };
 }
 
 static void planning_done(Planning *planning)
 {
-        provider_tree_free(planning->mirror);
+        mirror_free(planning->mirror);
         provider_tree_free(planning->desired);
-        string_set_done(&planning->classes);
-        string_set_done(&planning->traits);
-        string_set_done(&planning->missing);
         plan_free(planning->plan);
 }
 
-static void know_some(Planning *planning)
+/* Of all names. */
+static void know_some(const Planning *planning)
 {
-        assert_true(string_set_add(&planning->classes, "CUSTOM_KNOWN") >= 0);
-        assert_true(string_set_add(&planning->traits, "CUSTOM_OLD") >= 0);
-        assert_true(string_set_add(&planning->traits, "HW_A") >= 0);
-        assert_true(string_set_add(&planning->missing, "HW_MISSING") >= 0);
-}
-
-static PlanKnowledge knowledge_of(const Planning *planning)
-{
-        return (PlanKnowledge){
-                .known_classes = &planning->classes,
-                .known_traits = &planning->traits,
-                .missing_traits = &planning->missing,
-                .may_batch = planning->may_batch,
-        };
+        mirror_forget_names(planning->mirror);
+        assert_int_equal(mirror_learn_class(planning->mirror, "CUSTOM_KNOWN"), 0);
+        assert_int_equal(mirror_learn_trait(planning->mirror, "CUSTOM_OLD"), 0);
+        assert_int_equal(mirror_learn_trait(planning->mirror, "HW_A"), 0);
+        assert_int_equal(mirror_learn_missing_trait(planning->mirror, "HW_MISSING"), 0);
 }
 
 /* allocations: NULL, or those of a reshape. */
 static int make(Planning *planning, const Allocations *allocations)
 {
-        const PlanKnowledge knowledge = knowledge_of(planning);
-
-        return plan_make(planning->desired, planning->mirror, allocations, &knowledge,
+        return plan_make(planning->desired, planning->mirror, allocations, planning->may_batch,
                          &planning->plan, &planning->error);
 }
 
@@ -197,12 +184,11 @@ static void test_groundwork_table(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(planning_done) Planning planning =
                         planning_of(cases[i].mirror, cases[i].desired);
-                const PlanKnowledge knowledge = knowledge_of(&planning);
 
                 know_some(&planning);
                 expect_steps(&planning,
-                             plan_make_groundwork(planning.desired, planning.mirror, &knowledge,
-                                                  &planning.plan, &planning.error),
+                             plan_make_groundwork(planning.desired, planning.mirror, &planning.plan,
+                                                  &planning.error),
                              cases[i].steps, i);
                 assert_false(plan_has_batch(planning.plan));
         }
@@ -297,7 +283,7 @@ static void test_reshape_table(void **state)
                                 provider_tree_find(planning.desired, &planning.plan->reshaped[j]);
 
                         if (!provider)
-                                provider = provider_tree_find(planning.mirror,
+                                provider = provider_tree_find(mirror_get_tree(planning.mirror),
                                                               &planning.plan->reshaped[j]);
                         if (j > 0)
                                 strcat(reshaped, " ");
@@ -360,7 +346,7 @@ static void test_ratio_is_a_float(void **state)
 {
         _cleanup_(planning_done) Planning planning = planning_of("host VCPU=8", "host VCPU=8");
 
-        provider_find_inventory(planning.mirror->providers[0], "VCPU")->allocation_ratio =
+        provider_find_inventory(provider_of(planning.mirror, "host"), "VCPU")->allocation_ratio =
                 1.10000002384;
         provider_find_inventory(planning.desired->providers[0], "VCPU")->allocation_ratio = 1.1;
         assert_int_equal(make(&planning, NULL), 0);
@@ -495,7 +481,7 @@ static void test_out_of_memory(void **state)
                 "host VCPU=9 +HW_B +HW_MISSING +CUSTOM_T @y | a<host CUSTOM_C=4 | b<a VGPU=1");
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
 
-        assert_true(string_set_add(&planning.missing, "HW_MISSING") >= 0);
+        assert_int_equal(mirror_learn_missing_trait(planning.mirror, "HW_MISSING"), 0);
         fixture_hold(&allocations, fixture_uuid("guest"), fixture_uuid("b"), "VGPU", 1);
         for (unsigned with = 0; with < 2; with++)
                 for (unsigned at = 0;; at++) {

@@ -12,8 +12,7 @@ static Plan *plan_of(const char *desired_text, const Mirror *mirror, const char 
         Plan *plan = NULL;
         Error error;
 
-        if (plan_make(desired, mirror_get_tree(mirror), allocations, &knows_nothing, &plan,
-                      &error) < 0)
+        if (plan_make(desired, mirror, allocations, false, &plan, &error) < 0)
                 fail_msg("%s", error.text);
         return plan;
 }
