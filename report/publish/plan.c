@@ -10,10 +10,13 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "report/publish/plan-batch.h"
 #include "report/publish/plan-summary.h"
 
 #define NO_STEP SIZE_MAX
+
+/* Fewer inventories than this are sent one by one: it is the same number of requests, or one less,
+ * and they are independent of each other. */
+#define BATCH_MIN 4
 
 typedef struct Node {
         const Provider *provider;
@@ -431,6 +434,26 @@ bool plan_is_reshaped(const Plan *plan, const Uuid *provider)
         return false;
 }
 
+/* The reshaper sets many inventories in one transaction, so one refusal refuses all of them. A
+ * provider is left to a request of its own when Placement might refuse it: a class goes that may be
+ * in use, or it loses all its classes. And when Placement would take from the reshaper what it
+ * refuses otherwise (facts E6: more reserved than there is), so that the refusal is seen. */
+static bool fits_batch(const Builder *builder, const Provider *provider)
+{
+        const Provider *old = before(builder, provider);
+
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                const Inventory *inventory = &provider->inventories[i].inventory;
+
+                if (inventory->reserved > inventory->total)
+                        return false;
+        }
+        for (size_t i = 0; i < old->n_inventories; i++)
+                if (!provider_find_inventory(provider, old->inventories[i].resource_class))
+                        return false;
+        return provider->n_inventories > 0;
+}
+
 /* Nothing is to be moved: the reshape only saves requests. */
 static void choose_batch(Builder *builder)
 {
@@ -440,11 +463,10 @@ static void choose_batch(Builder *builder)
         for (size_t i = 0; builder->may_batch && i < desired->n_providers; i++) {
                 const Provider *provider = desired->providers[i];
 
-                if (inventories_change(builder, provider) &&
-                    plan_batch_takes(provider, find_old(builder, provider)))
+                if (inventories_change(builder, provider) && fits_batch(builder, provider))
                         plan->reshaped[plan->n_reshaped++] = provider->uuid;
         }
-        if (plan->n_reshaped < PLAN_BATCH_MIN)
+        if (plan->n_reshaped < BATCH_MIN)
                 plan->n_reshaped = 0;
 }
 

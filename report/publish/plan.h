@@ -16,7 +16,7 @@
  *
  * With allocations, everything of the inventories that changes goes into one PLAN_RESHAPE with
  * them, after all creations; what follows depends on it. Without, inventories that change together
- * go into one too where the service lets us (plan-batch.h), and only where nothing is lost when it
+ * go into one too where the service lets us, and only where nothing is lost when it
  * is refused: that is a batch, and the same plan can be made without it. */
 
 #include <jansson.h>

@@ -312,6 +312,9 @@ static void test_batch_table(void **state)
                 { "host VCPU=8 PCPU=1 | a<host VGPU=1 | b<host | c<host | d<host | e<host",
                   "host VCPU=9 | a<host | b<host VGPU=1 | c<host VGPU=1 | d<host VGPU=1 | e<host VGPU=1",
                   "0 reshape; 1 put-inventories host (0); 2 put-inventories a (0)", 4 },
+                /* More of a class, or less than is used (facts E4), is nothing that is refused. */
+                { "a VGPU=4 | b VGPU=4 | c | d", "a VGPU=2 | b VGPU=4 PCPU=1 | c VGPU=1 | d VGPU=1",
+                  "0 reshape", 4 },
                 /* What goes, goes behind it. */
                 { "old | a | b | c | d", "a VGPU=1 | b VGPU=1 | c VGPU=1 | d VGPU=1",
                   "0 reshape; 1 delete-provider old (0)", 4 },
@@ -328,6 +331,21 @@ static void test_batch_table(void **state)
                 expect_steps(&planning, make(&planning, NULL), cases[i].steps, i);
                 assert_int_equal(planning.plan->n_reshaped, cases[i].n_reshaped);
                 assert_true(plan_has_batch(planning.plan) == (cases[i].n_reshaped > 0));
+        }
+}
+
+/* PUT refuses it, the reshaper does not (facts E6). */
+static void test_batch_without_more_reserved_than_there_is(void **state)
+{
+        for (uint64_t reserved = 4; reserved <= 5; reserved++) {
+                _cleanup_(planning_done) Planning planning =
+                        planning_of("", "a VGPU=4 PCPU=1 | b VGPU=1 | c VGPU=1 | d VGPU=1");
+
+                provider_find_inventory(planning.desired->providers[0], "VGPU")->reserved =
+                        reserved;
+                planning.may_batch = true;
+                assert_int_equal(make(&planning, NULL), 0);
+                assert_int_equal(plan_has_batch(planning.plan), reserved == 4);
         }
 }
 
@@ -502,6 +520,6 @@ static void test_out_of_memory(void **state)
 
 TEST_MAIN(test_table, test_groundwork_table, test_left_out_traits, test_refused,
           test_rename_is_refused, test_reshape_table, test_batch_table,
-          test_reshape_with_a_name_that_is_taken, test_ratio_is_a_float, test_summaries,
-          test_summary_of_other_fields, test_json_and_paths, test_words, test_many_providers,
-          test_out_of_memory)
+          test_batch_without_more_reserved_than_there_is, test_reshape_with_a_name_that_is_taken,
+          test_ratio_is_a_float, test_summaries, test_summary_of_other_fields, test_json_and_paths,
+          test_words, test_many_providers, test_out_of_memory)
