@@ -105,48 +105,25 @@ static void begin(Reporter *reporter, ReporterDone done, void *userdata)
         reporter->userdata = userdata;
 }
 
-void reporter_make_http_config(const ReporterConfig *config, HttpConfig *ret)
-{
-        *ret = (HttpConfig){
-                .endpoint = config->endpoint,
-                .max_connections = config->max_connections,
-                .connect_timeout_usec = config->connect_timeout_usec,
-                .timeout_usec = config->timeout_usec,
-                .stall_timeout_usec = config->stall_timeout_usec,
-                .cafile = config->cafile,
-                .certfile = config->certfile,
-                .keyfile = config->keyfile,
-                .insecure = config->insecure,
-                .user_agent = config->user_agent,
-        };
-}
-
 int reporter_make_auth(const ReporterConfig *config, sd_event *event, Auth **ret, Error *reterr)
 {
-        const AuthConfig auth_config = {
-                .kind = config->auth,
-                .token = config->token,
-                .keystone = config->keystone,
-                .wants_endpoint = !config->endpoint,
-        };
-        HttpConfig http;
+        const char *endpoint = config->http.endpoint;
+        AuthConfig auth = config->auth;
 
-        if (config->endpoint ? !*config->endpoint : config->auth <= REPORTER_AUTH_ADMIN_TOKEN)
+        if (endpoint ? !*endpoint : auth.kind <= REPORTER_AUTH_ADMIN_TOKEN)
                 return error_setf(reterr, EINVAL, "[placement] has no endpoint");
-        reporter_make_http_config(config, &http);
-        return auth_new(ret, event, &auth_config, &http, reterr);
+        auth.wants_endpoint = !endpoint;
+        return auth_new(ret, event, &auth, &config->http, reterr);
 }
 
 static int make_session(Reporter *reporter, const ReporterConfig *config, Error *reterr)
 {
-        HttpConfig http;
         Auth *auth;
         int r = reporter_make_auth(config, reporter->event, &auth, reterr);
 
         if (r < 0)
                 return r;
-        reporter_make_http_config(config, &http);
-        r = session_new(&reporter->session, reporter->event, &http, auth, reterr);
+        r = session_new(&reporter->session, reporter->event, &config->http, auth, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "[placement]");
         session_set_nova(reporter->session, config->nova);

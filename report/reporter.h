@@ -24,24 +24,13 @@
 
 /* [placement]. Filled by agent/, borrowed, must outlive the reporter. */
 typedef struct ReporterConfig {
-        const char *endpoint; /* "http://host:port/path" or "unix:///path/to.sock"; NULL: as
-                                 Keystone's catalogue has it */
-        ReporterAuth auth;
-        const char *token;              /* admin_token; never logged */
-        const KeystoneConfig *keystone; /* of the auth kinds that need it */
-        uint64_t max_connections;       /* 1 … 64 */
-        uint64_t connect_timeout_usec;
-        uint64_t timeout_usec;                   /* one request, all in all */
-        uint64_t stall_timeout_usec;             /* an answer that stands still; 0: none */
-        const char *cafile, *certfile, *keyfile; /* NULL: the system's, none, none */
-        bool insecure;                           /* do not verify the server's certificate */
-        NovaMode nova;                           /* [agent] nova: what may be written */
-        const char *user_agent;                  /* "compute-agent/1.0" */
+        HttpConfig http; /* endpoint NULL: as Keystone's catalogue has it */
+        AuthConfig auth; /* wants_endpoint follows from that */
+        NovaMode nova;   /* [agent] nova: what may be written */
 } ReporterConfig;
 
-/* Parts of it, for who speaks to Placement without a reporter. All strings stay borrowed; -EINVAL
- * with words, -ENOMEM. */
-void reporter_make_http_config(const ReporterConfig *config, HttpConfig *ret);
+/* Who we are for Placement, for who speaks to it without a reporter. All strings stay borrowed;
+ * -EINVAL with words, -ENOMEM. */
 int reporter_make_auth(const ReporterConfig *config, sd_event *event, Auth **ret, Error *reterr);
 
 typedef struct ReporterStatistics {

@@ -194,7 +194,8 @@ static int check_keystone(const Config *config, const ConfigSettings *settings, 
 {
         const ConfigEntry *entry;
         const char *option = NULL;
-        int r = keystone_config_check(&config->keystone, config->reporter.auth, &option, reterr);
+        int r = keystone_config_check(&config->keystone, config->reporter.auth.kind, &option,
+                                      reterr);
 
         if (r == 0)
                 return 0;
@@ -212,7 +213,7 @@ static int check_placement(const Config *config, const ConfigSettings *settings,
                            Error *reterr)
 {
         bool named = find_of_placement(settings, "auth_type");
-        ReporterAuth auth = config->reporter.auth;
+        ReporterAuth auth = config->reporter.auth.kind;
 
         if (!named && config->keystone.auth_url)
                 return error_setf(
@@ -247,7 +248,7 @@ static int finish_placement(Config *config, const ConfigSettings *settings, Erro
         place = text_format("%s:%u", section->file, section->line);
         if (!place)
                 return error_oom(reterr);
-        if (config->reporter.insecure)
+        if (config->reporter.http.insecure)
                 config_warn(
                         settings,
                         "%s: [placement] insecure = true: the server's certificate is not verified",
@@ -257,13 +258,13 @@ static int finish_placement(Config *config, const ConfigSettings *settings, Erro
 
 void config_lend_strings(Config *config)
 {
-        config->reporter.endpoint = config->placement_endpoint;
-        config->reporter.token = config->placement_token;
-        config->reporter.keystone = &config->keystone;
-        config->reporter.cafile = config->cafile;
-        config->reporter.certfile = config->certfile;
-        config->reporter.keyfile = config->keyfile;
-        config->reporter.user_agent = "compute-agent/" PACKAGE_VERSION;
+        config->reporter.http.endpoint = config->placement_endpoint;
+        config->reporter.auth.token = config->placement_token;
+        config->reporter.auth.keystone = &config->keystone;
+        config->reporter.http.cafile = config->cafile;
+        config->reporter.http.certfile = config->certfile;
+        config->reporter.http.keyfile = config->keyfile;
+        config->reporter.http.user_agent = "compute-agent/" PACKAGE_VERSION;
 }
 
 int config_set_direct(Config *config, const char *socket)
@@ -280,7 +281,7 @@ int config_set_direct(Config *config, const char *socket)
         config->placement_endpoint = endpoint;
         config->placement_token = token;
         config->has_placement = true;
-        config->reporter.auth = REPORTER_AUTH_ADMIN_TOKEN;
+        config->reporter.auth.kind = REPORTER_AUTH_ADMIN_TOKEN;
         config_lend_strings(config);
         return 0;
 }

@@ -218,7 +218,7 @@ static int set_rest(Config *config, Cloud *cloud, Error *reterr)
                 if (r < 0)
                         return r;
         }
-        config->reporter.insecure = verify && strcasecmp(verify, "false") == 0;
+        config->reporter.http.insecure = verify && strcasecmp(verify, "false") == 0;
         return 0;
 }
 
@@ -234,8 +234,8 @@ int clouds_apply(Config *config, const char *name, Error *reterr)
         r = set_auth(config, &cloud, reterr);
         if (r == 0)
                 r = set_rest(config, &cloud, reterr);
-        if (r == 0 && config->reporter.auth > REPORTER_AUTH_ADMIN_TOKEN) {
-                r = keystone_config_check(&config->keystone, config->reporter.auth, &option,
+        if (r == 0 && config->reporter.auth.kind > REPORTER_AUTH_ADMIN_TOKEN) {
+                r = keystone_config_check(&config->keystone, config->reporter.auth.kind, &option,
                                           reterr);
                 if (r < 0)
                         (void)error_prefixf(reterr, r, "%s", option);

@@ -76,14 +76,14 @@ static int64_t clock_ahead_sec(const Walk *walk, uint64_t issued_usec)
 /* Whose failure it was that came last: that of the token, when there is none to be had. */
 static json_t *describe(const Walk *walk)
 {
-        bool keystone = walk->config->auth > REPORTER_AUTH_ADMIN_TOKEN;
+        bool keystone = walk->config->auth.kind > REPORTER_AUTH_ADMIN_TOKEN;
         static const KeystoneToken none = { 0 };
         const char *words = walk->result != REPORT_DONE ? walk->error.text : "";
         const char *outcome = report_outcome_to_text(walk->result);
         const KeystoneToken *given_token = auth_get_token(talk_get_auth(walk->talk));
         const KeystoneToken *token = given_token ? given_token : &none;
         bool given = given_token || !keystone;
-        const char *endpoint = token->endpoint ? token->endpoint : walk->config->endpoint;
+        const char *endpoint = token->endpoint ? token->endpoint : walk->config->http.endpoint;
 
         return json_pack("{ss sb ss ss ss so ss sI ss ss ss}", "format", CONNECT_FORMAT, "keystone",
                          keystone, "error", given ? "" : words, "outcome",

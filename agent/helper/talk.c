@@ -33,7 +33,6 @@ Talk *talk_free(Talk *talk)
 int talk_new(Talk **ret, const ReporterConfig *config, Error *reterr)
 {
         _cleanup_(talk_freep) Talk *talk = calloc(1, sizeof(Talk));
-        HttpConfig http;
         int r;
 
         if (!talk)
@@ -44,8 +43,7 @@ int talk_new(Talk **ret, const ReporterConfig *config, Error *reterr)
         r = reporter_make_auth(config, talk->event, &talk->auth, reterr);
         if (r < 0)
                 return r;
-        reporter_make_http_config(config, &http);
-        r = session_new(&talk->session, talk->event, &http, talk->auth, reterr);
+        r = session_new(&talk->session, talk->event, &config->http, talk->auth, reterr);
         if (r < 0)
                 return r;
         session_set_nova(talk->session, config->nova);

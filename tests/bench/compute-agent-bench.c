@@ -354,7 +354,7 @@ static int measure_floor(Bench *bench, const char *of, Error *reterr)
         int r;
 
         meter_begin(&bench->meter);
-        r = floor_read(bench->config.endpoint, consumers, reterr);
+        r = floor_read(bench->config.http.endpoint, consumers, reterr);
         meter_end(&bench->meter);
         snprintf(label, sizeof(label), "%s, libcurl alone", of);
         if (r >= 0)
@@ -503,7 +503,8 @@ static int run(Bench *bench, bool *ret_equal, Error *reterr)
         if (r >= 0 && sd_event_new(&bench->event) < 0)
                 r = error_oom(reterr);
         if (r >= 0)
-                r = scheduler_new(&bench->scheduler, bench->event, bench->config.endpoint, reterr);
+                r = scheduler_new(&bench->scheduler, bench->event, bench->config.http.endpoint,
+                                  reterr);
         if (r >= 0)
                 r = new_reporter(bench, reterr);
         if (r < 0)
@@ -543,7 +544,7 @@ static int parse_options(Bench *bench, int argc, char *argv[])
                         bench->path = optarg;
                         break;
                 case 'e':
-                        bench->config.endpoint = optarg;
+                        bench->config.http.endpoint = optarg;
                         break;
                 case 'p':
                         if (bench->meter.n_servers >= N_SERVERS_MAX)
@@ -551,7 +552,7 @@ static int parse_options(Bench *bench, int argc, char *argv[])
                         bench->servers[bench->meter.n_servers++] = atoi(optarg);
                         break;
                 case 'c':
-                        bench->config.max_connections = strtoull(optarg, NULL, 10);
+                        bench->config.http.max_connections = strtoull(optarg, NULL, 10);
                         break;
                 case 'r':
                         bench->rep = atoi(optarg);
@@ -562,15 +563,14 @@ static int parse_options(Bench *bench, int argc, char *argv[])
                 default:
                         return -EINVAL;
                 }
-        return bench->path && bench->config.endpoint && optind == argc ? 0 : -EINVAL;
+        return bench->path && bench->config.http.endpoint && optind == argc ? 0 : -EINVAL;
 }
 
 int main(int argc, char *argv[])
 {
         Bench bench = {
-                .config = {
-                        .auth = REPORTER_AUTH_ADMIN_TOKEN,
-                        .token = "admin",
+                .config.auth = { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "admin" },
+                .config.http = {
                         .max_connections = 4,
                         .connect_timeout_usec = 5 * USEC_PER_SEC,
                         .timeout_usec = 600 * USEC_PER_SEC,

@@ -135,13 +135,12 @@ static int start(Probe *probe, char *const *argv)
 int main(int argc, char *argv[])
 {
         const ReporterConfig config = {
-                .endpoint = argc > 1 ? argv[1] : NULL,
-                .auth = REPORTER_AUTH_ADMIN_TOKEN,
-                .token = "admin",
-                .max_connections = 4,
-                .connect_timeout_usec = 5 * USEC_PER_SEC,
-                .timeout_usec = 30 * USEC_PER_SEC,
-                .user_agent = "consumers-probe",
+                .auth = { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "admin" },
+                .http = { .endpoint = argc > 1 ? argv[1] : NULL,
+                          .max_connections = 4,
+                          .connect_timeout_usec = 5 * USEC_PER_SEC,
+                          .timeout_usec = 30 * USEC_PER_SEC,
+                          .user_agent = "consumers-probe" },
         };
         Uuid root = uuid_make_random();
         Probe probe = { 0 };

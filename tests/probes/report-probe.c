@@ -194,7 +194,7 @@ static int parse_options(Probe *probe, int argc, char *argv[])
         while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
                 switch (c) {
                 case 'e':
-                        probe->config.endpoint = optarg;
+                        probe->config.http.endpoint = optarg;
                         break;
                 case 'u':
                         if (uuid_from_text(optarg, &probe->root) < 0)
@@ -207,8 +207,8 @@ static int parse_options(Probe *probe, int argc, char *argv[])
                         probe->tree_path = optarg;
                         break;
                 case 'k':
-                        probe->config.auth = REPORTER_AUTH_ADMIN_TOKEN;
-                        probe->config.token = optarg;
+                        probe->config.auth.kind = REPORTER_AUTH_ADMIN_TOKEN;
+                        probe->config.auth.token = optarg;
                         break;
                 case 'a':
                         probe->allocations_path = optarg;
@@ -223,25 +223,25 @@ static int parse_options(Probe *probe, int argc, char *argv[])
                         probe->step = true;
                         break;
                 case 'c':
-                        probe->config.max_connections = number(optarg);
+                        probe->config.http.max_connections = number(optarg);
                         break;
                 case 'T':
-                        probe->config.timeout_usec = number(optarg) * USEC_PER_MSEC;
+                        probe->config.http.timeout_usec = number(optarg) * USEC_PER_MSEC;
                         break;
                 case 'S':
-                        probe->config.stall_timeout_usec = number(optarg) * USEC_PER_MSEC;
+                        probe->config.http.stall_timeout_usec = number(optarg) * USEC_PER_MSEC;
                         break;
                 case 'A':
-                        probe->config.cafile = optarg;
+                        probe->config.http.cafile = optarg;
                         break;
                 case 'C':
-                        probe->config.certfile = optarg;
+                        probe->config.http.certfile = optarg;
                         break;
                 case 'K':
-                        probe->config.keyfile = optarg;
+                        probe->config.http.keyfile = optarg;
                         break;
                 case 'I':
-                        probe->config.insecure = true;
+                        probe->config.http.insecure = true;
                         break;
                 default:
                         return -EINVAL;
@@ -252,7 +252,7 @@ static int parse_options(Probe *probe, int argc, char *argv[])
 int main(int argc, char *argv[])
 {
         Probe probe = {
-                .config = {
+                .config.http = {
                         .max_connections = 4,
                         .connect_timeout_usec = 5 * USEC_PER_SEC,
                         .timeout_usec = 30 * USEC_PER_SEC,

@@ -20,11 +20,10 @@ typedef struct Fixture {
 } Fixture;
 
 static const ReporterConfig good_config = {
-        .endpoint = "http://127.0.0.1:1",
-        .auth = REPORTER_AUTH_NONE,
-        .max_connections = 4,
-        .connect_timeout_usec = USEC_PER_SEC,
-        .timeout_usec = USEC_PER_SEC,
+        .http = { .endpoint = "http://127.0.0.1:1",
+                  .max_connections = 4,
+                  .connect_timeout_usec = USEC_PER_SEC,
+                  .timeout_usec = USEC_PER_SEC },
 };
 
 static int set_up(void **state)
@@ -638,12 +637,16 @@ static void test_bad_configurations(void **state)
                 int r;
                 const char *words;
         } cases[] = {
-                { { .auth = REPORTER_AUTH_NONE }, -EINVAL, "endpoint" },
-                { { .endpoint = "", .auth = REPORTER_AUTH_PASSWORD }, -EINVAL, "endpoint" },
-                { { .auth = REPORTER_AUTH_PASSWORD, .keystone = &no_keystone },
+                { { .auth.kind = REPORTER_AUTH_NONE }, -EINVAL, "endpoint" },
+                { { .http.endpoint = "", .auth.kind = REPORTER_AUTH_PASSWORD },
+                  -EINVAL,
+                  "endpoint" },
+                { { .auth = { .kind = REPORTER_AUTH_PASSWORD, .keystone = &no_keystone } },
                   -EINVAL,
                   "auth_type" },
-                { { .endpoint = "http://x", .auth = REPORTER_AUTH_ADMIN_TOKEN }, -EINVAL, "token" },
+                { { .http.endpoint = "http://x", .auth.kind = REPORTER_AUTH_ADMIN_TOKEN },
+                  -EINVAL,
+                  "token" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

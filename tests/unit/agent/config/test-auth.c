@@ -21,13 +21,13 @@ static void test_auth_section(void **state)
                              "max_connections = 7\n" SERVICE_USER);
 
         assert_string_equal(f->warnings, "");
-        assert_int_equal(c->reporter.auth, REPORTER_AUTH_PASSWORD);
+        assert_int_equal(c->reporter.auth.kind, REPORTER_AUTH_PASSWORD);
         assert_string_equal(c->keystone.username, "nova");
         assert_string_equal(c->keystone.password, "there");
         assert_string_equal(c->keystone.auth_url, "http://k/v3");
         assert_null(c->keystone.user_id);
         assert_string_equal(c->keystone.region_name, "r");
-        assert_int_equal(c->reporter.max_connections, 7);
+        assert_int_equal(c->reporter.http.max_connections, 7);
 }
 
 static void test_auth_section_refused(void **state)

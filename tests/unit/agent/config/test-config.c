@@ -75,15 +75,15 @@ static void test_defaults_lent(void **state)
         assert_int_equal(d->images_type, HOST_IMAGES_FILES);
         assert_int_equal(d->file_backed_memory, 0);
 
-        assert_null(p->endpoint);
-        assert_int_equal(p->auth, REPORTER_AUTH_NONE);
-        assert_null(p->token);
-        assert_int_equal(p->max_connections, 4);
-        assert_int_equal(p->connect_timeout_usec, 10 * USEC_PER_SEC);
-        assert_int_equal(p->timeout_usec, 60 * USEC_PER_SEC);
-        assert_null(p->cafile);
-        assert_false(p->insecure);
-        assert_int_equal(strncmp(p->user_agent, "compute-agent/", 14), 0);
+        assert_null(p->http.endpoint);
+        assert_int_equal(p->auth.kind, REPORTER_AUTH_NONE);
+        assert_null(p->auth.token);
+        assert_int_equal(p->http.max_connections, 4);
+        assert_int_equal(p->http.connect_timeout_usec, 10 * USEC_PER_SEC);
+        assert_int_equal(p->http.timeout_usec, 60 * USEC_PER_SEC);
+        assert_null(p->http.cafile);
+        assert_false(p->http.insecure);
+        assert_int_equal(strncmp(p->http.user_agent, "compute-agent/", 14), 0);
 }
 
 static void test_everything_set(void **state)
@@ -153,26 +153,26 @@ static void test_placement(void **state)
                                                          "connect_timeout = 3\n");
 
         assert_true(c->has_placement);
-        assert_int_equal(c->reporter.auth, REPORTER_AUTH_ADMIN_TOKEN);
-        assert_string_equal(c->reporter.endpoint, "http://10.0.0.1/placement");
-        assert_string_equal(c->reporter.token, "s3cret");
-        assert_string_equal(c->reporter.cafile, "/etc/ssl/ca.pem");
-        assert_string_equal(c->reporter.certfile, "/etc/ssl/c.pem");
-        assert_string_equal(c->reporter.keyfile, "/etc/ssl/k.pem");
-        assert_int_equal(c->reporter.max_connections, 8);
-        assert_int_equal(c->reporter.timeout_usec, 30 * USEC_PER_SEC);
-        assert_int_equal(c->reporter.connect_timeout_usec, 3 * USEC_PER_SEC);
+        assert_int_equal(c->reporter.auth.kind, REPORTER_AUTH_ADMIN_TOKEN);
+        assert_string_equal(c->reporter.http.endpoint, "http://10.0.0.1/placement");
+        assert_string_equal(c->reporter.auth.token, "s3cret");
+        assert_string_equal(c->reporter.http.cafile, "/etc/ssl/ca.pem");
+        assert_string_equal(c->reporter.http.certfile, "/etc/ssl/c.pem");
+        assert_string_equal(c->reporter.http.keyfile, "/etc/ssl/k.pem");
+        assert_int_equal(c->reporter.http.max_connections, 8);
+        assert_int_equal(c->reporter.http.timeout_usec, 30 * USEC_PER_SEC);
+        assert_int_equal(c->reporter.http.connect_timeout_usec, 3 * USEC_PER_SEC);
         assert_string_equal(f->warnings, "");
 
         config_free(c);
         c = load_text(f, "[placement]\nendpoint_override = unix:///run/placement.sock\n"
                          "endpoint = http://10.0.0.1/\n");
-        assert_int_equal(c->reporter.auth, REPORTER_AUTH_NONE);
-        assert_string_equal(c->reporter.endpoint, "unix:///run/placement.sock");
+        assert_int_equal(c->reporter.auth.kind, REPORTER_AUTH_NONE);
+        assert_string_equal(c->reporter.http.endpoint, "unix:///run/placement.sock");
 
         config_free(c);
         c = load_text(f, "[placement]\nendpoint = https://h/\ninsecure = yes\n");
-        assert_true(c->reporter.insecure);
+        assert_true(c->reporter.http.insecure);
         assert_string_equal(
                 f->warnings,
                 "x.conf:1: [placement] insecure = true: the server's certificate is not verified\n");
@@ -194,8 +194,8 @@ static void test_pasted_from_nova(void **state)
                                                          "valid_interfaces = internal,public\n"
                                                          "connect_retries = 3\n");
 
-        assert_int_equal(c->reporter.auth, REPORTER_AUTH_PASSWORD);
-        assert_null(c->reporter.endpoint);
+        assert_int_equal(c->reporter.auth.kind, REPORTER_AUTH_PASSWORD);
+        assert_null(c->reporter.http.endpoint);
         assert_string_equal(c->keystone.auth_url, "http://controller:5000/v3");
         assert_string_equal(c->keystone.username, "placement");
         assert_string_equal(c->keystone.password, "s3 cret$x");
@@ -215,12 +215,12 @@ static void test_pasted_from_nova(void **state)
                          "auth_url = http://controller:5000/v3\n"
                          "application_credential_id = 4711\n"
                          "application_credential_secret = abc\n");
-        assert_int_equal(c->reporter.auth, REPORTER_AUTH_V3APPLICATIONCREDENTIAL);
+        assert_int_equal(c->reporter.auth.kind, REPORTER_AUTH_V3APPLICATIONCREDENTIAL);
         assert_string_equal(c->keystone.application_credential_secret, "abc");
         config_free(c);
         c = load_text(f, "[placement]\nauth_type = v3password\nauth_url = http://c:5000\n"
                          "user_id = 1\npassword = x\nsystem_scope = all\n");
-        assert_int_equal(c->reporter.auth, REPORTER_AUTH_PASSWORD);
+        assert_int_equal(c->reporter.auth.kind, REPORTER_AUTH_PASSWORD);
 }
 
 static void test_log_level(void **state)
@@ -592,12 +592,12 @@ static void test_credentials(void **state)
         scratch_write(f->folder, "credentials/other", "x");
         assert_int_equal(setenv("CREDENTIALS_DIRECTORY", credentials, 1), 0);
         c = load_text(f, text);
-        assert_string_equal(c->reporter.token, "from-file");
+        assert_string_equal(c->reporter.auth.token, "from-file");
 
         config_free(TAKE_PTR(c));
         scratch_write(f->folder, "credentials/placement-token", "from-credential\n");
         c = load_text(f, text);
-        assert_string_equal(c->reporter.token, "from-credential");
+        assert_string_equal(c->reporter.auth.token, "from-credential");
 
         config_free(TAKE_PTR(c));
         scratch_write(f->folder, "credentials/placement-password", " pass word ");

@@ -71,19 +71,19 @@ static void test_password(void **state)
         scratch_write(fixture->folder, ".config/openstack/clouds.yaml", CLOUDS);
         scratch_write(fixture->folder, ".config/openstack/secure.yaml", SECURE);
         assert_int_equal(clouds_apply(fixture->config, "one", NULL), 0);
-        assert_int_equal(c->reporter.auth, REPORTER_AUTH_PASSWORD);
+        assert_int_equal(c->reporter.auth.kind, REPORTER_AUTH_PASSWORD);
         assert_string_equal(c->keystone.auth_url, "http://k:5000");
         assert_string_equal(c->keystone.username, "nova");
         assert_string_equal(c->keystone.password, "from-secure");
         assert_string_equal(c->keystone.project_id, "7");
         assert_string_equal(c->keystone.region_name, "RegionOne");
         assert_string_equal(c->keystone.interface, "public");
-        assert_string_equal(c->reporter.cafile, "/etc/ssl/ca.pem");
+        assert_string_equal(c->reporter.http.cafile, "/etc/ssl/ca.pem");
         /* Nothing is left of what the configuration said. */
         assert_null(c->keystone.project_name);
         assert_null(c->keystone.valid_interfaces);
-        assert_null(c->reporter.token);
-        assert_null(c->reporter.endpoint);
+        assert_null(c->reporter.auth.token);
+        assert_null(c->reporter.http.endpoint);
 }
 
 static void test_application_credential(void **state)
@@ -98,11 +98,11 @@ static void test_application_credential(void **state)
         assert_int_equal(setenv("OS_CLIENT_CONFIG_FILE", clouds, 1), 0);
         assert_int_equal(setenv("OS_CLIENT_SECURE_FILE", secure, 1), 0);
         assert_int_equal(clouds_apply(fixture->config, "two", NULL), 0);
-        assert_int_equal(c->reporter.auth, REPORTER_AUTH_V3APPLICATIONCREDENTIAL);
+        assert_int_equal(c->reporter.auth.kind, REPORTER_AUTH_V3APPLICATIONCREDENTIAL);
         assert_string_equal(c->keystone.application_credential_secret, "SECRET");
         assert_string_equal(c->keystone.interface, "internal");
-        assert_string_equal(c->reporter.endpoint, "http://p:8778");
-        assert_true(c->reporter.insecure);
+        assert_string_equal(c->reporter.http.endpoint, "http://p:8778");
+        assert_true(c->reporter.http.insecure);
 }
 
 static void test_refusals(void **state)
