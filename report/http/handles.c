@@ -220,10 +220,3 @@ void http_handle_get_failure(CURL *easy, const HttpConfig *config, HttpFailure *
         ret->reached = local_port > 0;
         ret->connected = connected_usec > 0;
 }
-
-uint64_t http_date_to_sec(const char *text)
-{
-        time_t sec = curl_getdate(text, NULL);
-
-        return sec > 0 ? (uint64_t)sec : 0;
-}

@@ -95,6 +95,10 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
 void http_response_log(const HttpResponse *response, const char *method, const char *base,
                        const char *path);
 
+/* For a part of a path or query: all but letters, digits and "-._~" as %XX. The caller frees; NULL:
+ * out of memory. */
+char *http_quote(const char *text);
+
 /* A date of a header as seconds since the epoch; 0 for what is none. */
 uint64_t http_date_to_sec(const char *text);
 

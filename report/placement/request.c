@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "report/http/http.h"
 #include "report/placement/consumer.h"
 
 void placement_request_done(PlacementRequest *request)
@@ -61,29 +62,6 @@ static PlacementRequest get_list(const char *route, char *path)
         };
 }
 
-static char *quote(const char *text)
-{
-        static const char digits[] = "0123456789ABCDEF";
-        char *quoted = malloc(strlen(text) * 3 + 1), *to = quoted;
-
-        if (!quoted)
-                return NULL;
-        for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-                bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                             (*c >= '0' && *c <= '9') || strchr("-._~", *c);
-
-                if (plain) {
-                        *to++ = (char)*c;
-                        continue;
-                }
-                *to++ = '%';
-                *to++ = digits[*c >> 4];
-                *to++ = digits[*c & 15];
-        }
-        *to = '\0';
-        return quoted;
-}
-
 PlacementRequest placement_get_tree(const Uuid *provider)
 {
         return get_list("/resource_providers",
@@ -92,7 +70,7 @@ PlacementRequest placement_get_tree(const Uuid *provider)
 
 PlacementRequest placement_get_provider_by_name(const char *name)
 {
-        _cleanup_free_ char *quoted = quote(name);
+        _cleanup_free_ char *quoted = http_quote(name);
 
         return get_list("/resource_providers",
                         quoted ? text_format("/resource_providers?name=%s", quoted) : NULL);

@@ -316,9 +316,3 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
                 *ret_transfer = transfer;
         return 0;
 }
-
-/* Its answers have no headers. */
-uint64_t http_date_to_sec(const char *text)
-{
-        return 0;
-}
