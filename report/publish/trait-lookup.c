@@ -3,15 +3,13 @@
 #include "report/publish/trait-lookup.h"
 
 #include <assert.h>
-#include <string.h>
-
-#include "report/session/reads.h"
 
 struct TraitLookup {
+        Session *session;
         Mirror *mirror;
         StringSet names;
-        size_t *firsts; /* the first name of each question; behind the last, where the names end */
-        Reads *reads;
+        size_t first, next; /* of those that are asked for; of those that come then */
+        SessionCall *call;
         TraitLookupDone done;
         void *userdata;
 };
@@ -45,89 +43,65 @@ int trait_lookup_list(const ProviderTree *desired, const MirrorNames *names, Str
         return 0;
 }
 
-static PlacementRequest make_request(size_t i, void *userdata)
-{
-        const TraitLookup *lookup = userdata;
-        size_t first = lookup->firsts[i];
-
-        return placement_get_known_traits(&lookup->names, &first);
-}
-
-static int learn(TraitLookup *lookup, size_t i, const StringSet *found)
-{
-        for (size_t j = lookup->firsts[i]; j < lookup->firsts[i + 1]; j++) {
-                const char *name = lookup->names.items[j];
-                int r = string_set_contains(found, name)
-                                ? mirror_learn_trait(lookup->mirror, name)
-                                : mirror_learn_missing_trait(lookup->mirror, name);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-static int on_answer(size_t i, int result, const SessionAnswer *answer, Error *error,
-                     void *userdata)
+static int take_answer(TraitLookup *lookup, const json_t *body, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet found = STRING_SET_INIT;
-        int r;
+        int r = placement_read_traits(body, &found, reterr);
 
-        if (result != REPORT_DONE)
-                return result;
-        r = placement_read_traits(answer->body, &found, error);
         if (r == -EBADMSG) {
-                error_prefixf(error, r, "Placement's list of traits");
+                error_prefixf(reterr, r, "Placement's list of traits");
                 return REPORT_E_UNAVAILABLE;
         }
-        return r < 0 || learn(userdata, i, &found) < 0 ? error_oom(error) : REPORT_DONE;
+        for (; r >= 0 && lookup->first < lookup->next; lookup->first++) {
+                const char *name = lookup->names.items[lookup->first];
+
+                r = string_set_contains(&found, name)
+                            ? mirror_learn_trait(lookup->mirror, name)
+                            : mirror_learn_missing_trait(lookup->mirror, name);
+        }
+        return r < 0 ? error_oom(reterr) : REPORT_DONE;
 }
 
-static void on_done(int result, const Error *error, void *userdata)
+static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata);
+
+static int ask(TraitLookup *lookup, Error *reterr)
+{
+        return session_send(lookup->session,
+                            placement_get_known_traits(&lookup->names, &lookup->next), on_answer,
+                            lookup, &lookup->call, reterr);
+}
+
+static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
         TraitLookup *lookup = userdata;
+        Error words = *error;
 
-        /* The lookup may be gone after this. */
-        lookup->done(result, error, lookup->userdata);
-}
-
-/* How many questions there are: as many names go into one as a path may be long. */
-static int split_names(TraitLookup *lookup, size_t *ret_n)
-{
-        size_t n = 0;
-
-        /* At most one question a name. */
-        lookup->firsts = calloc(lookup->names.n_items + 1, sizeof(size_t));
-        if (!lookup->firsts)
-                return -ENOMEM;
-        while (lookup->firsts[n] < lookup->names.n_items) {
-                size_t next = lookup->firsts[n];
-                _cleanup_(placement_request_done) PlacementRequest request =
-                        placement_get_known_traits(&lookup->names, &next);
-
-                if (!request.path)
-                        return -ENOMEM;
-                lookup->firsts[++n] = next;
+        lookup->call = NULL;
+        if (result == REPORT_DONE)
+                result = take_answer(lookup, answer->body, &words);
+        if (result == REPORT_DONE && lookup->next < lookup->names.n_items) {
+                result = ask(lookup, &words);
+                if (result >= 0)
+                        return;
         }
-        *ret_n = n;
-        return 0;
+        /* The lookup may be gone after this. */
+        lookup->done(result, &words, lookup->userdata);
 }
 
 int trait_lookup_new(TraitLookup **ret, Session *session, Mirror *mirror, const StringSet *names,
                      TraitLookupDone done, void *userdata, Error *reterr)
 {
-        static const ReadsOps ops = { make_request, on_answer, on_done };
         _cleanup_(trait_lookup_freep) TraitLookup *lookup = calloc(1, sizeof(TraitLookup));
-        size_t n;
         int r;
 
         assert(names->n_items > 0);
-        if (!lookup || string_set_copy(&lookup->names, names) < 0 || split_names(lookup, &n) < 0)
+        if (!lookup || string_set_copy(&lookup->names, names) < 0)
                 return error_oom(reterr);
+        lookup->session = session;
         lookup->mirror = mirror;
         lookup->done = done;
         lookup->userdata = userdata;
-        r = reads_new(&lookup->reads, session, n, &ops, lookup, reterr);
+        r = ask(lookup, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(lookup);
@@ -138,8 +112,7 @@ TraitLookup *trait_lookup_free(TraitLookup *lookup)
 {
         if (!lookup)
                 return NULL;
-        reads_free(lookup->reads);
-        free(lookup->firsts);
+        session_call_cancel(lookup->call);
         string_set_done(&lookup->names);
         free(lookup);
         return NULL;

@@ -16,8 +16,8 @@ typedef struct TraitLookup TraitLookup;
 /* As for RefreshDone. */
 typedef void (*TraitLookupDone)(int result, const Error *error, void *userdata);
 
-/* One GET for as many names as fit into a path, all at once. The names are copied, the rest is
- * borrowed; there must be at least one name. -ENOMEM. */
+/* One GET for as many names as fit into a path, one after the other. The names are copied, the rest
+ * is borrowed; there must be at least one name. -ENOMEM. */
 int trait_lookup_new(TraitLookup **ret, Session *session, Mirror *mirror, const StringSet *names,
                      TraitLookupDone done, void *userdata, Error *reterr);
 
