@@ -105,30 +105,22 @@ static void begin(Reporter *reporter, ReporterDone done, void *userdata)
         reporter->userdata = userdata;
 }
 
-int reporter_make_auth(const ReporterConfig *config, sd_event *event, Auth **ret, Error *reterr)
+int reporter_make_session(Session **ret, sd_event *event, const ReporterConfig *config,
+                          Error *reterr)
 {
         const char *endpoint = config->http.endpoint;
-        AuthConfig auth = config->auth;
-
-        if (endpoint ? !*endpoint : auth.kind <= REPORTER_AUTH_ADMIN_TOKEN)
-                return error_setf(reterr, EINVAL, "[placement] has no endpoint");
-        auth.wants_endpoint = !endpoint;
-        return auth_new(ret, event, &auth, &config->http, reterr);
-}
-
-static int make_session(Reporter *reporter, const ReporterConfig *config, Error *reterr)
-{
+        AuthConfig auth_config = config->auth;
         Auth *auth;
-        int r = reporter_make_auth(config, reporter->event, &auth, reterr);
+        int r;
 
+        if (endpoint ? !*endpoint : auth_config.kind <= REPORTER_AUTH_ADMIN_TOKEN)
+                return error_setf(reterr, EINVAL, "[placement] has no endpoint");
+        auth_config.wants_endpoint = !endpoint;
+        r = auth_new(&auth, event, &auth_config, &config->http, reterr);
         if (r < 0)
                 return r;
-        r = session_new(&reporter->session, reporter->event, &config->http, auth, reterr);
-        if (r < 0)
-                return error_prefixf(reterr, r, "[placement]");
-        session_set_nova(reporter->session, config->nova);
-        reporter->nova = config->nova;
-        return 0;
+        r = session_new(ret, event, &config->http, auth, config->nova, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "[placement]") : 0;
 }
 
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
@@ -145,7 +137,8 @@ int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, 
         if (!reporter->root_name || mirror_new(&reporter->mirror) < 0 ||
             event_add_deferred(event, &reporter->deferred, on_deferred, reporter) < 0)
                 return error_oom(reterr);
-        r = make_session(reporter, config, reterr);
+        reporter->nova = config->nova;
+        r = reporter_make_session(&reporter->session, event, config, reterr);
         if (r < 0)
                 return r;
         if (sharing_new(&reporter->sharing, reporter->session) < 0)

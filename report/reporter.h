@@ -29,10 +29,6 @@ typedef struct ReporterConfig {
         NovaMode nova;   /* [agent] nova: what may be written */
 } ReporterConfig;
 
-/* Who we are for Placement, for who speaks to it without a reporter. All strings stay borrowed;
- * -EINVAL with words, -ENOMEM. */
-int reporter_make_auth(const ReporterConfig *config, sd_event *event, Auth **ret, Error *reterr);
-
 typedef struct ReporterStatistics {
         uint64_t n_requests; /* all since start */
         uint64_t n_writes;   /* those that were not GET */
@@ -49,6 +45,11 @@ typedef struct ReporterStatistics {
 typedef struct Reporter Reporter;
 typedef struct Plan Plan;
 typedef struct Session Session;
+
+/* For who speaks to Placement without a reporter. Strings and the like stay borrowed; -EINVAL with
+ * words, -ENOMEM. */
+int reporter_make_session(Session **ret, sd_event *event, const ReporterConfig *config,
+                          Error *reterr);
 
 /* result: 0, a ReportOutcome, or a negative errno; error has the words unless result is 0 (borrowed
  * for the call). */

@@ -80,7 +80,7 @@ static json_t *describe(const Walk *walk)
         static const KeystoneToken none = { 0 };
         const char *words = walk->result != REPORT_DONE ? walk->error.text : "";
         const char *outcome = report_outcome_to_text(walk->result);
-        const KeystoneToken *given_token = auth_get_token(talk_get_auth(walk->talk));
+        const KeystoneToken *given_token = talk_get_token(walk->talk);
         const KeystoneToken *token = given_token ? given_token : &none;
         bool given = given_token || !keystone;
         const char *endpoint = token->endpoint ? token->endpoint : walk->config->http.endpoint;

@@ -6,7 +6,6 @@
 
 struct Talk {
         sd_event *event;
-        Auth *auth; /* borrowed: the session's */
         Session *session;
         bool answered;
         int result;
@@ -40,13 +39,9 @@ int talk_new(Talk **ret, const ReporterConfig *config, Error *reterr)
         r = sd_event_new(&talk->event);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot set up the event loop: %s", strerror(-r));
-        r = reporter_make_auth(config, talk->event, &talk->auth, reterr);
+        r = reporter_make_session(&talk->session, talk->event, config, reterr);
         if (r < 0)
                 return r;
-        r = session_new(&talk->session, talk->event, &config->http, talk->auth, reterr);
-        if (r < 0)
-                return r;
-        session_set_nova(talk->session, config->nova);
         *ret = TAKE_PTR(talk);
         return 0;
 }
@@ -85,7 +80,7 @@ int talk_ask(Talk *talk, PlacementRequest request, TalkAnswer *ret, Error *reter
         return talk->result;
 }
 
-const Auth *talk_get_auth(const Talk *talk)
+const KeystoneToken *talk_get_token(const Talk *talk)
 {
-        return talk->auth;
+        return session_get_token(talk->session);
 }

@@ -29,5 +29,5 @@ DEFINE_CLEANUP(Talk *, talk_free);
  * initialised, is the caller's to free whatever comes back. */
 int talk_ask(Talk *talk, PlacementRequest request, TalkAnswer *ret, Error *reterr);
 
-/* Who we are for it; borrowed. */
-const Auth *talk_get_auth(const Talk *talk);
+/* See auth_get_token(). */
+const KeystoneToken *talk_get_token(const Talk *talk);

@@ -91,7 +91,8 @@ static int make_deferred(Session *session, sd_event *event)
         return r < 0 ? r : sd_event_source_set_enabled(session->gate, SD_EVENT_OFF);
 }
 
-int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth, Error *reterr)
+int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth, NovaMode nova,
+                Error *reterr)
 {
         _cleanup_(session_freep) Session *session = calloc(1, sizeof(Session));
         int r;
@@ -104,6 +105,7 @@ int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *
         session->auth = auth;
         session->event = sd_event_ref(event);
         session->max_connections = config->max_connections;
+        session->nova = nova;
         session_begin_attempt(session);
         r = make_deferred(session, event);
         if (r < 0)
@@ -403,9 +405,9 @@ int session_send(Session *session, PlacementRequest request, SessionDone done, v
         return 0;
 }
 
-void session_set_nova(Session *session, NovaMode nova)
+const KeystoneToken *session_get_token(const Session *session)
 {
-        session->nova = nova;
+        return auth_get_token(session->auth);
 }
 
 uint64_t session_get_max_connections(const Session *session)

@@ -46,8 +46,8 @@ typedef void (*SessionDone)(int result, const SessionAnswer *answer, const Error
                             void *userdata);
 
 /* Takes auth over, also on failure. config as in http_client_new(); its endpoint may be NULL when
- * auth gives it. */
-int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth,
+ * auth gives it. Requests that nova does not let through end in REPORT_E_REFUSED, unsent. */
+int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth, NovaMode nova,
                 Error *reterr);
 
 /* Cancels what is under way. */
@@ -67,9 +67,8 @@ uint64_t session_get_max_connections(const Session *session);
 /* See auth_ask_at_once(). */
 void session_ask_at_once(Session *session);
 
-/* From now on requests that [agent] nova does not let through end in REPORT_E_REFUSED, unsent. As
- * made: all pass. */
-void session_set_nova(Session *session, NovaMode nova);
+/* See auth_get_token(). */
+const KeystoneToken *session_get_token(const Session *session);
 
 /* A new request id for the requests that follow ("req-<uuid>"): operators find all requests of one
  * attempt by it in the log of the service. */

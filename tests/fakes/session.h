@@ -24,7 +24,7 @@ static inline void fake_session_begin(sd_event **ret_event, Session **ret)
 
         assert_true(sd_event_new(ret_event) >= 0);
         assert_int_equal(auth_new(&auth, *ret_event, &auth_config, &http, NULL), 0);
-        assert_int_equal(session_new(ret, *ret_event, &http, auth, NULL), 0);
+        assert_int_equal(session_new(ret, *ret_event, &http, auth, NOVA_NONE, NULL), 0);
 }
 
 /* Behind whatever used them. */

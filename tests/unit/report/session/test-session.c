@@ -28,7 +28,8 @@ static int set_up(void **state)
                          &(AuthConfig){ .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "secret" },
                          &config, NULL),
                 0);
-        assert_int_equal(session_new(&fixture->session, fixture->event, &config, auth, NULL), 0);
+        assert_int_equal(
+                session_new(&fixture->session, fixture->event, &config, auth, NOVA_NONE, NULL), 0);
         fake_http_begin(NULL, "");
         *state = fixture;
         return 0;
@@ -229,7 +230,8 @@ static void begin_keystone(Fixture *fixture, const FakeAnswer *script)
         session_free(fixture->session);
         fake_http_begin(script, "");
         assert_int_equal(auth_new(&auth, fixture->event, &auth_config, &config, NULL), 0);
-        assert_int_equal(session_new(&fixture->session, fixture->event, &config, auth, NULL), 0);
+        assert_int_equal(
+                session_new(&fixture->session, fixture->event, &config, auth, NOVA_NONE, NULL), 0);
 }
 
 static void test_requests_wait_for_the_token(void **state)
