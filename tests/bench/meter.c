@@ -8,7 +8,6 @@
 #include "base/clock.h"
 
 #include <dirent.h>
-#include <sys/resource.h>
 
 double meter_now_ms(void)
 {
@@ -17,11 +16,7 @@ double meter_now_ms(void)
 
 static double client_cpu_ms(void)
 {
-        struct rusage usage;
-
-        getrusage(RUSAGE_SELF, &usage);
-        return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
-               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
+        return (double)clock_usec(CLOCK_PROCESS_CPUTIME_ID) / 1e3;
 }
 
 static double process_cpu_ms(pid_t pid);

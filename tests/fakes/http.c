@@ -125,6 +125,13 @@ size_t fake_http_count(const char *text)
         return n;
 }
 
+void fake_http_wait(sd_event *event, const unsigned *n_calls, unsigned n)
+{
+        for (unsigned i = 0; i < 20000 && *n_calls < n; i++)
+                assert_true(sd_event_run(event, 5 * USEC_PER_SEC) >= 0);
+        assert_int_equal(*n_calls, n);
+}
+
 /* Puts the names of the fixture where their uuids are. */
 static void name_uuids(char *line)
 {

@@ -88,3 +88,6 @@ const char *fake_http_get_headers(void);
 
 /* How often a request whose line contains text was sent. */
 size_t fake_http_count(const char *text);
+
+/* Runs the loop until so many callbacks have counted themselves, and no more. */
+void fake_http_wait(sd_event *event, const unsigned *n_calls, unsigned n);

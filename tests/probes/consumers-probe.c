@@ -19,7 +19,7 @@
 
 typedef struct Probe {
         sd_event *event;
-        Reporter *reporter;
+        Session *session;
         ConsumersCall *call;
         Error error;
 } Probe;
@@ -80,17 +80,17 @@ static int read_document(const char *text, Consumer **ret, Error *reterr)
         return 0;
 }
 
-static int write_one(Probe *probe, Session *session, const char *text)
+static int write_one(Probe *probe, const char *text)
 {
         _cleanup_(consumer_freep) Consumer *consumer = NULL;
         int r = read_document(text, &consumer, &probe->error);
 
         return r < 0 ? r
-                     : consumers_write(&probe->call, session, consumer, NULL, on_done, probe,
+                     : consumers_write(&probe->call, probe->session, consumer, NULL, on_done, probe,
                                        &probe->error);
 }
 
-static int move(Probe *probe, Session *session, char *const *texts)
+static int move(Probe *probe, char *const *texts)
 {
         _cleanup_(allocations_freep) Allocations *consumers = NULL;
         int r = allocations_new(&consumers);
@@ -105,13 +105,13 @@ static int move(Probe *probe, Session *session, char *const *texts)
                         consumer = NULL;
         }
         return r < 0 ? r
-                     : consumers_move(&probe->call, session, consumers, on_done, probe,
+                     : consumers_move(&probe->call, probe->session, consumers, on_done, probe,
                                       &probe->error);
 }
 
 static int start(Probe *probe, char *const *argv)
 {
-        Session *session = reporter_get_session(probe->reporter);
+        Session *session = probe->session;
         Uuid uuid;
 
         if (strcmp(argv[2], "read") == 0)
@@ -120,9 +120,9 @@ static int start(Probe *probe, char *const *argv)
                                : consumers_read(&probe->call, session, &uuid, on_done, probe,
                                                 &probe->error);
         if (strcmp(argv[2], "write") == 0)
-                return write_one(probe, session, argv[3]);
+                return write_one(probe, argv[3]);
         if (strcmp(argv[2], "move") == 0)
-                return move(probe, session, argv + 3);
+                return move(probe, argv + 3);
         if (strcmp(argv[2], "room") == 0 && argv[4] && argv[5])
                 return uuid_from_text(argv[3], &uuid) < 0
                                ? -EINVAL
@@ -142,7 +142,6 @@ int main(int argc, char *argv[])
                           .timeout_usec = 30 * USEC_PER_SEC,
                           .user_agent = "consumers-probe" },
         };
-        Uuid root = uuid_make_random();
         Probe probe = { 0 };
         int r;
 
@@ -152,8 +151,7 @@ int main(int argc, char *argv[])
         }
         r = sd_event_new(&probe.event);
         if (r >= 0)
-                r = reporter_new(&probe.reporter, probe.event, &config, &root, "host",
-                                 &probe.error);
+                r = reporter_make_session(&probe.session, probe.event, &config, &probe.error);
         if (r >= 0)
                 r = start(&probe, argv);
         if (r >= 0)
@@ -161,7 +159,7 @@ int main(int argc, char *argv[])
         if (r < 0)
                 fprintf(stderr, "%s\n", error_text(&probe.error, r));
         consumers_cancel(probe.call);
-        reporter_free(probe.reporter);
+        session_free(probe.session);
         sd_event_unref(probe.event);
         return r < 0;
 }

@@ -16,7 +16,6 @@
 
 #include <getopt.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -41,15 +40,6 @@ typedef struct Probe {
 
 static void start_round(Probe *probe);
 
-static uint64_t cpu_usec(void)
-{
-        struct rusage usage;
-
-        getrusage(RUSAGE_SELF, &usage);
-        return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * USEC_PER_SEC +
-               (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
 static void print_json(json_t *json)
 {
         json_dumpf(json, stdout, JSON_COMPACT);
@@ -62,15 +52,16 @@ static void end_round(Probe *probe, int result, const Error *error)
 {
         const ReporterStatistics *statistics = reporter_get_statistics(probe->reporter);
 
-        print_json(json_pack("{sI ss ss sI sI sI sI sf sf}", "result", (json_int_t)result,
-                             "outcome", report_outcome_to_text(result), "error",
-                             result != 0 ? error_text(error, result) : "", "requests",
-                             (json_int_t)(statistics->n_requests - probe->begin_requests), "writes",
-                             (json_int_t)(statistics->n_writes - probe->begin_writes), "conflicts",
-                             (json_int_t)statistics->n_conflicts, "retry_after_s",
-                             (json_int_t)(statistics->retry_after_usec / USEC_PER_SEC), "wall_ms",
-                             (double)(clock_usec(CLOCK_MONOTONIC) - probe->begin_wall_usec) / 1000,
-                             "cpu_ms", (double)(cpu_usec() - probe->begin_cpu_usec) / 1000));
+        print_json(json_pack(
+                "{sI ss ss sI sI sI sI sf sf}", "result", (json_int_t)result, "outcome",
+                report_outcome_to_text(result), "error",
+                result != 0 ? error_text(error, result) : "", "requests",
+                (json_int_t)(statistics->n_requests - probe->begin_requests), "writes",
+                (json_int_t)(statistics->n_writes - probe->begin_writes), "conflicts",
+                (json_int_t)statistics->n_conflicts, "retry_after_s",
+                (json_int_t)(statistics->retry_after_usec / USEC_PER_SEC), "wall_ms",
+                (double)(clock_usec(CLOCK_MONOTONIC) - probe->begin_wall_usec) / 1000, "cpu_ms",
+                (double)(clock_usec(CLOCK_PROCESS_CPUTIME_ID) - probe->begin_cpu_usec) / 1000));
         if (++probe->round >= probe->n_rounds)
                 sd_event_exit(probe->event, 0);
         else
@@ -156,7 +147,7 @@ static void start_round(Probe *probe)
         const ReporterStatistics *statistics = reporter_get_statistics(probe->reporter);
 
         probe->begin_wall_usec = clock_usec(CLOCK_MONOTONIC);
-        probe->begin_cpu_usec = cpu_usec();
+        probe->begin_cpu_usec = clock_usec(CLOCK_PROCESS_CPUTIME_ID);
         probe->begin_requests = statistics->n_requests;
         probe->begin_writes = statistics->n_writes;
         probe->n_retried = 0;

@@ -91,9 +91,7 @@ static int run(Fixture *fixture, const StringSet *classes)
                                     ARRAY_SIZE(providers), classes, on_done, fixture, NULL),
                          0);
         assert_int_equal(fixture->n_calls, 0);
-        for (unsigned i = 0; i < 100 && fixture->n_calls == 0; i++)
-                assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
-        assert_int_equal(fixture->n_calls, 1);
+        fake_http_wait(fixture->event, &fixture->n_calls, 1);
         return fixture->result;
 }
 
@@ -236,8 +234,7 @@ static void test_no_more_at_a_time_than_connections(void **state)
         gather_get_progress(fixture->gather, &progress);
         assert_int_equal(progress.n_done, 1);
         assert_int_equal(progress.n_total, ARRAY_SIZE(providers));
-        for (unsigned i = 0; i < 100 && fixture->n_calls == 0; i++)
-                assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
+        fake_http_wait(fixture->event, &fixture->n_calls, 1);
         assert_int_equal(fixture->result, REPORT_DONE);
         assert_int_equal(fake_http_get_max_parallel(), 4);
         assert_int_equal(fake_http_get_n_requests(), ARRAY_SIZE(providers));

@@ -57,9 +57,7 @@ static size_t refresh(Fixture *fixture, const char *tree_text, uint64_t now_usec
         fixture->n_done = 0;
         r = sharing_refresh(fixture->sharing, tree, now_usec, on_done, fixture);
         assert_true(r == 0 || r == 1);
-        for (unsigned i = 0; i < 100 && (int)fixture->n_done < r; i++)
-                assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
-        assert_int_equal(fixture->n_done, r);
+        fake_http_wait(fixture->event, &fixture->n_done, (unsigned)r);
         return fake_http_get_n_requests() - before;
 }
 
