@@ -21,6 +21,7 @@ static void test_batch(void **state)
         assert_int_equal(generation_of(run.mirror, "a"), 12);
         assert_non_null(provider_find_inventory(provider_of(run.mirror, "c"), "VGPU"));
         assert_false(run.manners.batch_failed);
+        assert_int_equal(run.manners.reshaper, RESHAPER_ALLOWED);
 }
 
 /* Whatever becomes of it, the caller hears of it and plans again, with one or without. */

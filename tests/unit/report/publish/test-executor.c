@@ -26,6 +26,8 @@ static void test_everything_goes_well(void **state)
         assert_non_null(strstr(fake_http_find_body("a/inventories"), "generation\":0"));
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
         assert_false(mirror_has_stale(run.mirror));
+        assert_true(string_set_contains(&mirror_get_names(run.mirror)->known_classes, "CUSTOM_C"));
+        assert_true(string_set_contains(&mirror_get_names(run.mirror)->known_traits, "CUSTOM_T"));
 }
 
 /* "host=12 a=-1": the generation of each provider that the mirror has. */
@@ -60,6 +62,28 @@ static const struct {
           "PUT /resource_providers/a; PUT /resource_providers/b; "
           "PUT /resource_providers/c; POST /reshaper",
           "host=10 d=10 a=13 b=12 c=12" },
+        { "somebody else wrote what is moved (facts E3)",
+          SCRIPT(ANSWER("PUT", 200, "{'generation':12}")), "host | a<host | b<host",
+          "host | a<host | b<a", NULL, 1, 1, REPORT_DONE, "", "PUT /resource_providers/b",
+          "host=10 a=10 b=-1" },
+        { "a move whose answer is none", SCRIPT(ANSWER("PUT", 200, "{}")), "host | a<host | b<host",
+          "host | a<host | b<a", NULL, 1, 1, REPORT_E_UNAVAILABLE, "", "PUT /resource_providers/b",
+          "host=10 a=10 b=-1" },
+        /* the provider stays, and everything else is told */
+        { "Placement before 1.37 moves nothing",
+          SCRIPT(ANSWER("PUT /resource_providers/old", 406,
+                        "{'errors':[{'max_version':'1.36','min_version':'1.0'}]}")),
+          "host VCPU=1 | a<host | b<host VCPU=1 | old<a", "host VCPU=2 | b<host VCPU=2 | old<b",
+          NULL, 2, 2, REPORT_E_REFUSED,
+          "speaks microversions 1.0 to 1.36, PUT /resource_providers/",
+          "PUT /resource_providers/old; PUT /resource_providers/host/inventories; "
+          "PUT /resource_providers/b/inventories",
+          "host=11 a=10 b=11 old=10" },
+        { "a reshape", SCRIPT(ANSWER("/reshaper", 204, NULL)), "host VCPU=8 VGPU=4",
+          "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1, 1, REPORT_DONE, "",
+          "POST /resource_providers; POST /reshaper; "
+          "PUT /resource_providers/host/traits; PUT /resource_providers/a/traits",
+          "host=13 a=4" },
         /* Placement over MySQL does not make one of two classes that are made at the same
          * time */
         { "classes are made one after another", NULL, "host VCPU=1",
@@ -232,24 +256,6 @@ static void test_fatal_outcomes_stop_everything(void **state)
                 assert_int_equal(generation_of(run.mirror, "host"), -1);
                 assert_int_equal(generation_of(run.mirror, "c"), 10);
         }
-}
-
-/* Placement before 1.37: the provider stays, and everything else is told. */
-static void test_too_old_to_move(void **state)
-{
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run,
-                SCRIPT(ANSWER("PUT /resource_providers/old", 406,
-                              "{'errors':[{'max_version':'1.36','min_version':'1.0'}]}")),
-                "host VCPU=1 | a<host | b<host VCPU=1 | old<a",
-                "host VCPU=2 | b<host VCPU=2 | old<b", NULL, 2, REPORT_E_REFUSED);
-        assert_non_null(strstr(run.error.text, "1.0 to 1.36"));
-        assert_non_null(strstr(run.error.text, "1.37"));
-        assert_int_equal(fake_http_count("/inventories"), 2);
-        assert_int_equal(generation_of(run.mirror, "b"), 11);
-        assert_int_equal(generation_of(run.mirror, "old"), 10);
-        assert_int_equal(fake_http_count("DELETE"), 0);
 }
 
 static void test_used_inventory_is_kept(void **state)
@@ -436,22 +442,6 @@ static void test_500_for_ever_ends(void **state)
         assert_int_equal(generation_of(run.mirror, "b"), -1);
 }
 
-static void test_reshape(void **state)
-{
-        _cleanup_(run_done) Run run = { 0 };
-
-        run_all(&run, SCRIPT(ANSWER("/reshaper", 204, NULL)), "host VCPU=8 VGPU=4",
-                "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1, REPORT_DONE);
-        assert_string_equal(
-                fake_http_log(),
-                "POST /resource_providers; POST /reshaper; PUT /resource_providers/host/traits; PUT /resource_providers/a/traits");
-        assert_non_null(strstr(fake_http_find_body("host/traits"), "generation\":12"));
-        assert_non_null(strstr(fake_http_find_body("a/traits"), "generation\":3"));
-        assert_int_equal(run.manners.reshaper, RESHAPER_ALLOWED);
-        assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
-        assert_false(mirror_has_stale(run.mirror));
-}
-
 static void test_reshape_meets_trouble(void **state)
 {
         static const struct {
@@ -525,9 +515,9 @@ static void test_many_steps(void **state)
 }
 
 TEST_MAIN(test_everything_goes_well, test_table, test_parallel_but_one_at_a_time_for_a_provider,
-          test_fatal_outcomes_stop_everything, test_too_old_to_move, test_used_inventory_is_kept,
+          test_fatal_outcomes_stop_everything, test_used_inventory_is_kept,
           test_inventory_that_flickers_ends, test_kept_inventory_meets_trouble,
           test_kept_inventory_and_a_locked_database, test_name_is_taken, test_name_is_our_own,
           test_locked_database, test_a_database_locked_by_ourselves, test_serial_manners,
-          test_other_500, test_500_for_ever_ends, test_reshape, test_reshape_meets_trouble,
+          test_other_500, test_500_for_ever_ends, test_reshape_meets_trouble,
           test_refusal_forgets_names, test_free_under_way, test_many_steps)

@@ -72,66 +72,6 @@ static void test_reshape_of_nobody(void **state)
         assert_int_equal(step_make_request(plan, &plan->steps[0], mirror, &request, NULL), -EINVAL);
 }
 
-static void test_apply(void **state)
-{
-        _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VCPU=8 | old<host");
-        _cleanup_(plan_freep) Plan *plan =
-                plan_of("host VCPU=9 CUSTOM_C=1 +CUSTOM_T @x | new<host", mirror, NULL);
-        const MirrorNames *names = mirror_get_names(mirror);
-
-        assert_int_equal(apply(plan, 0, mirror, NULL), 0);
-        assert_true(string_set_contains(&names->known_classes, "CUSTOM_C"));
-        assert_int_equal(apply(plan, 1, mirror, NULL), 0);
-        assert_true(string_set_contains(&names->known_traits, "CUSTOM_T"));
-        assert_int_equal(apply(plan, 2, mirror, "{'generation':0}"), 0);
-        assert_int_equal(generation_of(mirror, "new"), 0);
-        assert_int_equal(apply(plan, 3, mirror, "{'resource_provider_generation':11}"), 0);
-        assert_int_equal(generation_of(mirror, "host"), 11);
-        assert_int_equal(provider_find_inventory(provider_of(mirror, "host"), "VCPU")->total, 9);
-        assert_int_equal(apply(plan, 4, mirror, "{'resource_provider_generation':12}"), 0);
-        assert_int_equal(apply(plan, 5, mirror, "{'resource_provider_generation':13}"), 0);
-        assert_int_equal(generation_of(mirror, "host"), 13);
-        assert_int_equal(apply(plan, 6, mirror, NULL), 0);
-        assert_null(provider_of(mirror, "old"));
-        assert_false(mirror_has_stale(mirror));
-        assert_true(provider_tree_equal(mirror_get_tree(mirror), plan->desired));
-}
-
-/* Facts E3: no generation is sent, and none rises. */
-static void test_move(void **state)
-{
-        static const struct {
-                const char *answer;
-                int64_t generation;
-                int r;
-        } cases[] = {
-                { "{'generation':10}", 10, 0 },
-                { "{'generation':12}", -1, 0 }, /* somebody else wrote it */
-                { "{}", -1, -EBADMSG },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
-                _cleanup_(mirror_freep) Mirror *mirror =
-                        mirror_of("host | gpu<host VGPU=4 | cell<host");
-                _cleanup_(plan_freep) Plan *plan =
-                        plan_of("host | cell<host | gpu<cell VGPU=4", mirror, NULL);
-                Uuid cell = fixture_uuid("cell");
-
-                assert_int_equal(plan->n_steps, 1);
-                assert_int_equal(step_make_request(plan, &plan->steps[0], mirror, &request, NULL),
-                                 0);
-                assert_string_equal(request.method, "PUT");
-                assert_string_equal(request.microversion, "1.37");
-                assert_non_null(strstr(request.body, cell.text));
-                assert_null(strstr(request.body, "generation"));
-                assert_int_equal(apply(plan, 0, mirror, cases[i].answer), cases[i].r);
-                assert_int_equal(generation_of(mirror, "gpu"), cases[i].generation);
-                assert_int_equal(uuid_equal(&provider_of(mirror, "gpu")->parent, &cell),
-                                 cases[i].r == 0);
-        }
-}
-
 static void test_apply_bad_answers(void **state)
 {
         static const char *const texts[] = {
@@ -268,5 +208,5 @@ static void test_keep_used_cuts_its_words(void **state)
 }
 
 TEST_MAIN(test_requests_agree_with_the_plan, test_stale_provider, test_reshape_of_nobody,
-          test_apply, test_move, test_apply_bad_answers, test_apply_reshape,
-          test_apply_reshape_beside_a_stale_provider, test_keep_used, test_keep_used_cuts_its_words)
+          test_apply_bad_answers, test_apply_reshape, test_apply_reshape_beside_a_stale_provider,
+          test_keep_used, test_keep_used_cuts_its_words)
