@@ -327,17 +327,6 @@ class TestUnixSocket(ReportCase):
         self.assert_remote(tree)
 
 
-class TestOneThread(ReportCase):
-    """A server that serves one connection at a time."""
-
-    server = 'simple'
-
-    def test_publish(self):
-        tree = big_tree()
-        self.publish_done(tree)
-        self.assert_remote(tree)
-
-
 class TestManyProviders(ReportCase):
     def test_parallel_writes_on_sqlite_end_well(self):
         tree = [provider('host', None, {'VCPU': inventory(8)}, ['COMPUTE_NODE'])]

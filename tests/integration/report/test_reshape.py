@@ -23,6 +23,9 @@ def nested():
 class TestReshape(ReportCase):
     def setUp(self):
         super().setUp()
+        self.start_flat()
+
+    def start_flat(self):
         self.publish_done(flat())
         self.allocate('guest-a', {'host': {'VCPU': 2, 'VGPU': 1},
                                   'port': {'NET_BW_EGR_KILOBIT_PER_SEC': 100}})
@@ -115,23 +118,20 @@ class TestReshape(ReportCase):
         self.assert_moved()
 
     def test_types_and_owners_stay(self):
+        """Whether the reshape names the type or not."""
         before = self.consumer('guest-a')
-        self.publish_done(nested(), allocations=self.moved())
-        after = self.consumer('guest-a')
-        for key in ('project_id', 'user_id', 'consumer_type'):
-            self.assertEqual(after[key], before[key])
-
-    def test_generations_after_it_are_known(self):
-        self.publish_settled(nested(), self.moved())
-        self.assert_moved()
-
-    def test_without_types(self):
-        consumers = self.moved()
-        for consumer in consumers.values():
-            del consumer['consumer_type']
-        self.publish_done(nested(), allocations=consumers)
-        self.assertEqual(self.consumer('guest-a')['consumer_type'], 'INSTANCE')
-        self.assert_moved()
+        for typed in (True, False):
+            with self.subTest(typed=typed):
+                consumers = self.moved()
+                for consumer in consumers.values() if not typed else ():
+                    del consumer['consumer_type']
+                self.publish_settled(nested(), consumers)
+                self.assert_moved()
+                after = self.consumer('guest-a')
+                for key in ('project_id', 'user_id', 'consumer_type'):
+                    self.assertEqual(after[key], before[key])
+                self.empty_placement()
+                self.start_flat()
 
     def test_a_claim_between_gathering_and_publishing(self):
         """A consumer that was not gathered holds what would go: nothing happens, then all of it."""

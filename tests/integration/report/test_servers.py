@@ -48,6 +48,7 @@ class ServerCase(ReportCase):
 
 class TestServers(ServerCase):
     def test_wsgiref(self):
+        """It serves one connection at a time."""
         self.serve(self.started(Placement(self.scratch, server='simple')))
 
     def test_gunicorn(self):

@@ -56,25 +56,28 @@ class TestTrouble(ReportCase):
                           faults.Hang('after', method='POST', path='/reshaper', every=2), timeout_ms=2000)
         self.assertGreater(line['writes'], 0)
 
-    def test_html(self):
-        self.check('unavailable', '503', faults.html())
-
-    def test_html_with_a_wait(self):
-        line = self.check('unavailable', 'wait 30 s',
-                          faults.html(503, headers=[('Retry-After', '30')]))
-        self.assertEqual(line['retry_after_s'], 30)
-
-    def test_html_in_the_middle(self):
-        self.check('unavailable', '503', faults.html(method='PUT', path='/traits'))
-
-    def test_a_page_with_200(self):
-        self.check('unavailable', 'not Placement', faults.Answer(200, '<html>hi', 'text/html'))
-
-    def test_garbage(self):
-        self.check('unavailable', 'not Placement', faults.garbage())
-
-    def test_oversized(self):
-        self.check('unavailable', 'more than 8388608 bytes', faults.oversized(9 << 20))
+    def test_answers(self):
+        """Each ends the attempt, and says why and how long to wait; the next attempt heals."""
+        too_old = ('{"errors": [{"status": 406, "title": "Not Acceptable", "detail": "", '
+                   '"max_version": "1.17", "min_version": "1.0"}]}')
+        cases = [
+            ('unavailable', '503', 0, faults.html()),
+            ('unavailable', 'wait 30 s', 30, faults.html(503, headers=[('Retry-After', '30')])),
+            ('unavailable', '503', 0, faults.html(method='PUT', path='/traits')),
+            ('unavailable', 'not Placement', 0, faults.Answer(200, '<html>hi', 'text/html')),
+            ('unavailable', 'not Placement', 0, faults.garbage()),
+            ('unavailable', 'more than 8388608 bytes', 0, faults.oversized(9 << 20)),
+            ('unavailable', 'http://127.0.0.1:1/', 0, faults.Answer(302, headers=[('Location', 'http://127.0.0.1:1/')])),
+            # facts E7
+            ('unavailable', 'asks to wait 7 s', 7, faults.Answer(429, 'slow down', 'text/plain', headers=[('Retry-After', '7')])),
+            # B3: what stands before Placement limits the size of requests
+            ('refused', 'raise the limit', 0, faults.html(413, method='PUT')),
+            ('unauthorized', 'auth_type', 0, faults.Answer(401, 'no', 'text/plain')),
+            ('too-old', '1.0 to 1.17', 0, faults.Answer(406, too_old))]
+        for outcome, words, wait, fault in cases:
+            with self.subTest(words):
+                self.assertEqual(self.check(outcome, words, fault)['retry_after_s'], wait)
+                self.empty_placement()
 
     def test_oversized_but_allowed(self):
         """Under the cap, and JSON, but not what was asked for."""
@@ -90,30 +93,10 @@ class TestTrouble(ReportCase):
         self.assert_remote(self.tree)
         self.assertGreater(self.proxy.count('PUT', '/inventories'), 5)
 
-    def test_b3_413_for_all(self):
-        self.check('refused', 'raise the limit', faults.html(413, method='PUT'))
-
-    def test_e7_429_with_a_wait(self):
-        line = self.check('unavailable', 'asks to wait 7 s', faults.Answer(
-            429, 'slow down', 'text/plain', headers=[('Retry-After', '7')]))
-        self.assertEqual(line['retry_after_s'], 7)
-
-    def test_redirect(self):
-        self.check('unavailable', 'http://127.0.0.1:1/',
-                   faults.Answer(302, headers=[('Location', 'http://127.0.0.1:1/')]))
-
-    def test_unauthorized(self):
-        self.check('unauthorized', 'auth_type', faults.Answer(401, 'no', 'text/plain'))
-
     def test_forbidden(self):
         # over one connection, for SQLite lets no two write at once
         self.check('forbidden', 'the role service, or admin where Placement is older than that role',
                    faults.server_error(403, method='POST', path='/resource_providers'), connections=1)
-
-    def test_too_old(self):
-        body = ('{"errors": [{"status": 406, "title": "Not Acceptable", "detail": "", '
-                '"max_version": "1.17", "min_version": "1.0"}]}')
-        self.check('too-old', '1.0 to 1.17', faults.Answer(406, body))
 
     def test_cut_before_and_after_and_in_the_middle(self):
         for when in ('before', 'after', 'middle'):
