@@ -57,7 +57,7 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         *talk->answer = (TalkAnswer){
                 .status = answer->status,
                 .body = json_incref((json_t *)(uintptr_t)answer->body),
-                .modified_sec = answer->modified ? http_date_to_sec(answer->modified) : 0,
+                .modified_sec = answer->modified_sec,
         };
 }
 

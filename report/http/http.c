@@ -341,6 +341,7 @@ static void on_ended(CURL *easy, CURLcode code, void *userdata)
 static void deliver_response(HttpTransfer *transfer)
 {
         const HttpFields *fields = &transfer->fields;
+        time_t modified = curl_getdate(http_fields_get(fields, HTTP_FIELD_LAST_MODIFIED), NULL);
         HttpResponse response = {
                 .body = transfer->body ? transfer->body : "",
                 .body_size = transfer->body_size,
@@ -348,7 +349,7 @@ static void deliver_response(HttpTransfer *transfer)
                 .request_id = http_fields_get(fields, HTTP_FIELD_REQUEST_ID),
                 .location = http_fields_get(fields, HTTP_FIELD_LOCATION),
                 .subject_token = http_fields_get(fields, HTTP_FIELD_SUBJECT_TOKEN),
-                .last_modified = http_fields_get(fields, HTTP_FIELD_LAST_MODIFIED),
+                .modified_sec = modified > 0 ? (uint64_t)modified : 0,
         };
 
         http_handle_get_response(transfer->easy, &response);

@@ -50,7 +50,7 @@ typedef struct HttpResponse {
         const char *content_type, *request_id, *location; /* "" when the answer has none */
         const char *subject_token;                        /* the same, of Keystone; never log it */
         uint64_t retry_after_sec;                         /* 0 when the answer has none */
-        const char *last_modified;                        /* "" too; http_date_to_sec() reads it */
+        uint64_t modified_sec;                            /* since the epoch; 0: it does not say */
 } HttpResponse;
 
 /* Why there is no answer. */
@@ -98,9 +98,6 @@ void http_response_log(const HttpResponse *response, const char *method, const c
 /* For a part of a path or query: all but letters, digits and "-._~" as %XX. The caller frees; NULL:
  * out of memory. */
 char *http_quote(const char *text);
-
-/* A date of a header as seconds since the epoch; 0 for what is none. */
-uint64_t http_date_to_sec(const char *text);
 
 /* Its callback is not called. The server may see the request all the same. NULL is allowed; returns
  * NULL. */

@@ -29,10 +29,3 @@ char *http_quote(const char *text)
         curl_free(escaped);
         return ret;
 }
-
-uint64_t http_date_to_sec(const char *text)
-{
-        time_t sec = curl_getdate(text, NULL);
-
-        return sec > 0 ? (uint64_t)sec : 0;
-}

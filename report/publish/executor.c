@@ -340,7 +340,7 @@ static void on_holder_counted(int result, const SessionAnswer *answer, const Err
 }
 
 static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
-                         const char *modified)
+                         uint64_t modified_sec)
 {
         const PlanStep *plan_step = step->step;
         Error error = ERROR_NULL;
@@ -355,8 +355,7 @@ static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
                 error_setf(&error, ESTALE, "It was created in the meantime");
                 step_conflict(step, &error);
         } else {
-                step->holder = name_holder_from(&holders->items[0],
-                                                modified ? http_date_to_sec(modified) : 0);
+                step->holder = name_holder_from(&holders->items[0], modified_sec);
                 step_detour(step, placement_get_provider_allocations(&step->holder.uuid),
                             on_holder_counted);
         }
@@ -374,7 +373,7 @@ static void on_holder(int result, const SessionAnswer *answer, const Error *erro
         if (result == REPORT_DONE && placement_read_providers(answer->body, &holders, &words) < 0)
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE)
-                judge_holder(step, &holders, answer->modified);
+                judge_holder(step, &holders, answer->modified_sec);
         else if (answer->status == 500)
                 step_retry(step, answer, result, &words);
         else

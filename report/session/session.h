@@ -34,7 +34,7 @@ typedef struct SessionAnswer {
         int status;               /* 0: there was no answer */
         PlacementVerdict verdict; /* of an answer */
         const json_t *body;       /* of a 2xx with a body; else NULL */
-        const char *modified; /* since when it is as it is, for http_date_to_sec(); NULL: unknown */
+        uint64_t modified_sec;    /* since when it is as it is; 0: unknown */
 } SessionAnswer;
 
 typedef struct Session Session;
