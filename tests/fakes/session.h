@@ -11,14 +11,9 @@
 /* The answer of a Placement that is too old for the microversion. */
 #define TOO_OLD "{'errors':[{'status':406,'detail':'','max_version':'1.30','min_version':'1.0'}]}"
 
-static inline void fake_session_begin(sd_event **ret_event, Session **ret)
+static inline void fake_session_begin(sd_event **ret_event, Session **ret, uint64_t max_connections)
 {
-        static const HttpConfig http = {
-                .endpoint = "http://127.0.0.1:1",
-                .max_connections = 4,
-                .connect_timeout_usec = USEC_PER_SEC,
-                .timeout_usec = USEC_PER_SEC,
-        };
+        const HttpConfig http = { .max_connections = max_connections };
         static const AuthConfig auth_config = { .kind = REPORTER_AUTH_NONE };
         Auth *auth;
 

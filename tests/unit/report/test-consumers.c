@@ -21,7 +21,7 @@ static int set_up(void **state)
         Fixture *fixture = calloc(1, sizeof(Fixture));
 
         assert_non_null(fixture);
-        fake_session_begin(&fixture->event, &fixture->session);
+        fake_session_begin(&fixture->event, &fixture->session, 4);
         *state = fixture;
         return 0;
 }

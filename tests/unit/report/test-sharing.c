@@ -26,7 +26,7 @@ static int set_up(void **state)
         Fixture *fixture = calloc(1, sizeof(Fixture));
 
         assert_non_null(fixture);
-        fake_session_begin(&fixture->event, &fixture->session);
+        fake_session_begin(&fixture->event, &fixture->session, 4);
         assert_int_equal(sharing_new(&fixture->sharing, fixture->session), 0);
         *state = fixture;
         return 0;
