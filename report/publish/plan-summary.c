@@ -6,52 +6,30 @@
 
 #include "base/text.h"
 
-/* A line that grows. */
-typedef struct Line {
-        FILE *stream;
-        char *text;
-        size_t size;
-        bool begun;
-} Line;
-
-static bool line_open(Line *line)
+static char *close_text(FILE *stream, char **text)
 {
-        line->stream = open_memstream(&line->text, &line->size);
-        return line->stream != NULL;
-}
+        bool failed = ferror(stream);
 
-static void line_separate(Line *line, const char *separator)
-{
-        if (line->begun)
-                fputs(separator, line->stream);
-        line->begun = true;
-}
-
-static char *line_close(Line *line)
-{
-        bool failed = ferror(line->stream);
-
-        failed = fclose(line->stream) != 0 || failed;
-        if (!failed)
-                return line->text;
-        free(line->text);
-        return NULL;
+        failed = fclose(stream) != 0 || failed;
+        if (failed)
+                free(*text);
+        return failed ? NULL : *text;
 }
 
 /* Adds "(was 7)", or the fields other than total that changed. */
-static void print_change(Line *line, const Inventory *want, const Inventory *was)
+static void print_change(FILE *stream, const Inventory *want, const Inventory *was)
 {
         if (want->total != was->total)
-                fprintf(line->stream, " (was %" PRIu64 ")", was->total);
+                fprintf(stream, " (was %" PRIu64 ")", was->total);
         if (want->reserved != was->reserved)
-                fprintf(line->stream, " reserved %" PRIu64 " (was %" PRIu64 ")", want->reserved,
+                fprintf(stream, " reserved %" PRIu64 " (was %" PRIu64 ")", want->reserved,
                         was->reserved);
         if ((float)want->allocation_ratio != (float)was->allocation_ratio)
-                fprintf(line->stream, " ratio %g (was %g)", want->allocation_ratio,
+                fprintf(stream, " ratio %g (was %g)", want->allocation_ratio,
                         was->allocation_ratio);
         if (want->min_unit != was->min_unit || want->max_unit != was->max_unit ||
             want->step_size != was->step_size)
-                fprintf(line->stream,
+                fprintf(stream,
                         " units %" PRIu64 "–%" PRIu64 " by %" PRIu64 " (was %" PRIu64 "–%" PRIu64
                         " by %" PRIu64 ")",
                         want->min_unit, want->max_unit, want->step_size, was->min_unit,
@@ -60,49 +38,55 @@ static void print_change(Line *line, const Inventory *want, const Inventory *was
 
 char *plan_summarize_inventories(const Provider *want, const Provider *was)
 {
-        Line line = { 0 };
+        const char *separator = "";
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
 
-        if (!line_open(&line))
+        if (!stream)
                 return NULL;
         for (size_t i = 0; i < want->n_inventories; i++) {
                 const InventoryRecord *record = &want->inventories[i];
                 const Inventory *old = provider_find_inventory(was, record->resource_class);
 
-                line_separate(&line, ", ");
-                fprintf(line.stream, "%s %" PRIu64, record->resource_class,
+                fprintf(stream, "%s%s %" PRIu64, separator, record->resource_class,
                         record->inventory.total);
                 if (old)
-                        print_change(&line, &record->inventory, old);
+                        print_change(stream, &record->inventory, old);
+                separator = ", ";
         }
         for (size_t i = 0; i < was->n_inventories; i++) {
                 const InventoryRecord *record = &was->inventories[i];
 
                 if (provider_find_inventory(want, record->resource_class))
                         continue;
-                line_separate(&line, ", ");
-                fprintf(line.stream, "no %s (was %" PRIu64 ")", record->resource_class,
+                fprintf(stream, "%sno %s (was %" PRIu64 ")", separator, record->resource_class,
                         record->inventory.total);
+                separator = ", ";
         }
-        return line_close(&line);
+        return close_text(stream, &text);
 }
 
 char *plan_summarize_set(const StringSet *want, const StringSet *was)
 {
-        Line line = { 0 };
+        const char *separator = "";
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
 
-        if (!line_open(&line))
+        if (!stream)
                 return NULL;
         for (size_t i = 0; i < want->n_items; i++)
                 if (!string_set_contains(was, want->items[i])) {
-                        line_separate(&line, " ");
-                        fprintf(line.stream, "+%s", want->items[i]);
+                        fprintf(stream, "%s+%s", separator, want->items[i]);
+                        separator = " ";
                 }
         for (size_t i = 0; i < was->n_items; i++)
                 if (!string_set_contains(want, was->items[i])) {
-                        line_separate(&line, " ");
-                        fprintf(line.stream, "-%s", was->items[i]);
+                        fprintf(stream, "%s-%s", separator, was->items[i]);
+                        separator = " ";
                 }
-        return line_close(&line);
+        return close_text(stream, &text);
 }
 
 char *plan_summarize_reshape(size_t n_providers, const Allocations *allocations)
