@@ -23,33 +23,24 @@ void keystone_token_done(KeystoneToken *token)
 
 int keystone_read_time(const char *text, uint64_t *ret_usec)
 {
-        int year, month, day, hour, minute, second, n = 0;
+        static const size_t length = sizeof("2026-11-21T02:33:42") - 1;
         uint64_t usec = 0, unit = USEC_PER_SEC;
-        struct tm tm;
+        struct tm tm = { 0 };
+        const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+        time_t sec;
 
-        if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute, &second,
-                   &n) != 6 ||
-            n != 19 || strspn(text, "0123456789-T:") != 19)
+        if (end != text + length || strspn(text, "0123456789-T:") != length)
                 return -EBADMSG;
-        if (year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 ||
-            hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
-                return -EBADMSG;
-        text += n;
-        if (*text == '.') {
-                for (text++; *text >= '0' && *text <= '9'; text++) {
+        if (*end == '.') {
+                for (end++; *end >= '0' && *end <= '9'; end++) {
                         unit /= 10;
-                        usec += unit * (uint64_t)(*text - '0');
+                        usec += unit * (uint64_t)(*end - '0');
                 }
         }
-        if (strcmp(text, "Z") != 0)
+        sec = timegm(&tm);
+        if (strcmp(end, "Z") != 0 || sec < 0)
                 return -EBADMSG;
-        tm = (struct tm){ .tm_year = year - 1900,
-                          .tm_mon = month - 1,
-                          .tm_mday = day,
-                          .tm_hour = hour,
-                          .tm_min = minute,
-                          .tm_sec = second };
-        *ret_usec = (uint64_t)timegm(&tm) * USEC_PER_SEC + usec;
+        *ret_usec = (uint64_t)sec * USEC_PER_SEC + usec;
         return 0;
 }
 

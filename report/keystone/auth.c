@@ -301,7 +301,7 @@ static int make_http(Auth *auth, const HttpConfig *http, Error *reterr)
         int r = keystone_config_check(keystone, auth->config.kind, &option, reterr);
 
         if (r < 0)
-                return error_prefixf(reterr, r, "[placement] %s", option ? option : "auth_type");
+                return error_prefixf(reterr, r, "[placement] %s", option);
         if (keystone_make_base_url(keystone->auth_url, &auth->base_url) < 0)
                 return error_oom(reterr);
         config = *http;

@@ -14,15 +14,13 @@ static const char *kind_to_text(ReporterAuth kind)
 
 static int refuse(const char **ret_option, const char *option, Error *reterr, const char *words)
 {
-        if (ret_option)
-                *ret_option = option;
+        *ret_option = option;
         return error_setf(reterr, EINVAL, "%s", words);
 }
 
 static int miss(const char **ret_option, ReporterAuth kind, Error *reterr, const char *what)
 {
-        if (ret_option)
-                *ret_option = "auth_type";
+        *ret_option = "auth_type";
         return error_setf(reterr, EINVAL, "%s needs %s, which is not set", kind_to_text(kind),
                           what);
 }
@@ -91,8 +89,7 @@ static int check_scope(const KeystoneConfig *config, ReporterAuth kind, const ch
                 if (!scopes[i].set)
                         continue;
                 if (found) {
-                        if (ret_option)
-                                *ret_option = scopes[i].option;
+                        *ret_option = scopes[i].option;
                         return error_setf(
                                 reterr, EINVAL,
                                 "a token has one scope, and %s is set, too: keep one of the two",

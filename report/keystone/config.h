@@ -40,7 +40,7 @@ static inline bool keystone_is_set(const char *text)
         return text && text[0] != '\0';
 }
 
-/* Whether a token can be asked for at all. -EINVAL with words; *ret_option (static, may be NULL) is
+/* Whether a token can be asked for at all. -EINVAL with words; *ret_option (static) is
  * the option that is wrong, or auth_type when one is missing. No value is quoted. */
 int keystone_config_check(const KeystoneConfig *config, ReporterAuth kind, const char **ret_option,
                           Error *reterr);
