@@ -1,8 +1,84 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/fixtures/executor.h"
+#include "report/publish/executor.h"
 
 #include "base/text.h"
+#include "tests/fakes/session.h"
+#include "tests/fixtures/mirror.h"
+
+#define LOCKED "{'errors':[{'detail':'(sqlite3.OperationalError) database is locked'}]}"
+
+#define NAMES "host a b c d old older guest"
+
+typedef struct Run {
+        sd_event *event;
+        Session *session;
+        Mirror *mirror;
+        Plan *plan;
+        ExecutorManners manners;
+        Executor *executor;
+        unsigned n_calls;
+        int result;
+        Error error;
+} Run;
+
+static void on_done(int result, const Error *error, void *userdata)
+{
+        Run *run = userdata;
+
+        run->n_calls++;
+        run->result = result;
+        run->error = *error;
+}
+
+/* holder: where the guest of a reshape ends; NULL: no reshape. */
+static void run_begin_with(Run *run, const char *mirror, const char *desired, const char *holder,
+                           uint64_t max_connections, bool may_batch)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(desired);
+        _cleanup_(allocations_freep) Allocations *allocations = holder ? guest_on(holder) : NULL;
+        Error error;
+
+        fake_session_begin(&run->event, &run->session, max_connections);
+        run->mirror = mirror_of(mirror);
+        if (plan_make(tree, run->mirror, allocations, may_batch, &run->plan, &error) < 0)
+                fail_msg("%s", error.text);
+        assert_int_equal(executor_new(&run->executor, run->event, run->session, run->mirror,
+                                      run->plan, &run->manners, on_done, run, NULL),
+                         0);
+        assert_int_equal(run->n_calls, 0);
+}
+
+static void run_begin(Run *run, const char *mirror, const char *desired, const char *holder,
+                      uint64_t max_connections)
+{
+        run_begin_with(run, mirror, desired, holder, max_connections, false);
+}
+
+static void run_end(Run *run)
+{
+        fake_http_wait(run->event, &run->n_calls, 1);
+        if (run->result != REPORT_DONE)
+                assert_true(run->error.text[0] != '\0');
+}
+
+/* All of a plan, against a Placement that answers so; ends with that. */
+static void run_all(Run *run, const FakeAnswer *script, const char *mirror, const char *desired,
+                    const char *holder, uint64_t max_connections, int outcome)
+{
+        fake_http_begin(script, NAMES);
+        run_begin(run, mirror, desired, holder, max_connections);
+        run_end(run);
+        assert_int_equal(run->result, outcome);
+}
+
+static void run_done(Run *run)
+{
+        executor_free(run->executor);
+        plan_free(run->plan);
+        mirror_free(run->mirror);
+        fake_session_end(run->event, run->session);
+}
 
 #define GUEST "cccccccc-0000-4000-8000-000000000001"
 #define HELD  "{'allocations':{'" GUEST "':{'resources':{'VGPU':3}}}}"
@@ -514,10 +590,82 @@ static void test_many_steps(void **state)
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
 }
 
+#define BATCH_MIRROR  "host VCPU=1 | a | b | c"
+#define BATCH_DESIRED "host VCPU=2 +HW_A | a VGPU=1 | b VGPU=1 | c VGPU=1"
+
+/* Many inventories in one request; what each generation is after it, is known. */
+static void test_batch(void **state)
+{
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(SCRIPT(ANSWER("/reshaper", 204, NULL)), NAMES);
+        run_begin_with(&run, BATCH_MIRROR, BATCH_DESIRED, NULL, 1, true);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_DONE);
+        assert_string_equal(fake_http_log(), "POST /reshaper; PUT /resource_providers/host/traits");
+        assert_non_null(strstr(fake_http_find_body("/reshaper"), "\"allocations\":{}"));
+        assert_int_equal(generation_of(run.mirror, "a"), 12);
+        assert_non_null(provider_find_inventory(provider_of(run.mirror, "c"), "VGPU"));
+        assert_false(run.manners.batch_failed);
+        assert_int_equal(run.manners.reshaper, RESHAPER_ALLOWED);
+}
+
+/* Whatever becomes of it, the caller hears of it and plans again, with one or without. */
+static void test_batch_meets_trouble(void **state)
+{
+        static const struct {
+                FakeAnswer answer;
+                int outcome;
+                bool known; /* Placement still has what the mirror has */
+                ReshaperAccess access;
+                bool raced; /* it is a batch again */
+        } cases[] = {
+                { ANSWER("/reshaper", 403, ""), REPORT_E_CONFLICT, true, RESHAPER_FORBIDDEN,
+                  false },
+                { FAULT("/reshaper", 409, "inventory.inuse"), REPORT_E_CONFLICT, true,
+                  RESHAPER_ALLOWED, false },
+                { FAULT("/reshaper", 400, "undefined_code"), REPORT_E_CONFLICT, true,
+                  RESHAPER_ALLOWED, false },
+                { FAULT("/reshaper", 409, "concurrent_update"), REPORT_E_CONFLICT, false,
+                  RESHAPER_ALLOWED, true },
+                { NO_ANSWER("/reshaper", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE, false,
+                  RESHAPER_ALLOWED, false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(run_done) Run run = { .manners.reshaper = RESHAPER_ALLOWED };
+
+                fake_http_begin(SCRIPT(cases[i].answer), NAMES);
+                run_begin_with(&run, BATCH_MIRROR, BATCH_DESIRED, NULL, 2, true);
+                run_end(&run);
+                if (run.result != cases[i].outcome || run.manners.reshaper != cases[i].access ||
+                    mirror_has_stale(run.mirror) == cases[i].known ||
+                    run.manners.batch_failed == cases[i].raced)
+                        fail_msg("case %zu: %d, %s", i, run.result, run.error.text);
+                /* the list tells what moved */
+                assert_int_equal(generation_of(run.mirror, "a"), 10);
+        }
+}
+
+/* A provider that cannot be made holds the batch back, and that is said. */
+static void test_batch_behind_a_failed_creation(void **state)
+{
+        _cleanup_(run_done) Run run = { 0 };
+
+        fake_http_begin(SCRIPT(FAULT("POST /resource_providers", 400, "bad")), NAMES);
+        run_begin_with(&run, "host VCPU=1 | a | b", "host VCPU=2 | a VGPU=1 | b VGPU=1 | c VGPU=1",
+                       NULL, 2, true);
+        run_end(&run);
+        assert_int_equal(run.result, REPORT_E_REFUSED);
+        assert_int_equal(fake_http_count("/reshaper"), 0);
+        assert_true(run.manners.batch_failed);
+}
+
 TEST_MAIN(test_everything_goes_well, test_table, test_parallel_but_one_at_a_time_for_a_provider,
           test_fatal_outcomes_stop_everything, test_used_inventory_is_kept,
           test_inventory_that_flickers_ends, test_kept_inventory_meets_trouble,
           test_kept_inventory_and_a_locked_database, test_name_is_taken, test_name_is_our_own,
           test_locked_database, test_a_database_locked_by_ourselves, test_serial_manners,
           test_other_500, test_500_for_ever_ends, test_reshape_meets_trouble,
-          test_refusal_forgets_names, test_free_under_way, test_many_steps)
+          test_refusal_forgets_names, test_free_under_way, test_many_steps, test_batch,
+          test_batch_meets_trouble, test_batch_behind_a_failed_creation)
