@@ -206,17 +206,11 @@ static int set_state(Bench *bench, const json_t *name, Error *reterr)
         return bench->state ? 0 : error_setf(reterr, EBADMSG, "No state %s", text ? text : "");
 }
 
-static int step_publish(Bench *bench, const json_t *step, const char *label, Error *reterr)
-{
-        int r = set_state(bench, json_object_get(step, "state"), reterr);
-
-        return r < 0 ? r : measure_cycle(bench, label, 0, reterr);
-}
-
 static int step_cycle(Bench *bench, const json_t *step, const char *label, Error *reterr)
 {
         const json_t *states = json_object_get(step, "states");
-        json_int_t n = json_integer_value(json_object_get(step, "n"));
+        const json_t *times = json_object_get(step, "n");
+        json_int_t n = times ? json_integer_value(times) : 1;
         int r = 0;
 
         for (json_int_t k = 0; r >= 0 && k < n; k++) {
@@ -390,9 +384,7 @@ static int run_step(Bench *bench, const json_t *step, Error *reterr)
 
         op = op ? op : "";
         label = label ? label : op;
-        if (strcmp(op, "publish") == 0)
-                return step_publish(bench, step, label, reterr);
-        if (strcmp(op, "cycle") == 0 || strcmp(op, "toggle") == 0)
+        if (strcmp(op, "publish") == 0 || strcmp(op, "cycle") == 0 || strcmp(op, "toggle") == 0)
                 return step_cycle(bench, step, label, reterr);
         if (strcmp(op, "claim") == 0)
                 return step_claim(bench, step, label, reterr);

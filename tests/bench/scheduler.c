@@ -13,13 +13,12 @@ struct Scheduler {
         uint64_t n_requests;
 };
 
-/* A request and what came back. */
-typedef struct Call {
-        Scheduler *scheduler;
-        size_t *n_left; /* of those that are waited for together */
-        json_t *body;   /* NULL: none, or not JSON */
+/* What came back. */
+typedef struct Answer {
+        bool ended;
+        json_t *body; /* NULL: none, or not JSON */
         Error error;
-} Call;
+} Answer;
 
 int scheduler_new(Scheduler **ret, sd_event *event, const char *endpoint, Error *reterr)
 {
@@ -55,19 +54,22 @@ Scheduler *scheduler_free(Scheduler *scheduler)
 
 static void on_answer(int result, const HttpResponse *response, const Error *error, void *userdata)
 {
-        Call *call = userdata;
+        Answer *answer = userdata;
 
-        (*call->n_left)--;
+        answer->ended = true;
         if (result != HTTP_DONE)
-                call->error = *error;
+                answer->error = *error;
         else if (response->status >= 300)
-                error_setf(&call->error, EREMOTEIO, "%d: %.200s", response->status, response->body);
+                error_setf(&answer->error, EREMOTEIO, "%d: %.200s", response->status,
+                           response->body);
         else if (response->body_size > 0)
-                (void)json_parse(response->body, response->body_size, &call->body, &call->error);
+                (void)json_parse(response->body, response->body_size, &answer->body,
+                                 &answer->error);
 }
 
-static int send(Call *call, Scheduler *scheduler, size_t *n_left, const char *method,
-                const char *path, const char *body)
+/* ret is the caller's to free whatever comes back. */
+static int ask(Scheduler *scheduler, const char *method, const char *path, const char *body,
+               json_t **ret, Error *reterr)
 {
         static const char *const headers[] = {
                 "Accept: application/json",
@@ -83,45 +85,19 @@ static int send(Call *call, Scheduler *scheduler, size_t *n_left, const char *me
                 .body = body,
                 .body_size = body ? strlen(body) : 0,
         };
-        int r;
+        Answer answer = { 0 };
+        int r = http_client_send(scheduler->http, &request, on_answer, &answer, NULL, reterr);
 
-        call->n_left = n_left;
-        r = http_client_send(scheduler->http, &request, on_answer, call, NULL, &call->error);
         if (r < 0)
                 return r;
-        (*n_left)++;
         scheduler->n_requests++;
-        return 0;
-}
-
-/* Waits for the answers to these. */
-static int wait_for(Scheduler *scheduler, Call *calls, size_t n_calls, const size_t *n_left,
-                    Error *reterr)
-{
-        while (*n_left > 0)
+        while (!answer.ended)
                 if (sd_event_run(scheduler->event, UINT64_MAX) < 0)
                         return error_setf(reterr, EIO, "The event loop failed");
-        for (size_t i = 0; i < n_calls; i++)
-                if (calls[i].error.code) {
-                        *reterr = calls[i].error;
-                        return -calls[i].error.code;
-                }
-        return 0;
-}
-
-static int ask(Scheduler *scheduler, const char *method, const char *path, const char *body,
-               json_t **ret, Error *reterr)
-{
-        Call call = { 0 };
-        size_t n_left = 0;
-        int r;
-
-        (void)send(&call, scheduler, &n_left, method, path, body);
-        r = wait_for(scheduler, &call, 1, &n_left, reterr);
-        if (r >= 0 && ret)
-                *ret = TAKE_PTR(call.body);
-        json_decref(call.body);
-        return r;
+        *ret = answer.body;
+        if (answer.error.code)
+                *reterr = answer.error;
+        return -answer.error.code;
 }
 
 static json_t *make_body(const json_t *consumer)
@@ -143,7 +119,7 @@ static json_t *make_body(const json_t *consumer)
 
 int scheduler_claim(Scheduler *scheduler, const json_t *consumer, bool read_first, Error *reterr)
 {
-        _cleanup_json_ json_t *body = make_body(consumer);
+        _cleanup_json_ json_t *body = make_body(consumer), *before = NULL, *after = NULL;
         _cleanup_free_ char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
         char path[80];
         int r = 0;
@@ -153,8 +129,8 @@ int scheduler_claim(Scheduler *scheduler, const json_t *consumer, bool read_firs
         snprintf(path, sizeof(path), "/allocations/%.36s",
                  json_string_value(json_object_get(consumer, "uuid")));
         if (read_first)
-                r = ask(scheduler, "GET", path, NULL, NULL, reterr);
-        return r < 0 ? r : ask(scheduler, "PUT", path, text, NULL, reterr);
+                r = ask(scheduler, "GET", path, NULL, &before, reterr);
+        return r < 0 ? r : ask(scheduler, "PUT", path, text, &after, reterr);
 }
 
 int scheduler_read_consumer(Scheduler *scheduler, const char *consumer, json_t **ret, Error *reterr)
