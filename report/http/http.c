@@ -497,8 +497,11 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
 
 int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *reterr)
 {
-        int r = http_endpoint_parse(endpoint, &client->endpoint, reterr);
+        int r;
 
+        if (client->endpoint.text && strcmp(client->endpoint.text, endpoint) == 0)
+                return 0;
+        r = http_endpoint_parse(endpoint, &client->endpoint, reterr);
         if (r < 0)
                 return r;
         http_handles_done(&client->handles);

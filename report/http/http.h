@@ -74,8 +74,8 @@ typedef void (*HttpDone)(int result, const HttpResponse *response, const Error *
  * referenced. */
 int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config, Error *reterr);
 
-/* The requests that start from now on go there, with those that wait for their turn. -EINVAL with
- * words, -ENOMEM: nothing changes. */
+/* The requests that start from now on go there, with those that wait for their turn. Nothing
+ * changes when it is where they go already, nor with -EINVAL (with words) and -ENOMEM. */
 int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *reterr);
 
 /* Cancels what is under way. */

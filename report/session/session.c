@@ -29,7 +29,6 @@ struct Session {
         HttpClient *http;
         Auth *auth;
         uint64_t max_connections;
-        char *endpoint;      /* as auth gave it last; NULL: as configured */
         char request_id[80]; /* a header line */
         TAILQ_HEAD(, SessionCall) calls;
         sd_event_source *deferred; /* looks after those that are held back */
@@ -130,7 +129,6 @@ Session *session_free(Session *session)
         sd_event_source_disable_unref(session->deferred);
         sd_event_source_disable_unref(session->gate);
         sd_event_unref(session->event);
-        free(session->endpoint);
         free(session);
         return NULL;
 }
@@ -271,26 +269,6 @@ static void on_response(int result, const HttpResponse *response, const Error *e
 
 #define N_HEADERS_MAX 6
 
-static int use_endpoint(Session *session, const char *endpoint, Error *reterr)
-{
-        char *copy;
-        int r;
-
-        if (!endpoint || (session->endpoint && strcmp(endpoint, session->endpoint) == 0))
-                return 0;
-        copy = strdup(endpoint);
-        if (!copy)
-                return error_oom(reterr);
-        r = http_client_set_endpoint(session->http, endpoint, reterr);
-        if (r < 0) {
-                free(copy);
-                return r;
-        }
-        free(session->endpoint);
-        session->endpoint = copy;
-        return 0;
-}
-
 static int send_http(SessionCall *call, const AuthPass *pass, Error *reterr)
 {
         Session *session = call->session;
@@ -341,8 +319,8 @@ static int try_send(SessionCall *call, Error *reterr)
         if (event_now_usec(session->event, CLOCK_MONOTONIC) < session->pace.shut_until_usec)
                 return -EAGAIN;
         r = auth_get(session->auth, &pass, reterr);
-        if (r == 0)
-                r = use_endpoint(session, pass.endpoint, reterr);
+        if (r == 0 && pass.endpoint)
+                r = http_client_set_endpoint(session->http, pass.endpoint, reterr);
         return r == 0 ? send_http(call, &pass, reterr) : r;
 }
 
