@@ -269,12 +269,12 @@ int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const 
         entry->part_generations[part] = generation;
         entry->parts_read |= 1U << part;
         if (entry->parts_read != PARTS_ALL)
-                return MIRROR_MORE;
+                return 0;
         entry->parts_read = 0;
         if (!parts_agree(entry))
                 return MIRROR_TORN;
         entry->generation = generation;
-        return MIRROR_FRESH;
+        return 0;
 }
 
 int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation)

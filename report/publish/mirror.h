@@ -21,12 +21,8 @@
 #include "base/provider-tree.h"
 #include "report/placement/answer.h"
 
-/* What mirror_read() found. */
-typedef enum MirrorRead {
-        MIRROR_MORE = 0, /* other parts are still to be read */
-        MIRROR_FRESH,    /* all parts are there, of one generation */
-        MIRROR_TORN,     /* somebody wrote between the reads: all parts must be read again */
-} MirrorRead;
+/* Of mirror_read(): somebody wrote between the reads, and all parts must be read again. */
+#define MIRROR_TORN 1
 
 /* Names that need not be asked for or made again. */
 typedef struct MirrorNames {
@@ -61,7 +57,8 @@ int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n);
 /* True when something was forgotten and not refreshed since. */
 bool mirror_has_stale(const Mirror *mirror);
 
-/* Takes the answer to a read of a stale provider. MirrorRead, -EBADMSG, -ENOMEM. */
+/* Takes the answer to a read of a stale provider, which is stale until all its parts are there, of
+ * one generation. MIRROR_TORN, -EBADMSG, -ENOMEM. */
 int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const json_t *body,
                 Error *reterr);
 
