@@ -5,7 +5,7 @@
  *
  *   report-probe --endpoint URL --root UUID --name NAME --tree FILE
  *                [--token TOKEN] [--allocations FILE] [--rounds N] [--retries N] [--step]
- *                [--connections N] [--timeout-ms N] [--stall-ms N]
+ *                [--connections N] [--timeout-ms N]
  *                [--cafile FILE] [--certfile FILE] [--keyfile FILE] [--insecure]
  *
  * FILE: {"providers": [{"uuid", "name", "parent", "inventories", "traits", "aggregates"}],
@@ -173,7 +173,6 @@ static int parse_options(Probe *probe, int argc, char *argv[])
                 { "step", no_argument, NULL, 's' },
                 { "connections", required_argument, NULL, 'c' },
                 { "timeout-ms", required_argument, NULL, 'T' },
-                { "stall-ms", required_argument, NULL, 'S' },
                 { "cafile", required_argument, NULL, 'A' },
                 { "certfile", required_argument, NULL, 'C' },
                 { "keyfile", required_argument, NULL, 'K' },
@@ -218,9 +217,6 @@ static int parse_options(Probe *probe, int argc, char *argv[])
                         break;
                 case 'T':
                         probe->config.http.timeout_usec = number(optarg) * USEC_PER_MSEC;
-                        break;
-                case 'S':
-                        probe->config.http.stall_timeout_usec = number(optarg) * USEC_PER_MSEC;
                         break;
                 case 'A':
                         probe->config.http.cafile = optarg;
