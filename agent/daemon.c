@@ -28,9 +28,7 @@
 /* The reload that waits for its first cycle. */
 typedef struct Reload {
         bool running;
-        bool again;         /* a SIGHUP came meanwhile */
-        BusReloadDone done; /* NULL: nobody waits */
-        void *userdata;
+        bool again; /* a SIGHUP came meanwhile */
 } Reload;
 
 /* What the configuration decides: made anew, as a whole, by a reload. */
@@ -465,15 +463,13 @@ static int replace(Daemon *daemon, Error *reterr)
 
 static void end_reload(Daemon *daemon)
 {
-        Reload reload = daemon->reload;
+        bool again = daemon->reload.again;
 
         daemon->reload = (Reload){ 0 };
         log_event(LOG_INFO, MESSAGE_RELOADED, NULL, "The configuration was read again.");
         (void)sd_notify(false, "READY=1");
-        if (reload.done)
-                reload.done(reload.userdata);
         /* by way of the loop: the tracker that ended its cycle is still at work */
-        if (reload.again)
+        if (again)
                 (void)kill(getpid(), SIGHUP);
 }
 
@@ -484,7 +480,7 @@ static void on_first_cycle(Tracker *tracker, const Error *error, void *userdata)
         end_reload(userdata);
 }
 
-static int reload(void *userdata, BusReloadDone done, void *done_userdata, Error *reterr)
+static int reload(void *userdata, Error *reterr)
 {
         Daemon *daemon = userdata;
         Error error = ERROR_NULL;
@@ -501,7 +497,7 @@ static int reload(void *userdata, BusReloadDone done, void *done_userdata, Error
                 (void)sd_notify(false, "READY=1");
                 return error_setf(reterr, r, "%s", error_text(&error, r));
         }
-        daemon->reload = (Reload){ .running = true, .done = done, .userdata = done_userdata };
+        daemon->reload.running = true;
         if (tracker_sync(daemon->engine.tracker, on_first_cycle, daemon) < 0)
                 end_reload(daemon);
         return 0;
@@ -516,7 +512,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
         if (daemon->reload.running)
                 daemon->reload.again = true;
         else if (daemon->mode == DAEMON_SERVE)
-                (void)reload(daemon, NULL, NULL, NULL);
+                (void)reload(daemon, NULL);
         return 0;
 }
 

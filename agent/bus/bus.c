@@ -7,11 +7,10 @@
 #include <systemd/sd-bus.h>
 
 #include "agent/bus/ask.h"
-#include "agent/bus/claims.h"
-#include "agent/bus/cordon.h"
 #include "agent/bus/dispatch.h"
 #include "agent/bus/documents.h"
 #include "agent/bus/log.h"
+#include "agent/bus/methods.h"
 #include "agent/bus/operations.h"
 #include "agent/bus/polkit.h"
 #include "agent/bus/properties.h"
@@ -86,132 +85,6 @@ static bool is_long(sd_bus_message *call)
         return result;
 }
 
-/* What it comes to is logged when it ended; this is who wanted what changes something. Others are
- * not logged. */
-static EventAuthor note_call(const BusService *service, sd_bus_message *call)
-{
-        static const struct {
-                const char *method, *what;
-        } changes[] = {
-                { "Reshape", "A reshape" },
-                { "UndoReshape", "Undoing the last reshape" },
-                { "Retire", "Retiring this host" },
-                { "Heal", "Healing" },
-        };
-        const char *method = sd_bus_message_get_member(call);
-        BusCaller caller = { 0 };
-
-        for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
-                if (strcmp(changes[i].method, method) == 0) {
-                        bus_caller_find(service->gate, call, &caller);
-                        log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, caller.author.text),
-                                  "%s was asked for by %s.", changes[i].what, caller.author.text);
-                }
-        return caller.author;
-}
-
-static int do_sync(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        return bus_operations_sync(call, ((BusService *)userdata)->operations);
-}
-
-#define NOTED_OPERATION(name)                                                           \
-        static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
-        {                                                                               \
-                BusService *service = userdata;                                         \
-                EventAuthor by = note_call(service, call);                              \
-                                                                                        \
-                return bus_operations_##name(call, service->operations, &by);           \
-        }
-
-NOTED_OPERATION(reshape)
-NOTED_OPERATION(retire)
-NOTED_OPERATION(audit)
-
-static int do_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        return bus_operations_reload(call, ((BusService *)userdata)->operations, error);
-}
-
-static int method_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        return bus_operations_cancel(call, ((BusService *)userdata)->operations, error);
-}
-
-/* Who is out of use stands in the tree, and in what happened. */
-static int change_cordon(BusService *service, sd_bus_message *call, bool lift, sd_bus_error *error)
-{
-        const BusConfig *config = &service->facts.config;
-        int r = (lift ? bus_uncordon : bus_cordon)(call, service->gate, config->cordon,
-                                                   config->tracker, config->claims, &config->root,
-                                                   error);
-
-        bus_documents_note(&service->documents, BUS_TREE);
-        bus_documents_note(&service->documents, BUS_EVENTS);
-        signal_soon(service);
-        return r;
-}
-
-static int do_cordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        return change_cordon(userdata, call, false, error);
-}
-
-static int do_uncordon(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        return change_cordon(userdata, call, true, error);
-}
-
-static int do_undo_retire(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        BusService *service = userdata;
-        const BusConfig *config = &service->facts.config;
-        int r = bus_undo_retire(call, service->gate, config->cordon, config->tracker,
-                                config->claims, error);
-
-        bus_documents_note(&service->documents, BUS_EVENTS);
-        signal_soon(service);
-        return r;
-}
-
-/* Methods that change claims are signalled to those who watch the properties. */
-#define CHANGING_METHOD(name)                                                           \
-        static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
-        {                                                                               \
-                BusService *service = userdata;                                         \
-                BusCaller caller;                                                       \
-                int r;                                                                  \
-                                                                                        \
-                bus_caller_find(service->gate, call, &caller);                          \
-                r = bus_##name(call, &caller, service->facts.config.claims, error);     \
-                                                                                        \
-                signal_soon(service);                                                   \
-                return r;                                                               \
-        }
-
-CHANGING_METHOD(confirm)
-CHANGING_METHOD(extend)
-CHANGING_METHOD(abort)
-CHANGING_METHOD(guest_started)
-
-/* Methods that are answered later. */
-#define QUEUED_METHOD(name)                                                             \
-        static int do_##name(sd_bus_message *call, void *userdata, sd_bus_error *error) \
-        {                                                                               \
-                BusService *service = userdata;                                         \
-                BusCaller caller;                                                       \
-                                                                                        \
-                bus_caller_find(service->gate, call, &caller);                          \
-                return bus_##name(call, &caller, service->facts.config.claims,          \
-                                  service->facts.config.queue, error);                  \
-        }
-
-QUEUED_METHOD(claim)
-QUEUED_METHOD(move_claim)
-QUEUED_METHOD(release)
-QUEUED_METHOD(prepare_guest)
-QUEUED_METHOD(guest_released)
-
 static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
 {
         BusService *service = userdata;
@@ -236,40 +109,103 @@ static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *er
                            privileged ? service->facts.config.queue : NULL, error);
 }
 
-/* Methods that not everybody may call. */
-
-#define GUARDED_IF(name, action, check, run)                                                    \
-        static int method_##name(sd_bus_message *call, void *userdata, sd_bus_error *error)     \
-        {                                                                                       \
-                return polkit_guard(((BusService *)userdata)->polkit, call, action, check, run, \
-                                    userdata, error);                                           \
-        }
-#define GUARDED(name, action) GUARDED_IF(name, action, NULL, do_##name)
-
 static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, error);
 }
 
-GUARDED_IF(claim, POLKIT_ACTION_CLAIM, check_claim, do_claim)
-GUARDED(confirm, POLKIT_ACTION_CLAIM)
-GUARDED(extend, POLKIT_ACTION_CLAIM)
-GUARDED(release, POLKIT_ACTION_CLAIM)
-GUARDED(move_claim, POLKIT_ACTION_CLAIM)
-GUARDED(abort, POLKIT_ACTION_CLAIM)
-GUARDED(prepare_guest, POLKIT_ACTION_CLAIM)
-GUARDED(guest_started, POLKIT_ACTION_CLAIM)
-GUARDED(guest_released, POLKIT_ACTION_CLAIM)
-GUARDED(sync, POLKIT_ACTION_MANAGE)
-GUARDED(reload, POLKIT_ACTION_MANAGE)
-GUARDED(reshape, POLKIT_ACTION_RESHAPE)
-GUARDED_IF(get_reshape, POLKIT_ACTION_MANAGE, NULL, do_reshape)
-GUARDED(audit, POLKIT_ACTION_MANAGE)
-GUARDED(cordon, POLKIT_ACTION_MANAGE)
-GUARDED_IF(get_retire, POLKIT_ACTION_MANAGE, NULL, do_retire)
-GUARDED(retire, POLKIT_ACTION_RETIRE)
-GUARDED(undo_retire, POLKIT_ACTION_RETIRE)
-GUARDED(uncordon, POLKIT_ACTION_MANAGE)
+/* Methods that not everybody may call. */
+static const struct {
+        const char *name, *action;
+        BusMethod *run; /* NULL: agent/bus/operations.h */
+        sd_bus_message_handler_t check;
+        bool cordons; /* who is out of use stands in the tree, and in what happened */
+} methods[] = {
+        { "Claim", POLKIT_ACTION_CLAIM, bus_claim, check_claim, false },
+        { "Confirm", POLKIT_ACTION_CLAIM, bus_confirm, NULL, false },
+        { "Extend", POLKIT_ACTION_CLAIM, bus_extend, NULL, false },
+        { "Release", POLKIT_ACTION_CLAIM, bus_release, NULL, false },
+        { "ReleaseAllocations", POLKIT_ACTION_CLAIM, bus_release, NULL, false },
+        { "MoveClaim", POLKIT_ACTION_CLAIM, bus_move_claim, NULL, false },
+        { "Abort", POLKIT_ACTION_CLAIM, bus_abort, NULL, false },
+        { "PrepareGuest", POLKIT_ACTION_CLAIM, bus_prepare_guest, NULL, false },
+        { "GuestStarted", POLKIT_ACTION_CLAIM, bus_guest_started, NULL, false },
+        { "GuestReleased", POLKIT_ACTION_CLAIM, bus_guest_released, NULL, false },
+        { "Cordon", POLKIT_ACTION_MANAGE, bus_cordon, NULL, true },
+        { "Uncordon", POLKIT_ACTION_MANAGE, bus_uncordon, NULL, true },
+        { "UndoRetire", POLKIT_ACTION_RETIRE, bus_undo_retire, NULL, true },
+        { "Sync", POLKIT_ACTION_MANAGE, NULL, NULL, false },
+        { "SyncFull", POLKIT_ACTION_MANAGE, NULL, NULL, false },
+        { "GetReshape", POLKIT_ACTION_MANAGE, NULL, NULL, false },
+        { "Reshape", POLKIT_ACTION_RESHAPE, NULL, NULL, false },
+        { "UndoReshape", POLKIT_ACTION_RESHAPE, NULL, NULL, false },
+        { "Audit", POLKIT_ACTION_MANAGE, NULL, NULL, false },
+        { "Heal", POLKIT_ACTION_MANAGE, NULL, NULL, false },
+        { "GetRetire", POLKIT_ACTION_MANAGE, NULL, NULL, false },
+        { "Retire", POLKIT_ACTION_RETIRE, NULL, NULL, false },
+        { "Reload", POLKIT_ACTION_MANAGE, NULL, NULL, false },
+};
+
+/* ARRAY_SIZE(methods): there is no such method. */
+static size_t find_method(const char *name)
+{
+        size_t i = 0;
+
+        while (i < ARRAY_SIZE(methods) && strcmp(methods[i].name, name) != 0)
+                i++;
+        return i;
+}
+
+static int run_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        size_t i = find_method(sd_bus_message_get_member(call));
+        BusCaller caller;
+        int r;
+
+        bus_caller_find(service->gate, call, &caller);
+        if (methods[i].run)
+                r = methods[i].run(call, &caller, &service->facts.config, error);
+        else
+                r = bus_operations_begin(service->operations, call, &caller.author, error);
+        if (methods[i].cordons) {
+                bus_documents_note(&service->documents, BUS_TREE);
+                bus_documents_note(&service->documents, BUS_EVENTS);
+        }
+        signal_soon(service);
+        return r;
+}
+
+static int on_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        size_t i = find_method(sd_bus_message_get_member(call));
+
+        return polkit_guard(service->polkit, call, methods[i].action, methods[i].check, run_method,
+                            service, error);
+}
+
+static int run_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return bus_operations_cancel(((BusService *)userdata)->operations, call, error);
+}
+
+/* Asks for what the operation itself asks for. */
+static int on_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        BusService *service = userdata;
+        const char *name;
+        int r = sd_bus_message_read(call, "s", &name);
+        size_t i;
+
+        if (r < 0)
+                return r;
+        i = find_method(name);
+        (void)sd_bus_message_rewind(call, true);
+        return polkit_guard(service->polkit, call,
+                            i < ARRAY_SIZE(methods) ? methods[i].action : POLKIT_ACTION_MANAGE,
+                            NULL, run_cancel, service, error);
+}
 
 /* sd-bus lets everybody call: where not everybody may, the method asks. */
 #define FREE   SD_BUS_VTABLE_UNPRIVILEGED
@@ -278,44 +214,40 @@ GUARDED(uncordon, POLKIT_ACTION_MANAGE)
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         METHOD("Claim", SD_BUS_ARGS("s", consumer, "a(sa{st}asas)", groups, "a{sv}", options),
-               SD_BUS_RESULT("x", id, "s", json), method_claim, FREE),
-        METHOD("Confirm", SD_BUS_ARGS("x", id), SD_BUS_NO_RESULT, method_confirm, FREE),
-        METHOD("Release", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT, method_release,
+               SD_BUS_RESULT("x", id, "s", json), on_method, FREE),
+        METHOD("Confirm", SD_BUS_ARGS("x", id), SD_BUS_NO_RESULT, on_method, FREE),
+        METHOD("Release", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT, on_method, FREE),
+        METHOD("ReleaseAllocations", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT, on_method,
                FREE),
-        METHOD("ReleaseAllocations", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT,
-               method_release, FREE),
         METHOD("MoveClaim", SD_BUS_ARGS("s", from, "s", to, "s", consumer_type),
-               SD_BUS_RESULT("x", id), method_move_claim, FREE),
-        METHOD("Abort", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT, method_abort, FREE),
-        METHOD("Extend", SD_BUS_ARGS("x", id, "t", expires_usec), SD_BUS_NO_RESULT, method_extend,
+               SD_BUS_RESULT("x", id), on_method, FREE),
+        METHOD("Abort", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT, on_method, FREE),
+        METHOD("Extend", SD_BUS_ARGS("x", id, "t", expires_usec), SD_BUS_NO_RESULT, on_method,
                FREE),
-        METHOD("PrepareGuest", SD_BUS_ARGS("s", xml), SD_BUS_RESULT("x", id), method_prepare_guest,
-               FREE),
-        METHOD("GuestStarted", SD_BUS_ARGS("s", consumer), SD_BUS_NO_RESULT, method_guest_started,
-               FREE),
+        METHOD("PrepareGuest", SD_BUS_ARGS("s", xml), SD_BUS_RESULT("x", id), on_method, FREE),
+        METHOD("GuestStarted", SD_BUS_ARGS("s", consumer), SD_BUS_NO_RESULT, on_method, FREE),
         METHOD("GuestReleased", SD_BUS_ARGS("s", consumer, "s", reason), SD_BUS_NO_RESULT,
-               method_guest_released, FREE),
+               on_method, FREE),
         METHOD("Describe", SD_BUS_ARGS("s", document), SD_BUS_RESULT("s", json), method_describe,
                FREE),
         METHOD("Explain", SD_BUS_ARGS("a(sa{st}asas)", groups, "a{sv}", options),
                SD_BUS_RESULT("s", json), method_explain, FREE),
         SD_BUS_SIGNAL_WITH_ARGS("DocumentChanged", SD_BUS_ARGS("s", document), 0),
-        METHOD("Sync", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), method_sync, FREE),
-        METHOD("SyncFull", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), method_sync, FREE),
-        METHOD("GetReshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_get_reshape, FREE),
-        METHOD("Reshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_reshape, FREE),
-        METHOD("UndoReshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_reshape, FREE),
-        METHOD("Audit", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_audit, FREE),
-        METHOD("Heal", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_audit, FREE),
+        METHOD("Sync", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), on_method, FREE),
+        METHOD("SyncFull", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), on_method, FREE),
+        METHOD("GetReshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_method, FREE),
+        METHOD("Reshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_method, FREE),
+        METHOD("UndoReshape", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_method, FREE),
+        METHOD("Audit", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_method, FREE),
+        METHOD("Heal", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_method, FREE),
         METHOD("Cordon", SD_BUS_ARGS("s", device, "s", reason), SD_BUS_RESULT("s", error),
-               method_cordon, FREE),
-        METHOD("Uncordon", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", error), method_uncordon,
-               FREE),
-        METHOD("GetRetire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_get_retire, FREE),
-        METHOD("Retire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), method_retire, FREE),
-        METHOD("UndoRetire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), method_undo_retire, FREE),
-        METHOD("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload, FREE),
-        METHOD("Cancel", SD_BUS_ARGS("s", operation), SD_BUS_NO_RESULT, method_cancel, FREE),
+               on_method, FREE),
+        METHOD("Uncordon", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", error), on_method, FREE),
+        METHOD("GetRetire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_method, FREE),
+        METHOD("Retire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", json), on_method, FREE),
+        METHOD("UndoRetire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), on_method, FREE),
+        METHOD("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_method, FREE),
+        METHOD("Cancel", SD_BUS_ARGS("s", operation), SD_BUS_NO_RESULT, on_cancel, FREE),
 #define P(type, property, member, flags, value) \
         SD_BUS_PROPERTY(property, #type, bus_get_property, 0, flags),
         BUS_PROPERTIES(P)
@@ -538,7 +470,7 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
                 r = polkit_new(&service->polkit, service->gate);
         if (r >= 0)
                 r = bus_operations_new(&service->operations, event, &service->facts.config,
-                                       service->polkit, on_operations, service);
+                                       on_operations, service);
         if (r < 0)
                 return r;
         service->facts.operations = service->operations;

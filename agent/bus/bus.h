@@ -25,12 +25,6 @@
 
 typedef struct BusService BusService;
 
-/* Called once when the new settings are in force. */
-typedef void (*BusReloadDone)(void *userdata);
-
-/* 0: begun, done is to come, never from inside the call; else refused with words. */
-typedef int (*BusReload)(void *userdata, BusReloadDone done, void *done_userdata, Error *reterr);
-
 /* Borrowed, must outlive the service. */
 typedef struct BusConfig {
         Tracker *tracker;
@@ -40,7 +34,9 @@ typedef struct BusConfig {
         Uuid root;
         const char *driver; /* its name */
         const char *hook;   /* config_hook_to_text() */
-        BusReload reload;
+        /* 0: the new settings are in force, and their first cycle is to come; else refused with
+         * words. */
+        int (*reload)(void *userdata, Error *reterr);
         /* Called once, when computectl can reach the service, or it is known that it cannot; maybe
          * from inside bus_service_new(). */
         void (*settled)(void *userdata);

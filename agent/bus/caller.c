@@ -111,5 +111,5 @@ void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *re
                   LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text,
                              LOG_FIELD_CALLER, caller->author.text, LOG_FIELD_DEVICE, device),
                   "Claim %s: %s by %s%s%s; %s.", id, what, caller->author.text,
-                  reason[0] ? ": " : "", reason, held);
+                  reason && reason[0] ? ": " : "", reason ? reason : "", held);
 }

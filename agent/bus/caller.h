@@ -16,6 +16,6 @@ typedef struct BusCaller {
 void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret);
 
 /* Writes into the journal what somebody made of a claim: "promised to …", "released"; reason may be
- * "". With amounts and devices, and fields for claim, consumer and caller. */
+ * "" or NULL. With amounts and devices, and fields for claim, consumer and caller. */
 void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *reason,
                      const char *format, ...) _printf_(4, 5);

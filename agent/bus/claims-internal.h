@@ -16,9 +16,19 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
 /* The open database, or a bus error. */
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
 
-/* What became of the claim, for the journal and for those who watch; reason may be "". */
-void bus_claims_note(const BusCaller *caller, ClaimService *service, Claims *claims,
-                     ClaimEvent event, int64_t id, const char *reason, const char *what);
+/* What became of a claim, for the journal and for those who watch. */
+typedef struct BusOutcome {
+        ClaimEvent event;
+        const char *what;   /* "released" */
+        const char *reason; /* NULL: none */
+        int64_t id;
+        int result; /* of claims.h, with its words */
+        Error words;
+} BusOutcome;
+
+/* Answers a call that wants no more than that. */
+int bus_claims_answer(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                      const BusOutcome *outcome, sd_bus_error *error);
 
 /* Reads groups and options. A malformed message is -EINVAL with words; what sd-bus itself says goes
  * through. */

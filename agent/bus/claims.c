@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/bus/claims.h"
+#include "agent/bus/methods.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 #include "agent/formats/interface.h"
 #include "base/json.h"
 
-/* The bus error of a result of claims.h, with its words. */
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words)
 {
         static const char *const names[] = {
@@ -144,9 +143,10 @@ static void on_claimed(int result, const Claim *claim, bool is_new, const Error 
         (void)reply_claim(waiting->call, waiting->service, claim);
 }
 
-int bus_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-              ClaimQueue *queue, sd_bus_error *error)
+int bus_claim(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+              sd_bus_error *error)
 {
+        ClaimService *service = config->claims;
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
         Error words = ERROR_NULL;
         Claims *claims;
@@ -162,7 +162,7 @@ int bus_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *servi
         r = bus_claims_open(service, &claims, error);
         if (r < 0)
                 return r;
-        claim_queue_claim(queue, &waiting->request, on_claimed, waiting);
+        claim_queue_claim(config->queue, &waiting->request, on_claimed, waiting);
         /* Whoever answers frees it; it may be gone already. */
         waiting = NULL;
         return 1;
@@ -283,8 +283,8 @@ static int read_move(sd_bus_message *call, Uuid *from, Uuid *to, const char **ty
         return 0;
 }
 
-int bus_move_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                   ClaimQueue *queue, sd_bus_error *error)
+int bus_move_claim(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                   sd_bus_error *error)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
         Error words = ERROR_NULL;
@@ -292,101 +292,88 @@ int bus_move_claim(sd_bus_message *call, const BusCaller *caller, ClaimService *
         Uuid from, to;
         int r;
 
-        if (waiting_call_new(&waiting, call, service) < 0)
+        if (waiting_call_new(&waiting, call, config->claims) < 0)
                 return -ENOMEM;
         waiting->caller = *caller;
         r = read_move(call, &from, &to, &type, &words);
         if (r < 0)
-                return bus_claims_error(service, error, r, &words);
-        claim_queue_move(queue, &from, &to, type[0] ? type : NULL, &waiting->caller.author,
+                return bus_claims_error(config->claims, error, r, &words);
+        claim_queue_move(config->queue, &from, &to, type[0] ? type : NULL, &waiting->caller.author,
                          on_claim_moved, waiting);
         waiting = NULL;
         return 1;
 }
 
-void bus_claims_note(const BusCaller *caller, ClaimService *service, Claims *claims,
-                     ClaimEvent event, int64_t id, const char *reason, const char *what)
+int bus_claims_answer(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                      const BusOutcome *outcome, sd_bus_error *error)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
+        Claims *claims = claim_service_get(service);
 
-        if (claims_get(claims, id, &claim, NULL) != 0)
-                return;
-        bus_caller_note(caller, claim, reason, "%s", what);
-        claim_service_notify(service, event, claim);
+        if (outcome->result != 0)
+                return bus_claims_error(service, error, outcome->result, &outcome->words);
+        if (claims && claims_get(claims, outcome->id, &claim, NULL) == 0) {
+                bus_caller_note(caller, claim, outcome->reason, "%s", outcome->what);
+                claim_service_notify(service, outcome->event, claim);
+        }
+        return sd_bus_reply_method_return(call, NULL);
 }
 
-int bus_confirm(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+int bus_confirm(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                 sd_bus_error *error)
 {
-        Error words = ERROR_NULL;
+        BusOutcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "confirmed" };
         Claims *claims;
-        int64_t id;
-        int r = begin(call, service, &claims, error, "x", &id);
+        int r = begin(call, config->claims, &claims, error, "x", &outcome.id);
 
         if (r < 0)
                 return r;
-        r = claims_confirm(claims, id, &words);
-        if (r != 0)
-                return bus_claims_error(service, error, r, &words);
-        bus_claims_note(caller, service, claims, CLAIM_EVENT_CHANGED, id, "", "confirmed");
-        return sd_bus_reply_method_return(call, NULL);
+        outcome.result = claims_confirm(claims, outcome.id, &outcome.words);
+        return bus_claims_answer(call, caller, config->claims, &outcome, error);
 }
 
-int bus_extend(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+int bus_extend(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                sd_bus_error *error)
 {
-        Error words = ERROR_NULL;
+        BusOutcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "extended" };
         uint64_t expires_usec;
         Claims *claims;
-        int64_t id;
-        int r = begin(call, service, &claims, error, "xt", &id, &expires_usec);
+        int r = begin(call, config->claims, &claims, error, "xt", &outcome.id, &expires_usec);
 
         if (r < 0)
                 return r;
-        r = claims_extend(claims, id, expires_usec, &words);
-        if (r != 0)
-                return bus_claims_error(service, error, r, &words);
-        bus_claims_note(caller, service, claims, CLAIM_EVENT_CHANGED, id, "", "extended");
-        return sd_bus_reply_method_return(call, NULL);
+        outcome.result = claims_extend(claims, outcome.id, expires_usec, &outcome.words);
+        return bus_claims_answer(call, caller, config->claims, &outcome, error);
 }
 
-int bus_release(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                ClaimQueue *queue, sd_bus_error *error)
+int bus_release(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                sd_bus_error *error)
 {
         bool everywhere = strcmp(sd_bus_message_get_member(call), "ReleaseAllocations") == 0;
-        Error words = ERROR_NULL;
-        const char *reason;
+        BusOutcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "released" };
         Claims *claims;
-        int64_t id;
-        int r = begin(call, service, &claims, error, "xs", &id, &reason);
+        int r = begin(call, config->claims, &claims, error, "xs", &outcome.id, &outcome.reason);
 
         if (r < 0)
                 return r;
         claims_set_author(claims, &caller->author);
-        r = claim_queue_release(queue, id, reason, everywhere, &words);
+        outcome.result = claim_queue_release(config->queue, outcome.id, outcome.reason, everywhere,
+                                             &outcome.words);
         claims_set_author(claims, NULL);
-        if (r != 0)
-                return bus_claims_error(service, error, r, &words);
-        bus_claims_note(caller, service, claims, CLAIM_EVENT_REMOVED, id, reason, "released");
-        return sd_bus_reply_method_return(call, NULL);
+        return bus_claims_answer(call, caller, config->claims, &outcome, error);
 }
 
-int bus_abort(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+int bus_abort(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
               sd_bus_error *error)
 {
-        Error words = ERROR_NULL;
-        const char *reason;
+        BusOutcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "aborted" };
         Claims *claims;
-        int64_t id;
-        int r = begin(call, service, &claims, error, "xs", &id, &reason);
+        int r = begin(call, config->claims, &claims, error, "xs", &outcome.id, &outcome.reason);
 
         if (r < 0)
                 return r;
         claims_set_author(claims, &caller->author);
-        r = claims_abort(claims, id, reason, &words);
+        outcome.result = claims_abort(claims, outcome.id, outcome.reason, &outcome.words);
         claims_set_author(claims, NULL);
-        if (r != 0)
-                return bus_claims_error(service, error, r, &words);
-        bus_claims_note(caller, service, claims, CLAIM_EVENT_REMOVED, id, reason, "aborted");
-        return sd_bus_reply_method_return(call, NULL);
+        return bus_claims_answer(call, caller, config->claims, &outcome, error);
 }

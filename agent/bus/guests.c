@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "agent/bus/claims-internal.h"
-#include "agent/bus/claims.h"
+#include "agent/bus/methods.h"
 #include "agent/formats/interface.h"
 #include "agent/guests/facts.h"
 #include "base/clock.h"
@@ -63,9 +63,10 @@ static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimSe
         return sd_bus_reply_method_return(call, "x", claim->id);
 }
 
-int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                      ClaimQueue *queue, sd_bus_error *error)
+int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                      sd_bus_error *error)
 {
+        ClaimService *service = config->claims;
         const HostFacts *facts = claim_service_facts(service);
         _cleanup_(claim_freep) Claim *claim = NULL, *ended = NULL;
         _cleanup_(guest_done) Guest guest = { 0 };
@@ -91,7 +92,7 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, ClaimServic
                 note_refused(&guest, &words);
         /* libvirt waits: it is reported to Placement behind its back. */
         if (r == 0)
-                claim_queue_settle_soon(queue);
+                claim_queue_settle_soon(config->queue);
         return r != 0 ? bus_claims_error(service, error, r, &words)
                       : reply_prepared(call, caller, service, &guest, begin_usec, claim);
 }
@@ -117,48 +118,42 @@ static int find_guest(sd_bus_message *call, ClaimService *service, Claims **ret_
         return r == 0 ? 0 : bus_claims_error(service, error, r, &words);
 }
 
-int bus_guest_started(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                       sd_bus_error *error)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        Error words = ERROR_NULL;
+        BusOutcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "confirmed" };
         Claims *claims;
-        int r = find_guest(call, service, &claims, &claim, error);
+        int r = find_guest(call, config->claims, &claims, &claim, error);
 
         if (r < 0)
                 return r;
-        if (claim->state != CLAIM_STATE_CONFIRMED) {
-                r = claims_confirm(claims, claim->id, &words);
-                if (r != 0)
-                        return bus_claims_error(service, error, r, &words);
-                bus_claims_note(caller, service, claims, CLAIM_EVENT_CHANGED, claim->id, "",
-                                "confirmed");
-        }
-        return sd_bus_reply_method_return(call, NULL);
+        if (claim->state == CLAIM_STATE_CONFIRMED)
+                return sd_bus_reply_method_return(call, NULL);
+        outcome.id = claim->id;
+        outcome.result = claims_confirm(claims, claim->id, &outcome.words);
+        return bus_claims_answer(call, caller, config->claims, &outcome, error);
 }
 
-int bus_guest_released(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                       ClaimQueue *queue, sd_bus_error *error)
+int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                       sd_bus_error *error)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        Error words = ERROR_NULL;
-        const char *reason;
+        BusOutcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "released" };
         Claims *claims;
-        int r = find_guest(call, service, &claims, &claim, error);
+        int r = find_guest(call, config->claims, &claims, &claim, error);
 
         if (r >= 0)
-                r = sd_bus_message_read(call, "s", &reason);
+                r = sd_bus_message_read(call, "s", &outcome.reason);
         if (r < 0)
                 return r;
-        claim_service_note_stopped(service, &claim->consumer);
-        if (claim_is_of_guest_alone(claim)) {
-                claims_set_author(claims, &caller->author);
-                r = claim_queue_release(queue, claim->id, reason, false, &words);
-                claims_set_author(claims, NULL);
-                if (r != 0)
-                        return bus_claims_error(service, error, r, &words);
-                bus_claims_note(caller, service, claims, CLAIM_EVENT_REMOVED, claim->id, reason,
-                                "released");
-        }
-        return sd_bus_reply_method_return(call, NULL);
+        claim_service_note_stopped(config->claims, &claim->consumer);
+        if (!claim_is_of_guest_alone(claim))
+                return sd_bus_reply_method_return(call, NULL);
+        outcome.id = claim->id;
+        claims_set_author(claims, &caller->author);
+        outcome.result = claim_queue_release(config->queue, claim->id, outcome.reason, false,
+                                             &outcome.words);
+        claims_set_author(claims, NULL);
+        return bus_claims_answer(call, caller, config->claims, &outcome, error);
 }

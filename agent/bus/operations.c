@@ -10,17 +10,28 @@
 
 #include "agent/formats/interface.h"
 #include "base/array.h"
+#include "base/log.h"
 
 #define PROGRESS_USEC (200 * USEC_PER_MSEC)
 
-typedef struct Waiting {
+typedef struct Waiting Waiting;
+
+typedef struct Operation {
+        const char *method;
+        int (*begin)(Waiting *waiting, const EventAuthor *by, sd_bus_error *error);
+        int kind;            /* of those that begin alike */
+        bool is_final;       /* cannot be cancelled */
+        const char *changes; /* what is logged of who asks; NULL: it is not */
+} Operation;
+
+struct Waiting {
         BusOperations *owner;
         sd_bus_message *call;
-} Waiting;
+        const Operation *operation;
+};
 
 struct BusOperations {
         const BusConfig *config;
-        Polkit *polkit;
         BusOperationsChanged changed;
         void *userdata;
         sd_event_source *timer; /* looks at the progress */
@@ -28,19 +39,9 @@ struct BusOperations {
         size_t n_items, n_allocated;
 };
 
-static const char *method_of(const Waiting *waiting)
+static Tracker *tracker_of(const Waiting *waiting)
 {
-        return sd_bus_message_get_member(waiting->call);
-}
-
-static bool is_call_of(sd_bus_message *call, const char *method)
-{
-        return strcmp(sd_bus_message_get_member(call), method) == 0;
-}
-
-static bool is_of(const Waiting *waiting, const char *method)
-{
-        return is_call_of(waiting->call, method);
+        return waiting->owner->config->tracker;
 }
 
 const char *bus_operations_get(const BusOperations *operations, Progress *ret)
@@ -49,7 +50,7 @@ const char *bus_operations_get(const BusOperations *operations, Progress *ret)
         if (operations->n_items == 0)
                 return "";
         tracker_get_progress(operations->config->tracker, ret);
-        return method_of(operations->items[0]);
+        return operations->items[0]->operation->method;
 }
 
 static void end(Waiting *waiting)
@@ -66,7 +67,8 @@ static void end(Waiting *waiting)
         operations->changed(operations->userdata);
 }
 
-static int add(BusOperations *operations, sd_bus_message *call, Waiting **ret)
+static int add(BusOperations *operations, sd_bus_message *call, const Operation *operation,
+               Waiting **ret)
 {
         Waiting *waiting;
 
@@ -76,25 +78,22 @@ static int add(BusOperations *operations, sd_bus_message *call, Waiting **ret)
         waiting = malloc(sizeof(Waiting));
         if (!waiting)
                 return -ENOMEM;
-        *waiting = (Waiting){ operations, sd_bus_message_ref(call) };
+        *waiting = (Waiting){ operations, sd_bus_message_ref(call), operation };
         operations->items[operations->n_items++] = waiting;
         *ret = waiting;
         return 0;
 }
 
-/* It was begun: r of the call that did. */
-static int begun(Waiting *waiting, int r)
+/* Another one that begins alike and is under way; NULL: there is none. */
+static const Waiting *find_rival(const Waiting *waiting)
 {
-        BusOperations *operations = waiting->owner;
+        const BusOperations *operations = waiting->owner;
 
-        if (r < 0) {
-                end(waiting);
-                return r;
-        }
-        (void)sd_event_source_set_time_relative(operations->timer, PROGRESS_USEC);
-        (void)sd_event_source_set_enabled(operations->timer, SD_EVENT_ONESHOT);
-        operations->changed(operations->userdata);
-        return 1;
+        for (size_t i = 0; i < operations->n_items; i++)
+                if (operations->items[i] != waiting &&
+                    operations->items[i]->operation->begin == waiting->operation->begin)
+                        return operations->items[i];
+        return NULL;
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
@@ -118,16 +117,10 @@ static void on_synced(Tracker *tracker, const Error *error, void *userdata)
         end(waiting);
 }
 
-int bus_operations_sync(sd_bus_message *call, BusOperations *operations)
+static int begin_sync(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        Tracker *tracker = operations->config->tracker;
-        Waiting *waiting;
-        int r = add(operations, call, &waiting);
-
-        return r < 0 ? r
-                     : begun(waiting, is_of(waiting, "SyncFull")
-                                              ? tracker_sync_full(tracker, on_synced, waiting)
-                                              : tracker_sync(tracker, on_synced, waiting));
+        return waiting->operation->kind ? tracker_sync_full(tracker_of(waiting), on_synced, waiting)
+                                        : tracker_sync(tracker_of(waiting), on_synced, waiting);
 }
 
 static const Error no_error;
@@ -151,8 +144,9 @@ static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
 {
         const TrackerStatus *status = tracker_get_status(tracker);
         const Waiting *waiting = userdata;
-        const Error *why = is_of(waiting, "UndoReshape") ? &tracker_get_reshape(tracker)->undo_error
-                                                         : &status->reshape_error;
+        const Error *why = waiting->operation->kind == RESHAPE_UNDO
+                                   ? &tracker_get_reshape(tracker)->undo_error
+                                   : &status->reshape_error;
 
         answer(userdata, tracker_get_reshape(tracker)->document, BUS_ERROR_RESHAPE,
                why->code                            ? why
@@ -168,37 +162,22 @@ static void on_reshape_shown(Tracker *tracker, const Error *error, void *userdat
                status->sync_state == SYNC_OFFLINE ? error : &no_error);
 }
 
-static bool is_reshape(const char *method)
+/* Of several that are asked for before the next cycle only one is done. */
+static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        return strcmp(method, "Reshape") == 0 || strcmp(method, "UndoReshape") == 0 ||
-               strcmp(method, "GetReshape") == 0;
-}
-
-int bus_operations_reshape(sd_bus_message *call, BusOperations *operations, const EventAuthor *by)
-{
-        ReshapeKind kind = is_call_of(call, "GetReshape")    ? RESHAPE_SHOW
-                           : is_call_of(call, "UndoReshape") ? RESHAPE_UNDO
-                                                             : RESHAPE_FORWARD;
-        const char *why = nova_mode_refuses(tracker_get_nova(operations->config->tracker),
-                                            NOVA_ACTION_RESHAPE);
-        Waiting *waiting;
-        int r;
+        Tracker *tracker = tracker_of(waiting);
+        const Waiting *rival = find_rival(waiting);
+        ReshapeKind kind = (ReshapeKind)waiting->operation->kind;
+        const char *why = nova_mode_refuses(tracker_get_nova(tracker), NOVA_ACTION_RESHAPE);
 
         if (why && kind != RESHAPE_SHOW)
-                return sd_bus_reply_method_errorf(call, BUS_ERROR_REFUSED, "%s", why);
-        /* Of several that are asked for before the next cycle only one is done. */
-        for (size_t i = 0; i < operations->n_items; i++)
-                if (is_reshape(method_of(operations->items[i])) &&
-                    !is_of(operations->items[i], sd_bus_message_get_member(call)))
-                        return sd_bus_reply_method_errorf(
-                                call, BUS_ERROR_BUSY,
-                                "Another operation on the shape of the tree is under way: wait for its end, or cancel it");
-        r = add(operations, call, &waiting);
-        if (r < 0)
-                return r;
-        return begun(waiting, tracker_reshape(operations->config->tracker, kind, by,
-                                              kind == RESHAPE_SHOW ? on_reshape_shown : on_reshaped,
-                                              waiting));
+                return sd_bus_error_set(error, BUS_ERROR_REFUSED, why);
+        if (rival && rival->operation != waiting->operation)
+                return sd_bus_error_set(
+                        error, BUS_ERROR_BUSY,
+                        "Another operation on the shape of the tree is under way: wait for its end, or cancel it");
+        return tracker_reshape(tracker, kind, by,
+                               kind == RESHAPE_SHOW ? on_reshape_shown : on_reshaped, waiting);
 }
 
 /* Whether the host could be published besides is not the question. */
@@ -210,15 +189,10 @@ static void on_audited(Tracker *tracker, const Error *error, void *userdata)
                audit->error.code || audit->document ? &audit->error : error);
 }
 
-int bus_operations_audit(sd_bus_message *call, BusOperations *operations, const EventAuthor *by)
+static int begin_audit(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        Waiting *waiting;
-        int r = add(operations, call, &waiting);
-
-        return r < 0 ? r
-                     : begun(waiting,
-                             tracker_audit(operations->config->tracker, is_of(waiting, "Heal"), by,
-                                           on_audited, waiting));
+        return tracker_audit(tracker_of(waiting), waiting->operation->kind, by, on_audited,
+                             waiting);
 }
 
 /* What is in the way of the question; what is in the way of the host stands in the answer. */
@@ -248,29 +222,21 @@ static void on_retired(Tracker *tracker, const Error *error, void *userdata)
         answer(userdata, document, BUS_ERROR_NOT_READY, why);
 }
 
-int bus_operations_retire(sd_bus_message *call, BusOperations *operations, const EventAuthor *by)
+static int begin_retire(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        bool dry_run = is_call_of(call, "GetRetire");
-        const char *why = find_hindrance(operations->config, dry_run);
-        Waiting *waiting;
-        int r;
+        TrackerRetire kind = (TrackerRetire)waiting->operation->kind;
+        const char *why = find_hindrance(waiting->owner->config, kind == TRACKER_RETIRE_SHOW);
 
         if (why)
-                return sd_bus_reply_method_errorf(call, BUS_ERROR_REFUSED, "%s", why);
-        for (size_t i = 0; i < operations->n_items; i++)
-                if (is_of(operations->items[i], "Retire") ||
-                    is_of(operations->items[i], "GetRetire"))
-                        return sd_bus_reply_method_errorf(
-                                call, BUS_ERROR_BUSY, "Somebody else retires this host just now");
-        r = add(operations, call, &waiting);
-        return r < 0 ? r
-                     : begun(waiting,
-                             tracker_retire(operations->config->tracker,
-                                            dry_run ? TRACKER_RETIRE_SHOW : TRACKER_RETIRE_DO, by,
-                                            on_retired, waiting));
+                return sd_bus_error_set(error, BUS_ERROR_REFUSED, why);
+        if (find_rival(waiting))
+                return sd_bus_error_set(error, BUS_ERROR_BUSY,
+                                        "Somebody else retires this host just now");
+        return tracker_retire(tracker_of(waiting), kind, by, on_retired, waiting);
 }
 
-static void on_reloaded(void *userdata)
+/* The cycle may have failed: the settings are in force all the same. */
+static void on_reloaded(Tracker *tracker, const Error *error, void *userdata)
 {
         Waiting *waiting = userdata;
 
@@ -278,56 +244,91 @@ static void on_reloaded(void *userdata)
         end(waiting);
 }
 
-int bus_operations_reload(sd_bus_message *call, BusOperations *operations, sd_bus_error *error)
+static int begin_reload(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        const BusConfig *config = operations->config;
+        const BusConfig *config = waiting->owner->config;
         Error words = ERROR_NULL;
-        Waiting *waiting;
-        int r = add(operations, call, &waiting);
+        int r = config->reload(config->userdata, &words);
 
         if (r < 0)
+                return sd_bus_error_setf(error, r == -EBUSY ? BUS_ERROR_BUSY : BUS_ERROR_INVALID,
+                                         "%s", error_text(&words, r));
+        return tracker_sync(config->tracker, on_reloaded, waiting); /* another one by now */
+}
+
+static const Operation known[] = {
+        { "Sync", begin_sync, false, false, NULL },
+        { "SyncFull", begin_sync, true, false, NULL },
+        { "GetReshape", begin_reshape, RESHAPE_SHOW, false, NULL },
+        { "Reshape", begin_reshape, RESHAPE_FORWARD, false, "A reshape" },
+        { "UndoReshape", begin_reshape, RESHAPE_UNDO, false, "Undoing the last reshape" },
+        { "Audit", begin_audit, false, false, NULL },
+        { "Heal", begin_audit, true, true, "Healing" },
+        { "GetRetire", begin_retire, TRACKER_RETIRE_SHOW, false, NULL },
+        { "Retire", begin_retire, TRACKER_RETIRE_DO, true, "Retiring this host" },
+        { "Reload", begin_reload, false, true, NULL },
+};
+
+static const Operation *find_operation(const char *method)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+                if (strcmp(known[i].method, method) == 0)
+                        return &known[i];
+        return NULL;
+}
+
+int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const EventAuthor *by,
+                         sd_bus_error *error)
+{
+        const Operation *operation = find_operation(sd_bus_message_get_member(call));
+        Waiting *waiting;
+        int r;
+
+        /* What it comes to is logged when it ended; this is who wanted it. */
+        if (operation->changes)
+                log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, by->text),
+                          "%s was asked for by %s.", operation->changes, by->text);
+        r = add(operations, call, operation, &waiting);
+        if (r < 0)
                 return r;
-        r = begun(waiting, config->reload(config->userdata, on_reloaded, waiting, &words));
-        return r >= 0 ? r
-                      : sd_bus_error_setf(error, r == -EBUSY ? BUS_ERROR_BUSY : BUS_ERROR_INVALID,
-                                          "%s", error_text(&words, r));
+        r = operation->begin(waiting, by, error);
+        if (r < 0) {
+                end(waiting);
+                return r;
+        }
+        (void)sd_event_source_set_time_relative(operations->timer, PROGRESS_USEC);
+        (void)sd_event_source_set_enabled(operations->timer, SD_EVENT_ONESHOT);
+        operations->changed(operations->userdata);
+        return 1;
 }
 
 /* Cancelling */
 
 /* -EBUSY: it cannot be any more. */
-static int stop(const Waiting *waiting)
-{
-        const char *method = method_of(waiting);
-
-        if (strcmp(method, "Reload") == 0 || strcmp(method, "Heal") == 0 ||
-            strcmp(method, "Retire") == 0)
-                return -EBUSY;
-        /* Another cycle harms nobody: only nobody waits for it any more. */
-        return is_reshape(method) ? tracker_cancel_reshape(waiting->owner->config->tracker) : 0;
-}
-
 static int cancel(Waiting *waiting)
 {
-        int r = stop(waiting);
+        const Operation *operation = waiting->operation;
+        int r = operation->is_final                 ? -EBUSY
+                : operation->begin == begin_reshape ? tracker_cancel_reshape(tracker_of(waiting))
+                                                    : 0;
 
         if (r < 0)
                 return r;
-        tracker_sync_cancel(waiting->owner->config->tracker, waiting);
+        /* Another cycle harms nobody: only nobody waits for it any more. */
+        tracker_sync_cancel(tracker_of(waiting), waiting);
         (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_CANCELLED, "It was cancelled");
         end(waiting);
         return 0;
 }
 
-static int do_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
+int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bus_error *error)
 {
-        BusOperations *operations = userdata;
         const char *method;
         bool found = false;
         int r = sd_bus_message_read(call, "s", &method);
 
         for (size_t i = operations->n_items; r >= 0 && i > 0; i--)
-                if (is_of(operations->items[i - 1], method)) {
+                if (strcmp(operations->items[i - 1]->operation->method, method) == 0) {
                         found = true;
                         r = cancel(operations->items[i - 1]);
                 }
@@ -341,25 +342,10 @@ static int do_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
                                          method);
 }
 
-int bus_operations_cancel(sd_bus_message *call, BusOperations *operations, sd_bus_error *error)
-{
-        const char *method;
-        int r = sd_bus_message_read(call, "s", &method);
-
-        if (r < 0)
-                return r;
-        (void)sd_bus_message_rewind(call, true);
-        return polkit_guard(operations->polkit, call,
-                            is_reshape(method) && strcmp(method, "GetReshape") != 0
-                                    ? POLKIT_ACTION_RESHAPE
-                                    : POLKIT_ACTION_MANAGE,
-                            NULL, do_cancel, operations, error);
-}
-
 /* Life */
 
 int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
-                       Polkit *polkit, BusOperationsChanged changed, void *userdata)
+                       BusOperationsChanged changed, void *userdata)
 {
         _cleanup_(bus_operations_freep) BusOperations *operations =
                 calloc(1, sizeof(BusOperations));
@@ -368,7 +354,6 @@ int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *co
         if (!operations)
                 return -ENOMEM;
         operations->config = config;
-        operations->polkit = polkit;
         operations->changed = changed;
         operations->userdata = userdata;
         r = sd_event_add_time_relative(event, &operations->timer, CLOCK_MONOTONIC, PROGRESS_USEC,
