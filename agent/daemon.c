@@ -52,7 +52,7 @@ typedef struct Daemon {
         ClaimQueue *queue;
         BusService *bus;
         Reload reload;
-        uint64_t n_cycles_in_metrics, n_cycles_settled;
+        uint64_t n_cycles;             /* of the tracker, that were noted */
         bool logged_no_metrics;        /* is logged once */
         bool reloaded;                 /* what happens now is no start any more */
         char status[VERDICT_LINE_MAX]; /* as systemd got it last */
@@ -80,87 +80,44 @@ static void daemon_done(Daemon *daemon)
         closep(&daemon->lock_fd);
 }
 
-static ClaimsOwed count_owed(const Daemon *daemon)
+static void look(const Daemon *daemon, CycleFacts *ret, Verdict *ret_verdict)
 {
-        return daemon->queue ? claim_queue_count_owed(daemon->queue) : (ClaimsOwed){ 0 };
-}
+        const ClaimQueue *queue = daemon->queue;
+        const ClaimsOwed owed = queue ? claim_queue_count_owed(queue) : (ClaimsOwed){ 0 };
 
-static void look(const Daemon *daemon, const Tracker *tracker, Verdict *ret)
-{
-        const ClaimsOwed owed = count_owed(daemon);
-
-        verdict_look(tracker, daemon->claims, daemon->cordon, &owed,
-                     daemon->queue ? claim_queue_get_trouble(daemon->queue) : NULL, ret);
+        cycle_facts_look(daemon->engine.tracker, &owed,
+                         queue ? claim_queue_get_trouble(queue) : NULL, ret);
+        verdict_make(ret, ret_verdict);
 }
 
 /* At the end of each cycle, and when owed writes were settled after it. */
-static void save_metrics(Daemon *daemon, Tracker *tracker)
+static void save_metrics(Daemon *daemon)
 {
-        const HostView *view = NULL;
-        ClaimsOwed owed;
-        size_t n_claims;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        const TrackerStatus *status = tracker_get_status(tracker);
         Claims *claims = claim_service_get(daemon->claims);
+        const char *path = daemon->engine.config->metrics_file;
         Error error = ERROR_NULL;
+        CycleFacts facts;
         Verdict verdict;
         int r;
 
-        if (!daemon->engine.config->metrics_file || daemon->mode != DAEMON_SERVE)
+        if (!path || daemon->mode != DAEMON_SERVE)
                 return;
         if (claims && claims_list_with_devices(claims, &list, NULL) != 0)
                 claim_list_done(&list);
-        owed = count_owed(daemon);
-        look(daemon, tracker, &verdict);
-        n_claims = claim_service_count(daemon->claims);
-        if (claims) /* the last call: the view is borrowed until the next */
-                (void)claims_host(claims, &view, NULL);
-        r = metrics_save(
-                &(const Metrics){
-                        .verdict = &verdict,
-                        .status = status,
-                        .statistics = tracker_get_statistics(tracker),
-                        .tree = tracker_get_tree(tracker),
-                        .view = view,
-                        .snapshot = tracker_get_snapshot(tracker),
-                        .devices = device_watch_get_ledger(daemon->engine.device_watch),
-                        .claims = &list,
-                        .audit = tracker_get_audit(tracker),
-                        .owed = owed,
-                        .nova = tracker_get_nova(tracker),
-                        .contest = tracker_get_contest(tracker),
-                        .n_claims = n_claims,
-                        .claims_up = !claim_service_error(daemon->claims)->code,
-                        .host_cordoned = cordon_host_words(daemon->cordon) != NULL,
-                        .n_devices_cordoned = cordon_count_devices(daemon->cordon),
-                },
-                daemon->engine.config->metrics_file, &error);
+        look(daemon, &facts, &verdict);
+        r = metrics_save(&facts, &verdict, &list, path, &error);
         if (r < 0 && !daemon->logged_no_metrics)
                 log_warning("No metrics: %s; retrying.", error_text(&error, r));
         daemon->logged_no_metrics = r < 0;
 }
 
-/* At the end of each cycle: Placement was spoken to, or could not be. */
-static void settle_claims(Daemon *daemon, Tracker *tracker)
-{
-        const TrackerStatus *status = tracker_get_status(tracker);
-
-        if (!daemon->queue)
-                return;
-        claim_queue_set_away(daemon->queue, status->sync_state == SYNC_OFFLINE);
-        if (status->n_cycles == daemon->n_cycles_settled)
-                return;
-        daemon->n_cycles_settled = status->n_cycles;
-        if (status->sync_state != SYNC_OFFLINE)
-                claim_queue_settle(daemon->queue);
-}
-
 /* The first reshape failed, and a service in its old shape is not wanted. */
-static void end_without_shape(Daemon *daemon, Tracker *tracker)
+static void end_without_shape(Daemon *daemon)
 {
         if (daemon->mode != DAEMON_SERVE || daemon->reloaded ||
             daemon->engine.config->on_startup_failure != CONFIG_STARTUP_EXIT ||
-            !tracker_get_status(tracker)->reshape_error.code || daemon->exit_code)
+            !tracker_get_status(daemon->engine.tracker)->reshape_error.code || daemon->exit_code)
                 return;
         log_error("[agent] on_startup_failure = exit: ending.");
         daemon->exit_code = EXIT_FAILURE;
@@ -168,12 +125,13 @@ static void end_without_shape(Daemon *daemon, Tracker *tracker)
 }
 
 /* Notifies systemd and the bus, each only when there is something new. */
-static void notify(Daemon *daemon, Tracker *tracker)
+static void notify(Daemon *daemon)
 {
         char status[VERDICT_LINE_MAX];
+        CycleFacts facts;
         Verdict verdict;
 
-        look(daemon, tracker, &verdict);
+        look(daemon, &facts, &verdict);
         (void)verdict_line(&verdict, status, sizeof(status));
         if (strcmp(status, daemon->status) != 0) {
                 strcpy(daemon->status, status);
@@ -185,23 +143,26 @@ static void notify(Daemon *daemon, Tracker *tracker)
 
 static void on_settled(void *userdata)
 {
-        Daemon *daemon = userdata;
-
-        notify(daemon, daemon->engine.tracker);
-        save_metrics(daemon, daemon->engine.tracker);
+        notify(userdata);
+        save_metrics(userdata);
 }
 
 static void on_changed(Tracker *tracker, void *userdata)
 {
         Daemon *daemon = userdata;
-        uint64_t n_cycles = tracker_get_status(tracker)->n_cycles;
+        const TrackerStatus *status = tracker_get_status(tracker);
+        bool is_away = status->sync_state == SYNC_OFFLINE;
+        bool cycle_ended = status->n_cycles != daemon->n_cycles;
 
-        notify(daemon, tracker);
-        if (n_cycles != daemon->n_cycles_in_metrics)
-                save_metrics(daemon, tracker);
-        daemon->n_cycles_in_metrics = n_cycles;
-        settle_claims(daemon, tracker);
-        end_without_shape(daemon, tracker);
+        daemon->n_cycles = status->n_cycles;
+        notify(daemon);
+        if (cycle_ended)
+                save_metrics(daemon);
+        if (daemon->queue)
+                claim_queue_set_away(daemon->queue, is_away);
+        if (daemon->queue && cycle_ended && !is_away)
+                claim_queue_settle(daemon->queue);
+        end_without_shape(daemon);
 }
 
 /* A guest that could not be read, and has no claim that says what it has, may have any device. */
@@ -434,7 +395,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         engine_done(&daemon->engine);
         daemon->engine = *engine;
         daemon->reloaded = true;
-        daemon->n_cycles_in_metrics = daemon->n_cycles_settled = 0;
+        daemon->n_cycles = 0;
         log_set_level(config->log_level);
         on_changed(daemon->engine.tracker, daemon);
 }
@@ -518,33 +479,20 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 
 static int set_up_event(Daemon *daemon)
 {
-        sigset_t signals;
         int r;
 
         /* A file size limit is an error of the write that meets it, not the end of the daemon. */
-        if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
-                return -errno;
-        /* Blocked before any thread is made, so that every thread inherits it. */
-        sigemptyset(&signals);
-        sigaddset(&signals, SIGTERM);
-        sigaddset(&signals, SIGINT);
-        sigaddset(&signals, SIGHUP);
-        sigaddset(&signals, SIGPIPE);
-        if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+        if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
                 return -errno;
         r = sd_event_new(&daemon->event);
-        if (r < 0)
-                return r;
-        r = sd_event_add_signal(daemon->event, NULL, SIGTERM, NULL, NULL);
-        if (r < 0)
-                return r;
-        r = sd_event_add_signal(daemon->event, NULL, SIGINT, NULL, NULL);
-        if (r < 0)
-                return r;
-        r = sd_event_add_signal(daemon->event, NULL, SIGHUP, on_hangup, daemon);
-        if (r < 0)
-                return r;
-        r = sd_event_set_watchdog(daemon->event, true);
+        /* Blocked before any thread is made, so that every thread inherits it. */
+        if (r >= 0)
+                r = sd_event_set_signal_exit(daemon->event, true);
+        if (r >= 0)
+                r = sd_event_add_signal(daemon->event, NULL, SIGHUP | SD_EVENT_SIGNAL_PROCMASK,
+                                        on_hangup, daemon);
+        if (r >= 0)
+                r = sd_event_set_watchdog(daemon->event, true);
         return MIN(r, 0);
 }
 

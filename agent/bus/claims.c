@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The methods that claim, and that change and end claims. */
+
 #include "agent/bus/methods.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The methods that take the host or a device out of use, and give it back. */
+
 #include "agent/bus/methods.h"
 
 #include <errno.h>

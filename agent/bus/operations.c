@@ -308,10 +308,10 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
 static int cancel(Waiting *waiting)
 {
         const Operation *operation = waiting->operation;
-        int r = operation->is_final                 ? -EBUSY
-                : operation->begin == begin_reshape ? tracker_cancel_reshape(tracker_of(waiting))
-                                                    : 0;
+        int r = operation->is_final ? -EBUSY : 0;
 
+        if (operation->begin == begin_reshape)
+                r = tracker_cancel_reshape(tracker_of(waiting));
         if (r < 0)
                 return r;
         /* Another cycle harms nobody: only nobody waits for it any more. */

@@ -10,14 +10,10 @@
 #include "agent/formats/interface.h"
 #include "base/json.h"
 
-/* What BUS_PROPERTIES takes its values from. Owns the texts that are not const. */
+/* What BUS_PROPERTIES takes its values from, beside the facts. Owns the texts that are not const.
+ */
 typedef struct Sources {
         const BusConfig *config;
-        const TrackerStatus *status;
-        const ReporterStatistics *statistics;
-        const Snapshot *snapshot; /* may be NULL */
-        size_t n_providers, n_claims;
-        ClaimsOwed owed;
         const char *operation, *owed_error;
         Progress progress;
         char *withheld, *unread, *contest;
@@ -48,33 +44,20 @@ static char *describe_unread(const Snapshot *snapshot)
         return NULL;
 }
 
-static int sources_init(Sources *s, const BusFacts *facts)
+static int sources_init(Sources *s, const BusFacts *facts, const CycleFacts *f)
 {
-        const BusConfig *config = &facts->config;
-        const ProviderTree *tree = tracker_get_tree(config->tracker);
-        const DeviceLedger *devices = tracker_get_devices(config->tracker);
-
         *s = (Sources){
-                .config = config,
-                .status = tracker_get_status(config->tracker),
-                .statistics = tracker_get_statistics(config->tracker),
-                .snapshot = tracker_get_snapshot(config->tracker),
-                .n_providers = tree ? tree->n_providers : 0,
-                .n_claims = claim_service_count(config->claims),
-                .owed = facts->owed,
-                .owed_error = claims_owed_sum(&facts->owed) > 0
-                                      ? claim_queue_get_trouble(config->queue)
-                                      : "",
+                .config = &facts->config,
+                .owed_error = claims_owed_sum(&f->owed) > 0 ? f->owed_trouble : "",
                 .operation = "",
                 .progress = { .phase = "" },
-                .withheld = devices ? device_ledger_describe_withheld(devices) : strdup(""),
-                .contest = contest_describe(tracker_get_contest(config->tracker)),
+                .withheld = f->devices ? device_ledger_describe_withheld(f->devices) : strdup(""),
+                .contest = contest_describe(f->contest),
+                .unread = describe_unread(f->snapshot),
         };
-        s->unread = describe_unread(s->snapshot);
         if (facts->operations)
                 s->operation = bus_operations_get(facts->operations, &s->progress);
-        verdict_look(config->tracker, config->claims, config->cordon, &s->owed,
-                     claim_queue_get_trouble(config->queue), &s->verdict);
+        verdict_make(f, &s->verdict);
         (void)verdict_summary(&s->verdict, s->summary, sizeof(s->summary));
         (void)verdict_line(&s->verdict, s->line, sizeof(s->line));
         return s->withheld && s->contest && s->unread ? 0 : -ENOMEM;
@@ -117,13 +100,17 @@ static json_t *make_reasons(const Verdict *verdict)
         return TAKE_PTR(array);
 }
 
-static int make_values(const BusFacts *facts, json_t **ret, json_t **ret_reasons)
+static int make_values(const BusFacts *facts, json_t **ret)
 {
         _cleanup_(sources_done) Sources sources;
-        _cleanup_json_ json_t *values = json_object(), *reasons = NULL;
+        _cleanup_json_ json_t *values = json_object();
         const Sources *s = &sources;
+        CycleFacts looked;
+        const CycleFacts *f = &looked;
 
-        if (sources_init(&sources, facts) < 0)
+        cycle_facts_look(facts->config.tracker, &facts->owed,
+                         claim_queue_get_trouble(facts->config.queue), &looked);
+        if (sources_init(&sources, facts, f) < 0)
                 return -ENOMEM;
 #define P(type, property, member, flags, value)                              \
         if (json_object_set_new(values, property, make_##type(value)) < 0) { \
@@ -131,10 +118,8 @@ static int make_values(const BusFacts *facts, json_t **ret, json_t **ret_reasons
         }
         BUS_PROPERTIES(P)
 #undef P
-        reasons = make_reasons(&s->verdict);
-        if (!reasons)
+        if (json_object_set_new(values, "reasons", make_reasons(&s->verdict)) < 0)
                 return -ENOMEM;
-        *ret_reasons = TAKE_PTR(reasons);
         *ret = TAKE_PTR(values);
         return 0;
 }
@@ -143,8 +128,9 @@ static int make_values(const BusFacts *facts, json_t **ret, json_t **ret_reasons
 static const struct {
         const char *property, *member;
         char type[2];
+        uint64_t flags;
 } table[] = {
-#define P(type, property, member, flags, value) { property, member, #type },
+#define P(type, property, member, flags, value) { property, member, #type, flags },
         BUS_PROPERTIES(P)
 #undef P
 };
@@ -156,7 +142,8 @@ static uint64_t find_changes(const json_t *before, const json_t *now)
         uint64_t changed = 0;
 
         for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-                if (!json_equal(json_object_get(before, table[i].property),
+                if (table[i].flags == CHANGES &&
+                    !json_equal(json_object_get(before, table[i].property),
                                 json_object_get(now, table[i].property)))
                         changed |= UINT64_C(1) << i;
         return changed;
@@ -165,7 +152,7 @@ static uint64_t find_changes(const json_t *before, const json_t *now)
 static int update(BusFacts *facts)
 {
         uint64_t iteration = 0;
-        json_t *values, *reasons;
+        json_t *values;
         int r;
 
         (void)sd_event_get_iteration(facts->event, &iteration);
@@ -173,14 +160,12 @@ static int update(BusFacts *facts)
                 return 0;
         if (facts->is_old)
                 facts->owed = claim_queue_count_owed(facts->config.queue);
-        r = make_values(facts, &values, &reasons);
+        r = make_values(facts, &values);
         if (r < 0)
                 return r;
         facts->changed |= find_changes(facts->values, values);
         json_decref(facts->values);
-        json_decref(facts->reasons);
         facts->values = values;
-        facts->reasons = reasons;
         facts->iteration = iteration;
         facts->is_old = false;
         return 0;
@@ -194,8 +179,7 @@ void bus_facts_note(BusFacts *facts)
 void bus_facts_done(BusFacts *facts)
 {
         json_decref(facts->values);
-        json_decref(facts->reasons);
-        facts->values = facts->reasons = NULL;
+        facts->values = NULL;
 }
 
 static int append(sd_bus_message *m, char type, const json_t *value)
@@ -225,53 +209,21 @@ int bus_get_property(sd_bus *bus, const char *path, const char *interface, const
         return -ENOENT;
 }
 
-/* One entry of a{sv}. */
-static int append_changed(sd_bus_message *m, size_t i, const json_t *value)
+int bus_facts_signal(BusFacts *facts, sd_bus *bus)
 {
-        int r = sd_bus_message_open_container(m, 'e', "sv");
-
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", table[i].property);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'v', table[i].type);
-        if (r >= 0)
-                r = append(m, table[i].type[0], value);
-        if (r >= 0)
-                r = sd_bus_message_close_container(m);
-        return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
-static int append_all_changed(sd_bus_message *m, const BusFacts *facts)
-{
-        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+        char *names[ARRAY_SIZE(table) + 1];
+        size_t n = 0;
+        int r = update(facts);
 
         for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(table); i++)
                 if (facts->changed & UINT64_C(1) << i)
-                        r = append_changed(m, i, json_object_get(facts->values, table[i].property));
-        return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
-int bus_facts_signal(BusFacts *facts, sd_bus *bus)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = update(facts);
-
-        if (r < 0 || facts->changed == 0)
-                return r;
-        r = sd_bus_message_new_signal(bus, &m, BUS_PATH, "org.freedesktop.DBus.Properties",
-                                      "PropertiesChanged");
+                        names[n++] = (char *)table[i].property;
+        names[n] = NULL;
+        if (n > 0)
+                r = sd_bus_emit_properties_changed_strv(bus, BUS_PATH, BUS_INTERFACE, names);
         if (r >= 0)
-                r = sd_bus_message_append(m, "s", BUS_INTERFACE);
-        if (r >= 0)
-                r = append_all_changed(m, facts);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "as", 0);
-        if (r >= 0)
-                r = sd_bus_send(bus, m, NULL);
-        if (r < 0)
-                return r;
-        facts->changed = 0;
-        return 0;
+                facts->changed = 0;
+        return r;
 }
 
 int bus_facts_describe(BusFacts *facts, json_t **ret)
@@ -284,7 +236,8 @@ int bus_facts_describe(BusFacts *facts, json_t **ret)
                     json_object_set(document, table[i].member,
                                     json_object_get(facts->values, table[i].property)) < 0)
                         return -ENOMEM;
-        if (r >= 0 && json_object_set(document, "reasons", facts->reasons) < 0)
+        if (r >= 0 &&
+            json_object_set(document, "reasons", json_object_get(facts->values, "reasons")) < 0)
                 return -ENOMEM;
         if (r >= 0)
                 *ret = TAKE_PTR(document);

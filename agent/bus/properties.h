@@ -21,9 +21,8 @@ typedef struct BusFacts {
         ClaimsOwed owed;
         bool is_old;        /* something was said to have changed since values were made */
         uint64_t iteration; /* of the loop, in which they were made */
-        json_t *values;     /* by name of the property; NULL: not made yet */
-        json_t *reasons;    /* of State, made with them */
-        uint64_t changed;   /* bit i: property i is not as it was, and no signal said so yet */
+        json_t *values;   /* by name of the property, and "reasons" of State; NULL: not made yet */
+        uint64_t changed; /* bit i: property i is not as it was, and no signal said so yet */
 } BusFacts;
 
 /* P(type on the bus, property, member of the document or NULL, flags, value: an expression of
@@ -34,37 +33,37 @@ typedef struct BusFacts {
 #define BUS_PROPERTIES(P) \
         P(u, "InterfaceVersion", NULL, CONSTANT, BUS_INTERFACE_VERSION) \
         P(s, "Version", "version", CONSTANT, PACKAGE_VERSION) \
-        P(s, "NodeName", "node", CHANGES, s->snapshot ? s->snapshot->nodename : "") \
+        P(s, "NodeName", "node", CHANGES, f->snapshot ? f->snapshot->nodename : "") \
         P(s, "RootProvider", "root", CONSTANT, s->config->root.text) \
         P(s, "Driver", "driver", CHANGES, s->config->driver) \
-        P(s, "SyncState", "sync_state", CHANGES, sync_state_to_text(s->status->sync_state)) \
-        P(t, "SyncStateSinceUSec", "sync_since_usec", CHANGES, s->status->sync_since_usec) \
-        P(s, "SyncError", "sync_error", CHANGES, s->status->sync_error.text) \
-        P(t, "LastSyncUSec", "last_sync_usec", CHANGES, s->status->last_sync_usec) \
-        P(t, "LastPollUSec", "last_poll_usec", CHANGES, s->status->last_poll_usec) \
-        P(s, "HypervisorError", "hypervisor_error", CHANGES, s->status->hypervisor_error.text) \
-        P(u, "NProviders", "n_providers", CHANGES, s->n_providers) \
-        P(u, "NClaims", "n_claims", CHANGES, s->n_claims) \
-        P(t, "NRequests", "n_requests", CHANGES, s->statistics->n_requests) \
-        P(t, "NWrites", "n_writes", CHANGES, s->statistics->n_writes) \
-        P(t, "NConflicts", "n_conflicts", CHANGES, s->statistics->n_conflicts) \
-        P(s, "ClaimError", "claim_error", CHANGES, claim_service_error(s->config->claims)->text) \
-        P(s, "ReshapeAccess", "reshape_access", CHANGES, reshape_access_to_text(s->status->reshape_access)) \
-        P(u, "NOwedWrites", "n_owed_writes", CHANGES, s->owed.n_writes) \
-        P(u, "NOwedRemovals", "n_owed_removals", CHANGES, s->owed.n_removals) \
-        P(u, "NOwedMoves", "n_owed_moves", CHANGES, s->owed.n_moves) \
+        P(s, "SyncState", "sync_state", CHANGES, sync_state_to_text(f->status->sync_state)) \
+        P(t, "SyncStateSinceUSec", "sync_since_usec", CHANGES, f->status->sync_since_usec) \
+        P(s, "SyncError", "sync_error", CHANGES, f->status->sync_error.text) \
+        P(t, "LastSyncUSec", "last_sync_usec", CHANGES, f->status->last_sync_usec) \
+        P(t, "LastPollUSec", "last_poll_usec", CHANGES, f->status->last_poll_usec) \
+        P(s, "HypervisorError", "hypervisor_error", CHANGES, f->status->hypervisor_error.text) \
+        P(u, "NProviders", "n_providers", CHANGES, f->tree ? f->tree->n_providers : 0) \
+        P(u, "NClaims", "n_claims", CHANGES, f->n_claims) \
+        P(t, "NRequests", "n_requests", CHANGES, f->statistics->n_requests) \
+        P(t, "NWrites", "n_writes", CHANGES, f->statistics->n_writes) \
+        P(t, "NConflicts", "n_conflicts", CHANGES, f->statistics->n_conflicts) \
+        P(s, "ClaimError", "claim_error", CHANGES, f->claim_error->text) \
+        P(s, "ReshapeAccess", "reshape_access", CHANGES, reshape_access_to_text(f->status->reshape_access)) \
+        P(u, "NOwedWrites", "n_owed_writes", CHANGES, f->owed.n_writes) \
+        P(u, "NOwedRemovals", "n_owed_removals", CHANGES, f->owed.n_removals) \
+        P(u, "NOwedMoves", "n_owed_moves", CHANGES, f->owed.n_moves) \
         P(s, "OwedError", "owed_error", CHANGES, s->owed_error) \
-        P(s, "HostCordoned", "host_cordoned", CHANGES, cordon_host_words(s->config->cordon)) \
-        P(s, "DevicesCordoned", "devices_cordoned", CHANGES, cordon_device_words(s->config->cordon)) \
+        P(s, "HostCordoned", "host_cordoned", CHANGES, f->host_cordoned) \
+        P(s, "DevicesCordoned", "devices_cordoned", CHANGES, f->devices_cordoned) \
         P(s, "DevicesWithheld", "devices_withheld", CHANGES, s->withheld) \
         P(s, "HostUnread", "host_unread", CHANGES, s->unread) \
         P(s, "State", "state", CHANGES, verdict_state_to_text(s->verdict.state)) \
         P(s, "Summary", "summary", CHANGES, s->summary) \
         P(s, "StatusText", "status", CHANGES, s->line) \
         P(s, "Hook", "hook", CHANGES, s->config->hook) \
-        P(s, "Nova", "nova", CHANGES, nova_mode_to_text(tracker_get_nova(s->config->tracker))) \
-        P(b, "TreePublished", "tree_published", CHANGES, s->status->tree_published) \
-        P(u, "NDifferences", "n_differences", CHANGES, s->status->n_differences) \
+        P(s, "Nova", "nova", CHANGES, nova_mode_to_text(f->nova)) \
+        P(b, "TreePublished", "tree_published", CHANGES, f->status->tree_published) \
+        P(u, "NDifferences", "n_differences", CHANGES, f->status->n_differences) \
         P(s, "SecondReporter", "second_reporter", CHANGES, s->contest) \
         P(s, "Operation", NULL, CHANGES, s->operation) \
         P(s, "OperationPhase", NULL, CHANGES, s->progress.phase) \

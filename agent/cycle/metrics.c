@@ -69,16 +69,16 @@ static void print_part(FILE *output, const char *name, const char *first, const 
         fprintf(output, "} %" PRIu64 "\n", number);
 }
 
-static void print_state(const Metrics *metrics, FILE *output)
+static void print_state(const CycleFacts *facts, VerdictState verdict, FILE *output)
 {
-        const TrackerStatus *status = metrics->status;
+        const TrackerStatus *status = facts->status;
 
         print_head(output, "build_info");
         fputs(PREFIX "build_info{version=\"" PACKAGE_VERSION "\"} 1\n", output);
         print_head(output, "state");
         for (VerdictState state = 0; state < _VERDICT_STATE_MAX; state++)
                 fprintf(output, PREFIX "state{state=\"%s\"} %d\n", verdict_state_to_text(state),
-                        state == metrics->verdict->state);
+                        state == verdict);
         print_head(output, "sync_state");
         for (SyncState state = 0; state < _SYNC_STATE_MAX; state++)
                 fprintf(output, PREFIX "sync_state{state=\"%s\"} %d\n", sync_state_to_text(state),
@@ -88,13 +88,13 @@ static void print_state(const Metrics *metrics, FILE *output)
         print_time(output, "last_poll_timestamp_seconds", status->last_poll_usec);
         print_number(output, "hypervisor_up",
                      !status->hypervisor_error.code && status->last_poll_usec > 0);
-        print_number(output, "claims_up", metrics->claims_up);
-        print_number(output, "host_cordoned", metrics->host_cordoned);
-        print_number(output, "devices_cordoned", metrics->n_devices_cordoned);
+        print_number(output, "claims_up", !facts->claim_error->code);
+        print_number(output, "host_cordoned", facts->host_cordoned != NULL);
+        print_number(output, "devices_cordoned", facts->n_devices_cordoned);
         print_head(output, "nova_mode");
         for (NovaMode mode = 0; mode < _NOVA_MODE_MAX; mode++)
                 fprintf(output, PREFIX "nova_mode{mode=\"%s\"} %d\n", nova_mode_to_text(mode),
-                        mode == metrics->nova);
+                        mode == facts->nova);
         print_number(output, "placement_differences", status->n_differences);
         print_number(output, "reshape_needed", status->reshape_needed);
         print_number(output, "reshape_failed", status->reshape_error.code != 0);
@@ -115,24 +115,24 @@ static void print_responses(const ReporterStatistics *statistics, FILE *output)
                         counts->items[i].n);
 }
 
-static void print_counts(const Metrics *metrics, FILE *output)
+static void print_counts(const CycleFacts *facts, FILE *output)
 {
-        const ReporterStatistics *statistics = metrics->statistics;
+        const ReporterStatistics *statistics = facts->statistics;
 
-        print_number(output, "cycles_total", metrics->status->n_cycles);
+        print_number(output, "cycles_total", facts->status->n_cycles);
         print_number(output, "placement_requests_total", statistics->n_requests);
         print_number(output, "placement_writes_total", statistics->n_writes);
         print_number(output, "placement_conflicts_total", statistics->n_conflicts);
         print_number(output, "placement_retries_total", statistics->n_retries);
         print_responses(statistics, output);
-        print_number(output, "providers", metrics->tree ? metrics->tree->n_providers : 0);
-        print_number(output, "claims", metrics->n_claims);
-        print_number(output, "domains", metrics->snapshot ? metrics->snapshot->n_domains : 0);
+        print_number(output, "providers", facts->tree ? facts->tree->n_providers : 0);
+        print_number(output, "claims", facts->n_claims);
+        print_number(output, "domains", facts->snapshot ? facts->snapshot->n_domains : 0);
 }
 
-static void print_contest(const Metrics *metrics, FILE *output)
+static void print_contest(const CycleFacts *facts, FILE *output)
 {
-        const Contest *contest = metrics->contest;
+        const Contest *contest = facts->contest;
 
         print_number(output, "placement_undone_total", contest ? contest->n_undone : 0);
         print_head(output, "placement_undone");
@@ -146,9 +146,9 @@ static void print_contest(const Metrics *metrics, FILE *output)
 }
 
 /* What is to be reported to Placement, and what an audit found that nobody was asked to heal. */
-static void print_owed_numbers(const Metrics *metrics, FILE *output)
+static void print_owed_numbers(const CycleFacts *facts, FILE *output)
 {
-        const ClaimsOwed *owed = &metrics->owed;
+        const ClaimsOwed *owed = &facts->owed;
 
         print_head(output, "placement_owed");
         fprintf(output, PREFIX "placement_owed{action=\"write\"} %zu\n", owed->n_writes);
@@ -156,57 +156,49 @@ static void print_owed_numbers(const Metrics *metrics, FILE *output)
         fprintf(output, PREFIX "placement_owed{action=\"move\"} %zu\n", owed->n_moves);
         print_number(output, "claims_unheld", owed->n_unheld);
         print_time(output, "last_audit_timestamp_seconds",
-                   metrics->audit ? metrics->audit->ended_usec : 0);
-        print_number(output, "audit_findings", metrics->audit ? metrics->audit->n_open : 0);
+                   facts->audit ? facts->audit->ended_usec : 0);
+        print_number(output, "audit_findings", facts->audit ? facts->audit->n_open : 0);
 }
 
-typedef uint64_t (*Amount)(const Metrics *metrics, const Provider *provider,
-                           const InventoryRecord *record);
+typedef enum Amount { TOTAL, RESERVED, CAPACITY, USED } Amount;
 
-static uint64_t get_capacity(const Metrics *metrics, const Provider *provider,
-                             const InventoryRecord *record)
+static uint64_t get_amount(const CycleFacts *facts, Amount amount, const Provider *provider,
+                           const InventoryRecord *record)
 {
-        return inventory_capacity(&record->inventory);
+        switch (amount) {
+        case TOTAL:
+                return record->inventory.total;
+        case RESERVED:
+                return record->inventory.reserved;
+        case CAPACITY:
+                return inventory_capacity(&record->inventory);
+        default:
+                return tree_usage(facts->view, &provider->uuid, record->resource_class);
+        }
 }
 
-static uint64_t get_total(const Metrics *metrics, const Provider *provider,
-                          const InventoryRecord *record)
-{
-        return record->inventory.total;
-}
-
-static uint64_t get_reserved(const Metrics *metrics, const Provider *provider,
-                             const InventoryRecord *record)
-{
-        return record->inventory.reserved;
-}
-
-static uint64_t get_used(const Metrics *metrics, const Provider *provider,
-                         const InventoryRecord *record)
-{
-        return tree_usage(metrics->view, &provider->uuid, record->resource_class);
-}
-
-static void print_inventories(const Metrics *metrics, FILE *output, const char *name, Amount amount)
+static void print_inventories(const CycleFacts *facts, const char *name, Amount amount,
+                              FILE *output)
 {
         print_head(output, name);
-        for (size_t i = 0; metrics->tree && i < metrics->tree->n_providers; i++) {
-                const Provider *provider = metrics->tree->providers[i];
+        for (size_t i = 0; facts->tree && i < facts->tree->n_providers; i++) {
+                const Provider *provider = facts->tree->providers[i];
 
                 for (size_t j = 0; j < provider->n_inventories; j++) {
                         const InventoryRecord *record = &provider->inventories[j];
 
                         print_part(output, name, "provider", provider->name, "resource_class",
-                                   record->resource_class, amount(metrics, provider, record));
+                                   record->resource_class,
+                                   get_amount(facts, amount, provider, record));
                 }
         }
 }
 
-static void print_device_health(const Metrics *metrics, FILE *output)
+static void print_device_health(const CycleFacts *facts, FILE *output)
 {
         print_head(output, "device_up");
-        for (size_t i = 0; metrics->devices && i < metrics->devices->n_devices; i++) {
-                const LedgerDevice *device = &metrics->devices->devices[i];
+        for (size_t i = 0; facts->devices && i < facts->devices->n_devices; i++) {
+                const LedgerDevice *device = &facts->devices->devices[i];
 
                 print_part(output, "device_up", "provider", device->name, "resource_class",
                            device->resource_class, !device->missing && !device->held);
@@ -232,19 +224,19 @@ static void print_consumer(const Claim *claim, size_t i, FILE *output)
                 claim->id, n);
 }
 
-static void print_device_consumers(const Metrics *metrics, FILE *output)
+static void print_device_consumers(const ClaimList *claims, FILE *output)
 {
         print_head(output, "device_claimed_units");
-        for (size_t i = 0; metrics->claims && i < metrics->claims->n_claims; i++)
-                for (size_t j = 0; j < metrics->claims->claims[i]->n_devices; j++)
-                        print_consumer(metrics->claims->claims[i], j, output);
+        for (size_t i = 0; claims && i < claims->n_claims; i++)
+                for (size_t j = 0; j < claims->claims[i]->n_devices; j++)
+                        print_consumer(claims->claims[i], j, output);
 }
 
-static void print_devices(const Metrics *metrics, FILE *output)
+static void print_devices(const CycleFacts *facts, FILE *output)
 {
         print_head(output, "mdev_available_instances");
-        for (size_t i = 0; metrics->snapshot && i < metrics->snapshot->n_devices; i++) {
-                const SnapshotDevice *device = &metrics->snapshot->devices[i];
+        for (size_t i = 0; facts->snapshot && i < facts->snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &facts->snapshot->devices[i];
 
                 for (size_t j = 0; j < device->n_mdev_types; j++)
                         print_part(output, "mdev_available_instances", "device", device->name,
@@ -253,41 +245,44 @@ static void print_devices(const Metrics *metrics, FILE *output)
         }
 }
 
-void metrics_print(const Metrics *metrics, FILE *output)
+void metrics_print(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
+                   FILE *output)
 {
-        print_state(metrics, output);
-        print_counts(metrics, output);
-        print_owed_numbers(metrics, output);
-        print_contest(metrics, output);
-        print_inventories(metrics, output, "inventory_units", get_total);
-        print_inventories(metrics, output, "inventory_reserved_units", get_reserved);
-        print_inventories(metrics, output, "inventory_capacity_units", get_capacity);
-        print_inventories(metrics, output, "inventory_used_units", get_used);
-        print_devices(metrics, output);
-        print_device_health(metrics, output);
-        print_device_consumers(metrics, output);
+        print_state(facts, verdict->state, output);
+        print_counts(facts, output);
+        print_owed_numbers(facts, output);
+        print_contest(facts, output);
+        print_inventories(facts, "inventory_units", TOTAL, output);
+        print_inventories(facts, "inventory_reserved_units", RESERVED, output);
+        print_inventories(facts, "inventory_capacity_units", CAPACITY, output);
+        print_inventories(facts, "inventory_used_units", USED, output);
+        print_devices(facts, output);
+        print_device_health(facts, output);
+        print_device_consumers(claims, output);
 }
 
-static int write_file(const Metrics *metrics, const char *path)
+static int write_file(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
+                      const char *path)
 {
         _cleanup_fclose_ FILE *output = fopen(path, "we");
 
         if (!output)
                 return -errno;
-        metrics_print(metrics, output);
+        metrics_print(facts, verdict, claims, output);
         if (fchmod(fileno(output), 0644) < 0)
                 return -errno;
         return fflush(output) != 0 || ferror(output) ? -EIO : 0;
 }
 
-int metrics_save(const Metrics *metrics, const char *path, Error *reterr)
+int metrics_save(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
+                 const char *path, Error *reterr)
 {
         _cleanup_free_ char *partial = text_format("%s.new", path);
         int r;
 
         if (!partial)
                 return error_oom(reterr);
-        r = write_file(metrics, partial);
+        r = write_file(facts, verdict, claims, partial);
         if (r >= 0 && rename(partial, path) < 0)
                 r = -errno;
         if (r < 0) {

@@ -6,13 +6,6 @@
 
 #include "agent/cycle/tracker-internal.h"
 
-static const ReporterStatistics no_statistics;
-
-const Contest *tracker_get_contest(const Tracker *tracker)
-{
-        return &tracker->contest;
-}
-
 NovaMode tracker_get_nova(const Tracker *tracker)
 {
         return tracker->config.reporter ? tracker->config.reporter->nova : NOVA_NONE;
@@ -38,19 +31,9 @@ const ReshapeState *tracker_get_reshape(const Tracker *tracker)
         return reshape_control_get_state(tracker->reshape);
 }
 
-const char *tracker_get_driver(const Tracker *tracker)
-{
-        return tracker->config.driver->name;
-}
-
 const TrackerStatus *tracker_get_status(const Tracker *tracker)
 {
         return &tracker->status;
-}
-
-const ReporterStatistics *tracker_get_statistics(const Tracker *tracker)
-{
-        return tracker->reporter ? reporter_get_statistics(tracker->reporter) : &no_statistics;
 }
 
 const PlacementProviders *tracker_get_sharing(const Tracker *tracker)

@@ -71,9 +71,12 @@ static uint64_t next_pause_usec(Tracker *tracker)
         uint64_t now = now_usec(tracker);
 
         if (tracker->spoke)
-                cycle_pace_note_placement(&tracker->pace,
-                                          tracker_status_has_failed(&tracker->status),
-                                          tracker_get_statistics(tracker)->retry_after_usec, now);
+                cycle_pace_note_placement(
+                        &tracker->pace, tracker_status_has_failed(&tracker->status),
+                        tracker->reporter
+                                ? reporter_get_statistics(tracker->reporter)->retry_after_usec
+                                : 0,
+                        now);
         return cycle_pace_next_usec(&tracker->pace, was_polled(tracker), now);
 }
 

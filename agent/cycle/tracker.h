@@ -118,16 +118,8 @@ void tracker_sync_cancel(Tracker *tracker, void *userdata);
 
 const TrackerStatus *tracker_get_status(const Tracker *tracker);
 
-/* The name of the driver. Borrowed. */
-const char *tracker_get_driver(const Tracker *tracker);
-const ReporterStatistics *tracker_get_statistics(
-        const Tracker *tracker); /* zeros when standalone */
-
 /* Of the cycle that runs, or is about to: phase "waiting". */
 void tracker_get_progress(const Tracker *tracker, Progress *ret);
-
-/* What somebody else writes in the tree. Borrowed until the loop runs again. */
-const Contest *tracker_get_contest(const Tracker *tracker);
 
 /* [agent] nova, as far as there is a Placement. */
 NovaMode tracker_get_nova(const Tracker *tracker);

@@ -151,7 +151,7 @@ static bool is_over(const InventoryRecord *record, const HostProvider *row)
                        inventory_capacity(&record->inventory);
 }
 
-static void look_at_amounts(const VerdictFacts *facts, Verdict *verdict)
+static void look_at_amounts(const CycleFacts *facts, Verdict *verdict)
 {
         const HostView *view = facts->view;
         const InventoryRecord *first = NULL;
@@ -188,7 +188,7 @@ static uint64_t get_used(const HostView *view, const LedgerDevice *device)
                        : 0;
 }
 
-static void look_at_lost_devices(const VerdictFacts *facts, Verdict *verdict)
+static void look_at_lost_devices(const CycleFacts *facts, Verdict *verdict)
 {
         const LedgerDevice *first = NULL;
         char more[MORE_MAX];
@@ -206,7 +206,7 @@ static void look_at_lost_devices(const VerdictFacts *facts, Verdict *verdict)
             first->name, get_used(facts->view, first), first->resource_class, format_more(more, n));
 }
 
-static void look_at_withheld(const VerdictFacts *facts, Verdict *verdict)
+static void look_at_withheld(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text =
                 facts->devices ? device_ledger_describe_withheld(facts->devices) : NULL;
@@ -234,7 +234,7 @@ static const char *find_synced(const TrackerStatus *status)
         return words[status->sync_state];
 }
 
-static void look_at_others(const VerdictFacts *facts, Verdict *verdict)
+static void look_at_others(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text = facts->contest && contest_count(facts->contest) > 0
                                             ? contest_describe(facts->contest)
@@ -246,7 +246,7 @@ static void look_at_others(const VerdictFacts *facts, Verdict *verdict)
                     text);
 }
 
-static uint64_t count_owed(const VerdictFacts *facts)
+static uint64_t count_owed(const CycleFacts *facts)
 {
         SyncState state = facts->status->sync_state;
 
@@ -255,7 +255,7 @@ static uint64_t count_owed(const VerdictFacts *facts)
                        : 0;
 }
 
-static void look_at_placement(const VerdictFacts *facts, Verdict *verdict)
+static void look_at_placement(const CycleFacts *facts, Verdict *verdict)
 {
         const TrackerStatus *status = facts->status;
         const char *trouble = facts->owed_trouble ? facts->owed_trouble : "";
@@ -286,17 +286,17 @@ static void look_at_placement(const VerdictFacts *facts, Verdict *verdict)
 
 /* What others have to do */
 
-static void look_at_rest(const VerdictFacts *facts, Verdict *verdict)
+static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
 {
         const TrackerStatus *status = facts->status;
 
         if (facts->n_disagreements > 0)
                 add(verdict, KIND_DISAGREE, "Claims and guests disagree in %zu point(s)",
                     facts->n_disagreements);
-        if (facts->n_findings > 0)
+        if (facts->audit && facts->audit->n_open > 0)
                 add(verdict, KIND_FINDINGS,
                     "The last audit found %zu problem(s) that are not healed yet",
-                    facts->n_findings);
+                    facts->audit->n_open);
         if (facts->host_cordoned)
                 add(verdict, status->sync_state == SYNC_RETIRED ? KIND_RETIRED : KIND_HOST_CORDONED,
                     "%s: %s", status->sync_state == SYNC_RETIRED ? "Retired" : "Cordoned",
@@ -313,7 +313,7 @@ static void look_at_rest(const VerdictFacts *facts, Verdict *verdict)
                     count_owed(facts));
 }
 
-static void add_hypervisor(const VerdictFacts *facts, Verdict *verdict)
+static void add_hypervisor(const CycleFacts *facts, Verdict *verdict)
 {
         const DriverWords *words = driver_words(facts->driver);
         VerdictReason *reason = &verdict->reasons[verdict->n_reasons];
@@ -324,12 +324,12 @@ static void add_hypervisor(const VerdictFacts *facts, Verdict *verdict)
 }
 
 /* In the order of the kinds. */
-void verdict_make(const VerdictFacts *facts, Verdict *ret)
+void verdict_make(const CycleFacts *facts, Verdict *ret)
 {
         ret->state = VERDICT_OK;
         ret->n_reasons = 0;
         ret->synced = find_synced(facts->status);
-        ret->n_providers = facts->n_providers;
+        ret->n_providers = facts->tree ? facts->tree->n_providers : 0;
         ret->n_claims = facts->n_claims;
         ret->n_owed = claims_owed_sum(&facts->owed);
         if (facts->claim_error->code)
@@ -340,33 +340,6 @@ void verdict_make(const VerdictFacts *facts, Verdict *ret)
         look_at_lost_devices(facts, ret);
         look_at_placement(facts, ret);
         look_at_rest(facts, ret);
-}
-
-void verdict_look(const Tracker *tracker, ClaimService *service, const Cordon *cordon,
-                  const ClaimsOwed *owed, const char *owed_trouble, Verdict *ret)
-{
-        const ProviderTree *tree = tracker_get_tree(tracker);
-        Claims *claims = claim_service_get(service);
-        VerdictFacts facts = {
-                .status = tracker_get_status(tracker),
-                .driver = tracker_get_driver(tracker),
-                .claim_error = claim_service_error(service),
-                .devices = tracker_get_devices(tracker),
-                .contest = tracker_get_contest(tracker),
-                .n_providers = tree ? tree->n_providers : 0,
-                .n_claims = claim_service_count(service),
-                .owed = *owed,
-                .owed_trouble = owed_trouble,
-                .host_cordoned = cordon_host_words(cordon),
-                .devices_cordoned = cordon_device_words(cordon),
-                .n_disagreements = claim_service_problems(service)->n_items,
-                .n_findings = tracker_get_audit(tracker)->n_open,
-        };
-
-        /* the last call: the view is borrowed until the next */
-        if (claims && claims_host(claims, &facts.view, NULL) != 0)
-                facts.view = NULL;
-        verdict_make(&facts, ret);
 }
 
 const char *verdict_summary(const Verdict *verdict, char *text, size_t size)

@@ -2,11 +2,9 @@
 #pragma once
 
 /* Whether all is well on this host, with the reasons when it is not: the one answer of "computectl
- * status" and "doctor", of their exit codes, of the metrics and of systemd's status line. Pure, but
- * for verdict_look(). */
+ * status" and "doctor", of their exit codes, of the metrics and of systemd's status line. Pure. */
 
-#include "agent/cycle/tracker.h"
-#include "agent/tree/cordon.h"
+#include "agent/cycle/facts.h"
 
 typedef enum VerdictState {
         VERDICT_OK,
@@ -17,23 +15,6 @@ typedef enum VerdictState {
 } VerdictState;
 
 const char *verdict_state_to_text(VerdictState state); /* the STATE_… of formats/interface.h */
-
-/* All borrowed. */
-typedef struct VerdictFacts {
-        const TrackerStatus *status;
-        const char *driver;          /* its name; NULL: not known */
-        const Error *claim_error;    /* why claims cannot be taken; code 0: they can */
-        const HostView *view;        /* the host as claims have it; NULL: not known */
-        const DeviceLedger *devices; /* that are expected; NULL: not known */
-        const Contest *contest;      /* NULL: not known */
-        size_t n_providers, n_claims;
-        ClaimsOwed owed;
-        const char *owed_trouble; /* why the owed writes are not settled; "": they are on their way,
-                                   * or NULL */
-        const char *host_cordoned, *devices_cordoned; /* NULL: nothing is */
-        size_t n_disagreements;                       /* of claims and guests */
-        size_t n_findings;                            /* of the last audit that nothing healed */
-} VerdictFacts;
 
 typedef struct VerdictReason {
         const char *check;   /* what it is about, as "doctor" names it: "placement" */
@@ -56,12 +37,7 @@ typedef struct Verdict {
         uint64_t n_owed;
 } Verdict;
 
-void verdict_make(const VerdictFacts *facts, Verdict *ret);
-
-/* The same of what these know now; owed and owed_trouble: see VerdictFacts. Blocks on the claim
- * database's disk; what was borrowed from it before is not valid any more. */
-void verdict_look(const Tracker *tracker, ClaimService *service, const Cordon *cordon,
-                  const ClaimsOwed *owed, const char *owed_trouble, Verdict *ret);
+void verdict_make(const CycleFacts *facts, Verdict *ret);
 
 /* One sentence without its end. Returns text, which gets at most size bytes. */
 const char *verdict_summary(const Verdict *verdict, char *text, size_t size);

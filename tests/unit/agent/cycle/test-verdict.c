@@ -122,6 +122,7 @@ static void judge(const Case *c, Verdict *ret)
         const Contest contest = { .parts = &part, .n_parts = 1 };
         const DeviceLedger devices = { .devices = &device, .n_devices = 1 };
         _cleanup_(host_view_freep) HostView *view = make_view(HOST);
+        const AuditorState audit = { .n_open = c->n_findings };
         Error claim_error = ERROR_NULL;
 
         set_error(&status.sync_error, c->sync_error);
@@ -134,19 +135,19 @@ static void judge(const Case *c, Verdict *ret)
                 use_some(view, "gpu", "VGPU", c->vgpus);
         if (c->vgpus_gone > 0)
                 use_some(view, "gone", "VGPU", c->vgpus_gone);
-        verdict_make(&(const VerdictFacts){ .status = &status,
-                                            .claim_error = &claim_error,
-                                            .view = view,
-                                            .devices = &devices,
-                                            .contest = &contest,
-                                            .n_providers = 3,
-                                            .n_claims = 2,
-                                            .owed = c->owed,
-                                            .owed_trouble = c->owed_trouble,
-                                            .host_cordoned = c->host_cordoned,
-                                            .devices_cordoned = c->devices_cordoned,
-                                            .n_disagreements = c->n_disagreements,
-                                            .n_findings = c->n_findings },
+        verdict_make(&(const CycleFacts){ .status = &status,
+                                          .claim_error = &claim_error,
+                                          .tree = view->tree,
+                                          .view = view,
+                                          .devices = &devices,
+                                          .contest = &contest,
+                                          .audit = &audit,
+                                          .n_claims = 2,
+                                          .owed = c->owed,
+                                          .owed_trouble = c->owed_trouble,
+                                          .host_cordoned = c->host_cordoned,
+                                          .devices_cordoned = c->devices_cordoned,
+                                          .n_disagreements = c->n_disagreements },
                      ret);
 }
 
@@ -243,9 +244,9 @@ static void test_words_of_drivers(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 TrackerStatus status = { .sync_state = SYNC_SYNCED };
-                const VerdictFacts facts = { .status = &status,
-                                             .driver = rows[i][0],
-                                             .claim_error = &ERROR_NULL };
+                const CycleFacts facts = { .status = &status,
+                                           .driver = rows[i][0],
+                                           .claim_error = &ERROR_NULL };
                 Verdict verdict;
 
                 error_setf(&status.hypervisor_error, EIO, "gone");

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/cycle/facts.h"
+
+#include "agent/cycle/tracker-internal.h"
+
+static const ReporterStatistics no_statistics;
+
+void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char *owed_trouble,
+                      CycleFacts *ret)
+{
+        const TrackerConfig *config = &tracker->config;
+        Claims *claims = claim_service_get(config->claims);
+
+        *ret = (CycleFacts){
+                .status = &tracker->status,
+                .statistics = tracker->reporter ? reporter_get_statistics(tracker->reporter)
+                                                : &no_statistics,
+                .driver = config->driver->name,
+                .nova = tracker_get_nova(tracker),
+                .snapshot = tracker->snapshot,
+                .tree = tracker->tree,
+                .devices = tracker_get_devices(tracker),
+                .contest = &tracker->contest,
+                .audit = auditor_get_state(tracker->auditor),
+                .claim_error = claim_service_error(config->claims),
+                .n_claims = claim_service_count(config->claims),
+                .n_disagreements = claim_service_problems(config->claims)->n_items,
+                .owed = *owed,
+                .owed_trouble = owed_trouble,
+                .host_cordoned = cordon_host_words(config->cordon),
+                .devices_cordoned = cordon_device_words(config->cordon),
+                .n_devices_cordoned = cordon_count_devices(config->cordon),
+        };
+        /* the last call: the view is borrowed until the next */
+        if (claims && claims_host(claims, &ret->view, NULL) != 0)
+                ret->view = NULL;
+}
