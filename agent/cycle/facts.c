@@ -10,6 +10,7 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
                       CycleFacts *ret)
 {
         const TrackerConfig *config = &tracker->config;
+        const Cordon *cordon = tracker->maker.cordon;
         Claims *claims = claim_service_get(config->claims);
 
         *ret = (CycleFacts){
@@ -28,9 +29,9 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
                 .n_disagreements = claim_service_problems(config->claims)->n_items,
                 .owed = *owed,
                 .owed_trouble = owed_trouble,
-                .host_cordoned = cordon_host_words(config->cordon),
-                .devices_cordoned = cordon_device_words(config->cordon),
-                .n_devices_cordoned = cordon_count_devices(config->cordon),
+                .host_cordoned = cordon_host_words(cordon),
+                .devices_cordoned = cordon_device_words(cordon),
+                .n_devices_cordoned = cordon_count_devices(cordon),
         };
         /* the last call: the view is borrowed until the next */
         if (claims && claims_host(claims, &ret->view, NULL) != 0)

@@ -5,60 +5,44 @@
 #include <string.h>
 
 #include "agent/formats/format-names.h"
+#include "base/json.h"
 
-void retirement_done(Retirement *retirement)
+/* The one that is there, or a new one. NULL when out of memory. */
+static json_t *get_holder(const RetireFacts *facts, json_t *holders, const Uuid *consumer)
 {
-        json_decref(retirement->holders);
-        json_decref(retirement->foreign);
-        json_decref(retirement->providers);
-        *retirement = (Retirement){ 0 };
-}
-
-static json_t *find_holder(const Retirement *retirement, const Uuid *consumer)
-{
+        const char *guest = "";
         json_t *holder;
         size_t i;
 
-        json_array_foreach(retirement->holders, i, holder)
+        json_array_foreach(holders, i, holder)
                 if (strcmp(json_string_value(json_object_get(holder, "consumer")),
                            consumer->text) == 0)
                         return holder;
-        return NULL;
-}
-
-/* The one that is there, or a new one. NULL when out of memory. */
-static json_t *get_holder(const RetireFacts *facts, Retirement *retirement, const Uuid *consumer)
-{
-        json_t *holder = find_holder(retirement, consumer);
-        const char *guest = "";
-
-        for (size_t i = 0; i < facts->snapshot->n_domains; i++)
+        for (i = 0; i < facts->snapshot->n_domains; i++)
                 if (uuid_equal(&facts->snapshot->domains[i].uuid, consumer))
                         guest = facts->snapshot->domains[i].name;
-        if (holder)
-                return holder;
         holder = json_pack("{ss ss sI sb}", "consumer", consumer->text, "guest", guest, "claim",
                            (json_int_t)0, "placed", 0);
-        return json_array_append_new(retirement->holders, holder) < 0 ? NULL : holder;
+        return json_array_append_new(holders, holder) < 0 ? NULL : holder;
 }
 
-static int add_holders(const RetireFacts *facts, Retirement *retirement)
+static int add_holders(const RetireFacts *facts, json_t *holders)
 {
         json_t *holder;
 
         for (size_t i = 0; i < facts->claims->n_claims; i++) {
                 const Claim *claim = facts->claims->claims[i];
 
-                holder = get_holder(facts, retirement, &claim->consumer);
+                holder = get_holder(facts, holders, &claim->consumer);
                 if (json_object_set_new(holder, "claim", json_integer(claim->id)) < 0)
                         return -ENOMEM;
         }
         for (size_t i = 0; i < facts->snapshot->n_domains; i++)
                 if (facts->snapshot->domains[i].state != DOMAIN_SHUTOFF &&
-                    !get_holder(facts, retirement, &facts->snapshot->domains[i].uuid))
+                    !get_holder(facts, holders, &facts->snapshot->domains[i].uuid))
                         return -ENOMEM;
         for (size_t i = 0; facts->consumers && i < facts->consumers->n_consumers; i++) {
-                holder = get_holder(facts, retirement, &facts->consumers->consumers[i]->uuid);
+                holder = get_holder(facts, holders, &facts->consumers->consumers[i]->uuid);
                 if (json_object_set_new(holder, "placed", json_true()) < 0)
                         return -ENOMEM;
         }
@@ -74,29 +58,54 @@ static bool is_own(const RetireFacts *facts, const Provider *provider)
                provider_tree_find_name(facts->own, provider->name);
 }
 
-int retire_judge(const RetireFacts *facts, Retirement *ret)
+int retire_judge(const RetireFacts *facts, json_t **ret)
 {
-        *ret = (Retirement){ json_array(), json_array(), json_array() };
-        if (!ret->holders || !ret->foreign || !ret->providers || add_holders(facts, ret) < 0)
+        json_t *holders = json_array(), *foreign = json_array(), *own = json_array();
+        _cleanup_json_ json_t *document =
+                json_pack("{ss sb so so so}", "format", RETIRE_FORMAT, "done", 0, "holders",
+                          holders, "foreign", foreign, "providers", own);
+
+        if (!document || add_holders(facts, holders) < 0)
                 return -ENOMEM;
         for (size_t i = facts->remote->n_providers; i > 0; i--) {
                 const Provider *provider = facts->remote->providers[i - 1];
-                json_t *list = is_own(facts, provider) ? ret->providers : ret->foreign;
 
-                if (json_array_append_new(list, json_string(provider->name)) < 0)
+                if (json_array_append_new(is_own(facts, provider) ? own : foreign,
+                                          json_string(provider->name)) < 0)
                         return -ENOMEM;
         }
+        *ret = TAKE_PTR(document);
         return 0;
 }
 
-bool retirement_is_refused(const Retirement *retirement)
+bool retire_is_refused(const json_t *document)
 {
-        return json_array_size(retirement->holders) > 0 || json_array_size(retirement->foreign) > 0;
+        return json_array_size(json_object_get(document, "holders")) > 0 ||
+               json_array_size(json_object_get(document, "foreign")) > 0;
 }
 
-json_t *retirement_to_json(const Retirement *retirement, bool done)
+int retire_look(const TreeMaker *maker, Claims *claims, Reporter *reporter,
+                const Snapshot *snapshot, json_t **ret, Error *reterr)
 {
-        return json_pack("{ss sb sO sO sO}", "format", RETIRE_FORMAT, "done", (int)done, "holders",
-                         retirement->holders, "foreign", retirement->foreign, "providers",
-                         retirement->providers);
+        _cleanup_(allocations_freep) Allocations *consumers = NULL, *others = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *own = NULL;
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        MadeTree made = { 0 }; /* what the host would have if Placement had nothing */
+        int r;
+
+        reporter_take_gathered(reporter, &consumers, &others);
+        if (!claims || claims_list(claims, CLAIMS_LIVING, NULL, &list, reterr) != 0)
+                return error_setf(reterr, ENODATA, "The claims of this host cannot be read");
+        r = tree_maker_make_empty(maker, snapshot, NULL, false, &made, reterr);
+        if (r < 0)
+                return r;
+        own = made.tree;
+        r = retire_judge(&(RetireFacts){ .remote = reporter_tree(reporter),
+                                         .own = own,
+                                         .root = &maker->root,
+                                         .claims = &list,
+                                         .snapshot = snapshot,
+                                         .consumers = consumers },
+                         ret);
+        return r < 0 ? error_oom(reterr) : 0;
 }

@@ -2,7 +2,8 @@
 #pragma once
 
 /* Whether this host can be taken out of Placement for good, and what that would remove: nobody
- * holds anything of it, and every provider below its root is one that this agent makes. Pure.
+ * holds anything of it, and every provider below its root is one that this agent makes. Pure, but
+ * for retire_look().
  *
  * The host is cordoned first, so that nothing new comes while it is looked at; whoever comes all
  * the same makes Placement refuse (facts E3). It stays retired by a mark on that cordon
@@ -10,10 +11,9 @@
 
 #include <jansson.h>
 
-#include "base/allocation.h"
-#include "base/provider-tree.h"
-#include "claims/claim/claim.h"
-#include "drivers/host/snapshot.h"
+#include "agent/tree/tree-maker.h"
+#include "claims/claims.h"
+#include "report/reporter.h"
 
 /* Everything is borrowed. */
 typedef struct RetireFacts {
@@ -25,21 +25,13 @@ typedef struct RetireFacts {
         const Allocations *consumers; /* who holds something of remote */
 } RetireFacts;
 
-typedef struct Retirement {
-        json_t *holders;   /* [{"consumer", "guest": name or "", "claim": 0 for none, "placed": has
-                              allocations in Placement}] */
-        json_t *foreign;   /* names of providers that others made */
-        json_t *providers; /* names of what is removed, children first */
-} Retirement;
-
-void retirement_done(Retirement *retirement);
-
-/* ret is owned by the caller, whatever comes back. -ENOMEM. */
-int retire_judge(const RetireFacts *facts, Retirement *ret);
+/* ret: a document of RETIRE_FORMAT (agent/formats/format-names.h), with "done": false. -ENOMEM. */
+int retire_judge(const RetireFacts *facts, json_t **ret);
 
 /* Is anything or anybody in the way? */
-bool retirement_is_refused(const Retirement *retirement);
+bool retire_is_refused(const json_t *document);
 
-/* In the form of RETIRE_FORMAT (agent/formats/format-names.h). A new reference; NULL when out of
- * memory. */
-json_t *retirement_to_json(const Retirement *retirement, bool done);
+/* Judges of what these know, where reporter_gather() has ended. claims NULL: they cannot be read.
+ * Negative errno with words. */
+int retire_look(const TreeMaker *maker, Claims *claims, Reporter *reporter,
+                const Snapshot *snapshot, json_t **ret, Error *reterr);

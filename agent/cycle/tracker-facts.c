@@ -48,7 +48,7 @@ const ProviderTree *tracker_get_tree(const Tracker *tracker)
 
 const DeviceLedger *tracker_get_devices(const Tracker *tracker)
 {
-        const DeviceWatch *watch = tracker->config.device_watch;
+        const DeviceWatch *watch = tracker->maker.device_watch;
 
         return watch ? device_watch_get_ledger(watch) : NULL;
 }

@@ -18,10 +18,6 @@ typedef enum TrackerPhase {
         PHASE_ENDING,
 } TrackerPhase;
 
-/* Looks whether the host can be retired, of what reporter_gather() found, and keeps the answer;
- * ret_refused: it cannot be. Negative errno with words. */
-int tracker_judge_retirement(Tracker *tracker, bool *ret_refused, Error *reterr);
-
 struct Tracker {
         TrackerConfig config;
         sd_event *event;

@@ -23,6 +23,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/cycle/retire.h"
 #include "agent/reshape/claim-move.h"
 #include "agent/tree/nova-tree.h"
 #include "base/clock.h"
@@ -122,8 +123,8 @@ static void notify_end(Tracker *tracker)
 {
         /* What is withheld is given back in time, also where nothing else begins a cycle. */
         uint64_t pause_usec = MIN(next_pause_usec(tracker), tracker->pause_max_usec);
-        uint64_t due_in_usec = tracker->config.device_watch
-                                       ? device_watch_due_in_usec(tracker->config.device_watch)
+        uint64_t due_in_usec = tracker->maker.device_watch
+                                       ? device_watch_due_in_usec(tracker->maker.device_watch)
                                        : UINT64_MAX;
 
         tracker->phase = PHASE_IDLE;
@@ -187,7 +188,7 @@ static void end_synced(Tracker *tracker)
         keep_sync_error(tracker);
         if (n_writes > 0)
                 log_event(LOG_INFO, MESSAGE_PUBLISHED,
-                          LOG_FIELDS(LOG_FIELD_PROVIDER, tracker->config.root.text),
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, tracker->maker.root.text),
                           "Published %zu resource provider(s) of %s with %" PRIu64 " write(s)%s%s.",
                           tracker->tree->n_providers, tracker->maker.nodename, n_writes,
                           changes ? ": " : "", changes ? changes : "");
@@ -213,15 +214,8 @@ static const ProviderTree *base_tree(const Tracker *tracker)
         if (tracker->tree)
                 return tracker->tree;
         remembered = claim_service_get_remembered_tree(tracker->config.claims);
-        root = remembered ? provider_tree_find(remembered, &tracker->config.root) : NULL;
+        root = remembered ? provider_tree_find(remembered, &tracker->maker.root) : NULL;
         return root && strcmp(root->name, tracker->maker.nodename) == 0 ? remembered : NULL;
-}
-
-static int make_tree(Tracker *tracker, const ProviderTree *base, bool known, MadeTree *ret,
-                     Error *reterr)
-{
-        return reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot, base,
-                                         known, ret, reterr);
 }
 
 static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
@@ -242,7 +236,7 @@ static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
 static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made)
 {
         ProviderTree *shared = NULL;
-        int r = nova_tree_to_claim(base, made->tree, &tracker->config.root, &shared);
+        int r = nova_tree_to_claim(base, made->tree, &tracker->maker.root, &shared);
 
         provider_tree_free(tracker->wanted);
         tracker->wanted = made->tree;
@@ -256,14 +250,15 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
 static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
 {
         MadeTree made = { 0 };
-        int r = make_tree(tracker, base, known, &made, reterr);
+        int r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot,
+                                          base, known, &made, reterr);
 
         if (r >= 0 && known && !may(tracker, NOVA_ACTION_PUBLISH))
                 r = share_tree(tracker, base, &made);
         if (r < 0)
                 return r;
-        tracker_status_note_reshape(&tracker->status, &tracker->config.root, made.reshape_needed);
-        tracker_status_note_devices(&tracker->status, &tracker->config.root, &made.device_error);
+        tracker_status_note_reshape(&tracker->status, &tracker->maker.root, made.reshape_needed);
+        tracker_status_note_devices(&tracker->status, &tracker->maker.root, &made.device_error);
         take_tree(tracker, made.tree, known);
         return 0;
 }
@@ -368,7 +363,7 @@ static void on_compared(Reporter *reporter, int result, const Error *error, void
 
         if (!has_ended(tracker, result, error))
                 return;
-        r = nova_tree_to_send(remote, tracker->wanted, &tracker->config.root, &tree);
+        r = nova_tree_to_send(remote, tracker->wanted, &tracker->maker.root, &tree);
         if (r >= 0)
                 r = contest_give_in(&tracker->contest, tree, remote, now_usec(tracker));
         if (r >= 0 && !tracker->config.dry_run && may(tracker, NOVA_ACTION_RESERVE) &&
@@ -439,8 +434,8 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
         if (tracker->status.reshape_error.code)
                 tracker->cycle_error = tracker->status.reshape_error;
         if (tree) {
-                tracker_status_note_reshape(&tracker->status, &tracker->config.root, false);
-                tracker_status_note_devices(&tracker->status, &tracker->config.root, device_error);
+                tracker_status_note_reshape(&tracker->status, &tracker->maker.root, false);
+                tracker_status_note_devices(&tracker->status, &tracker->maker.root, device_error);
                 take_tree(tracker, tree, true);
                 begin_refresh(tracker); /* limits that were left wide for the move */
         } else if (sync_state_of_outcome(result) == SYNC_OFFLINE) {
@@ -466,11 +461,6 @@ static void begin_reshape(Tracker *tracker)
 
 /* Retiring. */
 
-static bool is_retired(const Tracker *tracker)
-{
-        return tracker->config.cordon && cordon_is_retired(tracker->config.cordon);
-}
-
 /* What was removed is published again, or is found missing by the next cycle. */
 static void on_emptied(Reporter *reporter, int result, const Error *error, void *userdata)
 {
@@ -480,7 +470,7 @@ static void on_emptied(Reporter *reporter, int result, const Error *error, void 
         tracker->retire = TRACKER_RETIRE_NONE;
         tracker->retire_error = *error;
         if (result == 0)
-                result = cordon_set_retired(tracker->config.cordon, true, &tracker->retire_error);
+                result = cordon_set_retired(tracker->maker.cordon, true, &tracker->retire_error);
         if (result != 0) {
                 error_prefixf(&tracker->retire_error, -EBUSY, "The host is not retired");
                 begin_refresh(tracker);
@@ -496,13 +486,16 @@ static void on_holders(Reporter *reporter, int result, const Error *error, void 
 {
         _cleanup_(provider_tree_freep) ProviderTree *nothing = NULL;
         Tracker *tracker = userdata;
-        bool refused = true;
         int r;
 
         if (!has_ended(tracker, result, error))
                 return;
-        r = tracker_judge_retirement(tracker, &refused, &tracker->retire_error);
-        if (r == 0 && !refused && tracker->retire == TRACKER_RETIRE_DO) {
+        json_decref(tracker->retirement);
+        tracker->retirement = NULL;
+        r = retire_look(&tracker->maker, claim_service_get(tracker->config.claims), reporter,
+                        tracker->snapshot, &tracker->retirement, &tracker->retire_error);
+        if (r == 0 && tracker->retire == TRACKER_RETIRE_DO &&
+            !retire_is_refused(tracker->retirement)) {
                 contest_leave(&tracker->contest, NULL);
                 r = provider_tree_new(&nothing);
                 if (r >= 0)
@@ -519,7 +512,7 @@ static int look_for_others(Tracker *tracker)
 {
         bool own = may(tracker, NOVA_ACTION_PUBLISH);
         int r = contest_look(&tracker->contest, own ? tracker->tree : tracker->wanted,
-                             reporter_tree(tracker->reporter), &tracker->config.root,
+                             reporter_tree(tracker->reporter), &tracker->maker.root,
                              now_usec(tracker));
 
         tracker_status_note_contest(&tracker->contest);
@@ -570,7 +563,7 @@ static int ensure_reporter(Tracker *tracker, Error *reterr)
         if (tracker->reporter)
                 return 0;
         return reporter_new(&tracker->reporter, tracker->event, tracker->config.reporter,
-                            &tracker->config.root, tracker->maker.nodename, reterr);
+                            &tracker->maker.root, tracker->maker.nodename, reterr);
 }
 
 /* Before the first publish: devices that were there before a reboot may be on their way. */
@@ -579,8 +572,8 @@ static bool is_settling(Tracker *tracker)
         if (tracker->settled)
                 return false;
         tracker->settled =
-                !tracker->config.device_watch ||
-                device_watch_count_missing(tracker->config.device_watch) == 0 ||
+                !tracker->maker.device_watch ||
+                device_watch_count_missing(tracker->maker.device_watch) == 0 ||
                 now_usec(tracker) - tracker->started_usec >= tracker->config.device_settle_usec;
         return !tracker->settled;
 }
@@ -612,9 +605,24 @@ static int reshape_alone(Tracker *tracker, Error *reterr)
                                   tracker->snapshot, &tree, reterr);
         if (r < 0)
                 return r;
-        tracker_status_note_reshape(&tracker->status, &tracker->config.root, false);
+        tracker_status_note_reshape(&tracker->status, &tracker->maker.root, false);
         take_tree(tracker, tree, true);
         return 0;
+}
+
+/* Is nothing said to Placement in this cycle, for that reason? */
+static bool stays_here(Tracker *tracker, Error *ret)
+{
+        if (!tracker->config.reporter) {
+                error_setf(ret, ENODATA, "There is no [placement] section: nothing to audit");
+        } else if (tracker->maker.cordon && cordon_is_retired(tracker->maker.cordon)) {
+                error_setf(ret, ENODATA, "The host is retired: nothing of it is in Placement");
+                tracker_status_note_retired(&tracker->status);
+        } else if (is_settling(tracker)) {
+                error_setf(ret, EAGAIN, "Devices of this host are still waited for");
+                tracker->pause_max_usec = SETTLE_POLL_USEC;
+        }
+        return ret->code != 0;
 }
 
 /* The poll is over, well or not: hold claims and Placement equal to the last good snapshot. */
@@ -635,23 +643,8 @@ static void reconcile(Tracker *tracker)
                 r = 0;
         if (r >= 0 && !tracker->config.reporter)
                 r = reshape_alone(tracker, &error);
-        if (r >= 0 && !tracker->config.reporter) {
-                error_setf(&error, ENODATA, "There is no [placement] section: nothing to audit");
+        if (r >= 0 && stays_here(tracker, &error)) {
                 auditor_give_up(tracker->auditor, &error);
-                end_cycle(tracker);
-                return;
-        }
-        if (r >= 0 && is_retired(tracker)) {
-                error_setf(&error, ENODATA, "The host is retired: nothing of it is in Placement");
-                auditor_give_up(tracker->auditor, &error);
-                tracker_status_note_retired(&tracker->status);
-                end_cycle(tracker);
-                return;
-        }
-        if (r >= 0 && is_settling(tracker)) {
-                error_setf(&error, EAGAIN, "Devices of this host are still waited for");
-                auditor_give_up(tracker->auditor, &error);
-                tracker->pause_max_usec = SETTLE_POLL_USEC;
                 end_cycle(tracker);
                 return;
         }
@@ -697,7 +690,7 @@ static void end_poll(Tracker *tracker, bool earlier, const Error *error)
         }
         if (tracker->snapshot) {
                 tracker->status.last_poll_usec = tracker->snapshot->taken_realtime_usec;
-                tracker_status_note_parts(&tracker->status, &tracker->config.root,
+                tracker_status_note_parts(&tracker->status, &tracker->maker.root,
                                           &tracker->snapshot->problems, &tracker->logged_problems);
         }
         note_hypervisor(tracker, error);
@@ -784,14 +777,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                 return error_oom(reterr);
         tracker->config = *config;
         tracker->event = sd_event_ref(event);
-        tracker->maker = (TreeMaker){
-                .config = config->driver_config,
-                .device_watch = config->device_watch,
-                .cordon = config->cordon,
-                .provider_config = config->provider_config,
-                .foreign_traits = config->foreign_traits,
-                .root = config->root,
-        };
+        tracker->maker = config->maker;
         if (reshape_control_new(&tracker->reshape, event,
                                 config->dry_run ? NULL : config->state_path,
                                 config->reshape_patience_usec, config->starts, config->claims) < 0)
@@ -799,7 +785,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         no_heal = nova_mode_refuses(tracker_get_nova(tracker), NOVA_ACTION_HEAL);
         if (auditor_new(&tracker->auditor,
                         &(AuditorConfig){ .claims = config->claims,
-                                          .root = config->root,
+                                          .root = config->maker.root,
                                           .at_start = config->starts,
                                           .grace_usec = config->audit_grace_usec,
                                           .heal_cycles = no_heal ? 0 : config->heal_cycles,

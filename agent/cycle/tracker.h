@@ -19,8 +19,7 @@
 #include "agent/cycle/waiters.h"
 #include "agent/guests/database.h"
 #include "agent/reshape/control.h"
-#include "agent/tree/device-watch.h"
-#include "agent/tree/provider-config.h"
+#include "agent/tree/tree-maker.h"
 #include "base/provider-tree.h"
 #include "drivers/driver.h"
 #include "report/publish/plan.h"
@@ -37,26 +36,21 @@ typedef void (*TrackerLooked)(Tracker *tracker, uint64_t began_usec, const Error
 /* Everything is borrowed and must outlive the tracker. */
 typedef struct TrackerConfig {
         Driver *driver;
-        const HostConfig *driver_config;
+        TreeMaker maker; /* the host, and what is made of it; without a nodename */
         ClaimService *claims;
-        const ReporterConfig *reporter;  /* NULL: standalone */
-        const Snapshot *known;           /* the host before the first poll; NULL: not known */
-        Uuid root;                       /* the host's identity */
-        uint64_t interval_usec;          /* between polls; UINT64_MAX: none */
-        uint64_t patience_usec;          /* how long a poll is waited for; 0: 30 s */
-        bool dry_run;                    /* stop before the first write */
-        bool starts;                     /* the first cycle may reshape the tree */
-        uint64_t last_sync_usec;         /* of the tracker before this one (TrackerStatus) */
-        const char *state_path;          /* where the old shape is kept; NULL: nowhere */
-        uint64_t reshape_patience_usec;  /* 0: RESHAPER_PATIENCE_USEC */
-        DeviceWatch *device_watch;       /* missing devices; NULL: none */
-        uint64_t device_settle_usec;     /* how long the first publish waits for them */
-        uint64_t start_jitter_usec;      /* Placement hears of us within this; 0: at once */
-        Cordon *cordon;                  /* what is out of use; NULL: nothing */
-        ProviderConfig *provider_config; /* provider.yaml; NULL: none */
-        char *const *foreign_traits;     /* see TreeMaker */
-        uint64_t audit_grace_usec;       /* how long consumers may be on their way; 0: 300 s */
-        uint64_t heal_cycles;            /* heal by itself each so many cycles; 0: never */
+        const ReporterConfig *reporter; /* NULL: standalone */
+        const Snapshot *known;          /* the host before the first poll; NULL: not known */
+        uint64_t interval_usec;         /* between polls; UINT64_MAX: none */
+        uint64_t patience_usec;         /* how long a poll is waited for; 0: 30 s */
+        bool dry_run;                   /* stop before the first write */
+        bool starts;                    /* the first cycle may reshape the tree */
+        uint64_t last_sync_usec;        /* of the tracker before this one (TrackerStatus) */
+        const char *state_path;         /* where the old shape is kept; NULL: nowhere */
+        uint64_t reshape_patience_usec; /* 0: RESHAPER_PATIENCE_USEC */
+        uint64_t device_settle_usec;    /* how long the first publish waits for missing devices */
+        uint64_t start_jitter_usec;     /* Placement hears of us within this; 0: at once */
+        uint64_t audit_grace_usec;      /* how long consumers may be on their way; 0: 300 s */
+        uint64_t heal_cycles;           /* heal by itself each so many cycles; 0: never */
         TrackerChanged changed;
         TrackerLooked looked; /* NULL: nobody wants to know */
         void *userdata;

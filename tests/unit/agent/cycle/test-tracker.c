@@ -368,7 +368,7 @@ static void start(const ReporterConfig *reporter, bool dry_run)
                                  .known = world.known };
         Error error = ERROR_NULL;
 
-        assert_int_equal(uuid_from_text(ROOT, &config.root), 0);
+        assert_int_equal(uuid_from_text(ROOT, &config.maker.root), 0);
         if (tracker_new(&world.tracker, world.event, &config, &error) < 0)
                 fail_msg("%s", error.text);
 }
