@@ -100,13 +100,11 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
-        bool privileged;
-        uid_t uid;
+        const BusSender *sender = bus_gate_get_sender(service->gate, call);
 
-        if (!bus_gate_get_user(service->gate, call, &uid, &privileged))
-                privileged = false;
         return bus_explain(call, service->facts.config.claims,
-                           privileged ? service->facts.config.queue : NULL, error);
+                           sender && sender->is_privileged ? service->facts.config.queue : NULL,
+                           error);
 }
 
 static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error)

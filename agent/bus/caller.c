@@ -49,28 +49,23 @@ static void find_command(pid_t pid, char *text, size_t size)
 
 void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret)
 {
-        pid_t pid = bus_gate_get_process(gate, call);
+        const BusSender *sender = bus_gate_get_sender(gate, call);
         _cleanup_free_ char *unit = NULL;
         char command[40];
-        bool privileged;
-        uid_t uid;
 
-        ret->author.uid = -1;
-        if (!bus_gate_get_user(gate, call, &uid, &privileged))
+        ret->author.uid = sender ? (int64_t)sender->uid : -1;
+        if (!sender)
                 snprintf(ret->name, sizeof(ret->name), "somebody");
-        else {
-                ret->author.uid = (int64_t)uid;
-                if (!find_name(uid, ret->name, sizeof(ret->name)))
-                        snprintf(ret->name, sizeof(ret->name), "uid %u", (unsigned)uid);
-        }
+        else if (!find_name(sender->uid, ret->name, sizeof(ret->name)))
+                snprintf(ret->name, sizeof(ret->name), "uid %u", (unsigned)sender->uid);
         snprintf(ret->author.text, sizeof(ret->author.text), "%s", ret->name);
-        if (pid <= 0)
+        if (!sender || sender->pid <= 0)
                 return;
-        find_command(pid, command, sizeof(command));
-        if (sd_pid_get_unit(pid, &unit) < 0)
+        find_command(sender->pid, command, sizeof(command));
+        if (sd_pid_get_unit(sender->pid, &unit) < 0)
                 unit = NULL;
         snprintf(ret->author.text, sizeof(ret->author.text), "%s (%spid %d%s%.60s)", ret->name,
-                 command, (int)pid, unit ? ", " : "", unit ? unit : "");
+                 command, (int)sender->pid, unit ? ", " : "", unit ? unit : "");
 }
 
 /* "VCPU=2 of demo; VGPU=1 of gpu (0000:41:00.0)", as far as there is room. */

@@ -158,8 +158,7 @@ static int set_property(const BusDispatch *dispatch, sd_bus_message *call, sd_bu
 {
         const sd_bus_vtable *v;
         const BusPlace *place;
-        bool privileged;
-        uid_t uid;
+        const BusSender *sender = bus_gate_get_sender(dispatch->gate, call);
         int r = has_arguments(call, "ssv", error);
 
         if (r >= 0)
@@ -169,7 +168,7 @@ static int set_property(const BusDispatch *dispatch, sd_bus_message *call, sd_bu
         if (v->type != _SD_BUS_VTABLE_WRITABLE_PROPERTY)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_PROPERTY_READ_ONLY,
                                          "The property %s cannot be set", v->x.property.member);
-        if (!bus_gate_get_user(dispatch->gate, call, &uid, &privileged) || !privileged)
+        if (!sender || !sender->is_privileged)
                 return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "Access denied");
         r = sd_bus_message_enter_container(call, 'v', v->x.property.signature);
         if (r >= 0)

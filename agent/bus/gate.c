@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "agent/bus/ask.h"
-#include "agent/bus/turns.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -517,24 +516,12 @@ static int ask_user(BusGate *gate, BusSender *sender)
         return r;
 }
 
-bool bus_gate_get_user(const BusGate *gate, sd_bus_message *call, uid_t *ret, bool *ret_privileged)
+const BusSender *bus_gate_get_sender(const BusGate *gate, sd_bus_message *call)
 {
         const char *name = sd_bus_message_get_sender(call);
         const BusSender *sender = name ? bus_turns_find(&gate->turns, name) : NULL;
 
-        if (!sender || !sender->is_known)
-                return false;
-        *ret = sender->uid;
-        *ret_privileged = sender->is_privileged;
-        return true;
-}
-
-pid_t bus_gate_get_process(const BusGate *gate, sd_bus_message *call)
-{
-        const char *name = sd_bus_message_get_sender(call);
-        const BusSender *sender = name ? bus_turns_find(&gate->turns, name) : NULL;
-
-        return sender ? sender->pid : 0;
+        return sender && sender->is_known ? sender : NULL;
 }
 
 /* Coming in */
@@ -655,10 +642,8 @@ int bus_gate_attach(BusGate *gate, sd_bus *bus, const char *path, const char *ot
 
 void bus_gate_detach(BusGate *gate)
 {
-        BusCall call;
-
-        while (bus_turns_take_any(&gate->turns, &call))
-                sd_bus_message_unref(call.message);
+        for (size_t i = 0; i < gate->turns.n_senders; i++)
+                drop_calls(gate->turns.senders[i]);
         while (gate->n_refusals > 0)
                 drop_refusal(gate);
         bus_turns_done(&gate->turns); /* on another connection a name may be another's */

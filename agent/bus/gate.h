@@ -18,6 +18,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
+#include "agent/bus/turns.h"
 #include "base/macros.h"
 
 #define BUS_READING_USEC (100 * USEC_PER_MSEC)
@@ -59,11 +60,9 @@ DEFINE_CLEANUP(BusGate *, bus_gate_free);
 int bus_gate_attach(BusGate *gate, sd_bus *bus, const char *path, const char *other_path);
 void bus_gate_detach(BusGate *gate);
 
-/* Whose the call is that is being served. False: it is not known any more. */
-bool bus_gate_get_user(const BusGate *gate, sd_bus_message *call, uid_t *ret, bool *ret_privileged);
-
-/* The process that called; 0: it is not known. */
-pid_t bus_gate_get_process(const BusGate *gate, sd_bus_message *call);
+/* Whose the call is that is being served. NULL: it is not known any more. Borrowed until the loop
+ * runs again. */
+const BusSender *bus_gate_get_sender(const BusGate *gate, sd_bus_message *call);
 
 /* Takes the job, from inside BusServe, which is to return 1 then. Only calls that
  * are long may begin one. */

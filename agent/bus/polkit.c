@@ -178,14 +178,13 @@ int polkit_guard(Polkit *polkit, sd_bus_message *call, const char *action,
                  sd_bus_message_handler_t check, sd_bus_message_handler_t handler, void *userdata,
                  sd_bus_error *error)
 {
+        const BusSender *sender = bus_gate_get_sender(polkit->gate, call);
         Question *question;
-        bool privileged;
-        uid_t uid;
         int r;
 
-        if (!bus_gate_get_user(polkit->gate, call, &uid, &privileged))
+        if (!sender)
                 return deny(error, false);
-        if (privileged)
+        if (sender->is_privileged)
                 return handler(call, userdata, error);
         if (check) {
                 r = check(call, userdata, error);
@@ -193,11 +192,11 @@ int polkit_guard(Polkit *polkit, sd_bus_message *call, const char *action,
                         return r;
                 (void)sd_bus_message_rewind(call, true);
         }
-        if (!has_room(polkit, uid))
+        if (!has_room(polkit, sender->uid))
                 return sd_bus_error_set(
                         error, SD_BUS_ERROR_LIMITS_EXCEEDED,
                         "Too many requests of this user wait for polkit: answer or wait for these first");
-        question = question_new(polkit, call, uid, handler, userdata);
+        question = question_new(polkit, call, sender->uid, handler, userdata);
         return question ? ask(question, action) : -ENOMEM;
 }
 

@@ -15,12 +15,14 @@
 #define MAPPINGS_MAX 1024
 #define OPTIONS_MAX  32
 
-/* Options that are looked at together, when all are read. Texts are the message's. */
-typedef struct BusNuma {
+/* What options go to: the request, and those that are looked at together, when all are read. Texts
+ * are the message's. */
+typedef struct Reading {
+        ClaimRequest *request;
         NumaOptions options;
         const char *cpus[NUMA_REQUEST_CELLS_MAX];
         uint64_t memory_mb[NUMA_REQUEST_CELLS_MAX];
-} BusNuma;
+} Reading;
 
 void claim_request_done(ClaimRequest *request)
 {
@@ -119,45 +121,36 @@ static int read_groups(sd_bus_message *m, ResourceRequest *request, Error *reter
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_bool_variant(sd_bus_message *m, bool *ret)
-{
-        int value, r = sd_bus_message_read(m, "v", "b", &value);
-
-        if (r >= 0)
-                *ret = value;
-        return r;
-}
-
-static int read_texts(sd_bus_message *m, BusNuma *numa, Error *reterr)
+static int read_texts(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         const char *text;
         int r = sd_bus_message_enter_container(m, 'a', "s");
 
         while (r >= 0 && (r = sd_bus_message_read(m, "s", &text)) > 0) {
-                if (numa->options.n_cpus >= ARRAY_SIZE(numa->cpus))
+                if (reading->options.n_cpus >= ARRAY_SIZE(reading->cpus))
                         return error_setf(reterr, EINVAL, "numa-cpus is of at most %d cells",
                                           NUMA_REQUEST_CELLS_MAX);
-                numa->cpus[numa->options.n_cpus++] = text;
+                reading->cpus[reading->options.n_cpus++] = text;
         }
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_numbers(sd_bus_message *m, BusNuma *numa, Error *reterr)
+static int read_numbers(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         uint64_t number;
         int r = sd_bus_message_enter_container(m, 'a', "t");
 
         while (r >= 0 && (r = sd_bus_message_read(m, "t", &number)) > 0) {
-                if (numa->options.n_memory >= ARRAY_SIZE(numa->memory_mb))
+                if (reading->options.n_memory >= ARRAY_SIZE(reading->memory_mb))
                         return error_setf(reterr, EINVAL, "numa-mem is of at most %d cells",
                                           NUMA_REQUEST_CELLS_MAX);
-                numa->memory_mb[numa->options.n_memory++] = number;
+                reading->memory_mb[reading->options.n_memory++] = number;
         }
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
 /* "aas": lists of suffixes. */
-static int read_subtrees(sd_bus_message *m, ResourceRequest *request, Error *reterr)
+static int read_subtrees(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         int r = sd_bus_message_enter_container(m, 'a', "as");
 
@@ -173,7 +166,8 @@ static int read_subtrees(sd_bus_message *m, ResourceRequest *request, Error *ret
                         if (string_set_add(&suffixes, suffix) < 0)
                                 return error_oom(reterr);
                 }
-                if (r < 0 || (r = resource_request_add_subtree(request, &suffixes, reterr)) < 0)
+                if (r < 0 || (r = resource_request_add_subtree(&reading->request->resources,
+                                                               &suffixes, reterr)) < 0)
                         return r;
                 r = sd_bus_message_exit_container(m);
         }
@@ -181,8 +175,9 @@ static int read_subtrees(sd_bus_message *m, ResourceRequest *request, Error *ret
 }
 
 /* "a{ss}": suffix of a group, uuid of a provider. */
-static int read_trees(sd_bus_message *m, ResourceRequest *request, Error *reterr)
+static int read_trees(sd_bus_message *m, Reading *reading, Error *reterr)
 {
+        ResourceRequest *request = &reading->request->resources;
         const char *suffix, *uuid;
         int r = sd_bus_message_enter_container(m, 'a', "{ss}");
 
@@ -222,12 +217,12 @@ static int read_mapping(sd_bus_message *m, RequestMappings *mappings, Error *ret
 }
 
 /* "a{sas}": suffix of a group, uuids of its providers. */
-static int read_mappings(sd_bus_message *m, RequestMappings *mappings, Error *reterr)
+static int read_mappings(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         int r = sd_bus_message_enter_container(m, 'a', "{sas}");
 
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sas")) > 0) {
-                r = read_mapping(m, mappings, reterr);
+                r = read_mapping(m, &reading->request->mappings, reterr);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
                 if (r < 0)
@@ -236,89 +231,76 @@ static int read_mappings(sd_bus_message *m, RequestMappings *mappings, Error *re
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* Options with a list in them. 0 when name is none of these. */
-static int read_list(sd_bus_message *m, const char *name, ClaimRequest *request, BusNuma *numa,
-                     Error *reterr)
+static int read_process(sd_bus_message *m, Reading *reading, Error *reterr)
 {
-        static const struct {
+        uint32_t pid;
+        int r = sd_bus_message_read(m, "u", &pid);
+
+        return r < 0 ? r : life_of_process(pid, reading->request->life, reterr);
+}
+
+static int read_control_group(sd_bus_message *m, Reading *reading, Error *reterr)
+{
+        const char *group;
+        int r = sd_bus_message_read(m, "s", &group);
+
+        return r < 0 ? r : life_of_unit(group, reading->request->life, reterr);
+}
+
+static int read_bool(sd_bus_message *m, bool *ret)
+{
+        int value, r = sd_bus_message_read(m, "b", &value);
+
+        if (r >= 0)
+                *ret = value;
+        return r;
+}
+
+static int read_option(sd_bus_message *m, const char *name, Reading *reading, Error *reterr)
+{
+        ClaimRequest *request = reading->request;
+        NumaOptions *numa = &reading->options;
+        const struct {
                 const char *name, *type;
-        } lists[] = { { "numa-cpus", "as" },
-                      { "numa-mem", "at" },
-                      { "same-subtree", "aas" },
-                      { "in-tree", "a{ss}" },
-                      { "mappings", "a{sas}" } };
+                void *value; /* NULL: read() says where it goes */
+                int (*read)(sd_bus_message *m, Reading *reading, Error *reterr);
+        } known[] = { { "project", "s", &request->project_id, NULL },
+                      { "user", "s", &request->user_id, NULL },
+                      { "consumer-type", "s", &request->consumer_type, NULL },
+                      { "resize-target", "b", &request->resize_target, NULL },
+                      { "isolate", "b", &request->resources.isolate, NULL },
+                      { "cpu-policy", "s", &numa->cpu_policy, NULL },
+                      { "cpu-dedicated-mask", "s", &numa->dedicated_mask, NULL },
+                      { "cpu-thread-policy", "s", &numa->thread_policy, NULL },
+                      { "mem-page-size", "s", &numa->page_size, NULL },
+                      { "pci-numa-affinity-policy", "s", &numa->affinity, NULL },
+                      { "numa-strategy", "s", &numa->strategy, NULL },
+                      { "numa-nodes", "t", &numa->nodes, NULL },
+                      { "numa-cpus", "as", NULL, read_texts },
+                      { "numa-mem", "at", NULL, read_numbers },
+                      { "same-subtree", "aas", NULL, read_subtrees },
+                      { "in-tree", "a{ss}", NULL, read_trees },
+                      { "mappings", "a{sas}", NULL, read_mappings },
+                      { "process", "u", NULL, read_process },
+                      { "control-group", "s", NULL, read_control_group } };
         size_t i = 0;
         int r;
 
-        while (i < ARRAY_SIZE(lists) && strcmp(lists[i].name, name) != 0)
+        while (i < ARRAY_SIZE(known) && strcmp(known[i].name, name) != 0)
                 i++;
-        if (i == ARRAY_SIZE(lists))
-                return 0;
-        r = sd_bus_message_enter_container(m, 'v', lists[i].type);
+        if (i == ARRAY_SIZE(known))
+                return error_setf(reterr, EINVAL, "Unknown option \"%.60s\"", name);
+        r = sd_bus_message_enter_container(m, 'v', known[i].type);
         if (r < 0)
                 return r;
-        r = i == 0   ? read_texts(m, numa, reterr)
-            : i == 1 ? read_numbers(m, numa, reterr)
-            : i == 2 ? read_subtrees(m, &request->resources, reterr)
-            : i == 3 ? read_trees(m, &request->resources, reterr)
-                     : read_mappings(m, &request->mappings, reterr);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_exit_container(m);
-        return r < 0 ? r : 1;
+        r = known[i].read ? known[i].read(m, reading, reterr)
+            : known[i].type[0] == 'b'
+                    ? read_bool(m, known[i].value)
+                    : sd_bus_message_read_basic(m, known[i].type[0], known[i].value);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_process(sd_bus_message *m, ClaimRequest *request, Error *reterr)
-{
-        uint32_t pid;
-        int r = sd_bus_message_read(m, "v", "u", &pid);
-
-        return r < 0 ? r : life_of_process(pid, request->life, reterr);
-}
-
-static int read_control_group(sd_bus_message *m, ClaimRequest *request, Error *reterr)
-{
-        const char *group;
-        int r = sd_bus_message_read(m, "v", "s", &group);
-
-        return r < 0 ? r : life_of_unit(group, request->life, reterr);
-}
-
-static int read_option(sd_bus_message *m, const char *name, ClaimRequest *request, BusNuma *numa,
-                       Error *reterr)
-{
-        const struct {
-                const char *name;
-                const char **text;
-        } texts[] = { { "project", &request->project_id },
-                      { "user", &request->user_id },
-                      { "consumer-type", &request->consumer_type },
-                      { "cpu-policy", &numa->options.cpu_policy },
-                      { "cpu-dedicated-mask", &numa->options.dedicated_mask },
-                      { "cpu-thread-policy", &numa->options.thread_policy },
-                      { "mem-page-size", &numa->options.page_size },
-                      { "pci-numa-affinity-policy", &numa->options.affinity },
-                      { "numa-strategy", &numa->options.strategy } };
-        int r;
-
-        for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-                if (strcmp(name, texts[i].name) == 0)
-                        return sd_bus_message_read(m, "v", "s", texts[i].text);
-        if (strcmp(name, "resize-target") == 0)
-                return read_bool_variant(m, &request->resize_target);
-        if (strcmp(name, "isolate") == 0)
-                return read_bool_variant(m, &request->resources.isolate);
-        if (strcmp(name, "numa-nodes") == 0)
-                return sd_bus_message_read(m, "v", "t", &numa->options.nodes);
-        if (strcmp(name, "process") == 0)
-                return read_process(m, request, reterr);
-        if (strcmp(name, "control-group") == 0)
-                return read_control_group(m, request, reterr);
-        r = read_list(m, name, request, numa, reterr);
-        return r != 0 ? r : error_setf(reterr, EINVAL, "Unknown option \"%.60s\"", name);
-}
-
-static int read_options(sd_bus_message *m, ClaimRequest *request, BusNuma *numa, Error *reterr)
+static int read_options(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
         size_t n_options = 0;
@@ -333,7 +315,7 @@ static int read_options(sd_bus_message *m, ClaimRequest *request, BusNuma *numa,
                 r = sd_bus_message_read(m, "s", &name);
                 if (r < 0)
                         return r;
-                r = read_option(m, name, request, numa, reterr);
+                r = read_option(m, name, reading, reterr);
                 if (r < 0)
                         return r;
                 r = sd_bus_message_exit_container(m);
@@ -343,29 +325,30 @@ static int read_options(sd_bus_message *m, ClaimRequest *request, BusNuma *numa,
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int make_layout(ClaimRequest *request, BusNuma *numa, Error *reterr)
+static int make_layout(Reading *reading, Error *reterr)
 {
+        ResourceRequest *resources = &reading->request->resources;
         RequestGroup *group;
         int r;
 
-        numa->options.cpus = numa->cpus;
-        numa->options.memory_mb = numa->memory_mb;
+        reading->options.cpus = reading->cpus;
+        reading->options.memory_mb = reading->memory_mb;
         /* Without a group of that name there is nothing to lay out, and none is made. */
-        if (!numa_options_given(&numa->options) &&
-            (request->resources.n_groups == 0 || request->resources.groups[0].suffix[0]))
+        if (!numa_options_given(&reading->options) &&
+            (resources->n_groups == 0 || resources->groups[0].suffix[0]))
                 return 0;
-        r = resource_request_group(&request->resources, "", &group, reterr);
+        r = resource_request_group(resources, "", &group, reterr);
         return r < 0 ? r
-                     : numa_request_make(&numa->options, &group->resources,
-                                         &request->resources.numa, reterr);
+                     : numa_request_make(&reading->options, &group->resources, &resources->numa,
+                                         reterr);
 }
 
 int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr)
 {
-        BusNuma numa = { 0 };
+        Reading reading = { .request = request };
         int r = read_groups(m, &request->resources, reterr);
 
         if (r >= 0)
-                r = read_options(m, request, &numa, reterr);
-        return r < 0 ? r : make_layout(request, &numa, reterr);
+                r = read_options(m, &reading, reterr);
+        return r < 0 ? r : make_layout(&reading, reterr);
 }

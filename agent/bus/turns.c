@@ -222,12 +222,6 @@ static bool is_earlier(const BusSender *sender, const BusSender *other)
         return sender->turn < other->turn;
 }
 
-static void take_first(BusSender *sender, BusCall *ret)
-{
-        *ret = sender->calls[0];
-        array_close(sender->calls, sizeof(BusCall), &sender->n_calls, 0);
-}
-
 bool bus_turns_next(BusTurns *turns, bool allow_long, BusCall *ret)
 {
         BusSender *next = NULL;
@@ -244,20 +238,11 @@ bool bus_turns_next(BusTurns *turns, bool allow_long, BusCall *ret)
         }
         if (!next)
                 return false;
-        take_first(next, ret);
+        *ret = next->calls[0];
+        array_close(next->calls, sizeof(BusCall), &next->n_calls, 0);
         next->turn = ++turns->turn;
         for (size_t i = 0; i < turns->n_senders; i++)
                 if (bus_turns_same_user(next, turns->senders[i]))
                         turns->senders[i]->user_turn = turns->turn;
         return true;
-}
-
-bool bus_turns_take_any(BusTurns *turns, BusCall *ret)
-{
-        for (size_t i = 0; i < turns->n_senders; i++)
-                if (turns->senders[i]->n_calls > 0) {
-                        take_first(turns->senders[i], ret);
-                        return true;
-                }
-        return false;
 }

@@ -97,6 +97,3 @@ bool bus_turns_answered(const BusTurns *turns, BusSender *sender, unsigned n);
 /* Takes the call out that is served next. False when there is none; calls that are long do not
  * count unless they are allowed, and those of users that may not have read their answers never. */
 bool bus_turns_next(BusTurns *turns, bool allow_long, BusCall *ret);
-
-/* Takes any call out, to give up all. */
-bool bus_turns_take_any(BusTurns *turns, BusCall *ret);
