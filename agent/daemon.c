@@ -385,8 +385,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         const Config *config = engine->config;
         const ClaimSettings settings = claim_settings(config);
 
-        bus_service_set_tracker(daemon->bus, engine->tracker, config->compute_driver);
-        bus_service_set_hook(daemon->bus, config_hook_to_text(config));
+        bus_service_set_tracker(daemon->bus, engine->tracker, config_hook_to_text(config));
         tracker_dismiss(daemon->engine.tracker, "The agent was reloaded meanwhile");
         claim_queue_dismiss(daemon->queue, "The agent was reloaded meanwhile: try again");
         claim_queue_set_mode(daemon->queue, config->claim_mode, config->reporter.nova,
@@ -589,7 +588,6 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
                 .cordon = daemon->cordon,
                 .queue = daemon->queue,
                 .root = daemon->root,
-                .driver = daemon->engine.config->compute_driver,
                 .hook = config_hook_to_text(daemon->engine.config),
                 .reload = reload,
                 .settled = on_bus_settled,

@@ -33,13 +33,13 @@ struct BusService {
         bool settled;
         BusGate *gate;
         BusDispatch dispatch;
-        Polkit *polkit;
+        Polkit polkit;
         BusDocuments documents;
         BusOperations *operations;
 };
 
 /* What changed is signalled a little later, once for all that came together. */
-static void signal_soon(BusService *service)
+void bus_service_changed(BusService *service)
 {
         int enabled = SD_EVENT_OFF;
 
@@ -71,18 +71,8 @@ static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *e
         BusService *service = userdata;
         int r = bus_documents_describe(&service->documents, call, error);
 
-        signal_soon(service);
+        bus_service_changed(service);
         return r;
-}
-
-static bool is_long(sd_bus_message *call)
-{
-        const char *name;
-        bool result = sd_bus_message_is_method_call(call, NULL, "Describe") > 0 &&
-                      sd_bus_message_read(call, "s", &name) > 0 && bus_documents_is_long(name);
-
-        (void)sd_bus_message_rewind(call, true);
-        return result;
 }
 
 static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
@@ -94,7 +84,7 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         bus_documents_note(&service->documents, BUS_TREE);
         if (event == CLAIM_EVENT_REMOVED)
                 bus_documents_note(&service->documents, BUS_HISTORY);
-        signal_soon(service);
+        bus_service_changed(service);
 }
 
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -170,7 +160,7 @@ static int run_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
                 bus_documents_note(&service->documents, BUS_TREE);
                 bus_documents_note(&service->documents, BUS_EVENTS);
         }
-        signal_soon(service);
+        bus_service_changed(service);
         return r;
 }
 
@@ -179,7 +169,7 @@ static int on_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
         BusService *service = userdata;
         size_t i = find_method(sd_bus_message_get_member(call));
 
-        return polkit_guard(service->polkit, call, methods[i].action, methods[i].check, run_method,
+        return polkit_guard(&service->polkit, call, methods[i].action, methods[i].check, run_method,
                             service, error);
 }
 
@@ -200,7 +190,7 @@ static int on_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
                 return r;
         i = find_method(name);
         (void)sd_bus_message_rewind(call, true);
-        return polkit_guard(service->polkit, call,
+        return polkit_guard(&service->polkit, call,
                             i < ARRAY_SIZE(methods) ? methods[i].action : POLKIT_ACTION_MANAGE,
                             NULL, run_cancel, service, error);
 }
@@ -260,7 +250,7 @@ static void close_bus(BusService *service)
         if (!service->bus)
                 return;
         bus_gate_detach(service->gate);
-        polkit_forget(service->polkit);
+        polkit_forget(&service->polkit);
         service->dispatch.n_places = 0;
         service->is_looking = false;
         service->is_deaf = false;
@@ -425,7 +415,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 
 static void on_operations(void *userdata)
 {
-        signal_soon(userdata);
+        bus_service_changed(userdata);
 }
 
 static int add_timers(BusService *service)
@@ -461,11 +451,11 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
         if (r < 0)
                 return r;
         service->facts.event = service->event;
-        r = bus_gate_new(&service->gate, event, bus_dispatch_serve, is_long, &service->dispatch);
+        r = bus_gate_new(&service->gate, event, bus_dispatch_serve, bus_documents_is_long,
+                         &service->dispatch);
         service->dispatch = (BusDispatch){ .gate = service->gate };
+        service->polkit = (Polkit){ .gate = service->gate };
         service->documents = (BusDocuments){ .facts = &service->facts, .gate = service->gate };
-        if (r >= 0)
-                r = polkit_new(&service->polkit, service->gate);
         if (r >= 0)
                 r = bus_operations_new(&service->operations, event, &service->facts.config,
                                        on_operations, service);
@@ -488,7 +478,6 @@ BusService *bus_service_free(BusService *service)
                 (void)sd_bus_flush(service->bus);
         close_bus(service);
         bus_operations_free(service->operations);
-        polkit_free(service->polkit);
         bus_gate_free(service->gate);
         bus_documents_done(&service->documents);
         bus_facts_done(&service->facts);
@@ -500,23 +489,10 @@ BusService *bus_service_free(BusService *service)
         return NULL;
 }
 
-void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *driver)
+void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *hook)
 {
-        if (!service)
-                return;
         service->facts.config.tracker = tracker;
-        service->facts.config.driver = driver;
+        service->facts.config.hook = hook;
         for (BusDocument i = 0; i < _BUS_DOCUMENT_MAX; i++)
                 bus_documents_note(&service->documents, i);
-}
-
-void bus_service_set_hook(BusService *service, const char *hook)
-{
-        if (service)
-                service->facts.config.hook = hook;
-}
-
-void bus_service_changed(BusService *service)
-{
-        signal_soon(service);
 }

@@ -32,8 +32,7 @@ typedef struct BusConfig {
         ClaimQueue *queue;
         Cordon *cordon;
         Uuid root;
-        const char *driver; /* its name */
-        const char *hook;   /* config_hook_to_text() */
+        const char *hook; /* config_hook_to_text() */
         /* 0: the new settings are in force, and their first cycle is to come; else refused with
          * words. */
         int (*reload)(void *userdata, Error *reterr);
@@ -48,9 +47,8 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config);
 BusService *bus_service_free(BusService *service);
 DEFINE_CLEANUP(BusService *, bus_service_free);
 
-/* Another tracker takes the place of the one of the config; service may be NULL. */
-void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *driver);
-void bus_service_set_hook(BusService *service, const char *hook);
+/* Other ones take the place of those of the config. */
+void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *hook);
 
 /* The tracker's status or the claims changed: signals it to those who watch the properties. */
 void bus_service_changed(BusService *service);

@@ -206,10 +206,15 @@ static BusDocument find_kind(const char *name)
         return document;
 }
 
-bool bus_documents_is_long(const char *name)
+bool bus_documents_is_long(sd_bus_message *call)
 {
-        BusDocument document = find_kind(name);
+        BusDocument document = _BUS_DOCUMENT_MAX;
+        const char *name;
 
+        if (sd_bus_message_is_method_call(call, NULL, "Describe") > 0 &&
+            sd_bus_message_read(call, "s", &name) > 0)
+                document = find_kind(name);
+        (void)sd_bus_message_rewind(call, true);
         return document < _BUS_DOCUMENT_MAX && !kinds[document].make;
 }
 

@@ -42,8 +42,8 @@ typedef struct BusDocuments {
 
 void bus_documents_done(BusDocuments *documents);
 
-/* Is answering such a call a job of the gate? False for an unknown name. */
-bool bus_documents_is_long(const char *name);
+/* A BusIsLong: is it Describe() of such a document? False for an unknown one. */
+bool bus_documents_is_long(sd_bus_message *call);
 
 /* These may be others now. Which of those that are made of the tracker, is found out without. */
 void bus_documents_note(BusDocuments *documents, BusDocument document);

@@ -15,8 +15,8 @@
 #define ALLOW_USER_INTERACTION 1
 #define CANCELLATION_ID_SIZE   32
 
-typedef struct Question Question;
-struct Question {
+typedef struct PolkitQuestion Question;
+struct PolkitQuestion {
         Polkit *polkit;
         uint64_t id;
         uid_t uid;         /* who asked */
@@ -25,12 +25,6 @@ struct Question {
         sd_bus_message_handler_t handler;
         void *userdata;
         Question *next;
-};
-
-struct Polkit {
-        const BusGate *gate;
-        Question *questions; /* that wait for an answer */
-        uint64_t last_id;
 };
 
 static void question_free(Question *question)
@@ -200,28 +194,8 @@ int polkit_guard(Polkit *polkit, sd_bus_message *call, const char *action,
         return question ? ask(question, action) : -ENOMEM;
 }
 
-int polkit_new(Polkit **ret, const BusGate *gate)
-{
-        Polkit *polkit = calloc(1, sizeof(Polkit));
-
-        if (!polkit)
-                return -ENOMEM;
-        polkit->gate = gate;
-        *ret = polkit;
-        return 0;
-}
-
 void polkit_forget(Polkit *polkit)
 {
         while (polkit->questions)
                 question_free(polkit->questions);
-}
-
-Polkit *polkit_free(Polkit *polkit)
-{
-        if (!polkit)
-                return NULL;
-        polkit_forget(polkit);
-        free(polkit);
-        return NULL;
 }

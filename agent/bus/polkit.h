@@ -11,8 +11,6 @@
 
 #include "agent/bus/gate.h"
 
-typedef struct Polkit Polkit;
-
 #define POLKIT_QUESTIONS_PER_USER 4
 #define POLKIT_QUESTIONS_MAX      64 /* dbus-daemon lets a connection wait for 128 answers */
 #define POLKIT_PATIENCE_USEC      (60 * USEC_PER_SEC)
@@ -23,10 +21,11 @@ typedef struct Polkit Polkit;
 #define POLKIT_ACTION_RESHAPE "org.computeagent.reshape"
 #define POLKIT_ACTION_RETIRE  "org.computeagent.retire"
 
-/* gate is borrowed. -ENOMEM. */
-int polkit_new(Polkit **ret, const BusGate *gate);
-
-Polkit *polkit_free(Polkit *polkit);
+typedef struct Polkit {
+        const BusGate *gate;              /* borrowed */
+        struct PolkitQuestion *questions; /* that wait for an answer */
+        uint64_t last_id;
+} Polkit;
 
 /* To be called before the bus is closed: nobody waits for an answer any more. */
 void polkit_forget(Polkit *polkit);

@@ -35,7 +35,7 @@ typedef struct BusFacts {
         P(s, "Version", "version", CONSTANT, PACKAGE_VERSION) \
         P(s, "NodeName", "node", CHANGES, f->snapshot ? f->snapshot->nodename : "") \
         P(s, "RootProvider", "root", CONSTANT, s->config->root.text) \
-        P(s, "Driver", "driver", CHANGES, s->config->driver) \
+        P(s, "Driver", "driver", CHANGES, f->driver) \
         P(s, "SyncState", "sync_state", CHANGES, sync_state_to_text(f->status->sync_state)) \
         P(t, "SyncStateSinceUSec", "sync_since_usec", CHANGES, f->status->sync_since_usec) \
         P(s, "SyncError", "sync_error", CHANGES, f->status->sync_error.text) \

@@ -3,121 +3,67 @@
 #include "agent/bus/document.h"
 #include "tests/unit/test.h"
 
-/* What Describe() does. */
-static const char *read_as(BusDocumentText *document, const char *text)
+/* A text of one letter; 0: there is none. */
+static char *make_text(char letter)
 {
-        if (bus_document_is_missing(document))
-                bus_document_set(document, strdup(text));
-        bus_document_read(document);
-        return document->text;
+        const char text[] = { letter, '\0' };
+
+        return letter == '0' ? NULL : strdup(text);
 }
 
-/* What the timer does. */
-static bool tell_as(BusDocumentText *document, const char *text)
+/* One step, and what came of it. */
+static const char *take(BusDocumentText *document, const char *step)
 {
-        if (bus_document_is_asked(document))
-                bus_document_set(document, text ? strdup(text) : NULL);
-        return bus_document_signal(document);
+        bool asked = bus_document_is_asked(document);
+
+        switch (step[0]) {
+        case 'n':
+                bus_document_note(document);
+                return "";
+        case 'g':
+                bus_document_give_up(document);
+                assert_null(document->text);
+                return "";
+        case 'r': /* what Describe() does */
+                if (bus_document_is_missing(document))
+                        bus_document_set(document, make_text(step[1]));
+                bus_document_read(document);
+                return document->text ? document->text : "0";
+        default: /* s: what the timer does */
+                if (asked)
+                        bus_document_set(document, make_text(step[1]));
+                return bus_document_signal(document) ? (asked ? "m+" : "+") : asked ? "m-" : "-";
+        }
 }
 
-static void test_nobody_reads(void **state)
+/* n: something changed; g: it is given up; ra: somebody reads it, and it is "a" if it is made; sa:
+ * it is signalled, and "a" if it is made for that. Then what each reader got, whether it was made
+ * for the signal (m), and whether there was one (+ or -). */
+static void test_steps(void **state)
 {
-        _cleanup_(bus_document_done) BusDocumentText document = { 0 };
+        static const struct {
+                const char *about, *steps, *expected;
+        } cases[] = {
+                { "nobody reads", "n s0 ra", "-a" },
+                { "signalled once for each reading", "ra sa n n sb sb n sc rc n sd", "a-m+--cm+" },
+                { "the same again is no change, the next one is", "ra n sa n sb", "am-m+" },
+                { "the first reader has the old text", "ra n rb s0 n sc", "ab+m+" },
+                { "there and back: the second reader is wrong", "rc n rd n sc", "cd+" },
+                { "given up", "ra g s0 g s0 rb", "a+-b" },
+                { "it cannot be made any more", "ra n s0 rb", "am+b" },
+                { "who got none is signalled the first one", "r0 n s0 n sa", "0m-m+" },
+        };
 
-        bus_document_note(&document);
-        assert_false(bus_document_is_asked(&document));
-        assert_false(bus_document_signal(&document));
-        assert_string_equal(read_as(&document, "a"), "a");
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(bus_document_done) BusDocumentText document = { 0 };
+                char step[3], got[32] = "";
+                int n;
+
+                for (const char *p = cases[i].steps; sscanf(p, "%2s%n", step, &n) == 1; p += n)
+                        strcat(got, take(&document, step));
+                if (strcmp(got, cases[i].expected) != 0)
+                        fail_msg("%s: %s", cases[i].about, got);
+        }
 }
 
-static void test_told_once_for_each_reading(void **state)
-{
-        _cleanup_(bus_document_done) BusDocumentText document = { 0 };
-
-        (void)read_as(&document, "a");
-        assert_false(tell_as(&document, "a"));
-        bus_document_note(&document);
-        bus_document_note(&document);
-        assert_true(tell_as(&document, "b"));
-        assert_false(tell_as(&document, "b"));
-        bus_document_note(&document);
-        assert_false(bus_document_is_asked(&document));
-        assert_false(tell_as(&document, "c"));
-        assert_string_equal(read_as(&document, "c"), "c");
-        bus_document_note(&document);
-        assert_true(tell_as(&document, "d"));
-}
-
-static void test_the_same_again_is_no_change(void **state)
-{
-        _cleanup_(bus_document_done) BusDocumentText document = { 0 };
-
-        (void)read_as(&document, "a");
-        bus_document_note(&document);
-        assert_false(tell_as(&document, "a"));
-        /* and the next one is told */
-        bus_document_note(&document);
-        assert_true(tell_as(&document, "b"));
-}
-
-/* Between the change and the signal another one reads: the first one has the old text. */
-static void test_who_read_before_is_told(void **state)
-{
-        _cleanup_(bus_document_done) BusDocumentText document = { 0 };
-
-        (void)read_as(&document, "a");
-        bus_document_note(&document);
-        assert_string_equal(read_as(&document, "b"), "b");
-        assert_false(bus_document_is_asked(&document));
-        assert_true(tell_as(&document, NULL));
-        bus_document_note(&document);
-        assert_true(tell_as(&document, "c"));
-
-        /* There and back within the time that changes are collected: the second reader is wrong. */
-        (void)read_as(&document, "c");
-        bus_document_note(&document);
-        (void)read_as(&document, "d");
-        bus_document_note(&document);
-        assert_true(tell_as(&document, "c"));
-}
-
-static void test_given_up(void **state)
-{
-        _cleanup_(bus_document_done) BusDocumentText document = { 0 };
-
-        (void)read_as(&document, "a");
-        bus_document_give_up(&document);
-        assert_null(document.text);
-        assert_false(bus_document_is_asked(&document));
-        assert_true(bus_document_signal(&document));
-        assert_true(bus_document_is_missing(&document));
-        bus_document_give_up(&document);
-        assert_false(bus_document_signal(&document));
-}
-
-static void test_it_cannot_be_made_any_more(void **state)
-{
-        _cleanup_(bus_document_done) BusDocumentText document = { 0 };
-
-        (void)read_as(&document, "a");
-        bus_document_note(&document);
-        assert_true(tell_as(&document, NULL));
-        assert_true(bus_document_is_missing(&document));
-}
-
-/* Who was told that there is none hears of the first one, and nothing until then. */
-static void test_there_is_none_yet(void **state)
-{
-        _cleanup_(bus_document_done) BusDocumentText document = { 0 };
-
-        bus_document_set(&document, NULL);
-        bus_document_read(&document);
-        bus_document_note(&document);
-        assert_false(tell_as(&document, NULL));
-        bus_document_note(&document);
-        assert_true(tell_as(&document, "a"));
-}
-
-TEST_MAIN(test_nobody_reads, test_told_once_for_each_reading, test_the_same_again_is_no_change,
-          test_who_read_before_is_told, test_given_up, test_it_cannot_be_made_any_more,
-          test_there_is_none_yet)
+TEST_MAIN(test_steps)
