@@ -321,7 +321,7 @@ static int add_objects(BusService *service)
 
         if (r >= 0)
                 r = bus_log_add(dispatch, service->bus);
-        return r < 0 ? r : bus_gate_attach(service->gate, service->bus, BUS_PATH, BUS_LOG_PATH);
+        return r < 0 ? r : bus_gate_attach(service->gate, service->bus);
 }
 
 static int try_open(BusService *service)

@@ -48,7 +48,6 @@ struct BusGate {
         void *userdata;
         sd_bus *bus; /* NULL while there is none */
         sd_bus_slot *filter;
-        const char *paths[2];
         BusTurns turns;
         BusJob *jobs; /* the next step is the first one's */
         bool step_was_last;
@@ -569,13 +568,6 @@ static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
         return 0;
 }
 
-static bool is_below(const char *path, const char *top)
-{
-        size_t length = strlen(top);
-
-        return strncmp(path, top, length) == 0 && (path[length] == '\0' || path[length] == '/');
-}
-
 /* What sd-bus answers by itself, and at once. */
 static bool is_for_sd_bus(sd_bus_message *m)
 {
@@ -607,12 +599,11 @@ static int let_to_sd_bus(BusGate *gate, sd_bus_message *m, const char *name)
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *unused)
 {
         BusGate *gate = userdata;
-        const char *path = sd_bus_message_get_path(m), *name = sd_bus_message_get_sender(m);
+        const char *name = sd_bus_message_get_sender(m);
         bool direct;
         int r;
 
-        if (sd_bus_message_is_method_call(m, NULL, NULL) <= 0 || !path || !name ||
-            (!is_below(path, gate->paths[0]) && !is_below(path, gate->paths[1])))
+        if (sd_bus_message_is_method_call(m, NULL, NULL) <= 0 || !name)
                 return 0;
         gate->read_usec = clock_usec(CLOCK_MONOTONIC);
         direct = is_for_sd_bus(m);
@@ -628,14 +619,12 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *unused)
 
 /* Life */
 
-int bus_gate_attach(BusGate *gate, sd_bus *bus, const char *path, const char *other_path)
+int bus_gate_attach(BusGate *gate, sd_bus *bus)
 {
         int r = sd_bus_add_filter(bus, &gate->filter, on_message, gate);
 
         if (r < 0)
                 return r;
-        gate->paths[0] = path;
-        gate->paths[1] = other_path;
         gate->bus = bus;
         return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where calls to the agent's objects come in: each is read, weighed and put where it waits for its
+/* Where calls to the agent come in: each is read, weighed and put where it waits for its
  * turn (agent/bus/turns.h), before anything is done for it. So what somebody sends in a moment
  * costs everybody else the reading of it, and no more. Calls that are too large, or too many, are
  * refused with LimitsExceeded; too many after BUS_REFUSAL_USEC, so that who asks anew at once is
@@ -55,9 +55,9 @@ int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve, BusIsLong is_lo
 BusGate *bus_gate_free(BusGate *gate);
 DEFINE_CLEANUP(BusGate *, bus_gate_free);
 
-/* Lets the calls of a connection that go to one of the paths, or below, come in here (all
- * borrowed); until bus_gate_detach(), which forgets those that wait. */
-int bus_gate_attach(BusGate *gate, sd_bus *bus, const char *path, const char *other_path);
+/* Lets all calls to a connection (borrowed) come in here; until bus_gate_detach(), which forgets
+ * those that wait. */
+int bus_gate_attach(BusGate *gate, sd_bus *bus);
 void bus_gate_detach(BusGate *gate);
 
 /* Whose the call is that is being served. NULL: it is not known any more. Borrowed until the loop

@@ -200,6 +200,7 @@ static const Kind kinds[] = {
         { "Get", BUS_PATH, PROPERTIES, "Get", fill_version, NULL },
         { "GetAll", BUS_PATH, PROPERTIES, "GetAll", fill_all, NULL },
         { "Introspect", BUS_PATH, INTROSPECTION, "Introspect", NULL, NULL },
+        { "nowhere", "/nowhere", BUS_INTERFACE, "Describe", NULL, "status" },
         { "Set", "/org/freedesktop/LogControl1", PROPERTIES, "Set", fill_level, NULL },
         { "large", BUS_PATH, BUS_INTERFACE, "Describe", fill_large, NULL },
         { "ask", BUS_PATH, BUS_INTERFACE, "Claim", fill_claim, NULL },
