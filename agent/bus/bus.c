@@ -43,7 +43,7 @@ void bus_service_changed(BusService *service)
 {
         int enabled = SD_EVENT_OFF;
 
-        bus_facts_note(&service->facts);
+        service->facts.is_old = true;
         bus_documents_look(&service->documents);
         (void)sd_event_source_get_enabled(service->signal_timer, &enabled);
         if (enabled != SD_EVENT_OFF)
@@ -462,7 +462,7 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
         if (r < 0)
                 return r;
         service->facts.operations = service->operations;
-        bus_facts_note(&service->facts);
+        service->facts.is_old = true;
         (void)on_retry(service->retry_timer, 0, service);
         claim_service_watch(config->claims, on_claim, service);
         *ret = TAKE_PTR(service);

@@ -32,11 +32,6 @@ static int not_ready(const BusConfig *config, sd_bus_error *error)
                                                                : "The host was not polled yet");
 }
 
-static int make_status(BusFacts *facts, json_t **ret, sd_bus_error *error)
-{
-        return bus_facts_describe(facts, ret);
-}
-
 static int add_sharing(json_t *document, const PlacementProviders *sharing)
 {
         _cleanup_json_ json_t *names = json_array();
@@ -185,7 +180,7 @@ static const struct {
         const char *name;
         int (*make)(BusFacts *facts, json_t **ret, sd_bus_error *error); /* NULL: in steps */
 } kinds[_BUS_DOCUMENT_MAX] = {
-        [BUS_STATUS] = { BUS_DOCUMENT_STATUS, make_status },
+        [BUS_STATUS] = { BUS_DOCUMENT_STATUS, bus_facts_describe },
         [BUS_TREE] = { BUS_DOCUMENT_TREE, make_tree },
         [BUS_HOST] = { BUS_DOCUMENT_HOST, make_host },
         [BUS_CLAIMS] = { BUS_DOCUMENT_CLAIMS, NULL },

@@ -49,14 +49,11 @@ static int sources_init(Sources *s, const BusFacts *facts, const CycleFacts *f)
         *s = (Sources){
                 .config = &facts->config,
                 .owed_error = claims_owed_sum(&f->owed) > 0 ? f->owed_trouble : "",
-                .operation = "",
-                .progress = { .phase = "" },
                 .withheld = f->devices ? device_ledger_describe_withheld(f->devices) : strdup(""),
                 .contest = contest_describe(f->contest),
                 .unread = describe_unread(f->snapshot),
         };
-        if (facts->operations)
-                s->operation = bus_operations_get(facts->operations, &s->progress);
+        s->operation = bus_operations_get(facts->operations, &s->progress);
         verdict_make(f, &s->verdict);
         (void)verdict_summary(&s->verdict, s->summary, sizeof(s->summary));
         (void)verdict_line(&s->verdict, s->line, sizeof(s->line));
@@ -171,11 +168,6 @@ static int update(BusFacts *facts)
         return 0;
 }
 
-void bus_facts_note(BusFacts *facts)
-{
-        facts->is_old = true;
-}
-
 void bus_facts_done(BusFacts *facts)
 {
         json_decref(facts->values);
@@ -226,7 +218,7 @@ int bus_facts_signal(BusFacts *facts, sd_bus *bus)
         return r;
 }
 
-int bus_facts_describe(BusFacts *facts, json_t **ret)
+int bus_facts_describe(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
         _cleanup_json_ json_t *document = json_pack("{ss}", "format", STATUS_FORMAT);
         int r = update(facts);

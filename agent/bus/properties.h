@@ -16,10 +16,10 @@
 /* What they are made from: the userdata of bus_get_property(). */
 typedef struct BusFacts {
         BusConfig config;
-        const BusOperations *operations; /* NULL: there are none yet */
-        sd_event *event;                 /* borrowed */
+        const BusOperations *operations; /* borrowed, as is event */
+        sd_event *event;
         ClaimsOwed owed;
-        bool is_old;        /* something was said to have changed since values were made */
+        bool is_old; /* to be set when something changed, or may have, since they were made */
         uint64_t iteration; /* of the loop, in which they were made */
         json_t *values;   /* by name of the property, and "reasons" of State; NULL: not made yet */
         uint64_t changed; /* bit i: property i is not as it was, and no signal said so yet */
@@ -75,15 +75,13 @@ typedef struct BusFacts {
 int bus_get_property(sd_bus *bus, const char *path, const char *interface, const char *property,
                      sd_bus_message *reply, void *userdata, sd_bus_error *error);
 
-/* Something changed, or may have. */
-void bus_facts_note(BusFacts *facts);
-
 /* Sends PropertiesChanged with all that had another value since the last time, also if somebody saw
  * that one only by asking, and it is gone again. -ENOMEM, and what sd-bus says. */
 int bus_facts_signal(BusFacts *facts, sd_bus *bus);
 
 /* The document "status" (STATUS_FORMAT): members as above, and "reasons": [{"check", "state",
- * "summary", "text", "command", "advice"}] (agent/cycle/verdict.h). -ENOMEM. */
-int bus_facts_describe(BusFacts *facts, json_t **ret);
+ * "summary", "text", "command", "advice"}] (agent/cycle/verdict.h). -ENOMEM; error is left alone.
+ */
+int bus_facts_describe(BusFacts *facts, json_t **ret, sd_bus_error *error);
 
 void bus_facts_done(BusFacts *facts);

@@ -79,8 +79,7 @@ static int note(Contest *contest, ContestKind kind, const Provider *provider, co
                 return -ENOMEM;
         free(part->how);
         part->how = copy;
-        if (part->n++ == 0)
-                part->since_usec = now_usec;
+        part->n++;
         contest->n_undone++;
         part->last_usec = now_usec;
         if (part->n >= CONTEST_MAX)

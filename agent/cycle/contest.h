@@ -32,7 +32,7 @@ typedef struct ContestPart {
         char *part; /* class or trait; "" for the provider */
         char *how;  /* what became of it: "reserved 17, not 512", "taken away" */
         unsigned n; /* how often it was undone */
-        uint64_t since_usec, last_usec;
+        uint64_t last_usec;
         uint64_t left_until_usec; /* 0: it is written */
         bool logged;              /* the caller's: it was logged */
 } ContestPart;
