@@ -25,12 +25,6 @@
 #include "base/text.h"
 #include "drivers/registry.h"
 
-/* The reload that waits for its first cycle. */
-typedef struct Reload {
-        bool running;
-        bool again; /* a SIGHUP came meanwhile */
-} Reload;
-
 /* What the configuration decides: made anew, as a whole, by a reload. */
 typedef struct Engine {
         Config *config;
@@ -51,7 +45,8 @@ typedef struct Daemon {
         Cordon *cordon;
         ClaimQueue *queue;
         BusService *bus;
-        Reload reload;
+        bool is_reloading;             /* the first cycle with new settings is still to come */
+        bool hung_up;                  /* a SIGHUP came meanwhile */
         uint64_t n_cycles;             /* of the tracker, that were noted */
         bool logged_no_metrics;        /* is logged once */
         bool reloaded;                 /* what happens now is no start any more */
@@ -423,14 +418,13 @@ static int replace(Daemon *daemon, Error *reterr)
 
 static void end_reload(Daemon *daemon)
 {
-        bool again = daemon->reload.again;
-
-        daemon->reload = (Reload){ 0 };
+        daemon->is_reloading = false;
         log_event(LOG_INFO, MESSAGE_RELOADED, NULL, "The configuration was read again.");
         (void)sd_notify(false, "READY=1");
         /* by way of the loop: the tracker that ended its cycle is still at work */
-        if (again)
+        if (daemon->hung_up)
                 (void)kill(getpid(), SIGHUP);
+        daemon->hung_up = false;
 }
 
 /* The cycle may have failed for want of libvirt or Placement: the settings are in force all the
@@ -446,7 +440,7 @@ static int reload(void *userdata, Error *reterr)
         Error error = ERROR_NULL;
         int r;
 
-        if (daemon->reload.running)
+        if (daemon->is_reloading)
                 return error_setf(reterr, EBUSY, "The configuration is being reloaded just now");
         notify_reload();
         r = replace(daemon, &error);
@@ -457,7 +451,7 @@ static int reload(void *userdata, Error *reterr)
                 (void)sd_notify(false, "READY=1");
                 return error_setf(reterr, r, "%s", error_text(&error, r));
         }
-        daemon->reload.running = true;
+        daemon->is_reloading = true;
         if (tracker_sync(daemon->engine.tracker, on_first_cycle, daemon) < 0)
                 end_reload(daemon);
         return 0;
@@ -469,8 +463,8 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 {
         Daemon *daemon = userdata;
 
-        if (daemon->reload.running)
-                daemon->reload.again = true;
+        if (daemon->is_reloading)
+                daemon->hung_up = true;
         else if (daemon->mode == DAEMON_SERVE)
                 (void)reload(daemon, NULL);
         return 0;

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/bus/claims-internal.h"
 #include "agent/formats/claim-json.h"
 #include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"

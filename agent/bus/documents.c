@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/bus/claims-internal.h"
+#include "agent/bus/methods.h"
 #include "agent/formats/claim-json.h"
 #include "agent/formats/event-json.h"
 #include "agent/formats/format-names.h"

@@ -60,11 +60,6 @@ struct BusGate {
 
 /* Size */
 
-static bool is_string(char type)
-{
-        return type == 's' || type == 'o' || type == 'g';
-}
-
 /* Takes what is read off the size that is left; negative when nothing is left, or it cannot be
  * read. */
 static int weigh(sd_bus_message *m, size_t *left)
@@ -86,7 +81,7 @@ static int weigh(sd_bus_message *m, size_t *left)
                                 return r;
                 } else if ((r = sd_bus_message_read_basic(m, type, &value)) < 0) {
                         return r;
-                } else if (is_string(type)) {
+                } else if (strchr("sog", type)) {
                         size += strlen(value.text);
                 }
                 if (size > *left)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/bus/claims-internal.h"
 #include "agent/bus/methods.h"
 #include "agent/formats/interface.h"
 #include "agent/guests/facts.h"

@@ -102,28 +102,6 @@ static int on_verdict(sd_bus_message *reply, void *userdata, sd_bus_error *unuse
         return 0;
 }
 
-static int make_message(const Question *question, const char *action, sd_bus_message **ret)
-{
-        int interactive = sd_bus_message_get_allow_interactive_authorization(question->call);
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        char id[CANCELLATION_ID_SIZE];
-        int r;
-
-        format_id(question, id);
-        r = sd_bus_message_new_method_call(sd_bus_message_get_bus(question->call), &m, AUTHORITY,
-                                           AUTHORITY_PATH, AUTHORITY_INTERFACE,
-                                           "CheckAuthorization");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "(sa{sv})sa{ss}us", "system-bus-name", 1, "name", "s",
-                                  sd_bus_message_get_sender(question->call), action, 0,
-                                  interactive > 0 ? ALLOW_USER_INTERACTION : 0, id);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(m);
-        return 0;
-}
-
 static Question *question_new(Polkit *polkit, sd_bus_message *call, uid_t uid,
                               sd_bus_message_handler_t handler, void *userdata)
 {
@@ -155,17 +133,25 @@ static bool has_room(const Polkit *polkit, uid_t uid)
 
 static int ask(Question *question, const char *action)
 {
+        int interactive = sd_bus_message_get_allow_interactive_authorization(question->call);
+        sd_bus *bus = sd_bus_message_get_bus(question->call);
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = make_message(question, action, &m);
+        char id[CANCELLATION_ID_SIZE];
+        int r = sd_bus_message_new_method_call(bus, &m, AUTHORITY, AUTHORITY_PATH,
+                                               AUTHORITY_INTERFACE, "CheckAuthorization");
 
+        format_id(question, id);
         if (r >= 0)
-                r = sd_bus_call_async(sd_bus_message_get_bus(question->call), &question->slot, m,
-                                      on_verdict, question, POLKIT_PATIENCE_USEC);
-        if (r < 0) {
-                question_free(question);
-                return r;
-        }
-        return 1;
+                r = sd_bus_message_append(m, "(sa{sv})sa{ss}us", "system-bus-name", 1, "name", "s",
+                                          sd_bus_message_get_sender(question->call), action, 0,
+                                          interactive > 0 ? ALLOW_USER_INTERACTION : 0, id);
+        if (r >= 0)
+                r = sd_bus_call_async(bus, &question->slot, m, on_verdict, question,
+                                      POLKIT_PATIENCE_USEC);
+        if (r >= 0)
+                return 1;
+        question_free(question);
+        return r;
 }
 
 int polkit_guard(Polkit *polkit, sd_bus_message *call, const char *action,

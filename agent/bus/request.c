@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/bus/claims-internal.h"
+#include "agent/bus/methods.h"
 #include "agent/guests/life.h"
 
 #define AMOUNTS_MAX  1024 /* of all groups together */
