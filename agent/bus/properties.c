@@ -10,24 +10,6 @@
 #include "agent/formats/interface.h"
 #include "base/json.h"
 
-/* What BUS_PROPERTIES takes its values from, beside the facts. Owns the texts that are not const.
- */
-typedef struct Sources {
-        const BusConfig *config;
-        const char *operation, *owed_error;
-        Progress progress;
-        char *withheld, *unread, *contest;
-        Verdict verdict;
-        char summary[VERDICT_SUMMARY_MAX], line[VERDICT_LINE_MAX];
-} Sources;
-
-static void sources_done(Sources *sources)
-{
-        free(sources->withheld);
-        free(sources->unread);
-        free(sources->contest);
-}
-
 static char *describe_unread(const Snapshot *snapshot)
 {
         char *text = NULL;
@@ -42,22 +24,6 @@ static char *describe_unread(const Snapshot *snapshot)
                 return text;
         free(text);
         return NULL;
-}
-
-static int sources_init(Sources *s, const BusFacts *facts, const CycleFacts *f)
-{
-        *s = (Sources){
-                .config = &facts->config,
-                .owed_error = claims_owed_sum(&f->owed) > 0 ? f->owed_trouble : "",
-                .withheld = f->devices ? device_ledger_describe_withheld(f->devices) : strdup(""),
-                .contest = contest_describe(f->contest),
-                .unread = describe_unread(f->snapshot),
-        };
-        s->operation = bus_operations_get(facts->operations, &s->progress);
-        verdict_make(f, &s->verdict);
-        (void)verdict_summary(&s->verdict, s->summary, sizeof(s->summary));
-        (void)verdict_line(&s->verdict, s->line, sizeof(s->line));
-        return s->withheld && s->contest && s->unread ? 0 : -ENOMEM;
 }
 
 static json_t *make_s(const char *text)
@@ -99,15 +65,22 @@ static json_t *make_reasons(const Verdict *verdict)
 
 static int make_values(const BusFacts *facts, json_t **ret)
 {
-        _cleanup_(sources_done) Sources sources;
+        _cleanup_free_ char *withheld = NULL, *unread = NULL, *contest = NULL;
         _cleanup_json_ json_t *values = json_object();
-        const Sources *s = &sources;
-        CycleFacts looked;
-        const CycleFacts *f = &looked;
+        const BusConfig *config = &facts->config;
+        char text[VERDICT_LINE_MAX];
+        const char *operation;
+        Progress progress;
+        Verdict verdict;
+        CycleFacts f;
 
-        cycle_facts_look(facts->config.tracker, &facts->owed,
-                         claim_queue_get_trouble(facts->config.queue), &looked);
-        if (sources_init(&sources, facts, f) < 0)
+        cycle_facts_look(config->tracker, &facts->owed, claim_queue_get_trouble(config->queue), &f);
+        verdict_make(&f, &verdict);
+        operation = bus_operations_get(facts->operations, &progress);
+        withheld = f.devices ? device_ledger_describe_withheld(f.devices) : strdup("");
+        unread = describe_unread(f.snapshot);
+        contest = contest_describe(f.contest);
+        if (!withheld || !unread || !contest)
                 return -ENOMEM;
 #define P(type, property, member, flags, value)                              \
         if (json_object_set_new(values, property, make_##type(value)) < 0) { \
@@ -115,7 +88,7 @@ static int make_values(const BusFacts *facts, json_t **ret)
         }
         BUS_PROPERTIES(P)
 #undef P
-        if (json_object_set_new(values, "reasons", make_reasons(&s->verdict)) < 0)
+        if (json_object_set_new(values, "reasons", make_reasons(&verdict)) < 0)
                 return -ENOMEM;
         *ret = TAKE_PTR(values);
         return 0;

@@ -25,50 +25,50 @@ typedef struct BusFacts {
         uint64_t changed; /* bit i: property i is not as it was, and no signal said so yet */
 } BusFacts;
 
-/* P(type on the bus, property, member of the document or NULL, flags, value: an expression of
- * agent/bus/properties.c) */
+/* P(type on the bus, property, member of the document or NULL, flags, value: an expression in
+ * make_values() of agent/bus/properties.c) */
 #define CONSTANT SD_BUS_VTABLE_PROPERTY_CONST
 #define CHANGES  SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
 /* clang-format off */
 #define BUS_PROPERTIES(P) \
         P(u, "InterfaceVersion", NULL, CONSTANT, BUS_INTERFACE_VERSION) \
         P(s, "Version", "version", CONSTANT, PACKAGE_VERSION) \
-        P(s, "NodeName", "node", CHANGES, f->snapshot ? f->snapshot->nodename : "") \
-        P(s, "RootProvider", "root", CONSTANT, s->config->root.text) \
-        P(s, "Driver", "driver", CHANGES, f->driver) \
-        P(s, "SyncState", "sync_state", CHANGES, sync_state_to_text(f->status->sync_state)) \
-        P(t, "SyncStateSinceUSec", "sync_since_usec", CHANGES, f->status->sync_since_usec) \
-        P(s, "SyncError", "sync_error", CHANGES, f->status->sync_error.text) \
-        P(t, "LastSyncUSec", "last_sync_usec", CHANGES, f->status->last_sync_usec) \
-        P(t, "LastPollUSec", "last_poll_usec", CHANGES, f->status->last_poll_usec) \
-        P(s, "HypervisorError", "hypervisor_error", CHANGES, f->status->hypervisor_error.text) \
-        P(u, "NProviders", "n_providers", CHANGES, f->tree ? f->tree->n_providers : 0) \
-        P(u, "NClaims", "n_claims", CHANGES, f->n_claims) \
-        P(t, "NRequests", "n_requests", CHANGES, f->statistics->n_requests) \
-        P(t, "NWrites", "n_writes", CHANGES, f->statistics->n_writes) \
-        P(t, "NConflicts", "n_conflicts", CHANGES, f->statistics->n_conflicts) \
-        P(s, "ClaimError", "claim_error", CHANGES, f->claim_error->text) \
-        P(s, "ReshapeAccess", "reshape_access", CHANGES, reshape_access_to_text(f->status->reshape_access)) \
-        P(u, "NOwedWrites", "n_owed_writes", CHANGES, f->owed.n_writes) \
-        P(u, "NOwedRemovals", "n_owed_removals", CHANGES, f->owed.n_removals) \
-        P(u, "NOwedMoves", "n_owed_moves", CHANGES, f->owed.n_moves) \
-        P(s, "OwedError", "owed_error", CHANGES, s->owed_error) \
-        P(s, "HostCordoned", "host_cordoned", CHANGES, f->host_cordoned) \
-        P(s, "DevicesCordoned", "devices_cordoned", CHANGES, f->devices_cordoned) \
-        P(s, "DevicesWithheld", "devices_withheld", CHANGES, s->withheld) \
-        P(s, "HostUnread", "host_unread", CHANGES, s->unread) \
-        P(s, "State", "state", CHANGES, verdict_state_to_text(s->verdict.state)) \
-        P(s, "Summary", "summary", CHANGES, s->summary) \
-        P(s, "StatusText", "status", CHANGES, s->line) \
-        P(s, "Hook", "hook", CHANGES, s->config->hook) \
-        P(s, "Nova", "nova", CHANGES, nova_mode_to_text(f->nova)) \
-        P(b, "TreePublished", "tree_published", CHANGES, f->status->tree_published) \
-        P(u, "NDifferences", "n_differences", CHANGES, f->status->n_differences) \
-        P(s, "SecondReporter", "second_reporter", CHANGES, s->contest) \
-        P(s, "Operation", NULL, CHANGES, s->operation) \
-        P(s, "OperationPhase", NULL, CHANGES, s->progress.phase) \
-        P(t, "OperationDone", NULL, CHANGES, s->progress.n_done) \
-        P(t, "OperationTotal", NULL, CHANGES, s->progress.n_total)
+        P(s, "NodeName", "node", CHANGES, f.snapshot ? f.snapshot->nodename : "") \
+        P(s, "RootProvider", "root", CONSTANT, config->root.text) \
+        P(s, "Driver", "driver", CHANGES, f.driver) \
+        P(s, "SyncState", "sync_state", CHANGES, sync_state_to_text(f.status->sync_state)) \
+        P(t, "SyncStateSinceUSec", "sync_since_usec", CHANGES, f.status->sync_since_usec) \
+        P(s, "SyncError", "sync_error", CHANGES, f.status->sync_error.text) \
+        P(t, "LastSyncUSec", "last_sync_usec", CHANGES, f.status->last_sync_usec) \
+        P(t, "LastPollUSec", "last_poll_usec", CHANGES, f.status->last_poll_usec) \
+        P(s, "HypervisorError", "hypervisor_error", CHANGES, f.status->hypervisor_error.text) \
+        P(u, "NProviders", "n_providers", CHANGES, f.tree ? f.tree->n_providers : 0) \
+        P(u, "NClaims", "n_claims", CHANGES, f.n_claims) \
+        P(t, "NRequests", "n_requests", CHANGES, f.statistics->n_requests) \
+        P(t, "NWrites", "n_writes", CHANGES, f.statistics->n_writes) \
+        P(t, "NConflicts", "n_conflicts", CHANGES, f.statistics->n_conflicts) \
+        P(s, "ClaimError", "claim_error", CHANGES, f.claim_error->text) \
+        P(s, "ReshapeAccess", "reshape_access", CHANGES, reshape_access_to_text(f.status->reshape_access)) \
+        P(u, "NOwedWrites", "n_owed_writes", CHANGES, f.owed.n_writes) \
+        P(u, "NOwedRemovals", "n_owed_removals", CHANGES, f.owed.n_removals) \
+        P(u, "NOwedMoves", "n_owed_moves", CHANGES, f.owed.n_moves) \
+        P(s, "OwedError", "owed_error", CHANGES, claims_owed_sum(&f.owed) > 0 ? f.owed_trouble : "") \
+        P(s, "HostCordoned", "host_cordoned", CHANGES, f.host_cordoned) \
+        P(s, "DevicesCordoned", "devices_cordoned", CHANGES, f.devices_cordoned) \
+        P(s, "DevicesWithheld", "devices_withheld", CHANGES, withheld) \
+        P(s, "HostUnread", "host_unread", CHANGES, unread) \
+        P(s, "State", "state", CHANGES, verdict_state_to_text(verdict.state)) \
+        P(s, "Summary", "summary", CHANGES, verdict_summary(&verdict, text, sizeof(text))) \
+        P(s, "StatusText", "status", CHANGES, verdict_line(&verdict, text, sizeof(text))) \
+        P(s, "Hook", "hook", CHANGES, config->hook) \
+        P(s, "Nova", "nova", CHANGES, nova_mode_to_text(f.nova)) \
+        P(b, "TreePublished", "tree_published", CHANGES, f.status->tree_published) \
+        P(u, "NDifferences", "n_differences", CHANGES, f.status->n_differences) \
+        P(s, "SecondReporter", "second_reporter", CHANGES, contest) \
+        P(s, "Operation", NULL, CHANGES, operation) \
+        P(s, "OperationPhase", NULL, CHANGES, progress.phase) \
+        P(t, "OperationDone", NULL, CHANGES, progress.n_done) \
+        P(t, "OperationTotal", NULL, CHANGES, progress.n_total)
 /* clang-format on */
 
 /* Their getter. */
