@@ -20,7 +20,6 @@
 
 struct BusService {
         BusFacts facts; /* first: the properties are read from it */
-        sd_event *event;
         sd_event_source *retry_timer;
         sd_event_source *look_timer;
         sd_event_source *signal_timer;
@@ -35,7 +34,6 @@ struct BusService {
         BusDispatch dispatch;
         Polkit polkit;
         BusDocuments documents;
-        BusOperations *operations;
 };
 
 /* What changed is signalled a little later, once for all that came together. */
@@ -155,7 +153,7 @@ static int run_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
         if (methods[i].run)
                 r = methods[i].run(call, &caller, &service->facts.config, error);
         else
-                r = bus_operations_begin(service->operations, call, &caller.author, error);
+                r = bus_operations_begin(service->facts.operations, call, &caller.author, error);
         if (methods[i].cordons) {
                 bus_documents_note(&service->documents, BUS_TREE);
                 bus_documents_note(&service->documents, BUS_EVENTS);
@@ -175,7 +173,7 @@ static int on_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 static int run_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return bus_operations_cancel(((BusService *)userdata)->operations, call, error);
+        return bus_operations_cancel(((BusService *)userdata)->facts.operations, call, error);
 }
 
 /* Asks for what the operation itself asks for. */
@@ -184,15 +182,17 @@ static int on_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
         BusService *service = userdata;
         const char *name;
         int r = sd_bus_message_read(call, "s", &name);
+        bool is_operation;
         size_t i;
 
         if (r < 0)
                 return r;
         i = find_method(name);
+        is_operation = i < ARRAY_SIZE(methods) && !methods[i].run;
         (void)sd_bus_message_rewind(call, true);
         return polkit_guard(&service->polkit, call,
-                            i < ARRAY_SIZE(methods) ? methods[i].action : POLKIT_ACTION_MANAGE,
-                            NULL, run_cancel, service, error);
+                            is_operation ? methods[i].action : POLKIT_ACTION_MANAGE, NULL,
+                            run_cancel, service, error);
 }
 
 /* sd-bus lets everybody call: where not everybody may, the method asks. */
@@ -346,7 +346,7 @@ static int try_open(BusService *service)
                                       on_name_requested, service);
         if (r < 0)
                 return r;
-        return sd_bus_attach_event(service->bus, service->event, SD_EVENT_PRIORITY_NORMAL);
+        return sd_bus_attach_event(service->bus, service->facts.event, SD_EVENT_PRIORITY_NORMAL);
 }
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
@@ -392,23 +392,18 @@ static void leave_bus(BusService *service, const char *own)
                                                "org.freedesktop.DBus.Peer", "Ping", NULL, NULL, "");
 }
 
-static void look(BusService *service)
-{
-        const char *own;
-
-        if (!service->bus || sd_bus_is_ready(service->bus) <= 0 ||
-            sd_bus_get_unique_name(service->bus, &own) < 0)
-                return;
-        if (service->unread > BUS_UNREAD_LAST || service->is_deaf)
-                leave_bus(service, own);
-        else if (!service->is_looking)
-                service->is_looking = bus_ask_sent(service->bus, own, on_looked, service) >= 0;
-}
-
 /* Whoever subscribes to signals and reads none fills the bus, too, be it in months. */
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
-        look(userdata);
+        BusService *service = userdata;
+        const char *own;
+        bool is_open = service->bus && sd_bus_is_ready(service->bus) > 0 &&
+                       sd_bus_get_unique_name(service->bus, &own) >= 0;
+
+        if (is_open && (service->unread > BUS_UNREAD_LAST || service->is_deaf))
+                leave_bus(service, own);
+        else if (is_open && !service->is_looking)
+                service->is_looking = bus_ask_sent(service->bus, own, on_looked, service) >= 0;
         (void)sd_event_source_set_time_relative(source, BUS_LOOK_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -420,18 +415,20 @@ static void on_operations(void *userdata)
 
 static int add_timers(BusService *service)
 {
-        int r = sd_event_add_time_relative(service->event, &service->retry_timer, CLOCK_MONOTONIC,
-                                           BUS_RETRY_USEC, USEC_PER_SEC, on_retry, service);
+        int r = sd_event_add_time_relative(service->facts.event, &service->retry_timer,
+                                           CLOCK_MONOTONIC, BUS_RETRY_USEC, USEC_PER_SEC, on_retry,
+                                           service);
 
         if (r < 0)
                 return r;
         (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
-        r = sd_event_add_time_relative(service->event, &service->signal_timer, CLOCK_MONOTONIC,
-                                       BUS_SIGNAL_USEC, USEC_PER_MSEC, on_signal_timer, service);
+        r = sd_event_add_time_relative(service->facts.event, &service->signal_timer,
+                                       CLOCK_MONOTONIC, BUS_SIGNAL_USEC, USEC_PER_MSEC,
+                                       on_signal_timer, service);
         if (r < 0)
                 return r;
         (void)sd_event_source_set_enabled(service->signal_timer, SD_EVENT_OFF);
-        r = sd_event_add_time_relative(service->event, &service->look_timer, CLOCK_MONOTONIC,
+        r = sd_event_add_time_relative(service->facts.event, &service->look_timer, CLOCK_MONOTONIC,
                                        BUS_LOOK_USEC, USEC_PER_SEC, on_look, service);
         /* An answer that came is read first. */
         return r < 0 ? r
@@ -446,22 +443,20 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
         if (!service)
                 return -ENOMEM;
         service->facts.config = *config;
-        service->event = sd_event_ref(event);
+        service->facts.event = sd_event_ref(event);
         r = add_timers(service);
         if (r < 0)
                 return r;
-        service->facts.event = service->event;
         r = bus_gate_new(&service->gate, event, bus_dispatch_serve, bus_documents_is_long,
                          &service->dispatch);
         service->dispatch = (BusDispatch){ .gate = service->gate };
         service->polkit = (Polkit){ .gate = service->gate };
         service->documents = (BusDocuments){ .facts = &service->facts, .gate = service->gate };
         if (r >= 0)
-                r = bus_operations_new(&service->operations, event, &service->facts.config,
+                r = bus_operations_new(&service->facts.operations, event, &service->facts.config,
                                        on_operations, service);
         if (r < 0)
                 return r;
-        service->facts.operations = service->operations;
         service->facts.is_old = true;
         (void)on_retry(service->retry_timer, 0, service);
         claim_service_watch(config->claims, on_claim, service);
@@ -477,14 +472,14 @@ BusService *bus_service_free(BusService *service)
         if (service->bus)
                 (void)sd_bus_flush(service->bus);
         close_bus(service);
-        bus_operations_free(service->operations);
+        bus_operations_free(service->facts.operations);
         bus_gate_free(service->gate);
         bus_documents_done(&service->documents);
         bus_facts_done(&service->facts);
         sd_event_source_disable_unref(service->signal_timer);
         sd_event_source_disable_unref(service->look_timer);
         sd_event_source_disable_unref(service->retry_timer);
-        sd_event_unref(service->event);
+        sd_event_unref(service->facts.event);
         free(service);
         return NULL;
 }

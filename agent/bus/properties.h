@@ -16,7 +16,7 @@
 /* What they are made from: the userdata of bus_get_property(). */
 typedef struct BusFacts {
         BusConfig config;
-        const BusOperations *operations; /* borrowed, as is event */
+        BusOperations *operations;
         sd_event *event;
         ClaimsOwed owed;
         bool is_old; /* to be set when something changed, or may have, since they were made */
