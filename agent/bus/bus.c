@@ -2,6 +2,7 @@
 
 #include "agent/bus/bus.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <systemd/sd-bus.h>
@@ -167,6 +168,7 @@ static int on_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
         BusService *service = userdata;
         size_t i = find_method(sd_bus_message_get_member(call));
 
+        assert(i < ARRAY_SIZE(methods)); /* each of the vtable that comes here has its row */
         return polkit_guard(&service->polkit, call, methods[i].action, methods[i].check, run_method,
                             service, error);
 }

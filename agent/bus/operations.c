@@ -5,6 +5,7 @@
 
 #include "agent/bus/operations.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -284,6 +285,7 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
         Waiting *waiting;
         int r;
 
+        assert(operation); /* whatever agent/bus/bus.c sends here has its row */
         /* What it comes to is logged when it ended; this is who wanted it. */
         if (operation->changes)
                 log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, by->text),
