@@ -326,13 +326,13 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
  * would end the same. */
 static int write_outcome(int r, bool in_turn, Error *reterr)
 {
-        if (r != STORE_E_EXISTS || !in_turn)
-                return r > 0 ? CLAIM_E_BUSY : r;
+        if (r != CLAIM_E_CONFLICT || !in_turn)
+                return r > 0 ? CLAIM_E_RACE : r;
         error_setf(reterr, EEXIST, "it, or something that it has, is another claim's");
         return CLAIM_E_CONFLICT;
 }
 
-/* CLAIM_E_BUSY: to be tried again. */
+/* CLAIM_E_RACE: to be tried again. */
 static int adopt_once(Claims *claims, const HostDomain *domain, bool in_turn, Claim **ret,
                       Error *reterr)
 {
@@ -410,7 +410,7 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
         if (adoption.outcome != CLAIM_DONE)
                 return adoption.outcome;
         r = write_adoption(&adoption, false, ret, reterr);
-        return r > 0 ? CLAIM_E_BUSY : r;
+        return r > 0 ? CLAIM_E_RACE : r;
 }
 
 /* A claim that was made of the domain at an earlier start. */
@@ -434,7 +434,7 @@ static int prepare_once(Claims *claims, const HostDomain *domain, Claim **ret, E
 {
         int r = store_find(claims->store, &domain->uuid, false, ret, reterr);
 
-        return r == STORE_E_NOT_FOUND ? prepare_new(claims, domain, ret, reterr) : r;
+        return r == CLAIM_E_NOT_FOUND ? prepare_new(claims, domain, ret, reterr) : r;
 }
 
 int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
@@ -496,7 +496,7 @@ static int find_mdev(Claims *claims, const HostDomain *domain, const HostDevice 
                            device->name);
                 return 0;
         }
-        return device_choose(claims->facts, device, taken, ret, reterr) == DEVICE_CHOSEN;
+        return device_choose(claims->facts, device, taken, ret, reterr) == CLAIM_DONE;
 }
 
 static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
@@ -595,7 +595,7 @@ static int name_all_missing(Claims *claims, const Claim *claim, const HostDomain
         return outcome;
 }
 
-/* CLAIM_E_BUSY: to be tried again. */
+/* CLAIM_E_RACE: to be tried again. */
 static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -625,7 +625,7 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
         drop_held(claims->view, &layout);
         r = store_renew(claims->store, id, claims->boot_id, devices.devices, devices.n_devices,
                         layout.n_cells > 0 ? &layout : NULL, reterr);
-        return r > 0 ? CLAIM_E_BUSY : r < 0 ? r : outcome;
+        return r > 0 ? CLAIM_E_RACE : r < 0 ? r : outcome;
 }
 
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)

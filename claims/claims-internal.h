@@ -29,7 +29,7 @@ int claims_load_view(Claims *claims, Error *reterr);
 
 /* Something that other writers of the file may win a race against, tried until it is done: by a
  * loop "while (claims_attempt(&attempts, reterr)) attempts.result = …;", whose last result, an
- * outcome for callers of this folder, is in attempts.result then. CLAIM_E_BUSY is tried again. From
+ * outcome for callers of this folder, is in attempts.result then. CLAIM_E_RACE is tried again. From
  * the second time on the turn is taken before anything is read. */
 typedef struct ClaimAttempts {
         Claims *claims;
@@ -41,18 +41,6 @@ bool claims_attempt(ClaimAttempts *attempts, Error *reterr);
 
 /* The first bytes of a text, without half a UTF-8 sequence. */
 void claims_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]);
-
-/* Of what the store says to a write that rests on the view. */
-static inline int claims_raced(int r)
-{
-        return r == STORE_E_RACE ? CLAIM_E_BUSY : r;
-}
-
-/* A file that stays locked is an outcome that callers of this folder expect. */
-static inline int claims_finish(int r)
-{
-        return r == -EBUSY ? CLAIM_E_BUSY : r;
-}
 
 /* Devices that a claim is about to get; everything but the array is borrowed. */
 typedef struct DeviceList {

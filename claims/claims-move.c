@@ -17,8 +17,7 @@ static int move_once(Claims *claims, const ProviderTree *tree, const StoreShift 
                 r = host_view_merge(&wanted, claims->view, tree, reterr);
         if (r < 0)
                 return r;
-        return claims_raced(
-                store_shift(claims->store, claims->view, wanted, shifts, n_shifts, reterr));
+        return store_shift(claims->store, claims->view, wanted, shifts, n_shifts, reterr);
 }
 
 int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
@@ -65,8 +64,8 @@ static int complete_once(Claims *claims, int64_t id, const Consumer *share, Erro
         if (fit_share(claims->view, share, &fit) < 0)
                 return error_oom(reterr);
         r = store_complete(claims->store, id, &share->uuid, claims->view, &fit, reterr);
-        if (r != STORE_E_NOT_FOUND)
-                return claims_raced(r);
+        if (r != CLAIM_E_NOT_FOUND)
+                return r;
         error_setf(reterr, ENOENT, "There is no active claim %lld", (long long)id);
         return CLAIM_E_NOT_FOUND;
 }

@@ -7,13 +7,13 @@
 #include "claims/claims.h"
 
 /* Makes tree the host, as claims_set_providers() does, and moves. Moves of claims that ended
- * meanwhile, and what they no longer hold, are passed over. CLAIM_E_BUSY. */
+ * meanwhile, and what they no longer hold, are passed over. -EBUSY. */
 int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
                  size_t n_shifts, Error *reterr);
 
 /* A living claim holds what share has of this host's providers from now on, in place of what it
  * held; devices and layout stay. What the host does not have is left out. CLAIM_E_NOT_FOUND,
- * CLAIM_E_BUSY. */
+ * -EBUSY. */
 int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *reterr);
 
 /* What leads from before to after, of one claim: first within a class, then from class to class.

@@ -10,8 +10,8 @@
 
 static int finish(int r, int64_t id, ClaimWriteState write_state, Error *reterr)
 {
-        if (r != STORE_E_NOT_FOUND)
-                return claims_finish(r);
+        if (r != CLAIM_E_NOT_FOUND)
+                return r;
         error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that is %s", id,
                    claim_write_state_to_text(write_state));
         return CLAIM_E_NOT_FOUND;
@@ -34,19 +34,19 @@ int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reter
 
 int claims_forget_reported(Claims *claims, Error *reterr)
 {
-        return claims_finish(store_forget_reported(claims->store, reterr));
+        return store_forget_reported(claims->store, reterr);
 }
 
 int claims_next_write(Claims *claims, int64_t after, Claim **ret, Error *reterr)
 {
         int r = store_next_write(claims->store, after, ret, reterr);
 
-        return r == STORE_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : claims_finish(r);
+        return r == CLAIM_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : r;
 }
 
 int claims_count_owed(Claims *claims, ClaimsOwed *ret, Error *reterr)
 {
-        return claims_finish(store_count_owed(claims->store, ret, reterr));
+        return store_count_owed(claims->store, ret, reterr);
 }
 
 int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
@@ -54,12 +54,12 @@ int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, Cla
 {
         int r = store_next_removal(claims->store, after, consumer, ret, reterr);
 
-        return r == STORE_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : claims_finish(r);
+        return r == CLAIM_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : r;
 }
 
 int claims_end_removal(Claims *claims, int64_t id, Error *reterr)
 {
-        return claims_finish(store_end_removal(claims->store, id, reterr));
+        return store_end_removal(claims->store, id, reterr);
 }
 
 int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const char *to_type,
@@ -76,28 +76,28 @@ int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const ch
                 return 0;
         }
         claim_move_done(&move);
-        if (r == STORE_E_NOT_FOUND) {
+        if (r == CLAIM_E_NOT_FOUND) {
                 error_setf(reterr, ENOENT, "Consumer %s has no claim", from->text);
                 return CLAIM_E_NOT_FOUND;
         }
-        if (r == STORE_E_EXISTS) {
+        if (r == CLAIM_E_CONFLICT) {
                 error_setf(reterr, EEXIST,
                            "Consumer %s has a claim, or something is on its way to it or from %s",
                            to->text, from->text);
                 return CLAIM_E_CONFLICT;
         }
-        return claims_finish(r);
+        return r;
 }
 
 int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reterr)
 {
         int r = store_next_move(claims->store, after, ret, reterr);
 
-        return r == STORE_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : claims_finish(r);
+        return r == CLAIM_E_NOT_FOUND ? CLAIM_E_NOT_FOUND : r;
 }
 
 int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *reported, bool ours,
                     Error *reterr)
 {
-        return claims_finish(store_end_move(claims->store, move, reported, ours, reterr));
+        return store_end_move(claims->store, move, reported, ours, reterr);
 }

@@ -57,7 +57,7 @@ static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *r
                 return error_oom(reterr);
         if (host_view_same_host(claims->view, wanted))
                 return 0;
-        return claims_raced(store_write_host(claims->store, claims->view, wanted, reterr));
+        return store_write_host(claims->store, claims->view, wanted, reterr);
 }
 
 /* Is the address in the text, whatever else is? */
@@ -125,8 +125,8 @@ static int place_unplaced(Claims *claims, Error *reterr)
                 if (r != 0)
                         return r < 0 ? r : 0;
                 while (claims_attempt(&attempts, reterr))
-                        attempts.result = claims_raced(place_claim(claims, &claim, reterr));
-                if (attempts.result < 0 || attempts.result == CLAIM_E_BUSY)
+                        attempts.result = place_claim(claims, &claim, reterr);
+                if (attempts.result < 0)
                         return attempts.result;
                 after = claim.id;
                 log_debug("Claim %" PRIi64 " of schema version 1 was counted on this host",
@@ -140,6 +140,5 @@ int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr
 
         while (claims_attempt(&attempts, reterr))
                 attempts.result = set_providers_once(claims, tree, reterr);
-        return attempts.result != 0 ? attempts.result
-                                    : claims_finish(place_unplaced(claims, reterr));
+        return attempts.result != 0 ? attempts.result : place_unplaced(claims, reterr);
 }

@@ -78,7 +78,7 @@ int claims_get_providers(Claims *claims, ProviderTree **ret, Error *reterr)
         int r = claims_load_view(claims, reterr);
 
         if (r < 0)
-                return claims_finish(r);
+                return r;
         return provider_tree_copy(ret, claims->view->tree) < 0 ? error_oom(reterr) : 0;
 }
 
@@ -131,23 +131,16 @@ bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
 
         if (attempts->n > 0)
                 store_drop_turn(store);
-        if (attempts->n > 0 && attempts->result != CLAIM_E_BUSY) {
-                attempts->result = claims_finish(attempts->result);
+        if (attempts->n > 0 && attempts->result != CLAIM_E_RACE)
                 return false;
-        }
-        if (attempts->n++ == CLAIM_ATTEMPTS_MAX) {
-                error_setf(reterr, EBUSY,
-                           "Other writers of the claim database were faster %d times",
-                           CLAIM_ATTEMPTS_MAX);
-                return false;
-        }
-        if (attempts->n > 1) {
-                int r = store_take_turn(store, reterr);
-
-                attempts->result = claims_finish(r);
-                return r == 0;
-        }
-        return true;
+        attempts->result = 0;
+        if (attempts->n++ == CLAIM_ATTEMPTS_MAX)
+                attempts->result = error_setf(
+                        reterr, EBUSY, "Other writers of the claim database were faster %d times",
+                        CLAIM_ATTEMPTS_MAX);
+        else if (attempts->n > 1)
+                attempts->result = store_take_turn(store, reterr);
+        return attempts->result == 0;
 }
 
 static bool text_matches(const char *given, const char *held)
@@ -155,7 +148,7 @@ static bool text_matches(const char *given, const char *held)
         return !given || given[0] == '\0' || strcmp(given, held) == 0;
 }
 
-/* Its guest was started anew. CLAIM_E_BUSY as below. */
+/* Its guest was started anew. CLAIM_E_RACE as below. */
 static int set_life(Claims *claims, const char *life, Claim *held, Error *reterr)
 {
         char *copy = strdup(life);
@@ -166,10 +159,10 @@ static int set_life(Claims *claims, const char *life, Claim *held, Error *reterr
         free(held->life);
         held->life = copy;
         r = store_set_life(claims->store, held->id, life, reterr);
-        return r == STORE_E_NOT_FOUND ? CLAIM_E_BUSY : r;
+        return r == CLAIM_E_NOT_FOUND ? CLAIM_E_RACE : r;
 }
 
-/* The consumer has a claim: is it this one? CLAIM_E_BUSY when it ended meanwhile. */
+/* The consumer has a claim: is it this one? CLAIM_E_RACE when it ended meanwhile. */
 static int answer_with(Claims *claims, const ClaimRequest *request, const char *text, Claim *held,
                        Error *reterr)
 {
@@ -192,21 +185,7 @@ static int answer_with(Claims *claims, const ClaimRequest *request, const char *
                 return r;
         held->expires_usec = claims_expiry_from(claims, now);
         r = store_extend(claims->store, held->id, held->expires_usec, reterr);
-        return r == STORE_E_NOT_FOUND ? CLAIM_E_BUSY : r;
-}
-
-static int fit_outcome(int r)
-{
-        switch (r) {
-        case FIT_E_UNKNOWN_CLASS:
-                return CLAIM_E_UNKNOWN_CLASS;
-        case FIT_E_NO_CAPACITY:
-                return CLAIM_E_NO_CAPACITY;
-        case FIT_E_TOO_HARD:
-                return CLAIM_E_TOO_HARD;
-        default:
-                return r;
-        }
+        return r == CLAIM_E_NOT_FOUND ? CLAIM_E_RACE : r;
 }
 
 /* A request on its way to being a claim. */
@@ -218,13 +197,6 @@ typedef struct Order {
         bool ambiguous;
 } Order;
 
-static int placed_outcome(int r)
-{
-        return r == PLACED_E_OTHER     ? CLAIM_E_OTHER
-               : r == PLACED_E_NO_ROOM ? CLAIM_E_NO_CAPACITY
-                                       : r;
-}
-
 /* Fits what was placed where it was placed; bound is what the fit's pieces refer to. */
 static int fit_placed(Claims *claims, Order *order, const ResourceRequest *bound, Fit *ret,
                       Error *reterr)
@@ -234,9 +206,9 @@ static int fit_placed(Claims *claims, Order *order, const ResourceRequest *bound
                                  &order->effort, ret, reterr);
 
         if (r != 0)
-                return fit_outcome(r);
+                return r;
         order->ambiguous = placed_is_ambiguous(claims->view, bound, ret);
-        return placed_outcome(placed_check(claims->view, holding, ret, reterr));
+        return placed_check(claims->view, holding, ret, reterr);
 }
 
 /* Nobody wrote what it gets, but whoever asks may say where its groups are to be. */
@@ -256,9 +228,8 @@ static int fit_freely(Claims *claims, Order *order, ResourceRequest *bound, Fit 
                 placed_bind_groups(bound, &request->mappings);
                 resources = bound;
         }
-        return fit_outcome(fit_request_numa(placing->room ? &left : claims->view, claims->facts,
-                                            claims->node, resources, NULL, &order->effort, ret,
-                                            reterr));
+        return fit_request_numa(placing->room ? &left : claims->view, claims->facts, claims->node,
+                                resources, NULL, &order->effort, ret, reterr);
 }
 
 static int choose(Claims *claims, Order *order, ResourceRequest *bound, Fit *ret, Error *reterr)
@@ -270,7 +241,7 @@ static int choose(Claims *claims, Order *order, ResourceRequest *bound, Fit *ret
                 return fit_freely(claims, order, bound, ret, reterr);
         r = placed_make(claims->view, claims->node, request, order->placing->holding,
                         order->placing->mappings, bound, reterr);
-        return r != 0 ? placed_outcome(r) : fit_placed(claims, order, bound, ret, reterr);
+        return r != 0 ? r : fit_placed(claims, order, bound, ret, reterr);
 }
 
 static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reterr)
@@ -311,10 +282,10 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
         claim.devices = devices.devices;
         claim.n_devices = devices.n_devices;
         r = store_insert(claims->store, &claim, claims->view, &fit, ret, reterr);
-        return r > 0 ? CLAIM_E_BUSY : r;
+        return r > 0 ? CLAIM_E_RACE : r;
 }
 
-/* CLAIM_E_BUSY: to be tried again. */
+/* CLAIM_E_RACE: to be tried again. */
 static int claim_once(Claims *claims, Order *order, Claim **ret, Error *reterr)
 {
         const ClaimRequest *request = order->request;
@@ -322,7 +293,7 @@ static int claim_once(Claims *claims, Order *order, Claim **ret, Error *reterr)
         int r = store_find(claims->store, &request->consumer, request->resize_target, &held,
                            reterr);
 
-        if (r == STORE_E_NOT_FOUND)
+        if (r == CLAIM_E_NOT_FOUND)
                 return claim_new_one(claims, order, ret, reterr);
         if (r != 0)
                 return r;
@@ -369,9 +340,9 @@ int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t pati
         if (r == 0)
                 r = claims_count_devices(claims, request, &taken, reterr);
         if (r < 0)
-                return claims_finish(r);
-        r = fit_outcome(fit_explain_numa(claims->view, claims->facts, claims->node, request,
-                                         &effort, ret, reterr));
+                return r;
+        r = fit_explain_numa(claims->view, claims->facts, claims->node, request, &effort, ret,
+                             reterr);
         return r == CLAIM_DONE ? check_closed(claims, reterr) : add_hint(claims, r, reterr);
 }
 
@@ -388,7 +359,7 @@ static int explain_missing(Claims *claims, int64_t id, Error *reterr)
         int r = store_get(claims->store, id, &claim, reterr);
 
         if (r < 0)
-                return claims_finish(r);
+                return r;
         if (r == 0 && claim->state == CLAIM_STATE_CONFIRMED) {
                 error_setf(reterr, EEXIST, "Claim %" PRIi64 " is confirmed", id);
                 return CLAIM_E_CONFLICT;
@@ -400,14 +371,14 @@ int claims_confirm(Claims *claims, int64_t id, Error *reterr)
 {
         int r = store_confirm(claims->store, id, reterr);
 
-        return r == STORE_E_NOT_FOUND ? not_found(id, reterr) : claims_finish(r);
+        return r == CLAIM_E_NOT_FOUND ? not_found(id, reterr) : r;
 }
 
 int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr)
 {
         int r = store_extend(claims->store, id, MIN(expires_usec, INT64_MAX), reterr);
 
-        return r == STORE_E_NOT_FOUND ? explain_missing(claims, id, reterr) : claims_finish(r);
+        return r == CLAIM_E_NOT_FOUND ? explain_missing(claims, id, reterr) : r;
 }
 
 void claims_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1])
@@ -434,33 +405,32 @@ int claims_release(Claims *claims, int64_t id, const char *reason, Error *reterr
 {
         int r = release(claims, id, false, reason, reterr);
 
-        return r == STORE_E_NOT_FOUND ? not_found(id, reterr) : claims_finish(r);
+        return r == CLAIM_E_NOT_FOUND ? not_found(id, reterr) : r;
 }
 
 int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr)
 {
         int r = release(claims, id, true, reason, reterr);
 
-        return r == STORE_E_NOT_FOUND ? explain_missing(claims, id, reterr) : claims_finish(r);
+        return r == CLAIM_E_NOT_FOUND ? explain_missing(claims, id, reterr) : r;
 }
 
 int claims_expire(Claims *claims, uint64_t now, uint64_t *ret_n, Error *reterr)
 {
-        return claims_finish(
-                store_expire(claims->store, MIN(now, INT64_MAX), CLAIM_EXPIRED, ret_n, reterr));
+        return store_expire(claims->store, MIN(now, INT64_MAX), CLAIM_EXPIRED, ret_n, reterr);
 }
 
 int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
-        return claims_finish(store_list(claims->store, which, of, ret, reterr));
+        return store_list(claims->store, which, of, ret, reterr);
 }
 
 int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr)
 {
         int r = store_get(claims->store, id, ret, reterr);
 
-        if (r != STORE_E_NOT_FOUND)
-                return claims_finish(r);
+        if (r != CLAIM_E_NOT_FOUND)
+                return r;
         error_setf(reterr, ENOENT, "There is no claim %" PRIi64, id);
         return CLAIM_E_NOT_FOUND;
 }
@@ -470,30 +440,30 @@ int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim 
 {
         int r = store_find(claims->store, consumer, resize_target, ret, reterr);
 
-        if (r != STORE_E_NOT_FOUND)
-                return claims_finish(r);
+        if (r != CLAIM_E_NOT_FOUND)
+                return r;
         error_setf(reterr, ENOENT, "Consumer %s has no claim", consumer->text);
         return CLAIM_E_NOT_FOUND;
 }
 
 int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr)
 {
-        return claims_finish(store_list_with_devices(claims->store, ret, reterr));
+        return store_list_with_devices(claims->store, ret, reterr);
 }
 
 int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr)
 {
-        return claims_finish(store_list_some(claims->store, after, ret, reterr));
+        return store_list_some(claims->store, after, ret, reterr);
 }
 
 int claims_probe(Claims *claims, Error *reterr)
 {
-        return claims_finish(store_probe(claims->store, reterr));
+        return store_probe(claims->store, reterr);
 }
 
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr)
 {
-        return claims_finish(store_count(claims->store, ret, reterr));
+        return store_count(claims->store, ret, reterr);
 }
 
 void claims_set_author(Claims *claims, const EventAuthor *author)
@@ -508,17 +478,17 @@ int claims_note(Claims *claims, const EventNote *note, Error *reterr)
 
         claims_cut_text(note->reason ? note->reason : "", cut);
         copy.reason = cut;
-        return claims_finish(store_note(claims->store, &copy, reterr));
+        return store_note(claims->store, &copy, reterr);
 }
 
 int claims_last_event(Claims *claims, int64_t *ret, Error *reterr)
 {
-        return claims_finish(store_last_event(claims->store, ret, reterr));
+        return store_last_event(claims->store, ret, reterr);
 }
 
 int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr)
 {
-        return claims_finish(store_list_events(claims->store, before, ret, reterr));
+        return store_list_events(claims->store, before, ret, reterr);
 }
 
 const char *claims_boot_id(const Claims *claims)
@@ -541,7 +511,7 @@ int claims_host(Claims *claims, const HostView **ret, Error *reterr)
         int r = claims_load_view(claims, reterr);
 
         if (r < 0)
-                return claims_finish(r);
+                return r;
         *ret = claims->view;
         return 0;
 }

@@ -13,35 +13,21 @@
  * again, a bounded number of times.
  *
  * Every call is synchronous on the main thread and takes as long as the disk's fsync, and at most
- * busy_usec longer when another process holds the file. Results above 0 are of ClaimOutcome (but
- * for claims_open()); each has words in reterr. A negative result leaves what is stored as it was,
- * with one exception that no program can exclude: when the disk fails in the very fsync of a claim,
- * that claim may turn up after a crash, and then expires. */
+ * busy_usec longer when another process holds the file: -EBUSY then, as after races that were lost
+ * too often. Results above 0 are of ClaimOutcome (but for claims_open()); each has words in reterr.
+ * A negative result leaves what is stored as it was, with one exception that no program can
+ * exclude: when the disk fails in the very fsync of a claim, that claim may turn up after a crash,
+ * and then expires. */
 
 #include "claims/claim/claim-request.h"
 #include "claims/claim/claim.h"
 #include "claims/claim/host-facts.h"
+#include "claims/claim/outcome.h"
 #include "claims/fit/fit.h"
 #include "claims/store/store.h"
 
 #include "base/provider-tree.h"
 #include "base/request-mappings.h"
-
-/* Expected outcomes. */
-typedef enum ClaimOutcome {
-        CLAIM_DONE = 0,
-        CLAIM_E_NO_CAPACITY = 1, /* some term of the request does not fit; reterr names it */
-        CLAIM_E_UNKNOWN_CLASS,   /* no provider of this host has the class; reterr names it */
-        CLAIM_E_CONFLICT,        /* the consumer holds a different claim; or the claim's state does
-                                    not allow it */
-        CLAIM_E_NOT_FOUND,       /* no live claim of that id */
-        CLAIM_E_OTHER, /* what was placed for the consumer is not what it asks for; reterr says what
-                        */
-        CLAIM_E_TOO_HARD, /* neither found nor excluded within the time for it or the bound on the
-                             work; reterr names which */
-        CLAIM_E_BUSY,     /* lost the race to another writer too often, or the file stays locked */
-        _CLAIM_OUTCOME_MAX,
-} ClaimOutcome;
 
 typedef struct Claims Claims;
 
@@ -74,7 +60,7 @@ DEFINE_CLEANUP(Claims *, claims_free);
 /* Makes tree the host that claims are fitted to. Providers that claims still hold something of are
  * kept, with the inventory they had, when tree lacks them, and nothing new fits there. Writes
  * nothing when nothing changed; a changed provider gets the next generation. Claims of schema
- * version 1 get their providers here, the first time. CLAIM_E_BUSY. */
+ * version 1 get their providers here, the first time. -EBUSY. */
 int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr);
 
 /* The host as claims_set_providers() left it, so that a start without Placement need not guess what
@@ -154,7 +140,7 @@ int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr);
  * must be zeroed. */
 int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr);
 
-/* Whether a claim could be written now: writes what changes nothing. CLAIM_E_BUSY. */
+/* Whether a claim could be written now: writes what changes nothing. -EBUSY. */
 int claims_probe(Claims *claims, Error *reterr);
 
 /* How many claims live; cheap, whatever their number. */
@@ -171,7 +157,7 @@ int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim 
  * fits or not: what runs takes its part, whoever promised it. CLAIM_E_NO_CAPACITY with words: it
  * has its claim, and the host has less than all that is on it; CLAIM_E_CONFLICT: it has its claim
  * but for the devices and host CPUs that another claim has and the mdevs that are of no device of
- * this host, or none when nothing of it can be counted. CLAIM_E_BUSY: it has none. ret_claim (owned
+ * this host, or none when nothing of it can be counted. -EBUSY: it has none. ret_claim (owned
  * by the caller) is set with the first three.
  */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
@@ -188,7 +174,7 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
 /* Checks a living claim again, of another boot, without the devices that it should name, or that
  * does not say where its guest is: it is of this boot from now on, says that, and names the devices
  * of the guest (NULL: there is none yet), or others
- * that are free. CLAIM_E_NOT_FOUND, CLAIM_E_BUSY; CLAIM_E_NO_CAPACITY with words when there is no
+ * that are free. CLAIM_E_NOT_FOUND, -EBUSY; CLAIM_E_NO_CAPACITY with words when there is no
  * device for it, it is of this boot then all the same. */
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
 
@@ -206,7 +192,7 @@ const char *claims_node(const Claims *claims);
  * a move the move. */
 void claims_set_author(Claims *claims, const EventAuthor *author);
 
-/* Writes down what happened beside claims; reason is cut at CLAIM_TEXT_MAX bytes. CLAIM_E_BUSY. */
+/* Writes down what happened beside claims; reason is cut at CLAIM_TEXT_MAX bytes. -EBUSY. */
 int claims_note(Claims *claims, const EventNote *note, Error *reterr);
 
 /* The number of the newest event (0: there is none), and the next EVENTS_LOT of them below a

@@ -21,7 +21,6 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
                 [CLAIM_E_NOT_FOUND] = BUS_ERROR_NOT_FOUND,
                 [CLAIM_E_OTHER] = BUS_ERROR_OTHER,
                 [CLAIM_E_TOO_HARD] = BUS_ERROR_TOO_HARD,
-                [CLAIM_E_BUSY] = BUS_ERROR_BUSY,
                 [CLAIM_QUEUE_E_NOT_PLACED] = BUS_ERROR_NOT_PLACED,
                 [CLAIM_QUEUE_E_REFUSED] = BUS_ERROR_REFUSED,
                 [CLAIM_QUEUE_E_PLACEMENT] = BUS_ERROR_PLACEMENT,
@@ -30,8 +29,11 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
         claim_service_note(service, r, words);
         if (r > 0 && r < (int)ARRAY_SIZE(names))
                 return sd_bus_error_setf(error, names[r], "%s", error_text(words, -EBUSY));
-        return sd_bus_error_setf(error, r == -EINVAL ? BUS_ERROR_INVALID : BUS_ERROR_STORE, "%s",
-                                 error_text(words, r));
+        return sd_bus_error_setf(error,
+                                 r == -EBUSY    ? BUS_ERROR_BUSY
+                                 : r == -EINVAL ? BUS_ERROR_INVALID
+                                                : BUS_ERROR_STORE,
+                                 "%s", error_text(words, r));
 }
 
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error)
@@ -208,7 +210,7 @@ static int explain_known(sd_bus_message *call, ClaimService *service,
         if (r < 0)
                 return r;
         r = claims_explain(claims, request, EXPLAIN_PATIENCE_USEC, &verdicts, &words);
-        if (r < 0 || r == CLAIM_E_BUSY || r == CLAIM_E_TOO_HARD)
+        if (r < 0 || r == CLAIM_E_TOO_HARD)
                 return bus_claims_error(service, error, r, &words);
         document = verdicts_to_json(&verdicts, r == 0, r == 0 ? "" : words.text);
         text = document ? json_dumps(document, JSON_COMPACT) : NULL;

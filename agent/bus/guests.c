@@ -87,7 +87,7 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
         claims_set_author(claims, NULL);
         if (ended)
                 claim_service_notify(service, CLAIM_EVENT_REMOVED, ended);
-        if (r > 0 && r != CLAIM_E_BUSY)
+        if (r > 0)
                 note_refused(&guest, &words);
         /* libvirt waits: it is reported to Placement behind its back. */
         if (r == 0)

@@ -86,7 +86,6 @@ static bool is_lost(int result)
 static void set_error(ClaimService *service, int result, const Error *words)
 {
         bool goes_on = service->error.code;
-        int code = result < 0 ? result : -EBUSY;
 
         service->error_is_of_write = false;
         if (result == 0) {
@@ -95,7 +94,7 @@ static void set_error(ClaimService *service, int result, const Error *words)
                         log_notice("The claim database %s can be used again.", service->path);
                 return;
         }
-        error_setf(&service->error, code, "%s", error_text(words, code));
+        error_setf(&service->error, result, "%s", error_text(words, result));
         if (!goes_on)
                 log_event(
                         LOG_ERR, MESSAGE_CLAIM_STORE_LOST, NULL,
@@ -110,12 +109,13 @@ static void forget_lost(ClaimService *service, int result)
                 service->claims = claims_free(service->claims);
 }
 
-/* Of a file that is open: what it did not take is an error until a write succeeds, but for what is
- * the caller's own fault, and for want of memory. */
+/* Of a file that is open: what it did not take is an error until a write succeeds, but for a lock
+ * that another process has, for what is the caller's own fault, and for want of memory. */
 static void note_result(ClaimService *service, int result, const Error *words)
 {
         forget_lost(service, result);
-        if (result >= 0 || result == -EINVAL || result == -ENOMEM || is_lost(result))
+        if (result >= 0 || result == -EBUSY || result == -EINVAL || result == -ENOMEM ||
+            is_lost(result))
                 return;
         set_error(service, result, words);
         service->error_is_of_write = true;

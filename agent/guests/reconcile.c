@@ -155,7 +155,7 @@ static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
                 return 0;
         r = claims_adopt(work->claims, action->domain, &claim, &words);
 
-        if (r < 0 || r == CLAIM_E_BUSY)
+        if (r < 0)
                 return forward(r, &words, reterr);
         if (!claim)
                 return note(work, action, 0, " has no claim", &words);
@@ -367,7 +367,7 @@ static int collect_wanted(const Reconcile *reconcile, ClaimWanted *ret)
  */
 static bool is_of_file(int r)
 {
-        return r == CLAIM_E_BUSY || r == -ESTALE || r == -EUCLEAN;
+        return r == -EBUSY || r == -ESTALE || r == -EUCLEAN;
 }
 
 /* What cannot be done for one guest stops no other. Yields the first failure. */

@@ -233,7 +233,7 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
                 give_up(task, claims_release, "somebody else wrote the consumer");
                 if (claim_task_retry(task))
                         return;
-                outcome = CLAIM_E_BUSY;
+                outcome = -EBUSY;
                 break;
         case REPORT_WRITTEN_NO_ROOM:
                 if (ask_for_room(task))
@@ -458,7 +458,7 @@ static void read_consumer(ClaimTask *task)
                 return;
         if (!task->claiming.in_hand) {
                 error_setf(&error, EBUSY, "The consumer is being healed: try again");
-                claim_task_end(task, CLAIM_E_BUSY, &error);
+                claim_task_end(task, -EBUSY, &error);
                 return;
         }
         task->away = on_away;

@@ -23,7 +23,7 @@ void claim_look_fail(ClaimTask *task, const char *why)
         Error error = ERROR_NULL;
 
         error_setf(&error, EBUSY, "Which devices guests have cannot be read: %s", why);
-        claim_task_end(task, CLAIM_E_BUSY, &error);
+        claim_task_end(task, -EBUSY, &error);
 }
 
 static int on_look_late(sd_event_source *source, uint64_t usec, void *userdata)

@@ -561,7 +561,7 @@ void claim_queue_dismiss(ClaimQueue *queue, const char *why)
                 ClaimTask *task = TAILQ_FIRST(&queue->tasks);
 
                 if (task->answer)
-                        task->answer(CLAIM_E_BUSY, NULL, false, &error, task->userdata);
+                        task->answer(-EBUSY, NULL, false, &error, task->userdata);
                 drop_task(queue, task);
         }
 }

@@ -121,17 +121,17 @@ int device_choose(const HostFacts *facts, const HostDevice *device, const Taken 
 
         if (mdev) {
                 *ret = mdev->uuid;
-                return DEVICE_CHOSEN;
+                return CLAIM_DONE;
         }
         unmade = count_unmade(facts, device, taken);
         if (unmade < device->available) {
                 *ret = uuid_make_random();
-                return DEVICE_CHOSEN;
+                return CLAIM_DONE;
         }
         error_setf(reterr, ENOSPC,
                    "%s: no %s on %s is free, and %" PRIu64 " more can be made, of which %" PRIu64
                    " are promised",
                    device->resource_class, device->mdev_type, device->name, device->available,
                    MIN(unmade, device->available));
-        return DEVICE_E_NONE;
+        return CLAIM_E_NO_CAPACITY;
 }

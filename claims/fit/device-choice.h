@@ -13,12 +13,8 @@
 #include "base/resource-request.h"
 #include "claims/claim/claim.h"
 #include "claims/claim/host-facts.h"
+#include "claims/claim/outcome.h"
 #include "claims/fit/taken.h"
-
-typedef enum DeviceChoice {
-        DEVICE_CHOSEN = 0,
-        DEVICE_E_NONE = 1, /* reterr says why */
-} DeviceChoice;
 
 /* The device that gives the class on the provider, borrowed; NULL when it is no device's. */
 const HostDevice *device_of_provider(const HostFacts *facts, const char *node,

@@ -203,7 +203,7 @@ static int explain_kind(const FitProblem *problem, const FitItem *item, Error *r
         error_setf(reterr, ENOSPC, "%zu groups ask for %s each%s, there is room for %" PRIu64, n,
                    resources,
                    problem->request->isolate ? " on providers of their own (isolate)" : "", places);
-        return FIT_E_NO_CAPACITY;
+        return CLAIM_E_NO_CAPACITY;
 }
 
 /* All that is asked for of a class against all that the items' candidates have. */
@@ -235,7 +235,7 @@ static int explain_total(const FitProblem *problem, size_t resource_class, Error
         error_setf(reterr, ENOSPC,
                    "%s: all groups together ask for %" PRIu64 ", one request can have %" PRIu64,
                    problem->classes[resource_class], asked, room);
-        return FIT_E_NO_CAPACITY;
+        return CLAIM_E_NO_CAPACITY;
 }
 
 static int explain_classes(const FitProblem *problem, Error *reterr)
@@ -245,11 +245,11 @@ static int explain_classes(const FitProblem *problem, Error *reterr)
                         error_setf(
                                 reterr, ENOENT,
                                 "The host was not polled yet, so it is not known what it has: \"computectl status\" says why");
-                        return FIT_E_UNKNOWN_CLASS;
+                        return CLAIM_E_UNKNOWN_CLASS;
                 } else if (!class_exists(problem, i)) {
                         error_setf(reterr, ENOENT, "No provider of this host has resource class %s",
                                    problem->classes[i]);
-                        return FIT_E_UNKNOWN_CLASS;
+                        return CLAIM_E_UNKNOWN_CLASS;
                 }
         return 0;
 }
@@ -282,7 +282,7 @@ int fit_explain(const FitProblem *problem, Error *reterr)
         hopeless = find_hopeless(problem);
         if (hopeless) {
                 explain_item(problem, hopeless, reterr);
-                return FIT_E_NO_CAPACITY;
+                return CLAIM_E_NO_CAPACITY;
         }
         for (size_t i = 0; i < problem->n_items; i++) {
                 if (i > 0 && problem->items[i - 1].kind == problem->items[i].kind)
@@ -415,7 +415,7 @@ static int add_verdicts_of(const FitProblem *problem, const FitItem *item, const
                 if (!has_any_class(problem, item, i))
                         continue;
                 if (!fit_effort_spend(problem->effort, look))
-                        return FIT_E_TOO_HARD;
+                        return CLAIM_E_TOO_HARD;
                 if (verdicts->n_items >= FIT_VERDICTS_MAX)
                         verdicts->n_omitted++;
                 else if (add_verdict(problem, item, i, lacking, verdicts) < 0)

@@ -13,7 +13,7 @@
  *
  * All that is done is counted in the problem's effort, and nothing is begun when that is spent.
  *
- * LIMITATIONS: hard packings of many groups of different size end in FIT_E_TOO_HARD. */
+ * LIMITATIONS: hard packings of many groups of different size end in CLAIM_E_TOO_HARD. */
 
 #include "claims/fit/fit.h"
 
@@ -385,7 +385,7 @@ static int too_hard(const FitProblem *problem, Error *reterr)
 
         error_setf(reterr, E2BIG, "Too hard: no way to place the %zu groups was found within %s",
                    problem->request->n_groups, fit_effort_format(problem->effort, bound));
-        return FIT_E_TOO_HARD;
+        return CLAIM_E_TOO_HARD;
 }
 
 /* What a search that found a fit leaves. */
@@ -410,7 +410,7 @@ static int search_fit(Search *search, Fit *ret, Error *reterr)
                 int r = write_pieces(search, ret);
 
                 search_clean(search);
-                return r < 0 ? error_oom(reterr) : FIT_DONE;
+                return r < 0 ? error_oom(reterr) : CLAIM_DONE;
         }
         if (fit_effort_is_spent(problem->effort))
                 return too_hard(problem, reterr);
@@ -422,7 +422,7 @@ static int search_fit(Search *search, Fit *ret, Error *reterr)
         else
                 error_setf(reterr, ENOSPC,
                            "Each part of the request fits alone, but not all of them together");
-        return FIT_E_NO_CAPACITY;
+        return CLAIM_E_NO_CAPACITY;
 }
 
 int fit_trial_new(FitTrial **ret, const HostView *view, const char *node,

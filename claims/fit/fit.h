@@ -17,22 +17,15 @@
  *
  * The choice among providers that fit, in this order: the root; the one with most room left (the
  * free amount measured in requested amounts; with several classes, the scarcest); the name. It is
- * deterministic, and complete: when a fit exists it is found, or FIT_E_TOO_HARD is returned when
+ * deterministic, and complete: when a fit exists it is found, or CLAIM_E_TOO_HARD is returned when
  * the effort is spent (fitting groups of different size is bin packing). */
 
 #include "base/allocation.h"
 #include "base/resource-request.h"
 #include "claims/claim/host-view.h"
 #include "claims/claim/layout.h"
+#include "claims/claim/outcome.h"
 #include "claims/fit/effort.h"
-
-typedef enum FitOutcome {
-        FIT_DONE = 0,
-        FIT_E_NO_CAPACITY = 1, /* does not fit; reterr names the first term that fails, and where */
-        FIT_E_UNKNOWN_CLASS,   /* no provider of the host has the class; reterr names it */
-        FIT_E_TOO_HARD,        /* neither found nor excluded within the bound */
-        _FIT_OUTCOME_MAX,
-} FitOutcome;
 
 /* What was decided before a try; all of it borrowed. */
 typedef struct FitGiven {
@@ -64,7 +57,7 @@ void fit_done(Fit *fit);
 int fit_reserve(Fit *fit, size_t more);
 
 /* Fits a request that claim_request_check() passed to the node of the view, with an effort that
- * FIT_WORK_MAX alone bounds. ret must be FIT_NULL; its pieces are written on FIT_DONE alone.
+ * FIT_WORK_MAX alone bounds. ret must be FIT_NULL; its pieces are written on CLAIM_DONE alone.
  * -ENOMEM. */
 int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
                 Error *reterr);
@@ -87,7 +80,7 @@ FitTrial *fit_trial_free(FitTrial *trial);
 DEFINE_CLEANUP(FitTrial *, fit_trial_free);
 
 /* As fit_groups(). With reterr NULL words are not looked for either, and what does not fit is
- * FIT_E_NO_CAPACITY. given NULL: nothing. ret must be FIT_NULL. */
+ * CLAIM_E_NO_CAPACITY. given NULL: nothing. ret must be FIT_NULL. */
 int fit_trial_run(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reterr);
 
 /* What one provider says to one part of a request: a group, or one class of the unsuffixed one. */
@@ -114,8 +107,8 @@ typedef struct FitVerdicts {
 void fit_verdict_done(FitVerdict *verdict); /* frees what it owns */
 void fit_verdicts_done(FitVerdicts *verdicts);
 
-/* Whether the request fits (a FitOutcome, with the words of fit_request()), and what each provider
- * says to it: all of it, unless it was too hard. ret must be zeroed. -ENOMEM. */
+/* Whether the request fits (a ClaimOutcome, with the words of fit_request()), and what each
+ * provider says to it: all of it, unless it was too hard. ret must be zeroed. -ENOMEM. */
 int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
                         FitEffort *effort, FitVerdicts *ret, Error *reterr);
 

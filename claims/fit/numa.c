@@ -539,13 +539,13 @@ static int explain(const NumaSearch *search, Error *reterr)
                 error_setf(reterr, E2BIG,
                            "Too hard: no way to place the %zu cells was found within %s",
                            search->request->numa.n_cells, fit_effort_format(search->effort, bound));
-                return FIT_E_TOO_HARD;
+                return CLAIM_E_TOO_HARD;
         }
         if (search->n_sets == 0)
                 explain_cells(search, reterr);
         else
                 error_setf(reterr, ENOSPC, "%s", search->words.text);
-        return FIT_E_NO_CAPACITY;
+        return CLAIM_E_NO_CAPACITY;
 }
 
 static int search_all(NumaSearch *search, Fit *ret, Error *reterr)
@@ -560,7 +560,7 @@ static int search_all(NumaSearch *search, Fit *ret, Error *reterr)
                 return error_oom(reterr);
         if (r > 0)
                 return explain(search, reterr);
-        return write_fit(search, ret) < 0 ? error_oom(reterr) : FIT_DONE;
+        return write_fit(search, ret) < 0 ? error_oom(reterr) : CLAIM_DONE;
 }
 
 static bool is_ready(const HostFacts *facts, Error *reterr)
@@ -587,7 +587,7 @@ int fit_request_numa(const HostView *view, const HostFacts *facts, const char *n
         if (request->numa.n_cells == 0)
                 return fit_groups(view, node, request, placed, effort, ret, reterr);
         if (!is_ready(facts, reterr))
-                return FIT_E_NO_CAPACITY;
+                return CLAIM_E_NO_CAPACITY;
         if (numa_host_make(&host, view, facts, node, placed) < 0 || search_init(&search) < 0)
                 return error_oom(reterr);
         /* What fits on no set of cells is said in the words of the amounts. */
@@ -645,7 +645,7 @@ int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *n
         if (request->numa.n_cells == 0)
                 return fit_explain_request(view, node, request, effort, ret, reterr);
         if (!is_ready(facts, reterr))
-                return FIT_E_NO_CAPACITY;
+                return CLAIM_E_NO_CAPACITY;
         if (numa_host_make(&host, view, facts, node, NULL) < 0 || search_init(&search) < 0)
                 return error_oom(reterr);
         r = fit_explain_request(view, node, &search.rest, effort, ret, NULL);

@@ -18,7 +18,7 @@
  *   4. the id, as Nova does;
  * in the set the first cell of the guest gets the first host cell that leaves one for each of the
  * others, and so on. It is deterministic, and complete: when a fit exists it is found, or
- * FIT_E_TOO_HARD is returned when the effort is spent: each try of a host cell or of a provider
+ * CLAIM_E_TOO_HARD is returned when the effort is spent: each try of a host cell or of a provider
  * counts. Only devices can make it try more than one set of host cells. */
 
 #include "claims/claim/host-facts.h"

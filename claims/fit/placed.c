@@ -117,7 +117,7 @@ static int differ(const Share *share, const char *resource_class, uint64_t held,
         error_setf(reterr, ESTALE,
                    "Consumer %s holds %" PRIu64 " of %s here, and the request asks for %" PRIu64,
                    share->holding->uuid.text, held, resource_class, asked);
-        return PLACED_E_OTHER;
+        return CLAIM_E_OTHER;
 }
 
 /* A layout asks for pages by their size; how many it takes where, placed_check() compares. */
@@ -166,7 +166,7 @@ static int check_room(const Share *share, size_t index, const ResourceAmount *am
                            amount->resource_class, amount->amount, provider->name, used, capacity);
         else
                 return 0;
-        return PLACED_E_NO_ROOM;
+        return CLAIM_E_NO_CAPACITY;
 }
 
 static int check_rooms(const Share *share, Error *reterr)
@@ -209,7 +209,7 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
         if (share.sum.n_items == 0) {
                 error_setf(reterr, ESTALE, "Consumer %s holds nothing of this host",
                            holding->uuid.text);
-                return PLACED_E_OTHER;
+                return CLAIM_E_OTHER;
         }
         if ((r = compare_sums(&share, &bound, reterr)) != 0 ||
             (r = check_rooms(&share, reterr)) != 0)
@@ -218,7 +218,7 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
                 placed_bind_groups(&bound, mappings);
         *ret = bound;
         bound = RESOURCE_REQUEST_INIT;
-        return PLACED_DONE;
+        return CLAIM_DONE;
 }
 
 /* Where the fit has a group that nobody bound; NULL: it is bound, or has no resources. */
@@ -271,7 +271,7 @@ int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, 
                         reterr, ESTALE,
                         "Consumer %s holds something else of provider %s than the layout takes there",
                         holding->uuid.text, taken->allocations[i].provider.text);
-                return PLACED_E_OTHER;
+                return CLAIM_E_OTHER;
         }
-        return PLACED_DONE;
+        return CLAIM_DONE;
 }

@@ -11,13 +11,6 @@
 #include "base/request-mappings.h"
 #include "claims/fit/fit.h"
 
-typedef enum PlacedOutcome {
-        PLACED_DONE = 0,
-        PLACED_E_OTHER = 1, /* what is held is not what the request asks for; reterr says what */
-        PLACED_E_NO_ROOM,   /* this host has promised what was placed; reterr names the class */
-        _PLACED_OUTCOME_MAX,
-} PlacedOutcome;
-
 /* Each suffixed group that the mappings name comes from its provider there, or not at all. */
 void placed_bind_groups(ResourceRequest *request, const RequestMappings *mappings);
 
@@ -27,7 +20,7 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
                 const Consumer *holding, const RequestMappings *mappings, ResourceRequest *ret,
                 Error *reterr);
 
-/* Does a fit of the bound request take all that was placed? PLACED_E_OTHER when it does not: a
+/* Does a fit of the bound request take all that was placed? CLAIM_E_OTHER when it does not: a
  * layout has its own mind about cells. */
 int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr);
 

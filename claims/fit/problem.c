@@ -408,7 +408,7 @@ static int collect(FitProblem *problem, const char *node, const Consumer *placed
             (r = rank_names(problem)) < 0 || (r = number_twins(problem)) < 0)
                 return r;
         number_kinds(problem);
-        return fit_effort_is_spent(problem->effort) ? FIT_E_TOO_HARD : 0;
+        return fit_effort_is_spent(problem->effort) ? CLAIM_E_TOO_HARD : 0;
 }
 
 int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,

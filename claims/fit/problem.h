@@ -63,7 +63,7 @@ typedef struct FitProblem {
 /* Required traits of one group; claim_request_check() refuses more. */
 #define FIT_TRAITS_MAX 64
 
-/* Borrows view, request, placed (NULL: no limit) and effort. FIT_E_TOO_HARD: the problem is too
+/* Borrows view, request, placed (NULL: no limit) and effort. CLAIM_E_TOO_HARD: the problem is too
  * large for that effort, and not whole. -ENOMEM. */
 int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
                     const ResourceRequest *request, const Consumer *placed, FitEffort *effort);

@@ -170,7 +170,7 @@ static int read_one(Store *store, sqlite3_stmt *statement, Claim **ret, Error *r
         if (r < 0)
                 return r;
         if (list.n_claims == 0)
-                return STORE_E_NOT_FOUND;
+                return CLAIM_E_NOT_FOUND;
         *ret = TAKE_PTR(list.claims[0]);
         return 0;
 }
@@ -203,7 +203,7 @@ int store_get(Store *store, int64_t id, Claim **ret, Error *reterr)
         /* An ended claim never lives again: looking here first cannot miss one that ends between.
          */
         r = get_from(store, STATEMENT_GET, id, ret, reterr);
-        if (r != STORE_E_NOT_FOUND)
+        if (r != CLAIM_E_NOT_FOUND)
                 return r;
         return get_from(store, STATEMENT_GET_ENDED, id, ret, reterr);
 }
@@ -354,7 +354,7 @@ int store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
-                return STORE_E_NOT_FOUND;
+                return CLAIM_E_NOT_FOUND;
         r = store_read(store, statement, 0, "the uuid of a claim", reterr, "iuSnnnS", &claim.id,
                        &claim.consumer, &claim.node, &claim.vcpus, &claim.memory_mb, &claim.disk_gb,
                        &claim.pci);

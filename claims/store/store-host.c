@@ -309,7 +309,7 @@ int store_load_view(Store *store, HostView **view, Error *reterr)
 
 int store_bump(Store *store, const HostProvider *provider, Error *reterr)
 {
-        return store_change(store, STATEMENT_BUMP_PROVIDER, STORE_E_RACE, reterr, "ii",
+        return store_change(store, STATEMENT_BUMP_PROVIDER, CLAIM_E_RACE, reterr, "ii",
                             provider->id, provider->generation);
 }
 
@@ -354,7 +354,7 @@ static int write_details(Store *store, int64_t id, const Provider *provider, Err
                          STATEMENT_INSERT_AGGREGATE, reterr);
 }
 
-/* Inserts or updates one provider. STORE_E_RACE. */
+/* Inserts or updates one provider. CLAIM_E_RACE. */
 static int write_provider(Store *store, const HostView *wanted, size_t index, Error *reterr)
 {
         const Provider *provider = wanted->tree->providers[index];
@@ -368,12 +368,12 @@ static int write_provider(Store *store, const HostView *wanted, size_t index, Er
                               provider->uuid.text, provider->name, provider->parent.text, can_host,
                               (int64_t)row->withheld, (int64_t)index);
         else
-                r = store_change(store, STATEMENT_UPDATE_PROVIDER, STORE_E_RACE, reterr, "iissiis",
+                r = store_change(store, STATEMENT_UPDATE_PROVIDER, CLAIM_E_RACE, reterr, "iissiis",
                                  id, row->generation, provider->name, provider->parent.text,
                                  can_host, (int64_t)row->withheld, provider->uuid.text);
         /* Another writer inserted it first. */
         if (r == -EEXIST)
-                return STORE_E_RACE;
+                return CLAIM_E_RACE;
         if (r != 0)
                 return r;
         if (id == 0)
@@ -383,11 +383,11 @@ static int write_provider(Store *store, const HostView *wanted, size_t index, Er
 
 static int remove_provider(Store *store, const HostProvider *row, Error *reterr)
 {
-        int r = store_change(store, STATEMENT_DELETE_PROVIDER, STORE_E_RACE, reterr, "ii", row->id,
+        int r = store_change(store, STATEMENT_DELETE_PROVIDER, CLAIM_E_RACE, reterr, "ii", row->id,
                              row->generation);
 
         /* A claim got something of it, or a child appeared. */
-        return r == -EEXIST ? STORE_E_RACE : r;
+        return r == -EEXIST ? CLAIM_E_RACE : r;
 }
 
 /* Has wanted a provider in the row of one of seen? Most have their uuid still. */
@@ -450,7 +450,7 @@ static int write_changes(Store *store, const HostView *seen, const HostView *wan
 
 int store_write_changes(Store *store, const HostView *seen, const HostView *wanted, Error *reterr)
 {
-        int r = store_change(store, STATEMENT_BUMP_EPOCH, STORE_E_RACE, reterr, "i", seen->epoch);
+        int r = store_change(store, STATEMENT_BUMP_EPOCH, CLAIM_E_RACE, reterr, "i", seen->epoch);
 
         return r == 0 ? write_changes(store, seen, wanted, reterr) : r;
 }

@@ -26,7 +26,7 @@ struct Store {
 int store_run(Store *store, StatementId id, Error *reterr, const char *types, ...);
 
 /* The same; yields otherwise when it changed no row, those of triggers not counted. */
-int store_change(Store *store, StatementId id, StoreOutcome otherwise, Error *reterr,
+int store_change(Store *store, StatementId id, ClaimOutcome otherwise, Error *reterr,
                  const char *types, ...);
 
 /* Binds the parameters and yields the statement, for sqlite_step(); reset it with
@@ -64,7 +64,7 @@ int store_end(Store *store, int result, Error *reterr);
 int store_note_claim(Store *store, int64_t id, const EventNote *note, uint64_t usec, Error *reterr);
 int store_forget_events(Store *store, int64_t claim, Error *reterr);
 
-/* A claim's layout, within a transaction. write: STORE_E_EXISTS when another claim has one of the
+/* A claim's layout, within a transaction. write: CLAIM_E_CONFLICT when another claim has one of the
  * host CPUs that are held. read: into a claim that has none. */
 int store_write_layout(Store *store, int64_t id, const Layout *layout, Error *reterr);
 int store_has_layout(Store *store, int64_t id, bool *ret, Error *reterr);
@@ -92,8 +92,8 @@ int store_read_layout(Store *store, SqliteParts *parts, Claim *claim, Error *ret
 /* What all claims have of cells and CPUs, in place of what the view had of it. */
 int store_read_cell_usages(Store *store, HostView *view, Error *reterr);
 
-/* Makes wanted the host, within a transaction. STORE_E_RACE. */
+/* Makes wanted the host, within a transaction. CLAIM_E_RACE. */
 int store_write_changes(Store *store, const HostView *seen, const HostView *wanted, Error *reterr);
 
-/* Bumps the generation of a provider that is still as the view saw it. STORE_E_RACE. */
+/* Bumps the generation of a provider that is still as the view saw it. CLAIM_E_RACE. */
 int store_bump(Store *store, const HostProvider *provider, Error *reterr);

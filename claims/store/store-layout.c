@@ -72,7 +72,7 @@ int store_write_layout(Store *store, int64_t id, const Layout *layout, Error *re
         CPU_SET_FOREACH(cpu, &layout->held) {
                 r = store_run(store, STATEMENT_INSERT_PIN, reterr, "ii", (int64_t)cpu, id);
                 if (r < 0)
-                        return r == -EEXIST ? STORE_E_EXISTS : r;
+                        return r == -EEXIST ? CLAIM_E_CONFLICT : r;
         }
         return 0;
 }

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "claims/store/store-internal.h"
 
-/* The first row of what is to be moved. STORE_E_NOT_FOUND. */
+/* The first row of what is to be moved. CLAIM_E_NOT_FOUND. */
 static int read_row(Store *store, const StoreShift *shift, char **ret_group, uint64_t *ret_used,
                     Error *reterr)
 {
@@ -18,7 +18,7 @@ static int read_row(Store *store, const StoreShift *shift, char **ret_group, uin
                               shift->from.text, shift->from_class);
 
         if (r <= 0)
-                return r < 0 ? r : STORE_E_NOT_FOUND;
+                return r < 0 ? r : CLAIM_E_NOT_FOUND;
         *ret_group = strdup((const char *)sqlite3_column_text(statement, 0));
         *ret_used = (uint64_t)sqlite3_column_int64(statement, 1);
         return *ret_group ? 0 : error_oom(reterr);
@@ -81,7 +81,7 @@ static int move_one(Store *store, const StoreShift *shift, Error *reterr)
 
         while (r == 0 && left > 0) {
                 r = move_row(store, shift, left, &moved, reterr);
-                if (r == STORE_E_NOT_FOUND)
+                if (r == CLAIM_E_NOT_FOUND)
                         break;
                 left -= r == 0 ? moved : 0;
         }

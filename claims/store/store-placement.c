@@ -11,7 +11,7 @@ int store_set_write_state(Store *store, int64_t id, ClaimWriteState from, ClaimW
         int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_SET_WRITE_STATE, STORE_E_NOT_FOUND, reterr,
+                r = store_change(store, STATEMENT_SET_WRITE_STATE, CLAIM_E_NOT_FOUND, reterr,
                                  "issisi", id, claim_write_state_to_text(from),
                                  claim_write_state_to_text(to),
                                  reported ? reported->generation : (int64_t)0,
@@ -55,7 +55,7 @@ int store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimR
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
-                return STORE_E_NOT_FOUND;
+                return CLAIM_E_NOT_FOUND;
         r = store_read(store, statement, 0, "a consumer is no uuid", reterr, "iiubiUn", &removal.id,
                        &removal.claim, &removal.consumer, &removal.unsure,
                        &removal.reported.generation, &removal.reported.elsewhere,
@@ -91,12 +91,12 @@ int store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char 
         if (r == 0)
                 r = has_claim(store, to, reterr);
         if (r > 0)
-                r = STORE_E_EXISTS;
+                r = CLAIM_E_CONFLICT;
         if (r == 0)
-                r = store_change(store, STATEMENT_BEGIN_MOVE, STORE_E_NOT_FOUND, reterr, "sss",
+                r = store_change(store, STATEMENT_BEGIN_MOVE, CLAIM_E_NOT_FOUND, reterr, "sss",
                                  from->text, to->text, to_type);
         if (r == -EEXIST)
-                r = STORE_E_EXISTS;
+                r = CLAIM_E_CONFLICT;
         if (r == 0)
                 *ret_id = sqlite3_last_insert_rowid(store->sqlite->db);
         return store_end(store, r, reterr);
@@ -111,7 +111,7 @@ int store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr)
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
-                return STORE_E_NOT_FOUND;
+                return CLAIM_E_NOT_FOUND;
         r = store_read(store, statement, 0, "a consumer is no uuid", reterr, "iuuS", &move.id,
                        &move.from, &move.to, &move.to_type);
         if (r < 0)
@@ -138,11 +138,11 @@ static int note_move(Store *store, const ClaimMove *move, Error *reterr)
 static int hand_over(Store *store, const ClaimMove *move, const ClaimReported *reported, bool ours,
                      Error *reterr)
 {
-        int r = store_change(store, STATEMENT_HAND_OVER, STORE_E_NOT_FOUND, reterr, "sssisii",
+        int r = store_change(store, STATEMENT_HAND_OVER, CLAIM_E_NOT_FOUND, reterr, "sssisii",
                              move->from.text, move->to.text, move->to_type, reported->generation,
                              reported->elsewhere.text, (int64_t)ours, (int64_t)reported->until_sec);
 
-        if (r == STORE_E_NOT_FOUND)
+        if (r == CLAIM_E_NOT_FOUND)
                 return ours ? store_run(store, STATEMENT_ADD_REMOVAL, reterr, "sisi", move->to.text,
                                         reported->generation, reported->elsewhere.text,
                                         (int64_t)reported->until_sec)

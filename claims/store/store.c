@@ -170,7 +170,7 @@ int store_run(Store *store, StatementId id, Error *reterr, const char *types, ..
         return r;
 }
 
-int store_change(Store *store, StatementId id, StoreOutcome otherwise, Error *reterr,
+int store_change(Store *store, StatementId id, ClaimOutcome otherwise, Error *reterr,
                  const char *types, ...)
 {
         va_list ap;
@@ -275,10 +275,10 @@ static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
         return sum;
 }
 
-/* STORE_E_NOT_FOUND. */
+/* CLAIM_E_NOT_FOUND. */
 static int fill_from(Store *store, int64_t id, const Fit *fit, Error *reterr)
 {
-        return store_change(store, STATEMENT_FILL_CLAIM, STORE_E_NOT_FOUND, reterr, "iiii", id,
+        return store_change(store, STATEMENT_FILL_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iiii", id,
                             (int64_t)(sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU")),
                             (int64_t)sum_pieces(fit, "MEMORY_MB"),
                             (int64_t)sum_pieces(fit, "DISK_GB"));
@@ -301,7 +301,7 @@ static int insert_row(Store *store, const StoreClaim *claim, int64_t *ret_id, Er
                 claim->reported.generation, claim->reported.elsewhere.text,
                 (int64_t)claim->reported.until_sec, request->life);
         if (r == -EEXIST)
-                return STORE_E_EXISTS;
+                return CLAIM_E_CONFLICT;
         if (r < 0)
                 return r;
         *ret_id = sqlite3_last_insert_rowid(store->sqlite->db);
@@ -317,7 +317,7 @@ static int insert_devices(Store *store, int64_t id, const ClaimDevice *devices, 
                                   devices[i].address, devices[i].mdev_type, devices[i].mdev.text);
 
                 if (r < 0)
-                        return r == -EEXIST ? STORE_E_EXISTS : r;
+                        return r == -EEXIST ? CLAIM_E_CONFLICT : r;
         }
         return 0;
 }
@@ -370,7 +370,7 @@ int store_place(Store *store, const StoreUnplaced *claim, const HostView *view, 
         int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_FILL_CLAIM, STORE_E_NOT_FOUND, reterr, "iiii",
+                r = store_change(store, STATEMENT_FILL_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iiii",
                                  claim->id, (int64_t)claim->vcpus, (int64_t)claim->memory_mb,
                                  (int64_t)claim->disk_gb);
         if (r == 0)
@@ -413,7 +413,7 @@ int store_confirm(Store *store, int64_t id, Error *reterr)
         int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_CONFIRM, STORE_E_NOT_FOUND, reterr, "i", id);
+                r = store_change(store, STATEMENT_CONFIRM, CLAIM_E_NOT_FOUND, reterr, "i", id);
         if (r == 0)
                 r = store_get(store, id, &claim, reterr);
         if (r == 0)
@@ -426,7 +426,7 @@ int store_set_life(Store *store, int64_t id, const char *life, Error *reterr)
         int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_SET_LIFE, STORE_E_NOT_FOUND, reterr, "is", id,
+                r = store_change(store, STATEMENT_SET_LIFE, CLAIM_E_NOT_FOUND, reterr, "is", id,
                                  life);
         return store_end(store, r, reterr);
 }
@@ -436,7 +436,7 @@ int store_extend(Store *store, int64_t id, uint64_t expires_usec, Error *reterr)
         int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_EXTEND, STORE_E_NOT_FOUND, reterr, "ii", id,
+                r = store_change(store, STATEMENT_EXTEND, CLAIM_E_NOT_FOUND, reterr, "ii", id,
                                  (int64_t)expires_usec);
         return store_end(store, r, reterr);
 }
@@ -455,7 +455,7 @@ int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice
         int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_SET_BOOT, STORE_E_NOT_FOUND, reterr, "is", id,
+                r = store_change(store, STATEMENT_SET_BOOT, CLAIM_E_NOT_FOUND, reterr, "is", id,
                                  boot_id);
         if (r == 0)
                 r = insert_devices(store, id, devices, n_devices, reterr);
@@ -472,7 +472,7 @@ static int end_claim(Store *store, int64_t id, bool only_claimed, const EventNot
         int r = store_get(store, id, &claim, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_END_CLAIM, STORE_E_NOT_FOUND, reterr, "iisi", id,
+                r = store_change(store, STATEMENT_END_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iisi", id,
                                  (int64_t)ended_usec, note->reason, (int64_t)only_claimed);
         if (r != 0)
                 return r;
@@ -509,7 +509,7 @@ int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_
         int r = store_begin(store, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_SET_WRITE_STATE, STORE_E_NOT_FOUND, reterr,
+                r = store_change(store, STATEMENT_SET_WRITE_STATE, CLAIM_E_NOT_FOUND, reterr,
                                  "issisi", id, claim_write_state_to_text(CLAIM_WRITE_PENDING),
                                  claim_write_state_to_text(CLAIM_WRITE_NONE), (int64_t)0, "",
                                  (int64_t)0);

@@ -20,15 +20,6 @@
 #include "claims/fit/fit.h"
 #include "claims/fit/taken.h"
 
-typedef enum StoreOutcome {
-        STORE_DONE = 0,
-        STORE_E_RACE = 1,  /* a provider changed since the view was read: read and decide again */
-        STORE_E_EXISTS,    /* the consumer has a living claim of this role, or another claim has
-                              one of the devices or of the host CPUs that are held */
-        STORE_E_NOT_FOUND, /* no such claim, or not in the state that the call asks for */
-        _STORE_OUTCOME_MAX,
-} StoreOutcome;
-
 /* A claim to write. Everything is borrowed. */
 typedef struct StoreClaim {
         const ClaimRequest *request;
@@ -88,47 +79,47 @@ void store_drop_turn(Store *store);
 int store_load_view(Store *store, HostView **view, Error *reterr);
 
 /* Makes wanted the host, where it differs from seen, which was read before. A provider that
- * changed gets the next generation. STORE_E_RACE. */
+ * changed gets the next generation. CLAIM_E_RACE. */
 int store_write_host(Store *store, const HostView *seen, const HostView *wanted, Error *reterr);
 
 /* The same, and moves what claims hold from provider to provider. Whatever is not there to
- * be moved is passed over. STORE_E_RACE. */
+ * be moved is passed over. CLAIM_E_RACE. */
 int store_shift(Store *store, const HostView *seen, const HostView *wanted,
                 const StoreShift *shifts, size_t n_shifts, Error *reterr);
 
-/* Writes a claim and its allocations, and yields it as it was stored. STORE_E_RACE,
- * STORE_E_EXISTS. */
+/* Writes a claim and its allocations, and yields it as it was stored. CLAIM_E_RACE,
+ * CLAIM_E_CONFLICT. */
 int store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
                  Claim **ret, Error *reterr);
 
-/* Gives an unplaced claim its allocations (none is allowed) and devices. STORE_E_RACE,
- * STORE_E_NOT_FOUND, STORE_E_EXISTS. */
+/* Gives an unplaced claim its allocations (none is allowed) and devices. CLAIM_E_RACE,
+ * CLAIM_E_NOT_FOUND, CLAIM_E_CONFLICT. */
 int store_place(Store *store, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
                 Error *reterr);
 
 /* A living claim holds this from now on, for the group without a suffix, in place of what
- * it held; its devices and layout stay. STORE_E_RACE, STORE_E_NOT_FOUND. */
+ * it held; its devices and layout stay. CLAIM_E_RACE, CLAIM_E_NOT_FOUND. */
 int store_complete(Store *store, int64_t id, const Uuid *consumer, const HostView *view,
                    const Fit *fit, Error *reterr);
 
-/* The first unplaced claim with an id above after. STORE_E_NOT_FOUND. */
+/* The first unplaced claim with an id above after. CLAIM_E_NOT_FOUND. */
 int store_next_unplaced(Store *store, int64_t after, StoreUnplaced *ret, Error *reterr);
 
 /* A living claim becomes confirmed and no longer expires. A confirmed resize target whose
- * consumer has no other claim becomes its first claim. STORE_E_NOT_FOUND. */
+ * consumer has no other claim becomes its first claim. CLAIM_E_NOT_FOUND. */
 int store_confirm(Store *store, int64_t id, Error *reterr);
 
-/* Moves the expiry of a claim that is not confirmed. STORE_E_NOT_FOUND. */
+/* Moves the expiry of a claim that is not confirmed. CLAIM_E_NOT_FOUND. */
 int store_extend(Store *store, int64_t id, uint64_t expires_usec, Error *reterr);
 
-/* By what the guest of a living claim is known from now on. STORE_E_NOT_FOUND. */
+/* By what the guest of a living claim is known from now on. CLAIM_E_NOT_FOUND. */
 int store_set_life(Store *store, int64_t id, const char *life, Error *reterr);
 
-/* Ends a living claim; only_claimed: unless it is confirmed. STORE_E_NOT_FOUND. */
+/* Ends a living claim; only_claimed: unless it is confirmed. CLAIM_E_NOT_FOUND. */
 int store_release(Store *store, int64_t id, bool only_claimed, const EventAuthor *by,
                   const char *reason, uint64_t ended_usec, Error *reterr);
 
-/* Ends a claim that is pending, and leaves no removal. STORE_E_NOT_FOUND. */
+/* Ends a claim that is pending, and leaves no removal. CLAIM_E_NOT_FOUND. */
 int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_usec,
                    Error *reterr);
 
@@ -136,7 +127,7 @@ int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_
 int store_expire(Store *store, uint64_t now_usec, const char *reason, uint64_t *ret_n,
                  Error *reterr);
 
-/* STORE_E_NOT_FOUND. */
+/* CLAIM_E_NOT_FOUND. */
 int store_find(Store *store, const Uuid *consumer, bool resize_target, Claim **ret, Error *reterr);
 int store_get(Store *store, int64_t id, Claim **ret, Error *reterr);
 
@@ -155,11 +146,11 @@ int store_list_some(Store *store, int64_t after, ClaimList *ret, Error *reterr);
 int store_taken(Store *store, Taken *ret, Error *reterr);
 
 /* The claim was checked in this boot, and has these devices beside those it had, and, if it
- * has none, this layout (NULL: none). STORE_E_NOT_FOUND, STORE_E_EXISTS. */
+ * has none, this layout (NULL: none). CLAIM_E_NOT_FOUND, CLAIM_E_CONFLICT. */
 int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
                 size_t n_devices, const Layout *layout, Error *reterr);
 
-/* The write state of a living claim, if it is from; reported NULL: that stays. STORE_E_NOT_FOUND.
+/* The write state of a living claim, if it is from; reported NULL: that stays. CLAIM_E_NOT_FOUND.
  */
 int store_set_write_state(Store *store, int64_t id, ClaimWriteState from, ClaimWriteState to,
                           const ClaimReported *reported, Error *reterr);
@@ -167,20 +158,20 @@ int store_set_write_state(Store *store, int64_t id, ClaimWriteState from, ClaimW
 /* How Placement has the consumers of claims and removals is not known any more. */
 int store_forget_reported(Store *store, Error *reterr);
 
-/* The first one with an id above after that is owed or sent. STORE_E_NOT_FOUND. */
+/* The first one with an id above after that is owed or sent. CLAIM_E_NOT_FOUND. */
 int store_next_write(Store *store, int64_t after, Claim **ret, Error *reterr);
 
 /* How many claims are owed or sent, how many removals and moves there are. */
 int store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr);
 
 /* The first removal with an id above after; those of a consumer come with after 0 and the
- * consumer (else NULL). STORE_E_NOT_FOUND. */
+ * consumer (else NULL). CLAIM_E_NOT_FOUND. */
 int store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
                        Error *reterr);
 int store_end_removal(Store *store, int64_t id, Error *reterr);
 
-/* Writes down that the first claim of a consumer is to be another's. STORE_E_NOT_FOUND:
- * there is none that is promised; STORE_E_EXISTS: one of them is on the way already, or to
+/* Writes down that the first claim of a consumer is to be another's. CLAIM_E_NOT_FOUND:
+ * there is none that is promised; CLAIM_E_CONFLICT: one of them is on the way already, or to
  * has a claim. */
 int store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
                      int64_t *ret_id, Error *reterr);

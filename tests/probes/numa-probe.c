@@ -178,7 +178,7 @@ static json_t *make_answer(const Question *question)
         json_t *cells;
 
         if (fit_request_numa(question->view, &question->facts, "host", &question->request, NULL,
-                             &effort, &fit, &error) != FIT_DONE)
+                             &effort, &fit, &error) != CLAIM_DONE)
                 return json_pack("{s:n, s:s}", "cells", "words", error.text);
         cells = json_array();
         for (size_t i = 0; i < fit.layout.n_cells; i++)

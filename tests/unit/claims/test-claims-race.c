@@ -291,7 +291,7 @@ int __wrap_store_insert(Store *store, const StoreClaim *claim, const HostView *v
         if (race.rival_acts)
                 return __real_store_insert(store, claim, view, fit, ret, reterr);
         claim_first();
-        return race.always_lose ? STORE_E_RACE
+        return race.always_lose ? CLAIM_E_RACE
                                 : __real_store_insert(store, claim, view, fit, ret, reterr);
 }
 
@@ -361,7 +361,7 @@ static void test_race_lost_too_often(void **state)
 
         open_racing(rival, &claims);
         race.always_lose = true;
-        assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_E_BUSY);
+        assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), -EBUSY);
         assert_int_equal(race.n_writes, 16);
         assert_string_equal(error.text, "Other writers of the claim database were faster 16 times");
         /* no turn is left behind */

@@ -76,9 +76,8 @@ static void test_results(void **state)
                 int result;
                 bool lost, trouble;
         } cases[] = {
-                { 0, false, false },       { CLAIM_E_BUSY, false, false },
-                { -EINVAL, false, false }, { -ENOMEM, false, false },
-                { -ESTALE, true, false },  { -EUCLEAN, true, false },
+                { 0, false, false },       { -EBUSY, false, false }, { -EINVAL, false, false },
+                { -ENOMEM, false, false }, { -ESTALE, true, false }, { -EUCLEAN, true, false },
                 { -ENOSPC, false, true },  { -EROFS, false, true },
         };
         Fixture *fixture = *state;

@@ -50,7 +50,7 @@ static void test_looks(void **state)
                 claim_queue_looked(agent.queue, UINT64_MAX, &error);
                 for (size_t j = 0; j < ARRAY_SIZE(answers); j++) {
                         assert_true(wait_for(&agent, &answers[j]));
-                        assert_int_equal(answers[j].result, cases[i].fails ? CLAIM_E_BUSY : 0);
+                        assert_int_equal(answers[j].result, cases[i].fails ? -EBUSY : 0);
                 }
                 resource_request_done(&request.resources);
                 agent_end(&agent);

@@ -303,7 +303,7 @@ static void test_dismissed(void **state)
                         assert_true(sd_event_run(agent.event, USEC_PER_SEC) > 0);
                 claim_queue_dismiss(agent.queue, "the reason");
                 assert_true(answers[0].there && answers[1].there);
-                assert_int_equal(answers[1].result, n < 2 ? CLAIM_E_BUSY : answers[1].result);
+                assert_int_equal(answers[1].result, n < 2 ? -EBUSY : answers[1].result);
                 settle(&agent);
                 describe(&agent, text);
                 assert_string_equal(text, n < 2 ? "" : "i: VCPU=2 on host");

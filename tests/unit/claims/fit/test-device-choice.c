@@ -61,11 +61,11 @@ static void test_choice(void **state)
                 assert_non_null(device);
                 r = device_choose(&facts.facts, device, &taken, &chosen, &error);
                 if (rows[i].expected == '-') {
-                        if (r != DEVICE_E_NONE || !strstr(error.text, rows[i].device))
+                        if (r != CLAIM_E_NO_CAPACITY || !strstr(error.text, rows[i].device))
                                 fail_msg("%s: %d %s", rows[i].name, r, chosen.text);
                         continue;
                 }
-                assert_int_equal(r, DEVICE_CHOSEN);
+                assert_int_equal(r, CLAIM_DONE);
                 if (rows[i].expected == 'n') {
                         if (uuid_empty(&chosen) || host_facts_find_mdev(&facts.facts, &chosen))
                                 fail_msg("%s: %s", rows[i].name, chosen.text);
@@ -81,7 +81,7 @@ static uint64_t choose_all(const HostFacts *facts, const HostDevice *device, Tak
         uint64_t n = 0;
         Uuid mdev;
 
-        while (device_choose(facts, device, taken, &mdev, NULL) == DEVICE_CHOSEN) {
+        while (device_choose(facts, device, taken, &mdev, NULL) == CLAIM_DONE) {
                 assert_false(taken_has(taken, mdev.text));
                 assert_int_equal(taken_add(taken, &mdev, device->name, ""), 0);
                 n++;

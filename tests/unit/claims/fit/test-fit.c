@@ -36,11 +36,11 @@ static void run_case(const Case *c, const char *in_tree, const char *withheld)
         if (in_tree)
                 request.groups[0].in_tree = make_uuid(in_tree);
         r = fit_request(view, "host", &request, &fit, &error);
-        text = r == FIT_DONE ? format_fit(view, &request, &fit) : strdup(error.text);
+        text = r == CLAIM_DONE ? format_fit(view, &request, &fit) : strdup(error.text);
         if (r != c->r || strcmp(text, c->text) != 0)
                 fail_msg("\"%s\" (used: %s)\n  yields    %d %s\n  expected  %d %s", c->request,
                          c->used ? c->used : "nothing", r, text, c->r, c->text);
-        assert_int_equal(fit.pieces != NULL, r == FIT_DONE);
+        assert_int_equal(fit.pieces != NULL, r == CLAIM_DONE);
 }
 
 static void run_cases(const Case *cases, size_t n)
@@ -52,32 +52,32 @@ static void run_cases(const Case *cases, size_t n)
 static void test_unsuffixed(void **state)
 {
         static const Case cases[] = {
-                { GPUS, NULL, "VCPU=2,MEMORY_MB=1000", FIT_DONE,
+                { GPUS, NULL, "VCPU=2,MEMORY_MB=1000", CLAIM_DONE,
                   "MEMORY_MB=1000 on host, VCPU=2 on host" },
-                { GPUS, NULL, "VGPU=1", FIT_DONE, "VGPU=1 on gpu_a" },
-                { GPUS, "gpu_a VGPU=1", "VGPU=1", FIT_DONE, "VGPU=1 on gpu_c" },
-                { GPUS, "gpu_a VGPU=1", "VGPU=8", FIT_DONE, "VGPU=8 on gpu_c" },
+                { GPUS, NULL, "VGPU=1", CLAIM_DONE, "VGPU=1 on gpu_a" },
+                { GPUS, "gpu_a VGPU=1", "VGPU=1", CLAIM_DONE, "VGPU=1 on gpu_c" },
+                { GPUS, "gpu_a VGPU=1", "VGPU=8", CLAIM_DONE, "VGPU=8 on gpu_c" },
                 /* not split over providers */
-                { GPUS, NULL, "VGPU=9", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "VGPU=9", CLAIM_E_NO_CAPACITY,
                   "VGPU: asks for 9, free are 8 of 8 on gpu_a" },
-                { GPUS, "host VCPU=15", "VCPU=1", FIT_DONE, "VCPU=1 on host" },
-                { GPUS, "host VCPU=15", "VCPU=2", FIT_E_NO_CAPACITY,
+                { GPUS, "host VCPU=15", "VCPU=1", CLAIM_DONE, "VCPU=1 on host" },
+                { GPUS, "host VCPU=15", "VCPU=2", CLAIM_E_NO_CAPACITY,
                   "VCPU: asks for 2, free are 1 of 16 on host" },
-                { GPUS, NULL, "VCPU=9", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "VCPU=9", CLAIM_E_NO_CAPACITY,
                   "VCPU: 9 is more than max_unit 8 on host" },
-                { GPUS, NULL, "DISK_GB=15", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "DISK_GB=15", CLAIM_E_NO_CAPACITY,
                   "DISK_GB: 15 is not a multiple of step_size 10 on host" },
-                { GPUS, NULL, "DISK_GB=5", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "DISK_GB=5", CLAIM_E_NO_CAPACITY,
                   "DISK_GB: 5 is less than min_unit 10 on host" },
-                { GPUS, NULL, "CUSTOM_X=1", FIT_E_UNKNOWN_CLASS,
+                { GPUS, NULL, "CUSTOM_X=1", CLAIM_E_UNKNOWN_CLASS,
                   "No provider of this host has resource class CUSTOM_X" },
-                { "", NULL, "VCPU=1", FIT_E_UNKNOWN_CLASS,
+                { "", NULL, "VCPU=1", CLAIM_E_UNKNOWN_CLASS,
                   "The host was not polled yet, so it is not known what it has: \"computectl status\" says why" },
                 /* the root before others that have more */
-                { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=2", FIT_DONE, "VCPU=2 on host" },
-                { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=3", FIT_DONE, "VCPU=3 on cell" },
+                { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=2", CLAIM_DONE, "VCPU=2 on host" },
+                { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=3", CLAIM_DONE, "VCPU=3 on cell" },
                 /* over capacity already */
-                { "host VCPU=2", "host VCPU=5", "VCPU=1", FIT_E_NO_CAPACITY,
+                { "host VCPU=2", "host VCPU=5", "VCPU=1", CLAIM_E_NO_CAPACITY,
                   "VCPU: asks for 1, free are 0 of 2 on host" },
         };
 
@@ -87,24 +87,25 @@ static void test_unsuffixed(void **state)
 static void test_traits(void **state)
 {
         static const Case cases[] = {
-                { GPUS, NULL, "_G:VGPU=1:FAST", FIT_DONE, "_G VGPU=1 on gpu_c" },
-                { GPUS, NULL, "_G:VGPU=1:FAST,NVIDIA_B", FIT_DONE, "_G VGPU=1 on gpu_b" },
-                { GPUS, NULL, "_G:VGPU=1:!FAST", FIT_DONE, "_G VGPU=1 on gpu_a" },
-                { GPUS, NULL, "_G:VGPU=1:NONE", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "_G:VGPU=1:FAST", CLAIM_DONE, "_G VGPU=1 on gpu_c" },
+                { GPUS, NULL, "_G:VGPU=1:FAST,NVIDIA_B", CLAIM_DONE, "_G VGPU=1 on gpu_b" },
+                { GPUS, NULL, "_G:VGPU=1:!FAST", CLAIM_DONE, "_G VGPU=1 on gpu_a" },
+                { GPUS, NULL, "_G:VGPU=1:NONE", CLAIM_E_NO_CAPACITY,
                   "Group \"_G\": VGPU: gpu_a lacks the required trait NONE" },
-                { "host VGPU=1 +X", NULL, "_G:VGPU=1:!X", FIT_E_NO_CAPACITY,
+                { "host VGPU=1 +X", NULL, "_G:VGPU=1:!X", CLAIM_E_NO_CAPACITY,
                   "Group \"_G\": VGPU: host has the forbidden trait X" },
                 /* the unsuffixed group has its traits from all of its providers together */
-                { "host VCPU=4 +A; gpu<host VGPU=1 +B", NULL, "VCPU=1,VGPU=1:A,B", FIT_DONE,
+                { "host VCPU=4 +A; gpu<host VGPU=1 +B", NULL, "VCPU=1,VGPU=1:A,B", CLAIM_DONE,
                   "VCPU=1 on host, VGPU=1 on gpu" },
-                { GPUS, NULL, "VCPU=1,VGPU=1:NVIDIA_B", FIT_DONE,
+                { GPUS, NULL, "VCPU=1,VGPU=1:NVIDIA_B", CLAIM_DONE,
                   "VCPU=1 on host, VGPU=1 on gpu_b" },
-                { GPUS, NULL, "VCPU=1,VGPU=1:NVIDIA_A,NVIDIA_B", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "VCPU=1,VGPU=1:NVIDIA_A,NVIDIA_B", CLAIM_E_NO_CAPACITY,
                   "Each part of the request fits alone, but not all of them together" },
-                { GPUS, NULL, "VCPU=1:NVIDIA_A", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "VCPU=1:NVIDIA_A", CLAIM_E_NO_CAPACITY,
                   "No provider that has room for the request has the required trait NVIDIA_A" },
-                { GPUS, NULL, "VCPU=1,VGPU=1:!FAST", FIT_DONE, "VCPU=1 on host, VGPU=1 on gpu_a" },
-                { "host VCPU=4 +X", NULL, "VCPU=1:!X", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "VCPU=1,VGPU=1:!FAST", CLAIM_DONE,
+                  "VCPU=1 on host, VGPU=1 on gpu_a" },
+                { "host VCPU=4 +X", NULL, "VCPU=1:!X", CLAIM_E_NO_CAPACITY,
                   "VCPU: host has the forbidden trait X" },
         };
 
@@ -114,36 +115,37 @@ static void test_traits(void **state)
 static void test_groups(void **state)
 {
         static const Case cases[] = {
-                { GPUS, NULL, "VCPU=1 _A:VGPU=1 _B:VGPU=1 isolate", FIT_DONE,
+                { GPUS, NULL, "VCPU=1 _A:VGPU=1 _B:VGPU=1 isolate", CLAIM_DONE,
                   "VCPU=1 on host, _A VGPU=1 on gpu_a, _B VGPU=1 on gpu_c" },
                 /* the most room: after the first, gpu_a has less */
-                { GPUS, NULL, "_A:VGPU=1 _B:VGPU=1", FIT_DONE,
+                { GPUS, NULL, "_A:VGPU=1 _B:VGPU=1", CLAIM_DONE,
                   "_A VGPU=1 on gpu_a, _B VGPU=1 on gpu_c" },
-                { GPUS, NULL, "_A:VGPU=1 _B:VGPU=1 _C:VGPU=1 _D:VGPU=1 isolate", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "_A:VGPU=1 _B:VGPU=1 _C:VGPU=1 _D:VGPU=1 isolate",
+                  CLAIM_E_NO_CAPACITY,
                   "4 groups ask for VGPU=1 each on providers of their own (isolate), there is room for 3" },
-                { GPUS, NULL, "_A:VGPU=8 _B:VGPU=8 _C:VGPU=8", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "_A:VGPU=8 _B:VGPU=8 _C:VGPU=8", CLAIM_E_NO_CAPACITY,
                   "3 groups ask for VGPU=8 each, there is room for 2" },
-                { GPUS, NULL, "_A:VGPU=8 _B:VGPU=7 _C:VGPU=6", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "_A:VGPU=8 _B:VGPU=7 _C:VGPU=6", CLAIM_E_NO_CAPACITY,
                   "VGPU: all groups together ask for 21, one request can have 16" },
-                { GPUS, NULL, "_A:VGPU=6 _B:VGPU=5 _C:VGPU=5", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "_A:VGPU=6 _B:VGPU=5 _C:VGPU=5", CLAIM_E_NO_CAPACITY,
                   "Each part of the request fits alone, but not all of them together" },
                 /* _A fits three, but _B needs the one that _A would like best */
                 { "host VCPU=1; a<host VGPU=2; b<host VGPU=4", NULL, "_A:VGPU=2 _B:VGPU=4",
-                  FIT_DONE, "_A VGPU=2 on a, _B VGPU=4 on b" },
+                  CLAIM_DONE, "_A VGPU=2 on a, _B VGPU=4 on b" },
                 { "host VCPU=1; a<host VGPU=1 +T; b<host VGPU=1", NULL, "_A:VGPU=1 _B:VGPU=1:T",
-                  FIT_DONE, "_A VGPU=1 on b, _B VGPU=1 on a" },
+                  CLAIM_DONE, "_A VGPU=1 on b, _B VGPU=1 on a" },
                 /* a group comes whole from one provider */
-                { GPUS, NULL, "_A:VCPU=1,VGPU=1", FIT_E_NO_CAPACITY,
+                { GPUS, NULL, "_A:VCPU=1,VGPU=1", CLAIM_E_NO_CAPACITY,
                   "Group \"_A\": no single provider has all of its classes" },
                 { "host; n0<host VCPU=4 MEMORY_MB=10; n1<host VCPU=2 MEMORY_MB=100", NULL,
-                  "_N:VCPU=2,MEMORY_MB=50", FIT_DONE, "_N MEMORY_MB=50 on n1, _N VCPU=2 on n1" },
+                  "_N:VCPU=2,MEMORY_MB=50", CLAIM_DONE, "_N MEMORY_MB=50 on n1, _N VCPU=2 on n1" },
                 /* max_unit counts for what one request takes of a provider in all */
-                { "host VCPU=8/0/1/2", NULL, "VCPU=1 _A:VCPU=1", FIT_DONE,
+                { "host VCPU=8/0/1/2", NULL, "VCPU=1 _A:VCPU=1", CLAIM_DONE,
                   "VCPU=1 on host, _A VCPU=1 on host" },
-                { "host VCPU=8/0/1/2", NULL, "VCPU=1 _A:VCPU=2", FIT_E_NO_CAPACITY,
+                { "host VCPU=8/0/1/2", NULL, "VCPU=1 _A:VCPU=2", CLAIM_E_NO_CAPACITY,
                   "VCPU: all groups together ask for 3, one request can have 2" },
                 /* isolate says nothing about the unsuffixed group */
-                { "host VGPU=2", NULL, "VGPU=1 _A:VGPU=1 isolate", FIT_DONE,
+                { "host VGPU=2", NULL, "VGPU=1 _A:VGPU=1 isolate", CLAIM_DONE,
                   "VGPU=1 on host, _A VGPU=1 on host" },
         };
 
@@ -154,17 +156,17 @@ static void test_trees(void **state)
 {
         static const Case cases[] = {
                 /* another root that shares nothing is another host */
-                { "host VCPU=1; other VCPU=8", NULL, "VCPU=2", FIT_E_NO_CAPACITY,
+                { "host VCPU=1; other VCPU=8", NULL, "VCPU=2", CLAIM_E_NO_CAPACITY,
                   "VCPU: asks for 2, free are 1 of 1 on host" },
-                { "host VCPU=1; other DISK_GB=8", NULL, "DISK_GB=2", FIT_E_NO_CAPACITY,
+                { "host VCPU=1; other DISK_GB=8", NULL, "DISK_GB=2", CLAIM_E_NO_CAPACITY,
                   "DISK_GB: other is not part of this node" },
                 { "host VCPU=1 @A; pool DISK_GB=8 +MISC_SHARES_VIA_AGGREGATE @A", NULL,
-                  "VCPU=1,DISK_GB=2", FIT_DONE, "DISK_GB=2 on pool, VCPU=1 on host" },
+                  "VCPU=1,DISK_GB=2", CLAIM_DONE, "DISK_GB=2 on pool, VCPU=1 on host" },
                 { "host VCPU=1 @B; pool DISK_GB=8 +MISC_SHARES_VIA_AGGREGATE @A", NULL, "DISK_GB=2",
-                  FIT_E_NO_CAPACITY, "DISK_GB: pool is not part of this node" },
+                  CLAIM_E_NO_CAPACITY, "DISK_GB: pool is not part of this node" },
                 /* the pool comes first in the tree, and is not taken for the host */
                 { "pool DISK_GB=8 +MISC_SHARES_VIA_AGGREGATE @A; renamed VCPU=1 @A", NULL,
-                  "VCPU=1,DISK_GB=2", FIT_DONE, "DISK_GB=2 on pool, VCPU=1 on renamed" },
+                  "VCPU=1,DISK_GB=2", CLAIM_DONE, "DISK_GB=2 on pool, VCPU=1 on renamed" },
         };
 
         run_cases(cases, ARRAY_SIZE(cases));
@@ -172,7 +174,7 @@ static void test_trees(void **state)
 
 static void test_withheld(void **state)
 {
-        static const Case c = { "host VCPU=1; gpu<host VGPU=4", NULL, "VGPU=1", FIT_E_NO_CAPACITY,
+        static const Case c = { "host VCPU=1; gpu<host VGPU=4", NULL, "VGPU=1", CLAIM_E_NO_CAPACITY,
                                 "VGPU: gpu is withheld, nothing on this host goes by its name" };
 
         run_case(&c, NULL, "gpu");
@@ -200,7 +202,7 @@ static void test_many_devices(void **state)
                                     i % 8 == 0 ? ":PHYSNET1" : "");
                 make_request(&request, words);
                 r = fit_request(view, "host", &request, &fit, NULL);
-                assert_int_equal(r, n <= 63 ? FIT_DONE : FIT_E_NO_CAPACITY);
+                assert_int_equal(r, n <= 63 ? CLAIM_DONE : CLAIM_E_NO_CAPACITY);
                 assert_true(fit.work < 200000);
         }
 }
@@ -225,7 +227,7 @@ static void test_bound(void **state)
                 append_text(&words, "%s_P%d:MEMORY_MB=%d", i ? " " : "", i, 350 + i);
         make_request(&request, words);
         r = fit_request(view, "host", &request, &fit, &error);
-        assert_int_equal(r, FIT_E_TOO_HARD);
+        assert_int_equal(r, CLAIM_E_TOO_HARD);
         assert_string_equal(
                 error.text,
                 "Too hard: no way to place the 81 groups was found within 3000000 steps");
@@ -281,7 +283,7 @@ static void test_bound_of_subtrees(void **state)
         double begin = cpu_seconds();
 
         make_hard_subtree(&request);
-        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), FIT_E_TOO_HARD);
+        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), CLAIM_E_TOO_HARD);
         assert_true(fit.work > FIT_WORK_MAX && fit.work < FIT_WORK_MAX * 2);
         assert_true(cpu_seconds() - begin < 5);
 }
@@ -298,12 +300,12 @@ static void test_bound_in_time(void **state)
 
         make_hard_subtree(&request);
         assert_int_equal(fit_groups(view, "host", &request, NULL, &effort, &fit, &error),
-                         FIT_E_TOO_HARD);
+                         CLAIM_E_TOO_HARD);
         assert_string_equal(error.text,
                             "Too hard: no way to place the 256 groups was found within 2 ms");
         assert_true(fit.work > 0 && fit.work < FIT_WORK_MAX);
         assert_int_equal(fit_explain_request(view, "host", &request, &effort, &verdicts, &error),
-                         FIT_E_TOO_HARD);
+                         CLAIM_E_TOO_HARD);
         assert_int_equal(verdicts.n_items, 0);
 }
 
@@ -324,7 +326,7 @@ static void test_many_verdicts(void **state)
                 append_text(&words, "%s_%d:VF=1", i ? " " : "", i);
         make_request(&request, words);
         assert_int_equal(fit_explain_request(view, "host", &request, &effort, &verdicts, NULL),
-                         FIT_DONE);
+                         CLAIM_DONE);
         assert_int_equal(verdicts.n_items, FIT_VERDICTS_MAX);
         assert_int_equal(verdicts.n_omitted, 6000 - FIT_VERDICTS_MAX);
 }
@@ -358,15 +360,15 @@ static void test_explain(void **state)
                 int r;
                 const char *verdicts; /* "group class on provider: term missing; …" */
         } rows[] = {
-                { NULL, "VCPU=2", FIT_DONE, " VCPU on host: fits 0" },
-                { "host VCPU=15", "VCPU=4", FIT_E_NO_CAPACITY, " VCPU on host: capacity 3" },
-                { NULL, "VCPU=10", FIT_E_NO_CAPACITY, " VCPU on host: max_unit 2" },
-                { NULL, "DISK_GB=5", FIT_E_NO_CAPACITY, " DISK_GB on host: min_unit 5" },
-                { NULL, "DISK_GB=13", FIT_E_NO_CAPACITY, " DISK_GB on host: step_size 7" },
-                { NULL, "CUSTOM_X=1", FIT_E_UNKNOWN_CLASS, "" },
-                { "gpu_b VGPU=3", "VCPU=1 _G:VGPU=2:FAST", FIT_DONE,
+                { NULL, "VCPU=2", CLAIM_DONE, " VCPU on host: fits 0" },
+                { "host VCPU=15", "VCPU=4", CLAIM_E_NO_CAPACITY, " VCPU on host: capacity 3" },
+                { NULL, "VCPU=10", CLAIM_E_NO_CAPACITY, " VCPU on host: max_unit 2" },
+                { NULL, "DISK_GB=5", CLAIM_E_NO_CAPACITY, " DISK_GB on host: min_unit 5" },
+                { NULL, "DISK_GB=13", CLAIM_E_NO_CAPACITY, " DISK_GB on host: step_size 7" },
+                { NULL, "CUSTOM_X=1", CLAIM_E_UNKNOWN_CLASS, "" },
+                { "gpu_b VGPU=3", "VCPU=1 _G:VGPU=2:FAST", CLAIM_DONE,
                   " VCPU on host: fits 0; _G VGPU on gpu_a: trait 0; _G VGPU on gpu_b: capacity 1; _G VGPU on gpu_c: fits 0" },
-                { NULL, "_G:VGPU=1,VCPU=1", FIT_E_NO_CAPACITY,
+                { NULL, "_G:VGPU=1,VCPU=1", CLAIM_E_NO_CAPACITY,
                   "_G VGPU on host: class 1; _G VCPU on gpu_a: class 1; _G VCPU on gpu_b: class 1; _G VCPU on gpu_c: class 1" },
         };
 
@@ -418,9 +420,9 @@ static void test_in_tree(void **state)
         "host DISK_GB=8 @X; gpu<host VGPU=1;" \
         "share DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE @X"
         static const Case cases[] = {
-                { SHARE, NULL, "_G:DISK_GB=1", FIT_DONE, "_G DISK_GB=1 on host" },
-                { SHARE, NULL, "_G:DISK_GB=1", FIT_DONE, "_G DISK_GB=1 on share" },
-                { SHARE, NULL, "_G:DISK_GB=1", FIT_E_NO_CAPACITY,
+                { SHARE, NULL, "_G:DISK_GB=1", CLAIM_DONE, "_G DISK_GB=1 on host" },
+                { SHARE, NULL, "_G:DISK_GB=1", CLAIM_DONE, "_G DISK_GB=1 on share" },
+                { SHARE, NULL, "_G:DISK_GB=1", CLAIM_E_NO_CAPACITY,
                   "Group \"_G\": DISK_GB: host is not in the tree that is asked for" },
         };
 #undef SHARE
@@ -447,12 +449,12 @@ static void test_same_subtree(void **state)
         for (size_t i = 0; i < request.n_groups; i++)
                 assert_true(string_set_add(&suffixes, request.groups[i].suffix) >= 0);
         assert_int_equal(resource_request_add_subtree(&request, &suffixes, NULL), 0);
-        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), FIT_DONE);
+        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), CLAIM_DONE);
         text = format_fit(view, &request, &fit);
         assert_string_equal(text, "_C VCPU=2 on n1, _G VGPU=1 on g1");
         fit_done(&fit);
         use_some(view, "g1", "VGPU", 1);
-        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), FIT_E_NO_CAPACITY);
+        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), CLAIM_E_NO_CAPACITY);
 }
 
 TEST_MAIN(test_in_tree, test_same_subtree, test_unsuffixed, test_traits, test_groups, test_trees,

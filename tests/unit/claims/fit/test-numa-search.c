@@ -431,12 +431,12 @@ static void test_against_brute_force(void **state)
                 r = fit_request_numa(round.view, &round.facts.facts, "host", &round.request,
                                      round.placed, &effort, &fit, &error);
                 most = MAX(most, fit.work);
-                if (r == FIT_DONE) {
+                if (r == CLAIM_DONE) {
                         n_fits++;
                         check_fit(&round, &fit);
                         continue;
                 }
-                assert_int_equal(r, FIT_E_NO_CAPACITY);
+                assert_int_equal(r, CLAIM_E_NO_CAPACITY);
                 assert_true(error.text[0] != '\0');
                 round.far = true;
                 if (brute_force(&round, 0))

@@ -34,7 +34,7 @@ static char *run_placed(const HostView *view, const HostFacts *facts, const char
 
         make_request(&request, ask);
         *ret_r = fit_request_numa(view, facts, "host", &request, placed, &effort, &fit, &error);
-        if (*ret_r != FIT_DONE)
+        if (*ret_r != CLAIM_DONE)
                 return strdup(error.text);
         layout = numa_fixture_format(&fit.layout);
         pieces = format_fit(view, &request, &fit);
@@ -69,31 +69,31 @@ static void test_policies(void **state)
         _cleanup_(host_view_freep) HostView *view = make_view(ROOT);
         NumaFixture facts;
         const Case cases[] = {
-                { "VCPU=2,MEMORY_MB=512 & nodes=1", FIT_DONE,
+                { "VCPU=2,MEMORY_MB=512 & nodes=1", CLAIM_DONE,
                   "0@0:0-1 0 512; 0=0-1s 1=0-1s | MEMORY_MB=512 on host, VCPU=2 on host" },
-                { "VCPU=2,MEMORY_MB=512 & nodes=2", FIT_DONE,
+                { "VCPU=2,MEMORY_MB=512 & nodes=2", CLAIM_DONE,
                   "0@0:0 0 256, 1@1:1 0 256; 0=0-1s 1=8-9s |" },
-                { "PCPU=2,MEMORY_MB=512 &", FIT_DONE, "0@0:0-1 0 512; 0=2 1=3 |" },
-                { "VCPU=4,MEMORY_MB=512 & cpu_policy=mixed dedicated_mask=^0-1", FIT_DONE,
+                { "PCPU=2,MEMORY_MB=512 &", CLAIM_DONE, "0@0:0-1 0 512; 0=2 1=3 |" },
+                { "VCPU=4,MEMORY_MB=512 & cpu_policy=mixed dedicated_mask=^0-1", CLAIM_DONE,
                   "0@0:0-3 0 512; 0=0-1s 1=0-1s 2=2 3=3 | MEMORY_MB=512 on host, PCPU=2 on host, VCPU=2 on host" },
-                { "PCPU=3 & thread_policy=isolate", FIT_DONE, "0@0:0-2 0 0; 0=2 1=4 2=6" },
-                { "PCPU=3 & thread_policy=require", FIT_DONE, "0@0:0-2 0 0; 0=2 1=3 2=4" },
-                { "PCPU=4 & thread_policy=isolate", FIT_E_NO_CAPACITY,
+                { "PCPU=3 & thread_policy=isolate", CLAIM_DONE, "0@0:0-2 0 0; 0=2 1=4 2=6" },
+                { "PCPU=3 & thread_policy=require", CLAIM_DONE, "0@0:0-2 0 0; 0=2 1=3 2=4" },
+                { "PCPU=4 & thread_policy=isolate", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: PCPU: cell 0 asks for 4 cores (isolate), free are 3" },
-                { "PCPU=8 & nodes=1", FIT_E_NO_CAPACITY,
+                { "PCPU=8 & nodes=1", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: PCPU: cell 0 asks for 8 dedicated CPUs, free are 6" },
-                { "VCPU=3 & nodes=1", FIT_E_NO_CAPACITY,
+                { "VCPU=3 & nodes=1", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: VCPU: cell 0 asks for 3 shared CPUs, it has 2" },
-                { "PCPU=3 & nodes=3", FIT_E_NO_CAPACITY, "The guest has 3 cells, the host 2" },
-                { "PCPU=13 & nodes=1", FIT_E_NO_CAPACITY, "PCPU: " },
-                { "PCPU=2,CUSTOM_X=1 & nodes=1", FIT_E_UNKNOWN_CLASS, "No provider" },
+                { "PCPU=3 & nodes=3", CLAIM_E_NO_CAPACITY, "The guest has 3 cells, the host 2" },
+                { "PCPU=13 & nodes=1", CLAIM_E_NO_CAPACITY, "PCPU: " },
+                { "PCPU=2,CUSTOM_X=1 & nodes=1", CLAIM_E_UNKNOWN_CLASS, "No provider" },
         };
         int r;
 
         numa_fixture_make(&facts, two_cells, 2);
         run_cases(view, &facts.facts, cases, ARRAY_SIZE(cases));
         free(run(view, NULL, cases[0].ask, &r));
-        assert_int_equal(r, FIT_E_NO_CAPACITY); /* before the first poll */
+        assert_int_equal(r, CLAIM_E_NO_CAPACITY); /* before the first poll */
 }
 
 static void test_pages(void **state)
@@ -101,23 +101,23 @@ static void test_pages(void **state)
         _cleanup_(host_view_freep) HostView *view = make_view(ROOT);
         NumaFixture facts;
         const Case cases[] = {
-                { "VCPU=1,MEMORY_MB=1024 & page_size=2M", FIT_DONE, "0@0:0 2048 1024;" },
-                { "VCPU=1,MEMORY_MB=1024 & page_size=large", FIT_DONE, "0@0:0 2048 1024;" },
-                { "VCPU=1,MEMORY_MB=1024 & page_size=1G", FIT_DONE, "0@1:0 1048576 1024;" },
-                { "VCPU=1,MEMORY_MB=3072 & page_size=any", FIT_DONE, "0@0:0 0 3072;" },
-                { "VCPU=1,MEMORY_MB=3072 & page_size=small", FIT_DONE, "0@0:0 0 3072;" },
-                { "VCPU=1,MEMORY_MB=3072 & page_size=4", FIT_DONE, "0@0:0 0 3072;" },
+                { "VCPU=1,MEMORY_MB=1024 & page_size=2M", CLAIM_DONE, "0@0:0 2048 1024;" },
+                { "VCPU=1,MEMORY_MB=1024 & page_size=large", CLAIM_DONE, "0@0:0 2048 1024;" },
+                { "VCPU=1,MEMORY_MB=1024 & page_size=1G", CLAIM_DONE, "0@1:0 1048576 1024;" },
+                { "VCPU=1,MEMORY_MB=3072 & page_size=any", CLAIM_DONE, "0@0:0 0 3072;" },
+                { "VCPU=1,MEMORY_MB=3072 & page_size=small", CLAIM_DONE, "0@0:0 0 3072;" },
+                { "VCPU=1,MEMORY_MB=3072 & page_size=4", CLAIM_DONE, "0@0:0 0 3072;" },
                 /* no overcommit of pages */
-                { "VCPU=1,MEMORY_MB=3073 & page_size=small", FIT_E_NO_CAPACITY,
+                { "VCPU=1,MEMORY_MB=3073 & page_size=small", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 3073 MiB in small pages, free are 3072" },
-                { "VCPU=1,MEMORY_MB=2048 & page_size=large", FIT_E_NO_CAPACITY,
+                { "VCPU=1,MEMORY_MB=2048 & page_size=large", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 2048 MiB in large pages, free are 1024" },
-                { "VCPU=1,MEMORY_MB=1024 & page_size=64", FIT_E_NO_CAPACITY,
+                { "VCPU=1,MEMORY_MB=1024 & page_size=64", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1024 MiB in 64 KiB pages, free are 0" },
-                { "VCPU=2,MEMORY_MB=2048 & nodes=2 page_size=2M", FIT_DONE,
+                { "VCPU=2,MEMORY_MB=2048 & nodes=2 page_size=2M", CLAIM_DONE,
                   "0@0:0 2048 1024, 1@1:1 2048 1024;" },
                 /* a guest is not overcommitted against itself, others are */
-                { "VCPU=1,MEMORY_MB=4097 & nodes=1", FIT_E_NO_CAPACITY, "Cell 0" },
+                { "VCPU=1,MEMORY_MB=4097 & nodes=1", CLAIM_E_NO_CAPACITY, "Cell 0" },
         };
 
         numa_fixture_make(&facts, two_cells, 2);
@@ -129,13 +129,13 @@ static void test_pages(void **state)
         numa_fixture_use(view, 1, 0, 4094, 4);
         {
                 const Case more[] = {
-                        { "VCPU=1,MEMORY_MB=1024 & page_size=2M", FIT_E_NO_CAPACITY,
+                        { "VCPU=1,MEMORY_MB=1024 & page_size=2M", CLAIM_E_NO_CAPACITY,
                           "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1024 MiB in 2048 KiB pages, free are 1022" },
                         /* cell 1 may hold 6144 MiB by the ratio, and its CPUs are full */
-                        { "VCPU=2,MEMORY_MB=4096 & nodes=2", FIT_E_NO_CAPACITY,
+                        { "VCPU=2,MEMORY_MB=4096 & nodes=2", CLAIM_E_NO_CAPACITY,
                           "Each cell of the guest fits a cell of the host, but" },
                         /* memory of guests with dedicated CPUs is not overcommitted */
-                        { "PCPU=2,MEMORY_MB=4096 & nodes=2", FIT_E_NO_CAPACITY,
+                        { "PCPU=2,MEMORY_MB=4096 & nodes=2", CLAIM_E_NO_CAPACITY,
                           "Each cell of the guest fits a cell of the host, but" },
                 };
 
@@ -152,22 +152,22 @@ static void test_memory(void **state)
                 make_view("host VCPU=4/0/1/4/1/4 PCPU=4 MEMORY_MB=16384/0/1/16384/1/1.5");
         NumaFixture facts;
         const Case empty[] = {
-                { "VCPU=1,MEMORY_MB=4096 & nodes=1", FIT_DONE, "0@0:0 0 4096;" },
-                { "VCPU=1,MEMORY_MB=16384 & nodes=1", FIT_E_NO_CAPACITY,
+                { "VCPU=1,MEMORY_MB=4096 & nodes=1", CLAIM_DONE, "0@0:0 0 4096;" },
+                { "VCPU=1,MEMORY_MB=16384 & nodes=1", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 16384 MiB, free are 4096 of 6144" },
-                { "VCPU=1,MEMORY_MB=12288 & page_size=1G", FIT_DONE, "0@0:0 1048576 12288;" },
+                { "VCPU=1,MEMORY_MB=12288 & page_size=1G", CLAIM_DONE, "0@0:0 1048576 12288;" },
         };
         /* 5 GiB of the small pages' 4 are promised: by 1.5 there are 6 */
         const Case full[] = {
-                { "VCPU=1,MEMORY_MB=1024 & nodes=1", FIT_DONE, "0@0:0 0 1024;" },
-                { "VCPU=1,MEMORY_MB=1025 & nodes=1", FIT_E_NO_CAPACITY,
+                { "VCPU=1,MEMORY_MB=1024 & nodes=1", CLAIM_DONE, "0@0:0 0 1024;" },
+                { "VCPU=1,MEMORY_MB=1025 & nodes=1", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1025 MiB, free are 1024 of 6144" },
-                { "PCPU=1,MEMORY_MB=4 &", FIT_E_NO_CAPACITY,
+                { "PCPU=1,MEMORY_MB=4 &", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 4 MiB, free are 0 of 4096" },
-                { "PCPU=1,MEMORY_MB=11264 & page_size=1G", FIT_DONE, "0@0" },
-                { "PCPU=1,MEMORY_MB=12288 & page_size=1G", FIT_E_NO_CAPACITY,
+                { "PCPU=1,MEMORY_MB=11264 & page_size=1G", CLAIM_DONE, "0@0" },
+                { "PCPU=1,MEMORY_MB=12288 & page_size=1G", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 12288 MiB, free are 11264 of 16384" },
-                { "VCPU=1,MEMORY_MB=12288 & page_size=1G", FIT_DONE, "0@0" },
+                { "VCPU=1,MEMORY_MB=12288 & page_size=1G", CLAIM_DONE, "0@0" },
         };
 
         numa_fixture_make(&facts, &cell, 1);
@@ -183,8 +183,8 @@ static void test_isolate(void **state)
         _cleanup_(host_view_freep) HostView *view = make_view("host PCPU=6 VCPU=1 MEMORY_MB=4096");
         NumaFixture facts;
         const Case cases[] = {
-                { "PCPU=2 & thread_policy=isolate", FIT_DONE, "0@0:0-1 0 0; 0=0 1=4 |" },
-                { "PCPU=3 & thread_policy=isolate", FIT_E_NO_CAPACITY,
+                { "PCPU=2 & thread_policy=isolate", CLAIM_DONE, "0@0:0-1 0 0; 0=0 1=4 |" },
+                { "PCPU=3 & thread_policy=isolate", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: PCPU: cell 0 asks for 3 cores (isolate), free are 2" },
         };
 
@@ -204,27 +204,27 @@ static void test_order(void **state)
                           *const pack = "PCPU=2,MEMORY_MB=64 & strategy=pack",
                           *const share = "VCPU=1,MEMORY_MB=64 & nodes=1",
                           *const share_pack = "VCPU=1,MEMORY_MB=64 & strategy=pack";
-        const Case empty[] = { { spread, FIT_DONE, "0@0" },
-                               { pack, FIT_DONE, "0@0" },
-                               { share, FIT_DONE, "0@0" },
-                               { share_pack, FIT_DONE, "0@0" } };
-        const Case memory[] = { { spread, FIT_DONE, "0@1" },
-                                { pack, FIT_DONE, "0@0" },
-                                { share, FIT_DONE, "0@1" },
-                                { share_pack, FIT_DONE, "0@0" } };
+        const Case empty[] = { { spread, CLAIM_DONE, "0@0" },
+                               { pack, CLAIM_DONE, "0@0" },
+                               { share, CLAIM_DONE, "0@0" },
+                               { share_pack, CLAIM_DONE, "0@0" } };
+        const Case memory[] = { { spread, CLAIM_DONE, "0@1" },
+                                { pack, CLAIM_DONE, "0@0" },
+                                { share, CLAIM_DONE, "0@1" },
+                                { share_pack, CLAIM_DONE, "0@0" } };
         /* the kind of CPU that it asks for counts before memory, the other kind does not */
-        const Case shared[] = { { spread, FIT_DONE, "0@1" },
-                                { pack, FIT_DONE, "0@0" },
-                                { share, FIT_DONE, "0@0" },
-                                { share_pack, FIT_DONE, "0@1" } };
+        const Case shared[] = { { spread, CLAIM_DONE, "0@1" },
+                                { pack, CLAIM_DONE, "0@0" },
+                                { share, CLAIM_DONE, "0@0" },
+                                { share_pack, CLAIM_DONE, "0@1" } };
         const Case held[] = {
-                { share, FIT_DONE, "0@0" },
-                { share_pack, FIT_DONE, "0@1" },
-                { spread, FIT_DONE, "0@0:0-1 0 64; 0=2 1=3" },
-                { pack, FIT_DONE, "0@1:0-1 0 64; 0=12 1=13" },
+                { share, CLAIM_DONE, "0@0" },
+                { share_pack, CLAIM_DONE, "0@1" },
+                { spread, CLAIM_DONE, "0@0:0-1 0 64; 0=2 1=3" },
+                { pack, CLAIM_DONE, "0@1:0-1 0 64; 0=12 1=13" },
                 /* the last thread of a core is the last to be taken */
-                { "PCPU=5 & strategy=pack", FIT_DONE, "0@1:0-4 0 0; 0=12 1=13 2=14 3=15 4=11" },
-                { "PCPU=5 & strategy=pack thread_policy=require", FIT_DONE, "0@0" },
+                { "PCPU=5 & strategy=pack", CLAIM_DONE, "0@1:0-4 0 0; 0=12 1=13 2=14 3=15 4=11" },
+                { "PCPU=5 & strategy=pack thread_policy=require", CLAIM_DONE, "0@0" },
         };
 
         numa_fixture_make(&facts, two_cells, 2);
@@ -243,20 +243,20 @@ static void test_devices(void **state)
         NumaFixture facts;
         const Case cases[] = {
                 /* cells with devices when devices are asked for, the others when not */
-                { "PCPU=1 & nodes=1", FIT_DONE, "0@0" },
-                { "PCPU=1,VGPU=1 & nodes=1", FIT_DONE,
+                { "PCPU=1 & nodes=1", CLAIM_DONE, "0@0" },
+                { "PCPU=1,VGPU=1 & nodes=1", CLAIM_DONE,
                   "0@1:0 0 0; 0=10 | PCPU=1 on host, VGPU=1 on host_b" },
-                { "PCPU=1,VGPU=1 & affinity=required", FIT_DONE,
+                { "PCPU=1,VGPU=1 & affinity=required", CLAIM_DONE,
                   "0@1:0 0 0; 0=10 | PCPU=1 on host, VGPU=1 on host_b" },
-                { "PCPU=1 _1:VGPU=2 _2:VGPU=1 & affinity=legacy", FIT_DONE,
+                { "PCPU=1 _1:VGPU=2 _2:VGPU=1 & affinity=legacy", CLAIM_DONE,
                   "0@1:0 0 0; 0=10 | PCPU=1 on host, _1 VGPU=2 on host_b, _2 VGPU=1 on host_c" },
-                { "PCPU=1 _1:VGPU=2 _2:VGPU=1 & affinity=required", FIT_E_NO_CAPACITY,
+                { "PCPU=1 _1:VGPU=2 _2:VGPU=1 & affinity=required", CLAIM_E_NO_CAPACITY,
                   "VGPU: all groups together ask for 3, one request can have 2" },
-                { "PCPU=1 _1:VGPU=2 _2:VGPU=1 & affinity=preferred", FIT_DONE,
+                { "PCPU=1 _1:VGPU=2 _2:VGPU=1 & affinity=preferred", CLAIM_DONE,
                   "0@1:0 0 0; 0=10 |" },
-                { "PCPU=1 _1:VGPU=3 & affinity=required", FIT_E_NO_CAPACITY,
+                { "PCPU=1 _1:VGPU=3 & affinity=required", CLAIM_E_NO_CAPACITY,
                   "Group \"_1\": VGPU: " },
-                { "PCPU=1 _1:VGPU=2 _2:VGPU=2 & affinity=socket", FIT_E_NO_CAPACITY, "" },
+                { "PCPU=1 _1:VGPU=2 _2:VGPU=2 & affinity=socket", CLAIM_E_NO_CAPACITY, "" },
         };
 
         numa_fixture_make(&facts, two_cells, 2);
@@ -268,10 +268,11 @@ static void test_devices(void **state)
         facts.cells[1].socket = 0;
         {
                 const Case more[] = {
-                        { "PCPU=1 _1:VGPU=2 _2:VGPU=2 & affinity=socket", FIT_DONE,
+                        { "PCPU=1 _1:VGPU=2 _2:VGPU=2 & affinity=socket", CLAIM_DONE,
                           "0@0:0 0 0; 0=2 |" },
-                        { "PCPU=1 _1:VGPU=2 _2:VGPU=2 & affinity=required", FIT_E_NO_CAPACITY, "" },
-                        { "PCPU=2 _1:VGPU=2 _2:VGPU=2 & nodes=2 affinity=required", FIT_DONE,
+                        { "PCPU=1 _1:VGPU=2 _2:VGPU=2 & affinity=required", CLAIM_E_NO_CAPACITY,
+                          "" },
+                        { "PCPU=2 _1:VGPU=2 _2:VGPU=2 & nodes=2 affinity=required", CLAIM_DONE,
                           "0@0:0 0 0, 1@1:1 0 0;" },
                 };
 
@@ -283,9 +284,9 @@ static void test_devices(void **state)
         use_some(view, "host_a", "VGPU", 2);
         {
                 const Case full[] = {
-                        { "PCPU=1,VGPU=2 & affinity=required", FIT_E_NO_CAPACITY,
+                        { "PCPU=1,VGPU=2 & affinity=required", CLAIM_E_NO_CAPACITY,
                           "VGPU: asks for 2, free are 0 of 2 on host_a" },
-                        { "PCPU=1,VGPU=2 & affinity=preferred", FIT_DONE,
+                        { "PCPU=1,VGPU=2 & affinity=preferred", CLAIM_DONE,
                           "0@0:0 0 0; 0=2 | PCPU=1 on host, VGPU=2 on host_b" },
                 };
 
@@ -299,24 +300,24 @@ static void test_cells_as_providers(void **state)
         _cleanup_(host_view_freep) HostView *view = make_view(CELLS);
         NumaFixture facts;
         const Case cases[] = {
-                { "PCPU=2,MEMORY_MB=512,DISK_GB=5 & nodes=1", FIT_DONE,
+                { "PCPU=2,MEMORY_MB=512,DISK_GB=5 & nodes=1", CLAIM_DONE,
                   "0@0:0-1 0 512; 0=2 1=3 | DISK_GB=5 on host, MEMORY_MB=512 on host_NUMA0, PCPU=2 on host_NUMA0" },
-                { "VCPU=2,MEMORY_MB=1024 & nodes=2 page_size=2M", FIT_DONE,
+                { "VCPU=2,MEMORY_MB=1024 & nodes=2 page_size=2M", CLAIM_DONE,
                   "0@0:0 2048 512, 1@1:1 2048 512; 0=0-1s 1=8-9s | CUSTOM_HUGEPAGES_2M=256 on "
                   "host_NUMA0, MEMORY_MB=512 on host_NUMA0, MEMORY_MB=512 on host_NUMA1, VCPU=1 on "
                   "host_NUMA0, VCPU=1 on host_NUMA1" },
                 /* Who asks for the pages as a class, too, asks for the same pages. */
-                { "VCPU=1,MEMORY_MB=512,CUSTOM_HUGEPAGES_2M=256 & nodes=1 page_size=2M", FIT_DONE,
+                { "VCPU=1,MEMORY_MB=512,CUSTOM_HUGEPAGES_2M=256 & nodes=1 page_size=2M", CLAIM_DONE,
                   "0@0:0 2048 512; 0=0-1s | CUSTOM_HUGEPAGES_2M=256 on host_NUMA0, MEMORY_MB=512 "
                   "on host_NUMA0, VCPU=1 on host_NUMA0" },
-                { "PCPU=2:FAST & nodes=1", FIT_DONE, "0@1:0-1" },
-                { "PCPU=2:!FAST & strategy=pack", FIT_DONE, "0@0:0-1" },
-                { "PCPU=2:!HW_NUMA_ROOT & nodes=1", FIT_E_NO_CAPACITY,
+                { "PCPU=2:FAST & nodes=1", CLAIM_DONE, "0@1:0-1" },
+                { "PCPU=2:!FAST & strategy=pack", CLAIM_DONE, "0@0:0-1" },
+                { "PCPU=2:!HW_NUMA_ROOT & nodes=1", CLAIM_E_NO_CAPACITY,
                   "Cell 0 of the guest: PCPU: cell 0 has the forbidden trait HW_NUMA_ROOT" },
-                { "PCPU=2,DISK_GB=1:FAST,ROOT & nodes=1", FIT_DONE, "0@1:0-1" },
-                { "PCPU=2:NONE & nodes=1", FIT_E_NO_CAPACITY,
+                { "PCPU=2,DISK_GB=1:FAST,ROOT & nodes=1", CLAIM_DONE, "0@1:0-1" },
+                { "PCPU=2:NONE & nodes=1", CLAIM_E_NO_CAPACITY,
                   "No provider that has room for the request has the required trait NONE" },
-                { "VCPU=1,MEMORY_MB=4097 & nodes=1", FIT_E_NO_CAPACITY, "Cell 0" },
+                { "VCPU=1,MEMORY_MB=4097 & nodes=1", CLAIM_E_NO_CAPACITY, "Cell 0" },
         };
 
         numa_fixture_make(&facts, two_cells, 2);
@@ -324,9 +325,9 @@ static void test_cells_as_providers(void **state)
         use_some(view, "host_NUMA0", "PCPU", 5); /* by somebody who named no CPU */
         {
                 const Case used[] = {
-                        { "PCPU=4 & nodes=2", FIT_E_NO_CAPACITY,
+                        { "PCPU=4 & nodes=2", CLAIM_E_NO_CAPACITY,
                           "Each cell of the guest fits a cell of the host, but not each one" },
-                        { "PCPU=2 & strategy=pack", FIT_DONE, "0@1:0-1" },
+                        { "PCPU=2 & strategy=pack", CLAIM_DONE, "0@1:0-1" },
                 };
 
                 run_cases(view, &facts.facts, used, ARRAY_SIZE(used));
@@ -342,22 +343,22 @@ static void test_placed(void **state)
                 const char *text;
         } cases[] = {
                 /* both cells have two guest CPUs on two CPUs; the ratio is 2 */
-                { ROOT, "host VCPU=2,MEMORY_MB=64", "VCPU=2,MEMORY_MB=64 & nodes=1", FIT_DONE,
+                { ROOT, "host VCPU=2,MEMORY_MB=64", "VCPU=2,MEMORY_MB=64 & nodes=1", CLAIM_DONE,
                   "0@0:0-1 0 64; 0=0-1s 1=0-1s | MEMORY_MB=64 on host, VCPU=2 on host" },
                 /* the GPU is in cell 0, and none is asked for */
-                { ROOT GPUS, "host VCPU=2", "VCPU=2 & nodes=1", FIT_DONE,
+                { ROOT GPUS, "host VCPU=2", "VCPU=2 & nodes=1", CLAIM_DONE,
                   "0@1:0-1 0 0; 0=8-9s 1=8-9s | VCPU=2 on host" },
                 { CELLS, "host_NUMA1 VCPU=2,MEMORY_MB=64", "VCPU=2,MEMORY_MB=64 & nodes=1",
-                  FIT_DONE,
+                  CLAIM_DONE,
                   "0@1:0-1 0 64; 0=8-9s 1=8-9s | MEMORY_MB=64 on host_NUMA1, VCPU=2 on host_NUMA1" },
                 /* pages that nobody placed are not counted */
                 { CELLS, "host_NUMA0 VCPU=2,MEMORY_MB=64", "VCPU=2,MEMORY_MB=64 & page_size=2M",
-                  FIT_DONE,
+                  CLAIM_DONE,
                   "0@0:0-1 2048 64; 0=0-1s 1=0-1s | MEMORY_MB=64 on host_NUMA0, VCPU=2 on host_NUMA0" },
-                { CELLS, "host_NUMA1 VCPU=2", "VCPU=2 & nodes=2", FIT_E_NO_CAPACITY,
+                { CELLS, "host_NUMA1 VCPU=2", "VCPU=2 & nodes=2", CLAIM_E_NO_CAPACITY,
                   "Each cell of the guest fits a cell of the host, but" },
                 { CELLS, "host_NUMA0 VCPU=2; host_NUMA1 MEMORY_MB=64",
-                  "VCPU=2,MEMORY_MB=64 & nodes=1", FIT_E_NO_CAPACITY, "Cell 0 of the guest: " },
+                  "VCPU=2,MEMORY_MB=64 & nodes=1", CLAIM_E_NO_CAPACITY, "Cell 0 of the guest: " },
         };
         NumaFixture facts;
 
@@ -393,7 +394,7 @@ static void test_explain(void **state)
         make_request(&request, ask);
         assert_int_equal(
                 fit_explain_numa(view, &facts.facts, "host", &request, &effort, &verdicts, NULL),
-                FIT_E_NO_CAPACITY);
+                CLAIM_E_NO_CAPACITY);
         assert_int_equal(verdicts.n_items, 4); /* two classes on the root, two cells */
         cell = &verdicts.items[3];
         assert_string_equal(cell->suffix, "cell 0");
@@ -430,7 +431,7 @@ static void test_bound(void **state)
         make_request(&request, hard);
         assert_int_equal(
                 fit_request_numa(view, &facts, "host", &request, NULL, &effort, &fit, NULL),
-                FIT_E_TOO_HARD);
+                CLAIM_E_TOO_HARD);
         assert_true(fit.work < 2 * FIT_WORK_MAX);
         resource_request_done(&request);
         effort = fit_effort_begin(0);
@@ -439,7 +440,7 @@ static void test_bound(void **state)
         request.numa.affinity = NUMA_AFFINITY_LEGACY;
         assert_int_equal(
                 fit_request_numa(view, &facts, "host", &request, NULL, &effort, &fit, NULL),
-                FIT_DONE);
+                CLAIM_DONE);
         assert_true(fit.work < 100000);
 }
 
@@ -471,7 +472,7 @@ static void test_many_sets(void **state)
         make_request(&request, ask);
         assert_int_equal(
                 fit_request_numa(view, &facts, "host", &request, NULL, &effort, &fit, NULL),
-                FIT_E_NO_CAPACITY);
+                CLAIM_E_NO_CAPACITY);
         print_message("%llu steps\n", (unsigned long long)fit.work);
         assert_true(fit.work < 400000);
 }

@@ -79,9 +79,9 @@ static void run_cases(const Case *cases, size_t n)
 }
 
 #define GPUS    "host VCPU=8 MEMORY_MB=1024 DISK_GB=100; gpu_a<host VGPU=4 +A; gpu_b<host VGPU=4 +B"
-#define NO_ROOM (PLACED_E_NO_ROOM)
-#define OTHER   (PLACED_E_OTHER)
-#define NO_FIT  (10 + FIT_E_NO_CAPACITY)
+#define NO_ROOM (CLAIM_E_NO_CAPACITY)
+#define OTHER   (CLAIM_E_OTHER)
+#define NO_FIT  (10 + CLAIM_E_NO_CAPACITY)
 
 static void test_placed(void **state)
 {
@@ -184,9 +184,9 @@ static void assert_found(const char *host, const char *request, const char *hold
         Error error = ERROR_NULL;
 
         make_request(&wanted, request);
-        if (placed_make(view, "host", &wanted, held, NULL, &bound, &error) != PLACED_DONE ||
-            fit_groups(view, "host", &bound, held, &effort, &fit, &error) != FIT_DONE ||
-            placed_check(view, held, &fit, &error) != PLACED_DONE)
+        if (placed_make(view, "host", &wanted, held, NULL, &bound, &error) != CLAIM_DONE ||
+            fit_groups(view, "host", &bound, held, &effort, &fit, &error) != CLAIM_DONE ||
+            placed_check(view, held, &fit, &error) != CLAIM_DONE)
                 fail_msg("%s of %s: %s", request, holding, error.text);
         assert_true(fit.work < FIT_WORK_MAX / 10);
 }
@@ -269,13 +269,13 @@ static void test_4096_providers(void **state)
                 FitEffort effort = fit_effort_begin(0);
                 double start = (double)clock_usec(CLOCK_THREAD_CPUTIME_ID), middle;
 
-                assert_int_equal(fit_request(view, "host", &request, &freely, NULL), FIT_DONE);
+                assert_int_equal(fit_request(view, "host", &request, &freely, NULL), CLAIM_DONE);
                 middle = (double)clock_usec(CLOCK_THREAD_CPUTIME_ID);
                 assert_int_equal(placed_make(view, "host", &request, holding, NULL, &bound, NULL),
-                                 PLACED_DONE);
+                                 CLAIM_DONE);
                 assert_int_equal(fit_groups(view, "host", &bound, holding, &effort, &fit, NULL),
-                                 FIT_DONE);
-                assert_int_equal(placed_check(view, holding, &fit, NULL), PLACED_DONE);
+                                 CLAIM_DONE);
+                assert_int_equal(placed_check(view, holding, &fit, NULL), CLAIM_DONE);
                 best_placed =
                         MIN(best_placed, (double)clock_usec(CLOCK_THREAD_CPUTIME_ID) - middle);
                 best_free = MIN(best_free, middle - start);

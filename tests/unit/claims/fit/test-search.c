@@ -330,8 +330,8 @@ static Round run_round(bool nested)
                 return ROUND_NONE;
         split_request(&problem);
         r = fit_request(view, "host", &request, &fit, &error);
-        assert_true(r >= 0 && r != FIT_E_TOO_HARD);
-        if (r == FIT_DONE) {
+        assert_true(r >= 0 && r != CLAIM_E_TOO_HARD);
+        if (r == CLAIM_DONE) {
                 take_fit(&problem, &fit);
                 if (!complete(&problem, 0))
                         fail_msg("seed %" PRIu64 ": %s\n%s\nbreaks a rule", round, host, words);
@@ -392,7 +392,7 @@ static void test_narrow_cases(void **state)
 
                 make_request(&request, cases[i].request);
                 split_request(&problem);
-                if (fit_request(view, "host", &request, &fit, &error) != FIT_DONE)
+                if (fit_request(view, "host", &request, &fit, &error) != CLAIM_DONE)
                         fail_msg("%s: %s", cases[i].request, error.text);
                 take_fit(&problem, &fit);
                 assert_true(keeps_rules(&problem));
