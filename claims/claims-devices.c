@@ -25,7 +25,7 @@ int claims_add_device(DeviceList *list, const Provider *provider, const char *su
 
 int claims_taken(Claims *claims, Taken *ret, Error *reterr)
 {
-        int r = store_taken(claims->store, ret, reterr);
+        int r = store_taken(claims, ret, reterr);
 
         if (r < 0)
                 return r;

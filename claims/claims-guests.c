@@ -4,7 +4,6 @@
  * holds what it holds: that is written down, with words for what is wrong with it, and never
  * refused for want of room. One that is about to run gets all of it or no claim. */
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -69,7 +68,7 @@ static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_
 static int is_claimed(Claims *claims, const char *thing, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = store_list(claims->store, CLAIMS_OF_DEVICE, thing, &list, reterr);
+        int r = claims_list(claims, CLAIMS_OF_DEVICE, thing, &list, reterr);
 
         return r < 0 ? r : list.n_claims > 0;
 }
@@ -278,7 +277,7 @@ static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
 static int is_owed(Claims *claims, const Uuid *guest, bool runs, bool *ret, Error *reterr)
 {
         ClaimRemoval left;
-        int r = runs ? store_next_removal(claims->store, 0, guest, &left, reterr) : 0;
+        int r = runs ? claims_next_removal(claims, 0, guest, &left, reterr) : 0;
 
         *ret = runs ? r == 0 : claims->owes_guests;
         return MIN(r, 0);
@@ -298,9 +297,6 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
         StoreClaim claim = {
                 .request = &request,
                 .request_text = text,
-                .host = claims->host,
-                .node = claims->node,
-                .boot_id = claims->boot_id,
                 .created_usec = now,
                 .expires_usec = runs ? 0 : claims_expiry_from(claims, now),
                 .confirmed = runs,
@@ -316,10 +312,9 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                 return error_oom(reterr);
         if (r < 0)
                 return r;
-        claims_cut_text(why, reason);
-        claim.reason = reason;
+        claim.reason = claim_cut_text(why, reason);
         claim.write_state = owed ? CLAIM_WRITE_OWED : CLAIM_WRITE_NONE;
-        return store_insert(claims->store, &claim, claims->view, &adoption->fit, ret, reterr);
+        return store_insert(claims, &claim, &adoption->fit, ret, reterr);
 }
 
 /* The store compares more than we do. In its turn nobody can have been faster, and another try
@@ -432,7 +427,7 @@ static int end_left_over(Claims *claims, const HostDomain *domain, Claim **ret_e
 
 static int prepare_once(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
 {
-        int r = store_find(claims->store, &domain->uuid, false, ret, reterr);
+        int r = claims_find(claims, &domain->uuid, false, ret, reterr);
 
         return r == CLAIM_E_NOT_FOUND ? prepare_new(claims, domain, ret, reterr) : r;
 }
@@ -475,7 +470,7 @@ static const char *suffix_of(const Claim *claim, const Uuid *provider)
 /* What others have: of a guest's own mdevs those that a claim has, else those of guests, too. */
 static int take_stock(Claims *claims, const HostDomain *domain, Taken *ret, Error *reterr)
 {
-        return domain ? store_taken(claims->store, ret, reterr) : claims_taken(claims, ret, reterr);
+        return domain ? store_taken(claims, ret, reterr) : claims_taken(claims, ret, reterr);
 }
 
 /* 1 when an mdev was found. */
@@ -607,13 +602,11 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
         if (r < 0)
                 return r;
 
-        r = store_get(claims->store, id, &claim, reterr);
+        r = claims_get(claims, id, &claim, reterr);
         if (r < 0)
                 return r;
-        if (r > 0 || claim->state == CLAIM_STATE_RELEASED) {
-                error_setf(reterr, ENOENT, "There is no active claim %" PRIi64, id);
-                return CLAIM_E_NOT_FOUND;
-        }
+        if (r > 0 || claim->state == CLAIM_STATE_RELEASED)
+                return store_not_found(id, reterr);
         outcome = name_all_missing(claims, claim, domain, &devices, reterr);
         if (outcome < 0)
                 return outcome;
@@ -623,7 +616,7 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
             strcmp(claim->boot_id, claims->boot_id) == 0)
                 return outcome;
         drop_held(claims->view, &layout);
-        r = store_renew(claims->store, id, claims->boot_id, devices.devices, devices.n_devices,
+        r = store_renew(claims, id, devices.devices, devices.n_devices,
                         layout.n_cells > 0 ? &layout : NULL, reterr);
         return r > 0 ? CLAIM_E_RACE : r < 0 ? r : outcome;
 }

@@ -4,24 +4,10 @@
 /* What claims.c (requests), claims-guests.c (guests that are there already), claims-devices.c and
  * claims-providers.c (the host) share. */
 
-#include <systemd/sd-id128.h>
-
 #include "claims/claims.h"
+#include "claims/store/object.h"
 
 #define CLAIM_ATTEMPTS_MAX 16
-
-struct Claims {
-        Store *store;
-        HostView *view;         /* of the last reading; NULL: none yet */
-        const HostFacts *facts; /* borrowed; NULL: not known */
-        bool has_devices;       /* facts will come: until then no device can be named */
-        char *host, *node;
-        char *closed, *hint; /* why nothing is promised; what goes with refusals; NULL: nothing */
-        char boot_id[SD_ID128_STRING_MAX];
-        uint64_t expiry_usec;
-        bool owes_guests;          /* claims that a domain made are reported to Placement */
-        const EventAuthor *author; /* borrowed; NULL: this program itself */
-};
 
 /* When a claim that is made now expires; 0: never. */
 uint64_t claims_expiry_from(const Claims *claims, uint64_t now_usec);
@@ -38,9 +24,6 @@ typedef struct ClaimAttempts {
 } ClaimAttempts;
 
 bool claims_attempt(ClaimAttempts *attempts, Error *reterr);
-
-/* The first bytes of a text, without half a UTF-8 sequence. */
-void claims_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]);
 
 /* Devices that a claim is about to get; everything but the array is borrowed. */
 typedef struct DeviceList {

@@ -17,7 +17,7 @@ static int move_once(Claims *claims, const ProviderTree *tree, const StoreShift 
                 r = host_view_merge(&wanted, claims->view, tree, reterr);
         if (r < 0)
                 return r;
-        return store_shift(claims->store, claims->view, wanted, shifts, n_shifts, reterr);
+        return store_shift(claims, wanted, shifts, n_shifts, reterr);
 }
 
 int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
@@ -63,11 +63,8 @@ static int complete_once(Claims *claims, int64_t id, const Consumer *share, Erro
                 return r;
         if (fit_share(claims->view, share, &fit) < 0)
                 return error_oom(reterr);
-        r = store_complete(claims->store, id, &share->uuid, claims->view, &fit, reterr);
-        if (r != CLAIM_E_NOT_FOUND)
-                return r;
-        error_setf(reterr, ENOENT, "There is no active claim %lld", (long long)id);
-        return CLAIM_E_NOT_FOUND;
+        r = store_complete(claims, id, &share->uuid, &fit, reterr);
+        return r == CLAIM_E_NOT_FOUND ? store_not_found(id, reterr) : r;
 }
 
 int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *reterr)

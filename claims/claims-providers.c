@@ -57,7 +57,7 @@ static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *r
                 return error_oom(reterr);
         if (host_view_same_host(claims->view, wanted))
                 return 0;
-        return store_write_host(claims->store, claims->view, wanted, reterr);
+        return store_write_host(claims, wanted, reterr);
 }
 
 /* Is the address in the text, whatever else is? */
@@ -108,7 +108,7 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
                 return r;
         claim->devices = devices.devices;
         claim->n_devices = devices.n_devices;
-        return store_place(claims->store, claim, claims->view, &fit, reterr);
+        return store_place(claims, claim, &fit, reterr);
 }
 
 /* Claims of schema version 1 hold amounts of the node as a whole. What is promised stays promised,
@@ -120,7 +120,7 @@ static int place_unplaced(Claims *claims, Error *reterr)
         for (;;) {
                 _cleanup_(store_unplaced_done) StoreUnplaced claim = { 0 };
                 ClaimAttempts attempts = { .claims = claims };
-                int r = store_next_unplaced(claims->store, after, &claim, reterr);
+                int r = store_next_unplaced(claims, after, &claim, reterr);
 
                 if (r != 0)
                         return r < 0 ? r : 0;

@@ -35,7 +35,7 @@ int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr)
 
         if (!claims)
                 return error_oom(reterr);
-        opened = store_open(&claims->store, config->path, busy_usec, reterr);
+        opened = store_open(claims, config->path, busy_usec, reterr);
         if (opened < 0)
                 return opened;
         claims->host = strdup(config->host);
@@ -55,7 +55,7 @@ Claims *claims_free(Claims *claims)
         if (!claims)
                 return NULL;
         host_view_free(claims->view);
-        store_free(claims->store);
+        store_close(claims);
         free(claims->host);
         free(claims->node);
         free(claims->closed);
@@ -66,7 +66,7 @@ Claims *claims_free(Claims *claims)
 
 int claims_load_view(Claims *claims, Error *reterr)
 {
-        int r = store_load_view(claims->store, &claims->view, reterr);
+        int r = store_load_view(claims, reterr);
 
         if (r == 0)
                 host_view_unlimit(claims->view);
@@ -127,10 +127,8 @@ int claims_set_node(Claims *claims, const char *node)
 
 bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
 {
-        Store *store = attempts->claims->store;
-
         if (attempts->n > 0)
-                store_drop_turn(store);
+                store_drop_turn(attempts->claims);
         if (attempts->n > 0 && attempts->result != CLAIM_E_RACE)
                 return false;
         attempts->result = 0;
@@ -139,7 +137,7 @@ bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
                         reterr, EBUSY, "Other writers of the claim database were faster %d times",
                         CLAIM_ATTEMPTS_MAX);
         else if (attempts->n > 1)
-                attempts->result = store_take_turn(store, reterr);
+                attempts->result = store_take_turn(attempts->claims, reterr);
         return attempts->result == 0;
 }
 
@@ -158,7 +156,7 @@ static int set_life(Claims *claims, const char *life, Claim *held, Error *reterr
                 return error_oom(reterr);
         free(held->life);
         held->life = copy;
-        r = store_set_life(claims->store, held->id, life, reterr);
+        r = store_set_life(claims, held->id, life, reterr);
         return r == CLAIM_E_NOT_FOUND ? CLAIM_E_RACE : r;
 }
 
@@ -184,8 +182,8 @@ static int answer_with(Claims *claims, const ClaimRequest *request, const char *
             held->expires_usec > now)
                 return r;
         held->expires_usec = claims_expiry_from(claims, now);
-        r = store_extend(claims->store, held->id, held->expires_usec, reterr);
-        return r == CLAIM_E_NOT_FOUND ? CLAIM_E_RACE : r;
+        r = claims_extend(claims, held->id, held->expires_usec, reterr);
+        return r > 0 ? CLAIM_E_RACE : r;
 }
 
 /* A request on its way to being a claim. */
@@ -255,9 +253,6 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
         StoreClaim claim = {
                 .request = &request,
                 .request_text = order->text,
-                .host = claims->host,
-                .node = claims->node,
-                .boot_id = claims->boot_id,
                 .created_usec = now,
                 .expires_usec = claims_expiry_from(claims, now),
                 .write_state = order->placing->write_state,
@@ -281,7 +276,7 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
                 return r;
         claim.devices = devices.devices;
         claim.n_devices = devices.n_devices;
-        r = store_insert(claims->store, &claim, claims->view, &fit, ret, reterr);
+        r = store_insert(claims, &claim, &fit, ret, reterr);
         return r > 0 ? CLAIM_E_RACE : r;
 }
 
@@ -290,8 +285,7 @@ static int claim_once(Claims *claims, Order *order, Claim **ret, Error *reterr)
 {
         const ClaimRequest *request = order->request;
         _cleanup_(claim_freep) Claim *held = NULL;
-        int r = store_find(claims->store, &request->consumer, request->resize_target, &held,
-                           reterr);
+        int r = claims_find(claims, &request->consumer, request->resize_target, &held, reterr);
 
         if (r == CLAIM_E_NOT_FOUND)
                 return claim_new_one(claims, order, ret, reterr);
@@ -346,149 +340,9 @@ int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t pati
         return r == CLAIM_DONE ? check_closed(claims, reterr) : add_hint(claims, r, reterr);
 }
 
-static int not_found(int64_t id, Error *reterr)
-{
-        error_setf(reterr, ENOENT, "There is no active claim %" PRIi64, id);
-        return CLAIM_E_NOT_FOUND;
-}
-
-/* What a call that is for claims that are not confirmed found instead. */
-static int explain_missing(Claims *claims, int64_t id, Error *reterr)
-{
-        _cleanup_(claim_freep) Claim *claim = NULL;
-        int r = store_get(claims->store, id, &claim, reterr);
-
-        if (r < 0)
-                return r;
-        if (r == 0 && claim->state == CLAIM_STATE_CONFIRMED) {
-                error_setf(reterr, EEXIST, "Claim %" PRIi64 " is confirmed", id);
-                return CLAIM_E_CONFLICT;
-        }
-        return not_found(id, reterr);
-}
-
-int claims_confirm(Claims *claims, int64_t id, Error *reterr)
-{
-        int r = store_confirm(claims->store, id, reterr);
-
-        return r == CLAIM_E_NOT_FOUND ? not_found(id, reterr) : r;
-}
-
-int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr)
-{
-        int r = store_extend(claims->store, id, MIN(expires_usec, INT64_MAX), reterr);
-
-        return r == CLAIM_E_NOT_FOUND ? explain_missing(claims, id, reterr) : r;
-}
-
-void claims_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1])
-{
-        size_t n = strnlen(text, CLAIM_TEXT_MAX + 1);
-
-        if (n > CLAIM_TEXT_MAX)
-                for (n = CLAIM_TEXT_MAX; n > 0 && (text[n] & 0xc0) == 0x80;)
-                        n--;
-        memcpy(cut, text, n);
-        cut[n] = '\0';
-}
-
-static int release(Claims *claims, int64_t id, bool only_claimed, const char *reason, Error *reterr)
-{
-        char cut[CLAIM_TEXT_MAX + 1];
-
-        claims_cut_text(reason ? reason : "", cut);
-        return store_release(claims->store, id, only_claimed, claims->author, cut,
-                             clock_usec(CLOCK_REALTIME), reterr);
-}
-
-int claims_release(Claims *claims, int64_t id, const char *reason, Error *reterr)
-{
-        int r = release(claims, id, false, reason, reterr);
-
-        return r == CLAIM_E_NOT_FOUND ? not_found(id, reterr) : r;
-}
-
-int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr)
-{
-        int r = release(claims, id, true, reason, reterr);
-
-        return r == CLAIM_E_NOT_FOUND ? explain_missing(claims, id, reterr) : r;
-}
-
-int claims_expire(Claims *claims, uint64_t now, uint64_t *ret_n, Error *reterr)
-{
-        return store_expire(claims->store, MIN(now, INT64_MAX), CLAIM_EXPIRED, ret_n, reterr);
-}
-
-int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
-{
-        return store_list(claims->store, which, of, ret, reterr);
-}
-
-int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr)
-{
-        int r = store_get(claims->store, id, ret, reterr);
-
-        if (r != CLAIM_E_NOT_FOUND)
-                return r;
-        error_setf(reterr, ENOENT, "There is no claim %" PRIi64, id);
-        return CLAIM_E_NOT_FOUND;
-}
-
-int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim **ret,
-                Error *reterr)
-{
-        int r = store_find(claims->store, consumer, resize_target, ret, reterr);
-
-        if (r != CLAIM_E_NOT_FOUND)
-                return r;
-        error_setf(reterr, ENOENT, "Consumer %s has no claim", consumer->text);
-        return CLAIM_E_NOT_FOUND;
-}
-
-int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr)
-{
-        return store_list_with_devices(claims->store, ret, reterr);
-}
-
-int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr)
-{
-        return store_list_some(claims->store, after, ret, reterr);
-}
-
-int claims_probe(Claims *claims, Error *reterr)
-{
-        return store_probe(claims->store, reterr);
-}
-
-int claims_count(Claims *claims, uint64_t *ret, Error *reterr)
-{
-        return store_count(claims->store, ret, reterr);
-}
-
 void claims_set_author(Claims *claims, const EventAuthor *author)
 {
         claims->author = author;
-}
-
-int claims_note(Claims *claims, const EventNote *note, Error *reterr)
-{
-        EventNote copy = *note;
-        char cut[CLAIM_TEXT_MAX + 1];
-
-        claims_cut_text(note->reason ? note->reason : "", cut);
-        copy.reason = cut;
-        return store_note(claims->store, &copy, reterr);
-}
-
-int claims_last_event(Claims *claims, int64_t *ret, Error *reterr)
-{
-        return store_last_event(claims->store, ret, reterr);
-}
-
-int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr)
-{
-        return store_list_events(claims->store, before, ret, reterr);
 }
 
 const char *claims_boot_id(const Claims *claims)

@@ -4,8 +4,9 @@
 /* Claims: what is promised on this host, on disk before it is promised.
  *
  * This is the face of the folder: whoever claims talks to Claims, which fits the request
- * (claims/fit/fit.h, pure) and writes it through a store (claims/store/store.h). It knows no
- * hypervisor, no HTTP and no D-Bus.
+ * (claims/fit/fit.h, pure) and writes it. What needs no decision, such as to list and to end
+ * claims, is in claims/store/store.h, which comes with this. It knows no hypervisor, no HTTP and no
+ * D-Bus.
  *
  * A claim is committed before claims_claim() returns. The transaction compares the generation of
  * every provider it uses with the one that the fit saw (specification 1, "compare and update"), so
@@ -28,8 +29,6 @@
 
 #include "base/provider-tree.h"
 #include "base/request-mappings.h"
-
-typedef struct Claims Claims;
 
 typedef struct ClaimsConfig {
         const char *path;     /* the database file; its folder must exist */
@@ -107,52 +106,6 @@ int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing
 int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t patience_usec,
                    FitVerdicts *ret, Error *reterr);
 
-/* The guest runs: the claim no longer expires. Once more is no error. A resize target whose
- * consumer has no other claim becomes its first claim, here or when that one is released. */
-int claims_confirm(Claims *claims, int64_t id, Error *reterr);
-
-/* Moves the expiry (0: never) of a claim that is not confirmed. CLAIM_E_NOT_FOUND, CLAIM_E_CONFLICT
- * when it is confirmed. */
-int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr);
-
-/* Ends a claim; the reason (copied, cut at CLAIM_TEXT_MAX bytes) is kept in its history.
- * CLAIM_E_NOT_FOUND.
- */
-int claims_release(Claims *claims, int64_t id, const char *reason, Error *reterr);
-
-/* The same for a claim that is not confirmed; CLAIM_E_CONFLICT when it is. */
-int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr);
-
-/* Ends every claim that is not confirmed and expired at now_usec (CLOCK_REALTIME), with the reason
- * CLAIM_EXPIRED. Writes nothing when there is none. */
-int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *reterr);
-
-/* Oldest first; ended ones behind the living, last ended first. of: the device or the guest that
- * which speaks of, else NULL. ret must be zeroed. */
-int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr);
-
-/* The claims that live and have devices, oldest first: their numbers, consumers and devices, and
- * nothing else of them. ret must be zeroed. */
-int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr);
-
-/* The next of the claims that live, behind that number (0: the first ones), at most CLAIMS_LOT of
- * them: to list very many without holding up others. None is left when there is none in it. ret
- * must be zeroed. */
-int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr);
-
-/* Whether a claim could be written now: writes what changes nothing. -EBUSY. */
-int claims_probe(Claims *claims, Error *reterr);
-
-/* How many claims live; cheap, whatever their number. */
-int claims_count(Claims *claims, uint64_t *ret, Error *reterr);
-
-/* One claim, living or ended. CLAIM_E_NOT_FOUND. */
-int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr);
-
-/* The living claim of a consumer. CLAIM_E_NOT_FOUND. */
-int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim **ret,
-                Error *reterr);
-
 /* A guest that is there and has no claim gets one, of CLAIM_TYPE_GUEST and confirmed, whether it
  * fits or not: what runs takes its part, whoever promised it. CLAIM_E_NO_CAPACITY with words: it
  * has its claim, and the host has less than all that is on it; CLAIM_E_CONFLICT: it has its claim
@@ -186,19 +139,6 @@ void claims_set_owes_guests(Claims *claims, bool owes);
 /* Borrowed: the boot and the node that new claims are of. */
 const char *claims_boot_id(const Claims *claims);
 const char *claims_node(const Claims *claims);
-
-/* Who wants what is released and prepared from here on (borrowed; NULL, as at first: this program
- * itself). Whoever sets it takes it back. Of a claim the request says it, of
- * a move the move. */
-void claims_set_author(Claims *claims, const EventAuthor *author);
-
-/* Writes down what happened beside claims; reason is cut at CLAIM_TEXT_MAX bytes. -EBUSY. */
-int claims_note(Claims *claims, const EventNote *note, Error *reterr);
-
-/* The number of the newest event (0: there is none), and the next EVENTS_LOT of them below a
- * number, newest first. ret must be zeroed. */
-int claims_last_event(Claims *claims, int64_t *ret, Error *reterr);
-int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr);
 
 /* The host as the store has it: providers, withheld ones included, with what is used. Borrowed
  * until the next call on claims. */

@@ -5,7 +5,7 @@
  * it holds of other hosts and of sharing providers is left alone. Pure. */
 
 #include "claims/claim/host-view.h"
-#include "claims/claims-placement.h"
+#include "claims/claims.h"
 
 /* Is it one of the host's own tree? */
 bool claim_share_is_own(const HostView *view, const char *node, const Uuid *provider);

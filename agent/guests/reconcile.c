@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "claims/claims-move.h"
-#include "claims/claims-placement.h"
+#include "claims/claims.h"
 
 /* A poll that began before a guest stopped may show it so much later. */
 #define POLL_AGE_USEC (30 * USEC_PER_SEC)

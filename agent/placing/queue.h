@@ -3,7 +3,7 @@
 
 /* Claims as D-Bus asks for them, with Placement's word: each is a task over the reporter's session
  * while the loop goes on. What is under way or owed stands in the claim database first
- * (claims/claims-placement.h), so that a crash or a lost Placement leaves nothing behind: the end
+ * (claims/store/store.h), so that a crash or a lost Placement leaves nothing behind: the end
  * of each cycle settles it.
  *
  * A claim: is it there already, it is answered. Else its consumer is read (one GET). Has it

@@ -8,7 +8,7 @@
 #include <sys/queue.h>
 
 #include "agent/placing/queue.h"
-#include "claims/claims-placement.h"
+#include "claims/claims.h"
 #include "report/consumers.h"
 
 /* What all tasks share. */

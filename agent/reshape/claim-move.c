@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "claims/claims-move.h"
-#include "claims/claims-placement.h"
+#include "claims/claims.h"
 #include "drivers/update.h"
 
 typedef struct Follow {

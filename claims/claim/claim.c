@@ -2,9 +2,11 @@
 
 #include "claims/claim/claim.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 
 static const char *const state_texts[_CLAIM_STATE_MAX] = {
         [CLAIM_STATE_PENDING] = "pending",
@@ -213,6 +215,13 @@ bool claim_binds(const Claim *claim, const char *resource_class)
                             resources_get(&claim->allocations[i].resources, resource_class) > 0)
                                 return true;
         return claim->layout.n_cells > 0 && claim_sum(claim, resource_class) > 0;
+}
+
+const char *claim_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1])
+{
+        snprintf(cut, CLAIM_TEXT_MAX + 1, "%s", text ? text : "");
+        text_trim_cut(cut);
+        return cut;
 }
 
 void claim_move_done(ClaimMove *move)

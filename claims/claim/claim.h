@@ -15,6 +15,9 @@
 /* Bytes of an end reason, of a project and of a user. */
 #define CLAIM_TEXT_MAX 255
 
+/* The first bytes of a text (NULL: none) for these, without half a UTF-8 sequence. Yields cut. */
+const char *claim_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]);
+
 /* Of what shows that its guest lives, with the NUL. */
 #define CLAIM_LIFE_SIZE 512
 

@@ -17,46 +17,48 @@ static const char *author_of(const EventNote *note)
 
 /* Now and then: what is one too many costs less than to look for it each time. The clock may be set
  * back: then what is newer by its number stays, too. */
-static int trim(Store *store, uint64_t now_usec, Error *reterr)
+static int trim(Claims *claims, uint64_t now_usec, Error *reterr)
 {
-        if (sqlite3_last_insert_rowid(store->sqlite->db) % EVENTS_LOT != 0)
+        if (sqlite3_last_insert_rowid(claims->sqlite->db) % EVENTS_LOT != 0)
                 return 0;
-        return store_run(store, STATEMENT_TRIM_EVENTS, reterr, "ii", (int64_t)EVENTS_MAX,
+        return store_run(claims, STATEMENT_TRIM_EVENTS, reterr, "ii", (int64_t)EVENTS_MAX,
                          (int64_t)(now_usec - MIN(now_usec, EVENTS_AGE_USEC)));
 }
 
-int store_note_claim(Store *store, int64_t id, const EventNote *note, uint64_t usec, Error *reterr)
+int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t usec,
+                     Error *reterr)
 {
-        int r = store_run(store, STATEMENT_NOTE_CLAIM, reterr, "iisiss", id, (int64_t)usec,
+        int r = store_run(claims, STATEMENT_NOTE_CLAIM, reterr, "iisiss", id, (int64_t)usec,
                           note->kind, uid_of(note), author_of(note), note->reason);
 
-        return r < 0 ? r : trim(store, usec, reterr);
+        return r < 0 ? r : trim(claims, usec, reterr);
 }
 
-int store_forget_events(Store *store, int64_t claim, Error *reterr)
+int store_forget_events(Claims *claims, int64_t claim, Error *reterr)
 {
-        return store_run(store, STATEMENT_FORGET_EVENTS, reterr, "i", claim);
+        return store_run(claims, STATEMENT_FORGET_EVENTS, reterr, "i", claim);
 }
 
-int store_note(Store *store, const EventNote *note, Error *reterr)
+int claims_note(Claims *claims, const EventNote *note, Error *reterr)
 {
         uint64_t now = clock_usec(CLOCK_REALTIME);
-        int r = store_begin(store, reterr);
+        char cut[CLAIM_TEXT_MAX + 1];
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_run(store, STATEMENT_NOTE, reterr, "isisisss", (int64_t)now, note->kind,
+                r = store_run(claims, STATEMENT_NOTE, reterr, "isisisss", (int64_t)now, note->kind,
                               uid_of(note), author_of(note), note->claim,
                               note->consumer ? note->consumer->text : "", note->device,
-                              note->reason);
+                              claim_cut_text(note->reason, cut));
         if (r == 0)
-                r = trim(store, now, reterr);
-        return store_end(store, r, reterr);
+                r = trim(claims, now, reterr);
+        return store_end(claims, r, reterr);
 }
 
-int store_last_event(Store *store, int64_t *ret, Error *reterr)
+int claims_last_event(Claims *claims, int64_t *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_get_row(store, STATEMENT_LAST_EVENT, &statement, reterr, "");
+        int r = store_get_row(claims, STATEMENT_LAST_EVENT, &statement, reterr, "");
 
         if (r < 0)
                 return r;
@@ -64,22 +66,22 @@ int store_last_event(Store *store, int64_t *ret, Error *reterr)
         return 0;
 }
 
-static int add_event(Store *store, sqlite3_stmt *statement, void *list, Error *reterr)
+static int add_event(Claims *claims, sqlite3_stmt *statement, void *list, Error *reterr)
 {
         Event *event;
 
         if (event_list_add(list, &event) < 0)
                 return error_oom(reterr);
-        return store_read(store, statement, 0, "", reterr, "iniiSSSSSSS", &event->id, &event->usec,
+        return store_read(claims, statement, 0, "", reterr, "iniiSSSSSSS", &event->id, &event->usec,
                           &event->uid, &event->claim, &event->kind, &event->author,
                           &event->consumer, &event->guest, &event->allocations, &event->devices,
                           &event->reason);
 }
 
-int store_list_events(Store *store, int64_t before, EventList *ret, Error *reterr)
+int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr)
 {
         _cleanup_(event_list_done) EventList list = { 0 };
-        int r = store_each(store, STATEMENT_LIST_EVENTS, add_event, &list, reterr, "ii", before,
+        int r = store_each(claims, STATEMENT_LIST_EVENTS, add_event, &list, reterr, "ii", before,
                            (int64_t)EVENTS_LOT);
 
         if (r < 0)

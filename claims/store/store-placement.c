@@ -2,62 +2,73 @@
 
 /* What was reported to Placement of claims, and what is still to be reported: see schema.c. */
 
+#include <inttypes.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "claims/store/store-internal.h"
 
-int store_set_write_state(Store *store, int64_t id, ClaimWriteState from, ClaimWriteState to,
-                          const ClaimReported *reported, Error *reterr)
+int store_note_state(int r, int64_t id, ClaimWriteState write_state, Error *reterr)
 {
-        int r = store_begin(store, reterr);
+        if (r == CLAIM_E_NOT_FOUND)
+                error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that is %s", id,
+                           claim_write_state_to_text(write_state));
+        return r;
+}
+
+int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, ClaimWriteState to,
+                           const ClaimReported *reported, Error *reterr)
+{
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_SET_WRITE_STATE, CLAIM_E_NOT_FOUND, reterr,
+                r = store_change(claims, STATEMENT_SET_WRITE_STATE, CLAIM_E_NOT_FOUND, reterr,
                                  "issisi", id, claim_write_state_to_text(from),
                                  claim_write_state_to_text(to),
                                  reported ? reported->generation : (int64_t)0,
                                  reported ? reported->elsewhere.text : "",
                                  reported ? (int64_t)reported->until_sec : (int64_t)0);
-        return store_end(store, r, reterr);
+        return store_note_state(store_end(claims, r, reterr), id, from, reterr);
 }
 
-int store_forget_reported(Store *store, Error *reterr)
+int claims_forget_reported(Claims *claims, Error *reterr)
 {
-        int r = store_begin(store, reterr);
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_run(store, STATEMENT_FORGET_REPORTED, reterr, "");
+                r = store_run(claims, STATEMENT_FORGET_REPORTED, reterr, "");
         if (r == 0)
-                r = store_run(store, STATEMENT_FORGET_REMOVALS, reterr, "");
-        return store_end(store, r, reterr);
+                r = store_run(claims, STATEMENT_FORGET_REMOVALS, reterr, "");
+        return store_end(claims, r, reterr);
 }
 
-int store_count_owed(Store *store, ClaimsOwed *ret, Error *reterr)
+int claims_count_owed(Claims *claims, ClaimsOwed *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_get_row(store, STATEMENT_COUNT_OWED, &statement, reterr, "");
+        int r = store_get_row(claims, STATEMENT_COUNT_OWED, &statement, reterr, "");
 
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
-                return sqlite_damaged(store->sqlite, "no count", reterr);
-        return store_read(store, statement, 0, "", reterr, "nnnin", &ret->n_writes,
+                return sqlite_damaged(claims->sqlite, "no count", reterr);
+        return store_read(claims, statement, 0, "", reterr, "nnnin", &ret->n_writes,
                           &ret->n_removals, &ret->n_moves, &ret->last_removal, &ret->n_unheld);
 }
 
-int store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
-                       Error *reterr)
+int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
+                        Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         ClaimRemoval removal;
-        int r = store_get_row(store, STATEMENT_NEXT_REMOVAL, &statement, reterr, "is", after,
+        int r = store_get_row(claims, STATEMENT_NEXT_REMOVAL, &statement, reterr, "is", after,
                               consumer ? consumer->text : "");
 
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
                 return CLAIM_E_NOT_FOUND;
-        r = store_read(store, statement, 0, "a consumer is no uuid", reterr, "iiubiUn", &removal.id,
-                       &removal.claim, &removal.consumer, &removal.unsure,
+        r = store_read(claims, statement, 0, "a consumer is no uuid", reterr, "iiubiUn",
+                       &removal.id, &removal.claim, &removal.consumer, &removal.unsure,
                        &removal.reported.generation, &removal.reported.elsewhere,
                        &removal.reported.until_sec);
         if (r < 0)
@@ -66,53 +77,72 @@ int store_next_removal(Store *store, int64_t after, const Uuid *consumer, ClaimR
         return 0;
 }
 
-int store_end_removal(Store *store, int64_t id, Error *reterr)
+int claims_end_removal(Claims *claims, int64_t id, Error *reterr)
 {
-        int r = store_begin(store, reterr);
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_run(store, STATEMENT_END_REMOVAL, reterr, "i", id);
-        return store_end(store, r, reterr);
+                r = store_run(claims, STATEMENT_END_REMOVAL, reterr, "i", id);
+        return store_end(claims, r, reterr);
 }
 
-static int has_claim(Store *store, const Uuid *consumer, Error *reterr)
+static int has_claim(Claims *claims, const Uuid *consumer, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int r = store_find(store, consumer, false, &claim, reterr);
+        int r = claims_find(claims, consumer, false, &claim, reterr);
 
         return r < 0 ? r : r == 0;
 }
 
-int store_begin_move(Store *store, const Uuid *from, const Uuid *to, const char *to_type,
-                     int64_t *ret_id, Error *reterr)
+static int begin_move(Claims *claims, ClaimMove *move, Error *reterr)
 {
-        int r = store_begin(store, reterr);
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = has_claim(store, to, reterr);
+                r = has_claim(claims, &move->to, reterr);
         if (r > 0)
                 r = CLAIM_E_CONFLICT;
         if (r == 0)
-                r = store_change(store, STATEMENT_BEGIN_MOVE, CLAIM_E_NOT_FOUND, reterr, "sss",
-                                 from->text, to->text, to_type);
+                r = store_change(claims, STATEMENT_BEGIN_MOVE, CLAIM_E_NOT_FOUND, reterr, "sss",
+                                 move->from.text, move->to.text, move->to_type);
         if (r == -EEXIST)
                 r = CLAIM_E_CONFLICT;
         if (r == 0)
-                *ret_id = sqlite3_last_insert_rowid(store->sqlite->db);
-        return store_end(store, r, reterr);
+                move->id = sqlite3_last_insert_rowid(claims->sqlite->db);
+        return store_end(claims, r, reterr);
 }
 
-int store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr)
+int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const char *to_type,
+                      ClaimMove *ret, Error *reterr)
+{
+        _cleanup_(claim_move_done)
+                ClaimMove move = { .from = *from, .to = *to, .to_type = strdup(to_type) };
+        int r = move.to_type ? begin_move(claims, &move, reterr) : error_oom(reterr);
+
+        if (r == 0) {
+                *ret = move;
+                move = (ClaimMove){ 0 };
+        } else if (r == CLAIM_E_NOT_FOUND) {
+                error_setf(reterr, ENOENT, "Consumer %s has no claim", from->text);
+        } else if (r == CLAIM_E_CONFLICT) {
+                error_setf(reterr, EEXIST,
+                           "Consumer %s has a claim, or something is on its way to it or from %s",
+                           to->text, from->text);
+        }
+        return r;
+}
+
+int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(claim_move_done) ClaimMove move = { 0 };
-        int r = store_get_row(store, STATEMENT_NEXT_MOVE, &statement, reterr, "i", after);
+        int r = store_get_row(claims, STATEMENT_NEXT_MOVE, &statement, reterr, "i", after);
 
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_DONE)
                 return CLAIM_E_NOT_FOUND;
-        r = store_read(store, statement, 0, "a consumer is no uuid", reterr, "iuuS", &move.id,
+        r = store_read(claims, statement, 0, "a consumer is no uuid", reterr, "iuuS", &move.id,
                        &move.from, &move.to, &move.to_type);
         if (r < 0)
                 return r;
@@ -121,45 +151,45 @@ int store_next_move(Store *store, int64_t after, ClaimMove *ret, Error *reterr)
         return 0;
 }
 
-static int note_move(Store *store, const ClaimMove *move, Error *reterr)
+static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         char reason[64];
         const EventNote note = { .kind = EVENT_MOVED, .by = move->by, .reason = reason };
-        int r = store_find(store, &move->to, false, &claim, reterr);
+        int r = claims_find(claims, &move->to, false, &claim, reterr);
 
         if (r != 0)
                 return MIN(r, 0);
         snprintf(reason, sizeof(reason), "from consumer %s", move->from.text);
-        return store_note_claim(store, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
+        return store_note_claim(claims, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
 }
 
 /* The claim is the other's; when it ended, the other leaves a removal. */
-static int hand_over(Store *store, const ClaimMove *move, const ClaimReported *reported, bool ours,
-                     Error *reterr)
+static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported *reported,
+                     bool ours, Error *reterr)
 {
-        int r = store_change(store, STATEMENT_HAND_OVER, CLAIM_E_NOT_FOUND, reterr, "sssisii",
+        int r = store_change(claims, STATEMENT_HAND_OVER, CLAIM_E_NOT_FOUND, reterr, "sssisii",
                              move->from.text, move->to.text, move->to_type, reported->generation,
                              reported->elsewhere.text, (int64_t)ours, (int64_t)reported->until_sec);
 
         if (r == CLAIM_E_NOT_FOUND)
-                return ours ? store_run(store, STATEMENT_ADD_REMOVAL, reterr, "sisi", move->to.text,
-                                        reported->generation, reported->elsewhere.text,
-                                        (int64_t)reported->until_sec)
+                return ours ? store_run(claims, STATEMENT_ADD_REMOVAL, reterr, "sisi",
+                                        move->to.text, reported->generation,
+                                        reported->elsewhere.text, (int64_t)reported->until_sec)
                             : 0;
         if (r == 0)
-                r = store_run(store, STATEMENT_HAND_OVER_ALLOCATIONS, reterr, "s", move->to.text);
-        return r == 0 ? note_move(store, move, reterr) : r;
+                r = store_run(claims, STATEMENT_HAND_OVER_ALLOCATIONS, reterr, "s", move->to.text);
+        return r == 0 ? note_move(claims, move, reterr) : r;
 }
 
-int store_end_move(Store *store, const ClaimMove *move, const ClaimReported *reported, bool ours,
-                   Error *reterr)
+int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *reported, bool ours,
+                    Error *reterr)
 {
-        int r = store_begin(store, reterr);
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_run(store, STATEMENT_END_MOVE, reterr, "i", move->id);
+                r = store_run(claims, STATEMENT_END_MOVE, reterr, "i", move->id);
         if (r == 0 && reported)
-                r = hand_over(store, move, reported, ours, reterr);
-        return store_end(store, r, reterr);
+                r = hand_over(claims, move, reported, ours, reterr);
+        return store_end(claims, r, reterr);
 }

@@ -3,14 +3,13 @@
 /* The frame: statements, transactions, opening; and the writes of claims. What is read of
  * claims is in store-claims.c, the providers are in store-host.c, the SQL is in statements.h. */
 
-#include "claims/store/store.h"
-
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "claims/store/claim-file.h"
 #include "claims/store/store-internal.h"
 
@@ -21,54 +20,54 @@ static const char *const texts[_STATEMENT_MAX] = {
 };
 
 /* When it is first run: a statement takes some kilobytes, and most hosts never run most of them. */
-static int prepare(Store *store, StatementId id, Error *reterr)
+static int prepare(Claims *claims, StatementId id, Error *reterr)
 {
-        if (store->statements[id])
+        if (claims->statements[id])
                 return 0;
-        return sqlite_prepare(store->sqlite, texts[id], &store->statements[id], reterr);
+        return sqlite_prepare(claims->sqlite, texts[id], &claims->statements[id], reterr);
 }
 
-static int bindv(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr, const char *types,
-                 va_list ap)
+static int bindv(Claims *claims, StatementId id, sqlite3_stmt **ret, Error *reterr,
+                 const char *types, va_list ap)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = prepare(store, id, reterr);
+        int r = prepare(claims, id, reterr);
 
         if (r < 0)
                 return r;
-        statement = store->statements[id];
-        r = sqlite_bindv(store->sqlite, statement, reterr, types, ap);
+        statement = claims->statements[id];
+        r = sqlite_bindv(claims->sqlite, statement, reterr, types, ap);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(statement);
         return 0;
 }
 
-int store_query(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr, const char *types,
-                ...)
+int store_query(Claims *claims, StatementId id, sqlite3_stmt **ret, Error *reterr,
+                const char *types, ...)
 {
         va_list ap;
         int r;
 
         va_start(ap, types);
-        r = bindv(store, id, ret, reterr, types, ap);
+        r = bindv(claims, id, ret, reterr, types, ap);
         va_end(ap);
         return r;
 }
 
-int store_get_row(Store *store, StatementId id, sqlite3_stmt **ret, Error *reterr,
+int store_get_row(Claims *claims, StatementId id, sqlite3_stmt **ret, Error *reterr,
                   const char *types, ...)
 {
         va_list ap;
         int r;
 
         va_start(ap, types);
-        r = bindv(store, id, ret, reterr, types, ap);
+        r = bindv(claims, id, ret, reterr, types, ap);
         va_end(ap);
-        return r < 0 ? r : sqlite_step(store->sqlite, *ret, reterr);
+        return r < 0 ? r : sqlite_step(claims->sqlite, *ret, reterr);
 }
 
-int store_each(Store *store, StatementId id, SqliteRead read, void *context, Error *reterr,
+int store_each(Claims *claims, StatementId id, SqliteRead read, void *context, Error *reterr,
                const char *types, ...)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
@@ -76,10 +75,10 @@ int store_each(Store *store, StatementId id, SqliteRead read, void *context, Err
         int r;
 
         va_start(ap, types);
-        r = bindv(store, id, &statement, reterr, types, ap);
+        r = bindv(claims, id, &statement, reterr, types, ap);
         va_end(ap);
-        while (r == 0 && (r = sqlite_step(store->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
-                r = read(store, statement, context, reterr);
+        while (r == 0 && (r = sqlite_step(claims->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
+                r = read(claims, statement, context, reterr);
         return r;
 }
 
@@ -97,7 +96,7 @@ static int copy_text(const char *text, char **ret, Error *reterr)
         return 0;
 }
 
-static int read_text(Store *store, const char *text, const char *what, char type, void *ret,
+static int read_text(Claims *claims, const char *text, const char *what, char type, void *ret,
                      Error *reterr)
 {
         switch (type) {
@@ -112,10 +111,10 @@ static int read_text(Store *store, const char *text, const char *what, char type
                         return 0;
                 break;
         }
-        return uuid_from_text(text, ret) < 0 ? sqlite_damaged(store->sqlite, what, reterr) : 0;
+        return uuid_from_text(text, ret) < 0 ? sqlite_damaged(claims->sqlite, what, reterr) : 0;
 }
 
-static int read_column(Store *store, sqlite3_stmt *statement, int column, const char *what,
+static int read_column(Claims *claims, sqlite3_stmt *statement, int column, const char *what,
                        char type, void *ret, Error *reterr)
 {
         const char *text;
@@ -133,11 +132,11 @@ static int read_column(Store *store, sqlite3_stmt *statement, int column, const 
                 *(bool *)ret = sqlite3_column_int64(statement, column) != 0;
                 return 0;
         }
-        r = sqlite_column(store->sqlite, statement, column, &text, reterr);
-        return r < 0 ? r : read_text(store, text, what, type, ret, reterr);
+        r = sqlite_column(claims->sqlite, statement, column, &text, reterr);
+        return r < 0 ? r : read_text(claims, text, what, type, ret, reterr);
 }
 
-int store_read(Store *store, sqlite3_stmt *statement, int first, const char *what, Error *reterr,
+int store_read(Claims *claims, sqlite3_stmt *statement, int first, const char *what, Error *reterr,
                const char *types, ...)
 {
         va_list ap;
@@ -145,77 +144,77 @@ int store_read(Store *store, sqlite3_stmt *statement, int first, const char *wha
 
         va_start(ap, types);
         for (int i = 0; r == 0 && types[i]; i++)
-                r = read_column(store, statement, first + i, what, types[i], va_arg(ap, void *),
+                r = read_column(claims, statement, first + i, what, types[i], va_arg(ap, void *),
                                 reterr);
         va_end(ap);
         return r;
 }
 
-static int runv(Store *store, StatementId id, Error *reterr, const char *types, va_list ap)
+static int runv(Claims *claims, StatementId id, Error *reterr, const char *types, va_list ap)
 {
         sqlite3_stmt *statement;
-        int r = bindv(store, id, &statement, reterr, types, ap);
+        int r = bindv(claims, id, &statement, reterr, types, ap);
 
-        return r < 0 ? r : sqlite_run(store->sqlite, statement, reterr);
+        return r < 0 ? r : sqlite_run(claims->sqlite, statement, reterr);
 }
 
-int store_run(Store *store, StatementId id, Error *reterr, const char *types, ...)
+int store_run(Claims *claims, StatementId id, Error *reterr, const char *types, ...)
 {
         va_list ap;
         int r;
 
         va_start(ap, types);
-        r = runv(store, id, reterr, types, ap);
+        r = runv(claims, id, reterr, types, ap);
         va_end(ap);
         return r;
 }
 
-int store_change(Store *store, StatementId id, ClaimOutcome otherwise, Error *reterr,
+int store_change(Claims *claims, StatementId id, ClaimOutcome otherwise, Error *reterr,
                  const char *types, ...)
 {
         va_list ap;
         int r;
 
         va_start(ap, types);
-        r = runv(store, id, reterr, types, ap);
+        r = runv(claims, id, reterr, types, ap);
         va_end(ap);
-        return r == 0 && sqlite3_changes(store->sqlite->db) == 0 ? (int)otherwise : r;
+        return r == 0 && sqlite3_changes(claims->sqlite->db) == 0 ? (int)otherwise : r;
 }
 
-int store_begin(Store *store, Error *reterr)
+int store_begin(Claims *claims, Error *reterr)
 {
-        if (store->has_turn)
+        if (claims->has_turn)
                 return 0;
-        return sqlite_begin_write(store->sqlite, reterr);
+        return sqlite_begin_write(claims->sqlite, reterr);
 }
 
-int store_end(Store *store, int result, Error *reterr)
+int store_end(Claims *claims, int result, Error *reterr)
 {
-        store->has_turn = false;
+        claims->has_turn = false;
         if (result == 0)
-                return sqlite_commit(store->sqlite, reterr);
-        sqlite_rollback(store->sqlite);
+                return sqlite_commit(claims->sqlite, reterr);
+        sqlite_rollback(claims->sqlite);
         return result;
 }
 
-int store_take_turn(Store *store, Error *reterr)
+int store_take_turn(Claims *claims, Error *reterr)
 {
         int r;
 
-        assert(!store->has_turn);
-        r = sqlite_begin_write(store->sqlite, reterr);
+        assert(!claims->has_turn);
+        r = sqlite_begin_write(claims->sqlite, reterr);
         if (r < 0)
                 return r;
-        store->has_turn = true;
+        claims->has_turn = true;
         return 0;
 }
 
-void store_drop_turn(Store *store)
+void store_drop_turn(Claims *claims)
 {
-        if (!store->has_turn)
+        if (!claims->has_turn)
                 return;
-        store->has_turn = false;
-        sqlite_rollback(store->sqlite);
+        claims->has_turn = false;
+        sqlite_rollback(claims->sqlite);
 }
 
 /* ISO 8601 in UTC, as the specification has created_at. */
@@ -231,7 +230,7 @@ static void format_time(uint64_t usec, char text[48])
 }
 
 /* Compare and update: every provider that the fit takes from must be as the view saw it. */
-static int bump_providers(Store *store, const HostView *view, const Fit *fit, Error *reterr)
+static int bump_providers(Claims *claims, const Fit *fit, Error *reterr)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
                 bool done = false;
@@ -241,21 +240,20 @@ static int bump_providers(Store *store, const HostView *view, const Fit *fit, Er
                         done = fit->pieces[j].provider == fit->pieces[i].provider;
                 if (done)
                         continue;
-                r = store_bump(store, &view->providers[fit->pieces[i].provider], reterr);
+                r = store_bump(claims, &claims->view->providers[fit->pieces[i].provider], reterr);
                 if (r != 0)
                         return r;
         }
         return 0;
 }
 
-static int insert_allocations(Store *store, int64_t id, const Uuid *consumer,
-                              const ResourceRequest *request, const HostView *view, const Fit *fit,
-                              Error *reterr)
+static int insert_allocations(Claims *claims, int64_t id, const Uuid *consumer,
+                              const ResourceRequest *request, const Fit *fit, Error *reterr)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
                 const FitPiece *piece = &fit->pieces[i];
-                int r = store_run(store, STATEMENT_INSERT_ALLOCATION, reterr, "issiis",
-                                  view->providers[piece->provider].id, consumer->text,
+                int r = store_run(claims, STATEMENT_INSERT_ALLOCATION, reterr, "issiis",
+                                  claims->view->providers[piece->provider].id, consumer->text,
                                   piece->resource_class, (int64_t)piece->amount, id,
                                   request ? request->groups[piece->group].suffix : "");
 
@@ -276,15 +274,15 @@ static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
 }
 
 /* CLAIM_E_NOT_FOUND. */
-static int fill_from(Store *store, int64_t id, const Fit *fit, Error *reterr)
+static int fill_from(Claims *claims, int64_t id, const Fit *fit, Error *reterr)
 {
-        return store_change(store, STATEMENT_FILL_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iiii", id,
+        return store_change(claims, STATEMENT_FILL_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iiii", id,
                             (int64_t)(sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU")),
                             (int64_t)sum_pieces(fit, "MEMORY_MB"),
                             (int64_t)sum_pieces(fit, "DISK_GB"));
 }
 
-static int insert_row(Store *store, const StoreClaim *claim, int64_t *ret_id, Error *reterr)
+static int insert_row(Claims *claims, const StoreClaim *claim, int64_t *ret_id, Error *reterr)
 {
         const ClaimRequest *request = claim->request;
         char created_at[48];
@@ -292,10 +290,10 @@ static int insert_row(Store *store, const StoreClaim *claim, int64_t *ret_id, Er
 
         format_time(claim->created_usec, created_at);
         r = store_run(
-                store, STATEMENT_INSERT_CLAIM, reterr, "sssisiisssssssisis", claim->host,
-                claim->node, request->consumer.text, (int64_t)request->resize_target, created_at,
+                claims, STATEMENT_INSERT_CLAIM, reterr, "sssisiisssssssisis", claims->host,
+                claims->node, request->consumer.text, (int64_t)request->resize_target, created_at,
                 (int64_t)claim->created_usec, (int64_t)claim->expires_usec, request->project_id,
-                request->user_id, claim->request_text, claim->boot_id,
+                request->user_id, claim->request_text, claims->boot_id,
                 claim_state_to_text(claim->confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED),
                 request->consumer_type, claim_write_state_to_text(claim->write_state),
                 claim->reported.generation, claim->reported.elsewhere.text,
@@ -304,15 +302,15 @@ static int insert_row(Store *store, const StoreClaim *claim, int64_t *ret_id, Er
                 return CLAIM_E_CONFLICT;
         if (r < 0)
                 return r;
-        *ret_id = sqlite3_last_insert_rowid(store->sqlite->db);
+        *ret_id = sqlite3_last_insert_rowid(claims->sqlite->db);
         return 0;
 }
 
-static int insert_devices(Store *store, int64_t id, const ClaimDevice *devices, size_t n,
+static int insert_devices(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n,
                           Error *reterr)
 {
         for (size_t i = 0; i < n; i++) {
-                int r = store_run(store, STATEMENT_INSERT_DEVICE, reterr, "issssss", id,
+                int r = store_run(claims, STATEMENT_INSERT_DEVICE, reterr, "issssss", id,
                                   devices[i].provider.text, devices[i].suffix, devices[i].name,
                                   devices[i].address, devices[i].mdev_type, devices[i].mdev.text);
 
@@ -322,209 +320,246 @@ static int insert_devices(Store *store, int64_t id, const ClaimDevice *devices, 
         return 0;
 }
 
-static int insert_claim(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                        Claim **ret, Error *reterr)
+static int insert_claim(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
+                        Error *reterr)
 {
         int64_t id;
-        int r = insert_row(store, claim, &id, reterr);
+        int r = insert_row(claims, claim, &id, reterr);
 
         if (r != 0)
                 return r;
-        r = bump_providers(store, view, fit, reterr);
+        r = bump_providers(claims, fit, reterr);
         if (r == 0)
-                r = insert_allocations(store, id, &claim->request->consumer,
-                                       &claim->request->resources, view, fit, reterr);
+                r = insert_allocations(claims, id, &claim->request->consumer,
+                                       &claim->request->resources, fit, reterr);
         if (r == 0)
-                r = insert_devices(store, id, claim->devices, claim->n_devices, reterr);
+                r = insert_devices(claims, id, claim->devices, claim->n_devices, reterr);
         if (r == 0 && claim->layout)
-                r = store_write_layout(store, id, claim->layout, reterr);
+                r = store_write_layout(claims, id, claim->layout, reterr);
         if (r == 0)
-                r = fill_from(store, id, fit, reterr);
+                r = fill_from(claims, id, fit, reterr);
         if (r == 0)
                 r = store_note_claim(
-                        store, id,
+                        claims, id,
                         &(EventNote){ .kind = claim->confirmed ? EVENT_ADOPTED : EVENT_CLAIMED,
                                       .by = claim->request->by,
                                       .reason = claim->reason },
                         claim->created_usec, reterr);
-        return r == 0 ? store_get(store, id, ret, reterr) : r;
+        return r == 0 ? claims_get(claims, id, ret, reterr) : r;
 }
 
-int store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                 Claim **ret, Error *reterr)
+int store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
+                 Error *reterr)
 {
         _cleanup_(claim_freep) Claim *stored = NULL;
-        int r = store_begin(store, reterr);
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = insert_claim(store, claim, view, fit, &stored, reterr);
-        r = store_end(store, r, reterr);
+                r = insert_claim(claims, claim, fit, &stored, reterr);
+        r = store_end(claims, r, reterr);
         if (r == 0)
                 *ret = TAKE_PTR(stored);
         return r;
 }
 
-int store_place(Store *store, const StoreUnplaced *claim, const HostView *view, const Fit *fit,
-                Error *reterr)
+int store_place(Claims *claims, const StoreUnplaced *claim, const Fit *fit, Error *reterr)
 {
-        int r = store_begin(store, reterr);
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_FILL_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iiii",
+                r = store_change(claims, STATEMENT_FILL_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iiii",
                                  claim->id, (int64_t)claim->vcpus, (int64_t)claim->memory_mb,
                                  (int64_t)claim->disk_gb);
         if (r == 0)
-                r = bump_providers(store, view, fit, reterr);
+                r = bump_providers(claims, fit, reterr);
         if (r == 0)
-                r = insert_allocations(store, claim->id, &claim->consumer, NULL, view, fit, reterr);
+                r = insert_allocations(claims, claim->id, &claim->consumer, NULL, fit, reterr);
         if (r == 0)
-                r = insert_devices(store, claim->id, claim->devices, claim->n_devices, reterr);
-        return store_end(store, r, reterr);
+                r = insert_devices(claims, claim->id, claim->devices, claim->n_devices, reterr);
+        return store_end(claims, r, reterr);
 }
 
-int store_complete(Store *store, int64_t id, const Uuid *consumer, const HostView *view,
-                   const Fit *fit, Error *reterr)
+int store_complete(Claims *claims, int64_t id, const Uuid *consumer, const Fit *fit, Error *reterr)
 {
-        int r = store_begin(store, reterr);
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = fill_from(store, id, fit, reterr);
+                r = fill_from(claims, id, fit, reterr);
         if (r == 0)
-                r = bump_providers(store, view, fit, reterr);
+                r = bump_providers(claims, fit, reterr);
         /* those that it leaves, too */
         if (r == 0)
-                r = store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", id);
+                r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, reterr, "i", id);
         if (r == 0)
-                r = store_run(store, STATEMENT_DELETE_ALLOCATIONS, reterr, "i", id);
+                r = store_run(claims, STATEMENT_DELETE_ALLOCATIONS, reterr, "i", id);
         if (r == 0)
-                r = insert_allocations(store, id, consumer, NULL, view, fit, reterr);
-        return store_end(store, r, reterr);
+                r = insert_allocations(claims, id, consumer, NULL, fit, reterr);
+        return store_end(claims, r, reterr);
 }
 
 /* A confirmed resize target that is left alone is the consumer's claim from now on. */
-static int promote(Store *store, const Uuid *consumer, Error *reterr)
+static int promote(Claims *claims, const Uuid *consumer, Error *reterr)
 {
-        return store_run(store, STATEMENT_PROMOTE, reterr, "s", consumer->text);
+        return store_run(claims, STATEMENT_PROMOTE, reterr, "s", consumer->text);
 }
 
-int store_confirm(Store *store, int64_t id, Error *reterr)
+int store_not_found(int64_t id, Error *reterr)
+{
+        error_setf(reterr, ENOENT, "There is no active claim %" PRIi64, id);
+        return CLAIM_E_NOT_FOUND;
+}
+
+/* What a call that is for claims that are not confirmed found instead. */
+static int explain_missing(Claims *claims, int64_t id, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int r = store_begin(store, reterr);
+        int r = claims_get(claims, id, &claim, reterr);
 
-        if (r == 0)
-                r = store_change(store, STATEMENT_CONFIRM, CLAIM_E_NOT_FOUND, reterr, "i", id);
-        if (r == 0)
-                r = store_get(store, id, &claim, reterr);
-        if (r == 0)
-                r = promote(store, &claim->consumer, reterr);
-        return store_end(store, r, reterr);
+        if (r < 0)
+                return r;
+        if (r == 0 && claim->state == CLAIM_STATE_CONFIRMED) {
+                error_setf(reterr, EEXIST, "Claim %" PRIi64 " is confirmed", id);
+                return CLAIM_E_CONFLICT;
+        }
+        return store_not_found(id, reterr);
 }
 
-int store_set_life(Store *store, int64_t id, const char *life, Error *reterr)
+int claims_confirm(Claims *claims, int64_t id, Error *reterr)
 {
-        int r = store_begin(store, reterr);
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_SET_LIFE, CLAIM_E_NOT_FOUND, reterr, "is", id,
+                r = store_change(claims, STATEMENT_CONFIRM, CLAIM_E_NOT_FOUND, reterr, "i", id);
+        if (r == 0)
+                r = claims_get(claims, id, &claim, reterr);
+        if (r == 0)
+                r = promote(claims, &claim->consumer, reterr);
+        r = store_end(claims, r, reterr);
+        return r == CLAIM_E_NOT_FOUND ? store_not_found(id, reterr) : r;
+}
+
+int store_set_life(Claims *claims, int64_t id, const char *life, Error *reterr)
+{
+        int r = store_begin(claims, reterr);
+
+        if (r == 0)
+                r = store_change(claims, STATEMENT_SET_LIFE, CLAIM_E_NOT_FOUND, reterr, "is", id,
                                  life);
-        return store_end(store, r, reterr);
+        return store_end(claims, r, reterr);
 }
 
-int store_extend(Store *store, int64_t id, uint64_t expires_usec, Error *reterr)
+int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr)
 {
-        int r = store_begin(store, reterr);
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_EXTEND, CLAIM_E_NOT_FOUND, reterr, "ii", id,
-                                 (int64_t)expires_usec);
-        return store_end(store, r, reterr);
+                r = store_change(claims, STATEMENT_EXTEND, CLAIM_E_NOT_FOUND, reterr, "ii", id,
+                                 (int64_t)MIN(expires_usec, INT64_MAX));
+        r = store_end(claims, r, reterr);
+        return r == CLAIM_E_NOT_FOUND ? explain_missing(claims, id, reterr) : r;
 }
 
-static int add_layout(Store *store, int64_t id, const Layout *layout, Error *reterr)
+static int add_layout(Claims *claims, int64_t id, const Layout *layout, Error *reterr)
 {
         bool has;
-        int r = store_has_layout(store, id, &has, reterr);
+        int r = store_has_layout(claims, id, &has, reterr);
 
-        return r < 0 || has ? r : store_write_layout(store, id, layout, reterr);
+        return r < 0 || has ? r : store_write_layout(claims, id, layout, reterr);
 }
 
-int store_renew(Store *store, int64_t id, const char *boot_id, const ClaimDevice *devices,
-                size_t n_devices, const Layout *layout, Error *reterr)
+int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n_devices,
+                const Layout *layout, Error *reterr)
 {
-        int r = store_begin(store, reterr);
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_SET_BOOT, CLAIM_E_NOT_FOUND, reterr, "is", id,
-                                 boot_id);
+                r = store_change(claims, STATEMENT_SET_BOOT, CLAIM_E_NOT_FOUND, reterr, "is", id,
+                                 claims->boot_id);
         if (r == 0)
-                r = insert_devices(store, id, devices, n_devices, reterr);
+                r = insert_devices(claims, id, devices, n_devices, reterr);
         if (r == 0 && layout)
-                r = add_layout(store, id, layout, reterr);
-        return store_end(store, r, reterr);
+                r = add_layout(claims, id, layout, reterr);
+        return store_end(claims, r, reterr);
 }
 
 /* Nobody was promised one that is pending: nothing happened to it. */
-static int end_claim(Store *store, int64_t id, bool only_claimed, const EventNote *note,
+static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventNote *note,
                      uint64_t ended_usec, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        int r = store_get(store, id, &claim, reterr);
+        int r = claims_get(claims, id, &claim, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_END_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iisi", id,
+                r = store_change(claims, STATEMENT_END_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iisi", id,
                                  (int64_t)ended_usec, note->reason, (int64_t)only_claimed);
         if (r != 0)
                 return r;
         r = claim->state == CLAIM_STATE_PENDING
-                    ? store_forget_events(store, id, reterr)
-                    : store_note_claim(store, id, note, ended_usec, reterr);
+                    ? store_forget_events(claims, id, reterr)
+                    : store_note_claim(claims, id, note, ended_usec, reterr);
         /* what it held goes with it */
         if (r == 0)
-                r = store_run(store, STATEMENT_BUMP_OF_CLAIM, reterr, "i", id);
+                r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, reterr, "i", id);
         if (r == 0)
-                r = store_run(store, STATEMENT_DELETE_CLAIM, reterr, "i", id);
+                r = store_run(claims, STATEMENT_DELETE_CLAIM, reterr, "i", id);
         if (r == 0)
-                r = promote(store, &claim->consumer, reterr);
+                r = promote(claims, &claim->consumer, reterr);
         if (r == 0)
-                r = store_run(store, STATEMENT_TRIM_HISTORY, reterr, "i",
+                r = store_run(claims, STATEMENT_TRIM_HISTORY, reterr, "i",
                               (int64_t)CLAIM_HISTORY_MAX);
         return r;
 }
 
-int store_release(Store *store, int64_t id, bool only_claimed, const EventAuthor *by,
-                  const char *reason, uint64_t ended_usec, Error *reterr)
+static int release(Claims *claims, int64_t id, bool only_claimed, const char *reason, Error *reterr)
 {
-        const EventNote note = { .kind = EVENT_RELEASED, .by = by, .reason = reason };
-        int r = store_begin(store, reterr);
+        char cut[CLAIM_TEXT_MAX + 1];
+        const EventNote note = { .kind = EVENT_RELEASED,
+                                 .by = claims->author,
+                                 .reason = claim_cut_text(reason, cut) };
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = end_claim(store, id, only_claimed, &note, ended_usec, reterr);
-        return store_end(store, r, reterr);
+                r = end_claim(claims, id, only_claimed, &note, clock_usec(CLOCK_REALTIME), reterr);
+        return store_end(claims, r, reterr);
 }
 
-int store_withdraw(Store *store, int64_t id, const char *reason, uint64_t ended_usec, Error *reterr)
+int claims_release(Claims *claims, int64_t id, const char *reason, Error *reterr)
+{
+        int r = release(claims, id, false, reason, reterr);
+
+        return r == CLAIM_E_NOT_FOUND ? store_not_found(id, reterr) : r;
+}
+
+int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr)
+{
+        int r = release(claims, id, true, reason, reterr);
+
+        return r == CLAIM_E_NOT_FOUND ? explain_missing(claims, id, reterr) : r;
+}
+
+int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RELEASED, .reason = reason };
-        int r = store_begin(store, reterr);
+        int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(store, STATEMENT_SET_WRITE_STATE, CLAIM_E_NOT_FOUND, reterr,
+                r = store_change(claims, STATEMENT_SET_WRITE_STATE, CLAIM_E_NOT_FOUND, reterr,
                                  "issisi", id, claim_write_state_to_text(CLAIM_WRITE_PENDING),
                                  claim_write_state_to_text(CLAIM_WRITE_NONE), (int64_t)0, "",
                                  (int64_t)0);
         if (r == 0)
-                r = end_claim(store, id, false, &note, ended_usec, reterr);
+                r = end_claim(claims, id, false, &note, clock_usec(CLOCK_REALTIME), reterr);
         if (r == 0)
-                r = store_forget_events(store, id, reterr);
-        return store_end(store, r, reterr);
+                r = store_forget_events(claims, id, reterr);
+        return store_note_state(store_end(claims, r, reterr), id, CLAIM_WRITE_PENDING, reterr);
 }
 
 /* Done when none is left. */
-static int next_expired(Store *store, uint64_t now_usec, int64_t *ret_id, Error *reterr)
+static int next_expired(Claims *claims, uint64_t now_usec, int64_t *ret_id, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_get_row(store, STATEMENT_NEXT_EXPIRED, &statement, reterr, "i",
+        int r = store_get_row(claims, STATEMENT_NEXT_EXPIRED, &statement, reterr, "i",
                               (int64_t)now_usec);
 
         if (r == SQLITE_STEP_ROW)
@@ -532,42 +567,41 @@ static int next_expired(Store *store, uint64_t now_usec, int64_t *ret_id, Error 
         return r;
 }
 
-static int expire_all(Store *store, uint64_t now_usec, const char *reason, uint64_t *n,
-                      Error *reterr)
+static int expire_all(Claims *claims, uint64_t now_usec, uint64_t *n, Error *reterr)
 {
-        const EventNote note = { .kind = EVENT_EXPIRED, .reason = reason };
+        const EventNote note = { .kind = EVENT_EXPIRED, .reason = CLAIM_EXPIRED };
         int64_t id;
         int r;
 
-        while ((r = next_expired(store, now_usec, &id, reterr)) == SQLITE_STEP_ROW) {
-                r = end_claim(store, id, true, &note, now_usec, reterr);
+        while ((r = next_expired(claims, now_usec, &id, reterr)) == SQLITE_STEP_ROW) {
+                r = end_claim(claims, id, true, &note, now_usec, reterr);
                 if (r < 0)
                         return r;
                 if (r > 0)
-                        return sqlite_damaged(store->sqlite, "a claim is listed but not there",
+                        return sqlite_damaged(claims->sqlite, "a claim is listed but not there",
                                               reterr);
                 (*n)++;
         }
         return r;
 }
 
-int store_expire(Store *store, uint64_t now_usec, const char *reason, uint64_t *ret_n,
-                 Error *reterr)
+int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *reterr)
 {
         int64_t id;
         uint64_t n = 0;
         int r;
 
+        now_usec = MIN(now_usec, INT64_MAX);
         /* Most of the time there is nothing to do, and that takes no turn and no fsync. */
-        r = next_expired(store, now_usec, &id, reterr);
+        r = next_expired(claims, now_usec, &id, reterr);
         if (r < 0)
                 return r;
         if (r == SQLITE_STEP_ROW) {
-                r = store_begin(store, reterr);
+                r = store_begin(claims, reterr);
                 if (r < 0)
                         return r;
-                r = expire_all(store, now_usec, reason, &n, reterr);
-                r = store_end(store, r, reterr);
+                r = expire_all(claims, now_usec, &n, reterr);
+                r = store_end(claims, r, reterr);
                 if (r < 0)
                         return r;
         }
@@ -575,46 +609,42 @@ int store_expire(Store *store, uint64_t now_usec, const char *reason, uint64_t *
         return 0;
 }
 
-int store_probe(Store *store, Error *reterr)
+int claims_probe(Claims *claims, Error *reterr)
 {
-        int r = store_begin(store, reterr);
+        int r = store_begin(claims, reterr);
 
         if (r < 0)
                 return r;
         /* There and back again: SQLite writes no page for a row that stays as it is. */
-        r = store_run(store, STATEMENT_PROBE, reterr, "i", (int64_t)1);
+        r = store_run(claims, STATEMENT_PROBE, reterr, "i", (int64_t)1);
         if (r == 0)
-                r = store_run(store, STATEMENT_PROBE, reterr, "i", (int64_t)-1);
-        return store_end(store, r, reterr);
+                r = store_run(claims, STATEMENT_PROBE, reterr, "i", (int64_t)-1);
+        return store_end(claims, r, reterr);
 }
 
-static void finalize_statements(Store *store)
+static void finalize_statements(Claims *claims)
 {
         for (size_t i = 0; i < _STATEMENT_MAX; i++) {
-                sqlite3_finalize(store->statements[i]);
-                store->statements[i] = NULL;
+                sqlite3_finalize(claims->statements[i]);
+                claims->statements[i] = NULL;
         }
 }
 
-Store *store_free(Store *store)
+void store_close(Claims *claims)
 {
-        if (!store)
-                return NULL;
-        store_drop_turn(store);
-        finalize_statements(store);
-        sqlite_close(store->sqlite);
-        free(store);
-        return NULL;
+        store_drop_turn(claims);
+        finalize_statements(claims);
+        claims->sqlite = sqlite_close(claims->sqlite);
 }
 
-static int read_events(Store *store, Error *reterr)
+static int read_events(Claims *claims, Error *reterr)
 {
         int64_t before = INT64_MAX;
         size_t n;
 
         do {
                 _cleanup_(event_list_done) EventList list = { 0 };
-                int r = store_list_events(store, before, &list, reterr);
+                int r = claims_list_events(claims, before, &list, reterr);
 
                 if (r < 0)
                         return r;
@@ -624,45 +654,36 @@ static int read_events(Store *store, Error *reterr)
         return 0;
 }
 
-static int read_everything(Store *store, Error *reterr)
+static int read_everything(Claims *claims, Error *reterr)
 {
-        _cleanup_(host_view_freep) HostView *view = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = store_load_view(store, &view, reterr);
+        int r = store_load_view(claims, reterr);
 
+        claims->view = host_view_free(claims->view);
         if (r >= 0)
-                r = store_list(store, CLAIMS_ALL, NULL, &list, reterr);
-        return r < 0 ? r : read_events(store, reterr);
+                r = claims_list(claims, CLAIMS_ALL, NULL, &list, reterr);
+        return r < 0 ? r : read_events(claims, reterr);
 }
 
 /* Prepares each statement, which fails when a table or column is missing, and reads all rows. */
 static int verify(Sqlite *sqlite, void *context, Error *reterr)
 {
-        Store *store = context;
+        Claims *claims = context;
         int r = 0;
 
-        store->sqlite = sqlite;
+        claims->sqlite = sqlite;
         for (StatementId id = 0; r == 0 && id < _STATEMENT_MAX; id++) {
-                r = prepare(store, id, reterr);
-                finalize_statements(store);
+                r = prepare(claims, id, reterr);
+                finalize_statements(claims);
         }
         if (r == 0)
-                r = read_everything(store, reterr);
-        finalize_statements(store);
-        store->sqlite = NULL;
+                r = read_everything(claims, reterr);
+        finalize_statements(claims);
+        claims->sqlite = NULL;
         return r;
 }
 
-int store_open(Store **ret, const char *path, uint64_t busy_usec, Error *reterr)
+int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr)
 {
-        _cleanup_(store_freep) Store *store = calloc(1, sizeof(Store));
-        int r;
-
-        if (!store)
-                return error_oom(reterr);
-        r = claim_file_open(&store->sqlite, path, busy_usec, verify, store, reterr);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(store);
-        return r;
+        return claim_file_open(&claims->sqlite, path, busy_usec, verify, claims, reterr);
 }

@@ -3,7 +3,7 @@
 /* What happened is written down with it, and nothing that did not happen. */
 
 #include "base/text.h"
-#include "claims/claims-placement.h"
+#include "claims/claims.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 

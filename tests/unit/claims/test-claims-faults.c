@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "claims/claims-move.h"
-#include "claims/claims-placement.h"
+#include "claims/claims.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
 #include "tests/fixtures/numa.h"

@@ -2,7 +2,7 @@
 
 /* What Placement was told of claims, and what is still to be reported, in the file. */
 
-#include "claims/claims-placement.h"
+#include "claims/claims.h"
 
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"

@@ -4,6 +4,7 @@
 
 #include <sys/wait.h>
 
+#include "claims/store/object.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
@@ -252,25 +253,22 @@ static void claim_first(void)
         race.rival_acts = false;
 }
 
-int __real_store_take_turn(Store *store, Error *reterr);
-int __wrap_store_take_turn(Store *store, Error *reterr);
-int __real_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
-                            Error *reterr);
-int __wrap_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
-                            Error *reterr);
-int __real_store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                        Claim **ret, Error *reterr);
-int __wrap_store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                        Claim **ret, Error *reterr);
+int __real_store_take_turn(Claims *claims, Error *reterr);
+int __wrap_store_take_turn(Claims *claims, Error *reterr);
+int __real_store_write_host(Claims *claims, const HostView *wanted, Error *reterr);
+int __wrap_store_write_host(Claims *claims, const HostView *wanted, Error *reterr);
+int __real_store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
+                        Error *reterr);
+int __wrap_store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
+                        Error *reterr);
 
-int __wrap_store_take_turn(Store *store, Error *reterr)
+int __wrap_store_take_turn(Claims *claims, Error *reterr)
 {
         race.n_turns++;
-        return __real_store_take_turn(store, reterr);
+        return __real_store_take_turn(claims, reterr);
 }
 
-int __wrap_store_write_host(Store *store, const HostView *seen, const HostView *wanted,
-                            Error *reterr)
+int __wrap_store_write_host(Claims *claims, const HostView *wanted, Error *reterr)
 {
         const char *host = race.rival_host;
 
@@ -282,17 +280,17 @@ int __wrap_store_write_host(Store *store, const HostView *seen, const HostView *
                 fixture_set_host(race.rival, host);
                 race.rival_acts = false;
         }
-        return __real_store_write_host(store, seen, wanted, reterr);
+        return __real_store_write_host(claims, wanted, reterr);
 }
 
-int __wrap_store_insert(Store *store, const StoreClaim *claim, const HostView *view, const Fit *fit,
-                        Claim **ret, Error *reterr)
+int __wrap_store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
+                        Error *reterr)
 {
         if (race.rival_acts)
-                return __real_store_insert(store, claim, view, fit, ret, reterr);
+                return __real_store_insert(claims, claim, fit, ret, reterr);
         claim_first();
         return race.always_lose ? CLAIM_E_RACE
-                                : __real_store_insert(store, claim, view, fit, ret, reterr);
+                                : __real_store_insert(claims, claim, fit, ret, reterr);
 }
 
 static void open_racing(Fixture *rival, Claims **ret)

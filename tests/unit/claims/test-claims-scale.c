@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "claims/claims-placement.h"
+#include "claims/claims.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 

@@ -4,7 +4,7 @@
 
 #include "agent/guests/reconcile.h"
 
-#include "claims/claims-placement.h"
+#include "claims/claims.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
 #include "tests/fixtures/trace.h"

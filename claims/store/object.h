@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a Claims is made of, and what the files of claims/ that decide read and write: for these and
+ * the store alone. A write that rests on claims->view compares the generation of every provider it
+ * touches with the one of the view and bumps it in the same transaction ("compare and update",
+ * specification 1). No policy here. */
+
+#include <systemd/sd-id128.h>
+
+#include "claims/claim/claim-request.h"
+#include "claims/claim/host-facts.h"
+#include "claims/claim/host-view.h"
+#include "claims/fit/fit.h"
+#include "claims/fit/taken.h"
+#include "claims/store/sqlite.h"
+#include "claims/store/store.h"
+
+typedef enum StatementId {
+#define STATEMENT(name, sql) STATEMENT_##name,
+#include "claims/store/statements.h"
+#undef STATEMENT
+        _STATEMENT_MAX,
+} StatementId;
+
+struct Claims {
+        Sqlite *sqlite;
+        sqlite3_stmt *statements[_STATEMENT_MAX];
+        bool has_turn;             /* a write transaction is open that the next write ends */
+        HostView *view;            /* of the last reading; NULL: none yet */
+        const EventAuthor *author; /* borrowed; NULL: this program itself */
+        char *host, *node;         /* whose new claims are */
+        char boot_id[SD_ID128_STRING_MAX];
+
+        /* What the store does not look at. */
+        const HostFacts *facts; /* borrowed; NULL: not known */
+        bool has_devices;       /* facts will come: until then no device can be named */
+        char *closed, *hint; /* why nothing is promised; what goes with refusals; NULL: nothing */
+        uint64_t expiry_usec;
+        bool owes_guests; /* claims that a domain made are reported to Placement */
+};
+
+/* A claim to write. Everything is borrowed. */
+typedef struct StoreClaim {
+        const ClaimRequest *request;
+        const char *request_text; /* claim_request_format() */
+        uint64_t created_usec, expires_usec;
+        bool confirmed; /* of a guest that runs already */
+        ClaimWriteState write_state;
+        ClaimReported reported;
+        const ClaimDevice *devices;
+        size_t n_devices;
+        const Layout *layout;
+        const char *reason; /* why it is made, for the events; NULL: it was asked for */
+} StoreClaim;
+
+/* A claim of schema version 1 that no provider is known for yet. */
+typedef struct StoreUnplaced {
+        int64_t id;
+        Uuid consumer;
+        char *node;
+        uint64_t vcpus, memory_mb, disk_gb;
+        char *pci;                  /* in whatever form the addresses are in there */
+        const ClaimDevice *devices; /* that it is to hold; borrowed */
+        size_t n_devices;
+} StoreUnplaced;
+
+static inline void store_unplaced_done(StoreUnplaced *claim)
+{
+        free(claim->node);
+        free(claim->pci);
+        *claim = (StoreUnplaced){ 0 };
+}
+
+/* Opens or makes the file. Yields a ClaimsOpened or a negative errno; see claim_file_open(). A file
+ * whose rows cannot be read is damaged too. */
+int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr);
+void store_close(Claims *claims);
+
+/* Takes the writer's turn, so that the calls up to the next write, or to drop_turn, see one
+ * state that no one else changes. */
+int store_take_turn(Claims *claims, Error *reterr);
+void store_drop_turn(Claims *claims);
+
+/* Makes claims->view the host as it is, in one consistent state; only what changed since is read
+ * anew. */
+int store_load_view(Claims *claims, Error *reterr);
+
+/* Makes wanted the host, where it differs from the view. A provider that changed gets the next
+ * generation. CLAIM_E_RACE. */
+int store_write_host(Claims *claims, const HostView *wanted, Error *reterr);
+
+/* The same, and moves what claims hold from provider to provider. Whatever is not there to
+ * be moved is passed over. CLAIM_E_RACE. */
+int store_shift(Claims *claims, const HostView *wanted, const StoreShift *shifts, size_t n_shifts,
+                Error *reterr);
+
+/* Writes a claim and its allocations, and yields it as it was stored. CLAIM_E_RACE;
+ * CLAIM_E_CONFLICT: the consumer has a living claim of this role, or another claim has one of the
+ * devices or of the host CPUs that are held. */
+int store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
+                 Error *reterr);
+
+/* Gives an unplaced claim its allocations (none is allowed) and devices. CLAIM_E_RACE,
+ * CLAIM_E_NOT_FOUND, CLAIM_E_CONFLICT. */
+int store_place(Claims *claims, const StoreUnplaced *claim, const Fit *fit, Error *reterr);
+
+/* A living claim holds this from now on, for the group without a suffix, in place of what
+ * it held; its devices and layout stay. CLAIM_E_RACE, CLAIM_E_NOT_FOUND. */
+int store_complete(Claims *claims, int64_t id, const Uuid *consumer, const Fit *fit, Error *reterr);
+
+/* The first unplaced claim with an id above after. CLAIM_E_NOT_FOUND. */
+int store_next_unplaced(Claims *claims, int64_t after, StoreUnplaced *ret, Error *reterr);
+
+/* By what the guest of a living claim is known from now on. CLAIM_E_NOT_FOUND. */
+int store_set_life(Claims *claims, int64_t id, const char *life, Error *reterr);
+
+/* Adds every device that a living claim has. */
+int store_taken(Claims *claims, Taken *ret, Error *reterr);
+
+/* The claim was checked in this boot, and has these devices beside those it had, and, if it
+ * has none, this layout (NULL: none). CLAIM_E_NOT_FOUND, CLAIM_E_CONFLICT. */
+int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n_devices,
+                const Layout *layout, Error *reterr);
+
+/* CLAIM_E_NOT_FOUND with words: no living claim has that id. */
+int store_not_found(int64_t id, Error *reterr);
