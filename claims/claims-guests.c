@@ -73,19 +73,6 @@ static int is_claimed(Claims *claims, const char *thing, Error *reterr)
         return r < 0 ? r : list.n_claims > 0;
 }
 
-/* Room for the piece is there: fit_force() and fit_reserve() see to it. */
-static void add_piece(Fit *fit, size_t provider, const char *resource_class)
-{
-        for (size_t i = 0; i < fit->n_pieces; i++)
-                if (fit->pieces[i].provider == provider &&
-                    strcmp(fit->pieces[i].resource_class, resource_class) == 0) {
-                        fit->pieces[i].amount++;
-                        return;
-                }
-        fit->pieces[fit->n_pieces++] =
-                (FitPiece){ .provider = provider, .resource_class = resource_class, .amount = 1 };
-}
-
 static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, Error *reterr)
 {
         Claims *claims = adoption->claims;
@@ -108,9 +95,9 @@ static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, 
         }
         if (claims_add_device(&adoption->devices, claims->view->tree->providers[provider], "",
                               device, mdev) < 0 ||
-            resources_add(resources, device->resource_class, 1) < 0)
+            resources_add(resources, device->resource_class, 1) < 0 ||
+            fit_add(&adoption->fit, provider, device->resource_class, 1) < 0)
                 return error_oom(reterr);
-        add_piece(&adoption->fit, provider, device->resource_class);
         return 0;
 }
 
@@ -144,10 +131,9 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
                 error_setf(reterr, EEXIST, "PCI device %s is promised to another", pci->address);
                 return CLAIM_E_CONFLICT;
         }
-        if (fit_reserve(fit, 1) < 0 ||
-            claims_add_pci(devices, claims->view->tree->providers[provider], "", pci) < 0)
+        if (claims_add_pci(devices, claims->view->tree->providers[provider], "", pci) < 0 ||
+            fit_add(fit, provider, pci->resource_class, 1) < 0)
                 return error_oom(reterr);
-        add_piece(fit, provider, pci->resource_class);
         return 0;
 }
 
@@ -226,8 +212,6 @@ static int collect(Adoption *adoption, Error *reterr)
                 if (r < 0)
                         return r;
         }
-        if (fit_reserve(&adoption->fit, domain->n_mdevs) < 0)
-                return error_oom(reterr);
         for (size_t i = 0; i < domain->n_mdevs; i++) {
                 int r = add_mdev(adoption, &domain->mdevs[i], &group->resources, reterr);
 

@@ -32,24 +32,15 @@ int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shi
 
 static int fit_share(const HostView *view, const Consumer *share, Fit *ret)
 {
-        size_t n = 0;
-
-        for (size_t i = 0; i < share->n_allocations; i++)
-                n += share->allocations[i].resources.n_items;
-        ret->pieces = calloc(n + 1, sizeof(FitPiece));
-        if (!ret->pieces)
-                return -ENOMEM;
         for (size_t i = 0; i < view->n_providers; i++) {
                 const Provider *provider = view->tree->providers[i];
                 const Resources *resources = consumer_find(share, &provider->uuid);
 
                 for (size_t j = 0; resources && j < resources->n_items; j++)
-                        if (provider_find_inventory(provider, resources->items[j].resource_class))
-                                ret->pieces[ret->n_pieces++] = (FitPiece){
-                                        .provider = i,
-                                        .resource_class = resources->items[j].resource_class,
-                                        .amount = resources->items[j].amount,
-                                };
+                        if (provider_find_inventory(provider, resources->items[j].resource_class) &&
+                            fit_add(ret, i, resources->items[j].resource_class,
+                                    resources->items[j].amount) < 0)
+                                return -ENOMEM;
         }
         return 0;
 }

@@ -19,6 +19,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "claims/fit/explain.h"
 #include "claims/fit/problem.h"
 
@@ -51,14 +52,28 @@ void fit_done(Fit *fit)
         *fit = FIT_NULL;
 }
 
-int fit_reserve(Fit *fit, size_t more)
+static int append(Fit *fit, FitPiece piece)
 {
-        FitPiece *pieces = reallocarray(fit->pieces, fit->n_pieces + more + 1, sizeof(FitPiece));
-
-        if (!pieces)
+        if (array_grow(&fit->pieces, sizeof(FitPiece), fit->n_pieces, &fit->n_allocated) < 0)
                 return -ENOMEM;
-        fit->pieces = pieces;
+        fit->pieces[fit->n_pieces++] = piece;
         return 0;
+}
+
+int fit_add(Fit *fit, size_t provider, const char *resource_class, uint64_t amount)
+{
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                FitPiece *piece = &fit->pieces[i];
+
+                if (piece->group == 0 && piece->provider == provider &&
+                    strcmp(piece->resource_class, resource_class) == 0) {
+                        piece->amount += amount;
+                        return 0;
+                }
+        }
+        return append(fit, (FitPiece){ .provider = provider,
+                                       .resource_class = resource_class,
+                                       .amount = amount });
 }
 
 struct FitTrial {
@@ -353,29 +368,26 @@ static int compare_pieces(const void *a, const void *b)
 static int write_pieces(const Search *search, Fit *ret)
 {
         const FitProblem *problem = search->problem;
-        FitPiece *pieces;
-        size_t n = 0;
 
-        for (size_t i = 0; i < problem->n_items; i++)
-                n += problem->items[i].n_needs;
-        pieces = calloc(n + 1, sizeof(FitPiece));
-        if (!pieces)
-                return -ENOMEM;
-        n = 0;
         for (size_t i = 0; i < problem->n_items; i++) {
                 const FitItem *item = &problem->items[i];
 
-                for (size_t j = 0; j < item->n_needs; j++)
-                        pieces[n++] = (FitPiece){
+                for (size_t j = 0; j < item->n_needs; j++) {
+                        const FitPiece piece = {
                                 .group = item->group,
                                 .provider = search->chosen[i],
                                 .resource_class = problem->classes[item->needs[j].resource_class],
                                 .amount = item->needs[j].amount,
                         };
+
+                        if (append(ret, piece) < 0) {
+                                fit_done(ret);
+                                return -ENOMEM;
+                        }
+                }
         }
-        qsort(pieces, n, sizeof(FitPiece), compare_pieces);
-        ret->pieces = pieces;
-        ret->n_pieces = n;
+        if (ret->n_pieces > 0)
+                qsort(ret->pieces, ret->n_pieces, sizeof(FitPiece), compare_pieces);
         return 0;
 }
 
@@ -437,7 +449,7 @@ int fit_trial_new(FitTrial **ret, const HostView *view, const char *node,
         return 0;
 }
 
-static int try_once(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reterr)
+int fit_trial_run(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reterr)
 {
         int r = 0;
 
@@ -450,28 +462,15 @@ static int try_once(FitTrial *trial, const FitGiven *given, Fit *ret, Error *ret
         return r != 0 ? r : search_fit(&trial->search, ret, reterr);
 }
 
-int fit_trial_run(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reterr)
-{
-        uint64_t before = trial->problem->effort->work;
-        int r = try_once(trial, given, ret, reterr);
-
-        ret->work = trial->problem->effort->work - before;
-        return r;
-}
-
 int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
                const Consumer *placed, FitEffort *effort, Fit *ret, Error *reterr)
 {
         _cleanup_(fit_trial_freep) FitTrial *trial = NULL;
-        uint64_t before = effort->work;
         Error words = ERROR_NULL;
-        int r;
 
         if (fit_trial_new(&trial, view, node, request, placed, effort) < 0)
                 return error_oom(reterr);
-        r = fit_trial_run(trial, NULL, ret, reterr ? reterr : &words);
-        ret->work = effort->work - before;
-        return r;
+        return fit_trial_run(trial, NULL, ret, reterr ? reterr : &words);
 }
 
 int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
@@ -489,13 +488,5 @@ int fit_explain_request(const HostView *view, const char *node, const ResourceRe
                 if (fit_verdicts_make(trial->problem, ret) < 0)
                         return error_oom(reterr);
         }
-        return try_once(trial, NULL, &fit, reterr ? reterr : &words);
-}
-
-int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
-                Error *reterr)
-{
-        FitEffort effort = fit_effort_begin(0);
-
-        return fit_groups(view, node, request, NULL, &effort, ret, reterr);
+        return fit_trial_run(trial, NULL, &fit, reterr ? reterr : &words);
 }

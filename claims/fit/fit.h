@@ -44,27 +44,22 @@ typedef struct FitPiece {
 
 typedef struct Fit {
         FitPiece *pieces; /* by group, then class */
-        size_t n_pieces;
+        size_t n_pieces, n_allocated;
         Layout layout; /* of a request that asks for one (claims/fit/numa.h) */
-        uint64_t work; /* that it took (claims/fit/effort.h), also when nothing was found */
 } Fit;
 
 #define FIT_NULL ((Fit){ 0 })
 
 void fit_done(Fit *fit);
 
-/* Makes room for so many more pieces. -ENOMEM. */
-int fit_reserve(Fit *fit, size_t more);
+/* Counts an amount of the group without a suffix, in one piece with what the provider gives of the
+ * class already. The class is borrowed. -ENOMEM. */
+int fit_add(Fit *fit, size_t provider, const char *resource_class, uint64_t amount);
 
-/* Fits a request that claim_request_check() passed to the node of the view, with an effort that
- * FIT_WORK_MAX alone bounds. ret must be FIT_NULL; its pieces are written on CLAIM_DONE alone.
- * -ENOMEM. */
-int fit_request(const HostView *view, const char *node, const ResourceRequest *request, Fit *ret,
-                Error *reterr);
-
-/* The same with what is left of that effort, and nothing is taken but what was placed (all that may
- * be taken, by provider; NULL: no limit). The layout that the request asks for is left to
- * claims/fit/numa.h. */
+/* Fits a request that claim_request_check() passed to the node of the view, with what is left of
+ * the effort, and nothing is taken but what was placed (all that may be taken, by provider; NULL:
+ * no limit). The layout that the request asks for is left to claims/fit/numa.h. ret must be
+ * FIT_NULL; its pieces are written on CLAIM_DONE alone. -ENOMEM. */
 int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
                const Consumer *placed, FitEffort *effort, Fit *ret, Error *reterr);
 
@@ -107,7 +102,7 @@ typedef struct FitVerdicts {
 void fit_verdict_done(FitVerdict *verdict); /* frees what it owns */
 void fit_verdicts_done(FitVerdicts *verdicts);
 
-/* Whether the request fits (a ClaimOutcome, with the words of fit_request()), and what each
+/* Whether the request fits (a ClaimOutcome, with the words of fit_groups()), and what each
  * provider says to it: all of it, unless it was too hard. ret must be zeroed. -ENOMEM. */
 int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
                         FitEffort *effort, FitVerdicts *ret, Error *reterr);

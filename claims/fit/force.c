@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/array.h"
 #include "claims/fit/fit.h"
 
 static uint64_t free_amount(const HostView *view, size_t provider, const char *resource_class)
@@ -22,7 +21,6 @@ typedef struct Force {
         bool *usable; /* by provider: and nothing of the class is there yet */
         size_t root;
         Fit fit;
-        size_t n_allocated;
 } Force;
 
 static void force_done(Force *force)
@@ -61,18 +59,6 @@ static bool choose(const Force *force, const char *resource_class, size_t *ret_p
         return found;
 }
 
-static int add_piece(Force *force, size_t provider, const char *resource_class, uint64_t amount)
-{
-        Fit *fit = &force->fit;
-
-        if (array_grow(&fit->pieces, sizeof(FitPiece), fit->n_pieces, &force->n_allocated) < 0)
-                return -ENOMEM;
-        fit->pieces[fit->n_pieces++] = (FitPiece){ .provider = provider,
-                                                   .resource_class = resource_class,
-                                                   .amount = amount };
-        return 0;
-}
-
 /* Whole on one provider when one has room, else over as many as have some. */
 static int place(Force *force, const ResourceAmount *asked)
 {
@@ -88,14 +74,14 @@ static int place(Force *force, const ResourceAmount *asked)
 
                 if (room == 0)
                         break;
-                r = add_piece(force, provider, resource_class, MIN(room, left));
+                r = fit_add(&force->fit, provider, resource_class, MIN(room, left));
                 left -= MIN(room, left);
                 force->usable[provider] = false;
         }
         if (r == 0 && left > 0 && force->fit.n_pieces > first)
                 force->fit.pieces[first].amount += left;
         else if (r == 0 && left > 0 && choose(force, resource_class, &provider))
-                r = add_piece(force, provider, resource_class, left);
+                r = fit_add(&force->fit, provider, resource_class, left);
         for (size_t i = first; i < force->fit.n_pieces; i++)
                 force->usable[force->fit.pieces[i].provider] = true;
         return r;

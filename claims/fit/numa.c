@@ -381,17 +381,14 @@ static const char *borrow_class(const Resources *resources, const char *resource
         return NULL;
 }
 
-static void add_piece(Fit *fit, size_t provider, const char *resource_class, uint64_t amount)
+static int add_piece(Fit *fit, size_t provider, const char *resource_class, uint64_t amount)
 {
-        if (amount > 0 && resource_class)
-                fit->pieces[fit->n_pieces++] = (FitPiece){ .provider = provider,
-                                                           .resource_class = resource_class,
-                                                           .amount = amount };
+        return amount > 0 && resource_class ? fit_add(fit, provider, resource_class, amount) : 0;
 }
 
 /* What a cell of a guest has of its host cell's provider. */
-static void add_cell_pieces(const NumaHost *host, const NumaRoom *room, const LayoutCell *cell,
-                            const Resources *resources, Fit *fit)
+static int add_cell_pieces(const NumaHost *host, const NumaRoom *room, const LayoutCell *cell,
+                           const Resources *resources, Fit *fit)
 {
         const uint64_t amounts[_NUMA_CLASS_MAX] = {
                 [NUMA_CLASS_VCPU] = cell->n_shared,
@@ -402,19 +399,22 @@ static void add_cell_pieces(const NumaHost *host, const NumaRoom *room, const La
         for (size_t i = 0; i < _NUMA_CLASS_MAX; i++)
                 if (host->by_cell[i] && room->provider != SIZE_MAX &&
                     provider_find_inventory(host->view->tree->providers[room->provider],
-                                            numa_class_names[i]))
-                        add_piece(fit, room->provider, borrow_class(resources, numa_class_names[i]),
-                                  amounts[i]);
+                                            numa_class_names[i]) &&
+                    add_piece(fit, room->provider, borrow_class(resources, numa_class_names[i]),
+                              amounts[i]) < 0)
+                        return -ENOMEM;
         for (size_t i = 0; i < room->cell->n_pages && room->provider != SIZE_MAX; i++) {
                 const HostPages *pages = &room->cell->pages[i];
 
                 if (pages->size_kib == cell->page_kib &&
                     provider_find_inventory(host->view->tree->providers[room->provider],
                                             pages->resource_class) &&
-                    numa_host_placed(host, room->provider, pages->resource_class) > 0)
-                        add_piece(fit, room->provider, pages->resource_class,
-                                  cell->memory_mb * 1024 / pages->size_kib);
+                    numa_host_placed(host, room->provider, pages->resource_class) > 0 &&
+                    add_piece(fit, room->provider, pages->resource_class,
+                              cell->memory_mb * 1024 / pages->size_kib) < 0)
+                        return -ENOMEM;
         }
+        return 0;
 }
 
 /* The pieces of fit_groups() borrow their classes from the copy of the request, which goes. */
@@ -448,17 +448,16 @@ static int write_fit(NumaSearch *search, Fit *ret)
         borrow_classes(search, fit);
         for (size_t i = 0; i < numa->n_cells; i++)
                 n_cpus += cpu_set_count(&numa->cells[i].vcpus);
-        if (fit_reserve(fit, numa->n_cells * (_NUMA_CLASS_MAX + 1)) < 0 ||
-            layout_reserve(&fit->layout, numa->n_cells, n_cpus) < 0)
+        if (layout_reserve(&fit->layout, numa->n_cells, n_cpus) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < numa->n_cells; i++) {
                 size_t room = search->room_of[i];
 
                 if (numa_host_lay_out(search->host, search->request, i, room,
-                                      verdict_at(search, i, room)->page_kib, &fit->layout) < 0)
+                                      verdict_at(search, i, room)->page_kib, &fit->layout) < 0 ||
+                    add_cell_pieces(search->host, &search->host->rooms[room], &fit->layout.cells[i],
+                                    &search->request->groups[0].resources, fit) < 0)
                         return -ENOMEM;
-                add_cell_pieces(search->host, &search->host->rooms[room], &fit->layout.cells[i],
-                                &search->request->groups[0].resources, fit);
         }
         layout_sort_cpus(&fit->layout);
         qsort(fit->pieces, fit->n_pieces, sizeof(FitPiece), order_pieces);
@@ -579,7 +578,6 @@ int fit_request_numa(const HostView *view, const HostFacts *facts, const char *n
         _cleanup_(search_done) NumaSearch search = {
                 .host = &host, .request = request, .node = node, .effort = effort
         };
-        uint64_t before = effort->work;
         Fit plain = FIT_NULL;
         Error words = ERROR_NULL;
         int r;
@@ -595,7 +593,6 @@ int fit_request_numa(const HostView *view, const HostFacts *facts, const char *n
         fit_done(&plain);
         if (r == 0 || search.rest.groups[0].required.n_items > 0)
                 r = search_all(&search, ret, reterr);
-        ret->work = effort->work - before;
         return r;
 }
 
@@ -663,31 +660,14 @@ int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *n
 static int force_cells(const NumaHost *host, const Resources *resources, const Layout *layout,
                        Fit *fit)
 {
-        if (fit_reserve(fit, layout->n_cells * (_NUMA_CLASS_MAX + 1)) < 0)
-                return -ENOMEM;
         for (size_t i = 0; i < layout->n_cells; i++) {
                 size_t index;
                 const NumaRoom *room = room_of_cell(host, (int)layout->cells[i].host_cell, &index);
 
-                if (room)
-                        add_cell_pieces(host, room, &layout->cells[i], resources, fit);
+                if (room && add_cell_pieces(host, room, &layout->cells[i], resources, fit) < 0)
+                        return -ENOMEM;
         }
         return 0;
-}
-
-/* Pieces of one class on one provider become one: a provider counts a claim once. */
-static void merge_pieces(Fit *fit)
-{
-        size_t n = 0;
-
-        qsort(fit->pieces, fit->n_pieces, sizeof(FitPiece), order_pieces);
-        for (size_t i = 0; i < fit->n_pieces; i++) {
-                if (n > 0 && order_pieces(&fit->pieces[n - 1], &fit->pieces[i]) == 0)
-                        fit->pieces[n - 1].amount += fit->pieces[i].amount;
-                else
-                        fit->pieces[n++] = fit->pieces[i];
-        }
-        fit->n_pieces = n;
 }
 
 /* What the pieces take is no part of the rest any more. */
@@ -705,12 +685,11 @@ static int take_out(const Fit *fit, Resources *rest)
 
 static int add_pieces(Fit *fit, const Fit *more, const Resources *resources)
 {
-        if (fit_reserve(fit, more->n_pieces) < 0)
-                return -ENOMEM;
         for (size_t i = 0; i < more->n_pieces; i++)
-                add_piece(fit, more->pieces[i].provider,
-                          borrow_class(resources, more->pieces[i].resource_class),
-                          more->pieces[i].amount);
+                if (add_piece(fit, more->pieces[i].provider,
+                              borrow_class(resources, more->pieces[i].resource_class),
+                              more->pieces[i].amount) < 0)
+                        return -ENOMEM;
         return 0;
 }
 
@@ -729,7 +708,8 @@ int fit_force_numa(const HostView *view, const HostFacts *facts, const char *nod
             fit_force(view, node, &rest, &floating) < 0 ||
             add_pieces(&fit, &floating, resources) < 0)
                 return -ENOMEM;
-        merge_pieces(&fit);
+        if (fit.n_pieces > 0)
+                qsort(fit.pieces, fit.n_pieces, sizeof(FitPiece), order_pieces);
         *ret = fit;
         fit = FIT_NULL;
         return 0;

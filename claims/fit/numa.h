@@ -24,7 +24,7 @@
 #include "claims/claim/host-facts.h"
 #include "claims/fit/fit.h"
 
-/* As fit_request(), which it is for a request without a layout. facts NULL: the host was not polled
+/* As fit_groups(), which it is for a request without a layout. facts NULL: the host was not polled
  * yet, and no layout fits. placed (claims/fit/placed.h): nothing else may be taken; pages that
  * nobody placed are not counted. NULL: it is free to choose. */
 int fit_request_numa(const HostView *view, const HostFacts *facts, const char *node,

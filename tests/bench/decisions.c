@@ -147,9 +147,10 @@ static int time_fits(size_t n, double *ret_free, double *ret_placed)
                 return -ENOMEM;
         for (int i = 0; r == 0 && i < N_RUNS; i++) {
                 _cleanup_(fit_done) Fit fit = FIT_NULL;
+                FitEffort effort = fit_effort_begin(0);
                 double begun = thread_usec(), middle;
 
-                r = fit_request(view, "host", &request, &fit, NULL);
+                r = fit_groups(view, "host", &request, NULL, &effort, &fit, NULL);
                 middle = thread_usec();
                 if (r == 0)
                         r = fit_placed(view, &request, holding);

@@ -35,7 +35,7 @@ static void run_case(const Case *c, const char *in_tree, const char *withheld)
         make_request(&request, c->request);
         if (in_tree)
                 request.groups[0].in_tree = make_uuid(in_tree);
-        r = fit_request(view, "host", &request, &fit, &error);
+        r = fit_freely(view, &request, &fit, &error);
         text = r == CLAIM_DONE ? format_fit(view, &request, &fit) : strdup(error.text);
         if (r != c->r || strcmp(text, c->text) != 0)
                 fail_msg("\"%s\" (used: %s)\n  yields    %d %s\n  expected  %d %s", c->request,
@@ -194,6 +194,7 @@ static void test_many_devices(void **state)
                 _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
                 _cleanup_(fit_done) Fit fit = FIT_NULL;
                 _cleanup_free_ char *words = NULL;
+                FitEffort effort = fit_effort_begin(0);
                 int r;
 
                 append_text(&words, "VCPU=1");
@@ -201,9 +202,9 @@ static void test_many_devices(void **state)
                         append_text(&words, " _P%d:SRIOV_NET_VF=1%s", i,
                                     i % 8 == 0 ? ":PHYSNET1" : "");
                 make_request(&request, words);
-                r = fit_request(view, "host", &request, &fit, NULL);
+                r = fit_groups(view, "host", &request, NULL, &effort, &fit, NULL);
                 assert_int_equal(r, n <= 63 ? CLAIM_DONE : CLAIM_E_NO_CAPACITY);
-                assert_true(fit.work < 200000);
+                assert_true(effort.work < 200000);
         }
 }
 
@@ -214,6 +215,7 @@ static void test_bound(void **state)
         _cleanup_(host_view_freep) HostView *view = NULL;
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
+        FitEffort effort = fit_effort_begin(0);
         Error error = ERROR_NULL;
         int r;
 
@@ -226,12 +228,12 @@ static void test_bound(void **state)
         for (int i = 0; i < 81; i++)
                 append_text(&words, "%s_P%d:MEMORY_MB=%d", i ? " " : "", i, 350 + i);
         make_request(&request, words);
-        r = fit_request(view, "host", &request, &fit, &error);
+        r = fit_groups(view, "host", &request, NULL, &effort, &fit, &error);
         assert_int_equal(r, CLAIM_E_TOO_HARD);
         assert_string_equal(
                 error.text,
                 "Too hard: no way to place the 81 groups was found within 3000000 steps");
-        assert_true(fit.work > FIT_WORK_MAX && fit.work < FIT_WORK_MAX * 2);
+        assert_true(effort.work > FIT_WORK_MAX && effort.work < FIT_WORK_MAX * 2);
 }
 
 static void check_pieces(const Fit *fit, const char *expected)
@@ -280,11 +282,13 @@ static void test_bound_of_subtrees(void **state)
         _cleanup_(host_view_freep) HostView *view = make_view(SIX_GPUS);
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
         _cleanup_(fit_done) Fit fit = FIT_NULL;
+        FitEffort effort = fit_effort_begin(0);
         double begin = cpu_seconds();
 
         make_hard_subtree(&request);
-        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), CLAIM_E_TOO_HARD);
-        assert_true(fit.work > FIT_WORK_MAX && fit.work < FIT_WORK_MAX * 2);
+        assert_int_equal(fit_groups(view, "host", &request, NULL, &effort, &fit, NULL),
+                         CLAIM_E_TOO_HARD);
+        assert_true(effort.work > FIT_WORK_MAX && effort.work < FIT_WORK_MAX * 2);
         assert_true(cpu_seconds() - begin < 5);
 }
 
@@ -303,7 +307,7 @@ static void test_bound_in_time(void **state)
                          CLAIM_E_TOO_HARD);
         assert_string_equal(error.text,
                             "Too hard: no way to place the 256 groups was found within 2 ms");
-        assert_true(fit.work > 0 && fit.work < FIT_WORK_MAX);
+        assert_true(effort.work > 0 && effort.work < FIT_WORK_MAX);
         assert_int_equal(fit_explain_request(view, "host", &request, &effort, &verdicts, &error),
                          CLAIM_E_TOO_HARD);
         assert_int_equal(verdicts.n_items, 0);
@@ -449,12 +453,12 @@ static void test_same_subtree(void **state)
         for (size_t i = 0; i < request.n_groups; i++)
                 assert_true(string_set_add(&suffixes, request.groups[i].suffix) >= 0);
         assert_int_equal(resource_request_add_subtree(&request, &suffixes, NULL), 0);
-        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), CLAIM_DONE);
+        assert_int_equal(fit_freely(view, &request, &fit, NULL), CLAIM_DONE);
         text = format_fit(view, &request, &fit);
         assert_string_equal(text, "_C VCPU=2 on n1, _G VGPU=1 on g1");
         fit_done(&fit);
         use_some(view, "g1", "VGPU", 1);
-        assert_int_equal(fit_request(view, "host", &request, &fit, NULL), CLAIM_E_NO_CAPACITY);
+        assert_int_equal(fit_freely(view, &request, &fit, NULL), CLAIM_E_NO_CAPACITY);
 }
 
 TEST_MAIN(test_in_tree, test_same_subtree, test_unsuffixed, test_traits, test_groups, test_trees,

@@ -329,7 +329,7 @@ static Round run_round(bool nested)
         if (nested && !add_subtree(&request))
                 return ROUND_NONE;
         split_request(&problem);
-        r = fit_request(view, "host", &request, &fit, &error);
+        r = fit_freely(view, &request, &fit, &error);
         assert_true(r >= 0 && r != CLAIM_E_TOO_HARD);
         if (r == CLAIM_DONE) {
                 take_fit(&problem, &fit);
@@ -392,7 +392,7 @@ static void test_narrow_cases(void **state)
 
                 make_request(&request, cases[i].request);
                 split_request(&problem);
-                if (fit_request(view, "host", &request, &fit, &error) != CLAIM_DONE)
+                if (fit_freely(view, &request, &fit, &error) != CLAIM_DONE)
                         fail_msg("%s: %s", cases[i].request, error.text);
                 take_fit(&problem, &fit);
                 assert_true(keeps_rules(&problem));
@@ -414,7 +414,7 @@ static void test_deterministic(void **state)
                         _cleanup_(fit_done) Fit fit = FIT_NULL;
 
                         make_request(&request, words);
-                        fit_request(view, "host", &request, &fit, NULL);
+                        fit_freely(view, &request, &fit, NULL);
                         texts[j] = format_fit(view, &request, &fit);
                 }
                 assert_string_equal(texts[0], texts[1]);
