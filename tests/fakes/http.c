@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "tests/fixtures/json.h"
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/tree.h"
 
 #define LINES_MAX 4096
 
@@ -139,7 +139,7 @@ static void name_uuids(char *line)
         char *rest = copy, *name;
 
         while ((name = strtok_r(rest, " ", &rest))) {
-                Uuid uuid = fixture_uuid(name);
+                Uuid uuid = make_uuid(name);
                 char *found = strstr(line, uuid.text);
 
                 if (!found)

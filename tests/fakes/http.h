@@ -4,7 +4,7 @@
 /* A stand-in for report/http/http.c, linked before the library: it answers from a script.
  *
  * A request is written down as "PUT /resource_providers/host/traits", with the names of
- * tests/fixtures/report.h in place of their uuids. The first answer of the script whose text is
+ * tests/fixtures/tree.h in place of their uuids. The first answer of the script whose text is
  * contained in that line, and that has not been used up, is given; without one, a 200 whose
  * generations are one above that of the request. One answer is given with each turn of the loop,
  * oldest request first.

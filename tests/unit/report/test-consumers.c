@@ -5,7 +5,7 @@
 #include "report/consumers.h"
 
 #include "tests/fakes/session.h"
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/tree.h"
 
 typedef struct Fixture {
         sd_event *event;
@@ -59,7 +59,7 @@ static int wait_done(Fixture *fixture)
 
 static int read_consumer(Fixture *fixture)
 {
-        Uuid uuid = fixture_uuid("guest");
+        Uuid uuid = make_uuid("guest");
         ConsumersCall *call;
 
         assert_int_equal(consumers_read(&call, fixture->session, &uuid, on_done, fixture, NULL), 0);
@@ -120,7 +120,7 @@ static void test_read(void **state)
 
 static void fill_consumer(Consumer *consumer)
 {
-        Uuid host = fixture_uuid("host");
+        Uuid host = make_uuid("host");
 
         consumer->project_id = strdup("p");
         consumer->user_id = strdup("u");
@@ -144,7 +144,7 @@ static void test_write(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(consumer_freep) Consumer *consumer = NULL;
-                Uuid uuid = fixture_uuid("guest");
+                Uuid uuid = make_uuid("guest");
                 Fixture *fixture = *state;
                 ConsumersCall *call;
 
@@ -169,7 +169,7 @@ static void test_write(void **state)
 static void test_move(void **state)
 {
         _cleanup_(allocations_freep) Allocations *consumers = NULL;
-        Uuid from = fixture_uuid("from"), to = fixture_uuid("to");
+        Uuid from = make_uuid("from"), to = make_uuid("to");
         Fixture *fixture = *state;
         Consumer *consumer;
         ConsumersCall *call;
@@ -194,7 +194,7 @@ static void test_move(void **state)
 
 static int read_room(Fixture *fixture)
 {
-        Uuid root = fixture_uuid("host");
+        Uuid root = make_uuid("host");
         ConsumersCall *call;
 
         assert_int_equal(
@@ -218,7 +218,7 @@ static void test_room(void **state)
 
 static void test_cancel(void **state)
 {
-        Uuid uuid = fixture_uuid("guest");
+        Uuid uuid = make_uuid("guest");
         Fixture *fixture = *state;
         ConsumersCall *call;
 

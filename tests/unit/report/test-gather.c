@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "tests/fakes/session.h"
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/tree.h"
 
 #define NAMES "host gpu a b c"
 
@@ -63,7 +63,7 @@ static void on_done(int result, Allocations *consumers, Allocations *others, con
 }
 
 /* {"allocations": {name: {"resources": {…}}}} with uuids in place of the names of
- * tests/fixtures/report.h; owner: of a consumer. The caller frees. */
+ * tests/fixtures/tree.h; owner: of a consumer. The caller frees. */
 static char *make_answer(const char *held, bool owner)
 {
         char text[512] = "", copy[256], *rest = copy, *item;
@@ -74,8 +74,8 @@ static char *make_answer(const char *held, bool owner)
 
                 *equals = '\0';
                 snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                         "%s'%s':{'resources':{'%s':1}}", text[0] ? "," : "",
-                         fixture_uuid(item).text, equals + 1);
+                         "%s'%s':{'resources':{'%s':1}}", text[0] ? "," : "", make_uuid(item).text,
+                         equals + 1);
         }
         return text_format("{'allocations':{%s}%s}", text,
                            owner && held[0] ? ",'project_id':'p','user_id':'u',"
@@ -85,7 +85,7 @@ static char *make_answer(const char *held, bool owner)
 
 static int run(Fixture *fixture, const StringSet *classes)
 {
-        const Uuid providers[] = { fixture_uuid("host"), fixture_uuid("gpu") };
+        const Uuid providers[] = { make_uuid("host"), make_uuid("gpu") };
 
         assert_int_equal(gather_new(&fixture->gather, fixture->session, providers,
                                     ARRAY_SIZE(providers), classes, on_done, fixture, NULL),
@@ -102,7 +102,7 @@ static void format_names(const Allocations *allocations, char text[static 16])
 
         text[0] = '\0';
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                Uuid uuid = fixture_uuid(names[i]);
+                Uuid uuid = make_uuid(names[i]);
 
                 if (allocations_find(allocations, &uuid))
                         strcat(text, names[i]);
@@ -204,7 +204,7 @@ static void test_what_goes_wrong(void **state)
 /* Nothing comes of what was under way. */
 static void test_given_up(void **state)
 {
-        const Uuid provider = fixture_uuid("host");
+        const Uuid provider = make_uuid("host");
         Fixture *fixture = *state;
 
         fake_http_begin(NULL, NAMES);

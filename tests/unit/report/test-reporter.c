@@ -6,7 +6,7 @@
 
 #include "report/publish/plan.h"
 #include "tests/fakes/http.h"
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/tree.h"
 
 #define NAMES "host a b"
 
@@ -29,7 +29,7 @@ static const ReporterConfig good_config = {
 static int set_up(void **state)
 {
         Fixture *fixture = calloc(1, sizeof(Fixture));
-        Uuid root = fixture_uuid("host");
+        Uuid root = make_uuid("host");
 
         assert_non_null(fixture);
         assert_true(sd_event_new(&fixture->event) >= 0);
@@ -88,7 +88,7 @@ static int refresh(Fixture *fixture)
 
 static int publish(Fixture *fixture, const char *desired)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(desired);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(desired);
 
         assert_int_equal(reporter_publish(fixture->reporter, tree, NULL, on_done, fixture), 0);
         return wait_done(fixture);
@@ -97,7 +97,7 @@ static int publish(Fixture *fixture, const char *desired)
 /* {"resource_providers": […]} of "host" and "a" with these generations; -1 leaves one out. */
 static void set_list(Fixture *fixture, int host_generation, int a_generation)
 {
-        Uuid host = fixture_uuid("host"), a = fixture_uuid("a");
+        Uuid host = make_uuid("host"), a = make_uuid("a");
         int n = snprintf(fixture->list, sizeof(fixture->list), "{'resource_providers':[");
 
         if (a_generation >= 0)
@@ -137,7 +137,7 @@ static void begin_read(Fixture *fixture)
 
 static void assert_tree(Fixture *fixture, const char *text)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(text);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(text);
 
         assert_true(provider_tree_equal(reporter_tree(fixture->reporter), tree));
 }
@@ -174,7 +174,7 @@ static void test_new_host(void **state)
 
 static int prepare(Fixture *fixture, const char *text)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(text);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(text);
 
         assert_int_equal(reporter_prepare(fixture->reporter, tree, on_done, fixture), 0);
         return wait_done(fixture);
@@ -206,7 +206,7 @@ static void test_prepare(void **state)
 
 static int gather(Fixture *fixture, const char *ahead)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(ahead);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(ahead);
 
         assert_int_equal(reporter_gather(fixture->reporter, NULL, tree, on_done, fixture), 0);
         return wait_done(fixture);
@@ -421,7 +421,7 @@ static void test_renamed_host(void **state)
 
 static void test_one_attempt_at_a_time(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree("host");
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("host");
         Fixture *fixture = *state;
 
         assert_int_equal(reporter_publish(fixture->reporter, tree, NULL, on_done, fixture),
@@ -441,7 +441,7 @@ static void test_conflict_wants_a_refresh(void **state)
         static const FakeAnswer conflict = FAULT("PUT", 409, "concurrent_update");
         Fixture *fixture = *state;
         _cleanup_(provider_tree_freep) ProviderTree *tree =
-                fixture_tree("host VCPU=9 +HW_A @x | a<host VGPU=4 @x");
+                make_tree("host VCPU=9 +HW_A @x | a<host VGPU=4 @x");
 
         begin_existing(fixture, SCRIPT(conflict));
         assert_int_equal(refresh(fixture), 0);
@@ -505,7 +505,7 @@ static void test_impossible_tree(void **state)
 
 static void test_plan(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree("host VCPU=8 +HW_NEW");
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("host VCPU=8 +HW_NEW");
         _cleanup_(plan_freep) Plan *plan = NULL;
         Fixture *fixture = *state;
         Error error = ERROR_NULL;
@@ -629,7 +629,7 @@ static const KeystoneConfig no_keystone;
 static void test_bad_configurations(void **state)
 {
         Fixture *fixture = *state;
-        Uuid root = fixture_uuid("host");
+        Uuid root = make_uuid("host");
         static const struct {
                 ReporterConfig config;
                 int r;

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "tests/fakes/session.h"
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/tree.h"
 
 #define AGG_A "aaaaaaaa-0000-4000-8000-000000000001"
 #define AGG_B "aaaaaaaa-0000-4000-8000-000000000002"
@@ -50,7 +50,7 @@ static void on_done(void *userdata)
 /* Returns how many requests it took. */
 static size_t refresh(Fixture *fixture, const char *tree_text, uint64_t now_usec)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(tree_text);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(tree_text);
         size_t before = fake_http_get_n_requests();
         int r;
 
@@ -122,7 +122,7 @@ static void test_g4_17_many_aggregates(void **state)
 {
         _cleanup_free_ char *tree = NULL, *own = NULL;
         Fixture *fixture = *state;
-        Uuid host = fixture_uuid("host");
+        Uuid host = make_uuid("host");
         char text[200];
         FILE *stream;
         size_t size;
@@ -143,7 +143,7 @@ static void test_g4_17_many_aggregates(void **state)
 
 static void test_cancel(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree("host @" AGG_A);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("host @" AGG_A);
         Fixture *fixture = *state;
 
         fake_http_begin(SCRIPT(ANSWER("member_of", 200, LIST(POOL))), "");

@@ -3,7 +3,7 @@
 #include "agent/reshape/image.h"
 
 #include "base/json.h"
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/tree.h"
 #include "tests/unit/test.h"
 
 #define FLAT   "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5"
@@ -21,7 +21,7 @@ static Allocations *make_consumers(const char *text)
         assert_int_equal(allocations_new(&ret), 0);
         while ((item = strtok_r(rest, ";", &rest))) {
                 char *words = item, *name = strtok_r(words, " ", &words);
-                Uuid provider = fixture_uuid(strtok_r(words, " ", &words));
+                Uuid provider = make_uuid(strtok_r(words, " ", &words));
 
                 for (char *word; (word = strtok_r(words, " ", &words));) {
                         char class[20];
@@ -29,7 +29,7 @@ static Allocations *make_consumers(const char *text)
                         Consumer *consumer;
 
                         assert_int_equal(sscanf(word, "%19[^=]=%u", class, &amount), 2);
-                        consumer = fixture_hold(&ret, fixture_uuid(name), provider, class, amount);
+                        consumer = fixture_hold(&ret, make_uuid(name), provider, class, amount);
                         free(consumer->project_id);
                         free(consumer->user_id);
                         consumer->project_id = strdup("p");
@@ -45,8 +45,8 @@ static void make_image(ReshapeImage *ret)
 {
         *ret = (ReshapeImage){
                 .taken_usec = 5,
-                .before = { fixture_tree(FLAT), make_consumers("guest host VCPU=2 VGPU=1") },
-                .after = { fixture_tree(NESTED),
+                .before = { make_tree(FLAT), make_consumers("guest host VCPU=2 VGPU=1") },
+                .after = { make_tree(NESTED),
                            make_consumers("guest host VCPU=2; guest gpu VGPU=1") },
         };
 }
@@ -82,7 +82,7 @@ static void test_there_and_back_in_json(void **state)
         _cleanup_(reshape_image_done) ReshapeImage image, again = { 0 };
         _cleanup_(driver_reshape_done) DriverReshape verdict = { 0 };
         _cleanup_json_ json_t *document = NULL;
-        Uuid root = fixture_uuid("host"), guest = fixture_uuid("guest");
+        Uuid root = make_uuid("host"), guest = make_uuid("guest");
         const json_t *problem;
 
         make_image(&image);
@@ -115,7 +115,7 @@ static void test_a_file_that_is_none(void **state)
                 { "after", "consumers",
                   "{\"11111111-1111-1111-1111-111111111111\": {\"allocations\": 5}}" },
         };
-        Uuid root = fixture_uuid("host");
+        Uuid root = make_uuid("host");
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(reshape_image_done) ReshapeImage image, again = { 0 };
@@ -170,8 +170,7 @@ static void test_undo(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(reshape_image_done) ReshapeImage image;
-                _cleanup_(provider_tree_freep) ProviderTree *current =
-                        fixture_tree(cases[i].current);
+                _cleanup_(provider_tree_freep) ProviderTree *current = make_tree(cases[i].current);
                 _cleanup_(allocations_freep) Allocations *consumers =
                         make_consumers(cases[i].consumers);
                 ReshapeShape shape = { 0 };
@@ -182,7 +181,7 @@ static void test_undo(void **state)
                 r = reshape_image_undo(&image, current, consumers, &shape, &error);
                 if (cases[i].tree) {
                         _cleanup_(provider_tree_freep) ProviderTree *tree =
-                                fixture_tree(cases[i].tree);
+                                make_tree(cases[i].tree);
                         _cleanup_(allocations_freep) Allocations *after =
                                 make_consumers(cases[i].after);
 
@@ -204,9 +203,8 @@ static void test_undo(void **state)
 static void test_undo_of_a_move(void **state)
 {
         _cleanup_(reshape_image_done) ReshapeImage image = {
-                .before = { fixture_tree("host VCPU=8 | port<host CUSTOM_NET=5"),
-                            make_consumers("") },
-                .after = { fixture_tree("host | cell<host VCPU=8 | port<cell CUSTOM_NET=5"),
+                .before = { make_tree("host VCPU=8 | port<host CUSTOM_NET=5"), make_consumers("") },
+                .after = { make_tree("host | cell<host VCPU=8 | port<cell CUSTOM_NET=5"),
                            make_consumers("") },
         };
         _cleanup_(provider_tree_freep) ProviderTree *current = NULL;

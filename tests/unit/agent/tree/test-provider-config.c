@@ -2,8 +2,8 @@
 
 #include "agent/tree/provider-config.h"
 #include "base/log.h"
-#include "tests/fixtures/report.h"
 #include "tests/fixtures/scratch-folder.h"
+#include "tests/fixtures/tree.h"
 
 #define FILE_TEXT                                                                   \
         "meta: {schema_version: '1.0'}\n"                                           \
@@ -35,7 +35,7 @@ static void write_yaml(const char *folder, const char *name, const char *trait)
 static void test_g2_13_over_restarts(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree("cn1 +COMPUTE_NODE");
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("cn1 +COMPUTE_NODE");
 
         apply(folder, false, tree);
         write_yaml(folder, "a.yaml", "A");
@@ -53,7 +53,7 @@ static void test_g2_13_over_restarts(void **state)
 static void test_a12_files_in_order(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree("cn1 +COMPUTE_NODE");
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("cn1 +COMPUTE_NODE");
 
         log_set_level(LOG_ERR);
         write_yaml(folder, "b.yaml", "B");
@@ -68,7 +68,7 @@ static void test_a12_files_in_order(void **state)
 static void test_corrupt_state(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree("cn1 +COMPUTE_NODE");
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("cn1 +COMPUTE_NODE");
         _cleanup_free_ char *aside = NULL;
 
         log_set_level(LOG_ERR);
@@ -86,7 +86,7 @@ static void test_corrupt_state(void **state)
 static void test_dry_run_writes_nothing(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree("cn1 +COMPUTE_NODE");
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("cn1 +COMPUTE_NODE");
         _cleanup_free_ char *path = scratch_path(folder, "provider-config.json");
 
         write_yaml(folder, "a.yaml", "A");

@@ -2,9 +2,9 @@
 
 #include "agent/tree/provider-merge.h"
 #include "base/text.h"
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/tree.h"
 
-#define UUID_ROOT "825ffd48-5968-5344-92ab-cb27b6dc0f06" /* of "cn1", as fixture_uuid() has it */
+#define UUID_ROOT "2491c3ee-e731-5838-b311-fa38477e2ca5" /* of "cn1", as make_uuid() has it */
 #define META      "meta: {schema_version: '1.0'}\nproviders:\n"
 
 /* A tree with root "cn1" and a provider of somebody else below it, and what was added to it. */
@@ -19,7 +19,7 @@ static int setup(void **state)
 {
         Fixture *f = calloc(1, sizeof(Fixture));
 
-        f->tree = fixture_tree("cn1 +COMPUTE_NODE | agent<cn1");
+        f->tree = make_tree("cn1 +COMPUTE_NODE | agent<cn1");
         f->root = provider_tree_find_name(f->tree, "cn1");
         f->foreign = provider_tree_find_name(f->tree, "agent");
         *state = f;

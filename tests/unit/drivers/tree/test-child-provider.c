@@ -2,7 +2,7 @@
 
 #include "drivers/tree/child-provider.h"
 
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/tree.h"
 
 /* What was cn1_old when we made it. */
 static void add_renamed(ProviderTree *tree)
@@ -19,8 +19,8 @@ static void add_renamed(ProviderTree *tree)
 /* cn1 with a cell and a GPU below the cell; and a foreign root with a child. */
 static ProviderTree *tree_make(void)
 {
-        ProviderTree *tree = fixture_tree(
-                "cn1 | cn1_NUMA0<cn1 | cn1_gpu<cn1_NUMA0 | storage | cn1_lost<storage");
+        ProviderTree *tree =
+                make_tree("cn1 | cn1_NUMA0<cn1 | cn1_gpu<cn1_NUMA0 | storage | cn1_lost<storage");
 
         add_renamed(tree);
         return tree;

@@ -35,7 +35,7 @@ static void on_done(int result, const Error *error, void *userdata)
 static void run_begin_with(Run *run, const char *mirror, const char *desired, const char *holder,
                            uint64_t max_connections, bool may_batch)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = fixture_tree(desired);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(desired);
         _cleanup_(allocations_freep) Allocations *allocations = holder ? guest_on(holder) : NULL;
         Error error;
 
@@ -446,7 +446,7 @@ static void test_name_is_taken(void **state)
 /* Our own creation whose answer was lost, or a second agent's: start again at refresh. */
 static void test_name_is_our_own(void **state)
 {
-        Uuid host = fixture_uuid("host");
+        Uuid host = make_uuid("host");
         _cleanup_free_ char *holders =
                 text_format("{'resource_providers':[{'uuid':'%s','name':'host',"
                             "'generation':1,'parent_provider_uuid':null}]}",

@@ -16,14 +16,14 @@ static PlacementProviders list_of(int64_t host, int64_t gpu)
         assert_non_null(list.items);
         if (host >= 0)
                 list.items[list.n_items++] = (PlacementProvider){
-                        .uuid = fixture_uuid("host"),
+                        .uuid = make_uuid("host"),
                         .name = strdup("host"),
                         .generation = host,
                 };
         if (gpu >= 0)
                 list.items[list.n_items++] = (PlacementProvider){
-                        .uuid = fixture_uuid("gpu"),
-                        .parent = fixture_uuid("host"),
+                        .uuid = make_uuid("gpu"),
+                        .parent = make_uuid("host"),
                         .name = strdup("gpu"),
                         .generation = gpu,
                 };
@@ -33,7 +33,7 @@ static PlacementProviders list_of(int64_t host, int64_t gpu)
 static int read_text(Mirror *mirror, const char *name, PlacementPart part, const char *text)
 {
         _cleanup_json_ json_t *body = fixture_json(text);
-        Uuid uuid = fixture_uuid(name);
+        Uuid uuid = make_uuid(name);
 
         return mirror_read(mirror, &uuid, part, body, NULL);
 }
@@ -197,9 +197,9 @@ static void test_bad_answers(void **state)
 static void test_writes(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *desired =
-                fixture_tree("host VCPU=8 +HW_B @y | new<host");
+                make_tree("host VCPU=8 +HW_B @y | new<host");
         Mirror *mirror = *state;
-        Uuid gpu = fixture_uuid("gpu");
+        Uuid gpu = make_uuid("gpu");
 
         assert_int_equal(mirror_add(mirror, desired->providers[1], 0), 0);
         assert_int_equal(generation_of(mirror, "new"), 0);
@@ -222,7 +222,7 @@ static void test_writes(void **state)
 
 static void test_write_to_nobody(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("nobody VCPU=8");
+        _cleanup_(provider_tree_freep) ProviderTree *desired = make_tree("nobody VCPU=8");
 
         assert_int_equal(mirror_write(*state, desired->providers[0], PLACEMENT_TRAITS, 4), -ENOENT);
 }
@@ -231,7 +231,7 @@ static void test_forgetting(void **state)
 {
         _cleanup_(placement_providers_done) PlacementProviders list = list_of(3, 5);
         Mirror *mirror = *state;
-        Uuid gpu = fixture_uuid("gpu");
+        Uuid gpu = make_uuid("gpu");
 
         mirror_forget(mirror, &gpu);
         assert_true(mirror_has_stale(mirror));
@@ -257,7 +257,7 @@ static void test_forgetting_a_stranger(void **state)
 {
         _cleanup_(placement_providers_done) PlacementProviders list = list_of(3, 5);
         Mirror *mirror = *state;
-        Uuid stranger = fixture_uuid("stranger");
+        Uuid stranger = make_uuid("stranger");
 
         mirror_forget(mirror, &stranger);
         assert_true(mirror_has_stale(mirror));
@@ -318,8 +318,7 @@ static void test_out_of_memory(void **state)
 /* What could not be taken is not believed. */
 static void test_write_out_of_memory(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *desired =
-                fixture_tree("host VCPU=8 MEMORY_MB=1");
+        _cleanup_(provider_tree_freep) ProviderTree *desired = make_tree("host VCPU=8 MEMORY_MB=1");
         Mirror *mirror = *state;
 
         fail_alloc_at(1);

@@ -17,7 +17,7 @@ typedef struct Planning {
 
 static Planning planning_of(const char *mirror, const char *desired)
 {
-        return (Planning){ .mirror = mirror_of(mirror), .desired = fixture_tree(desired) };
+        return (Planning){ .mirror = mirror_of(mirror), .desired = make_tree(desired) };
 }
 
 static void planning_done(Planning *planning)
@@ -229,7 +229,7 @@ static void test_refused(void **state)
 static void test_rename_is_refused(void **state)
 {
         _cleanup_(planning_done) Planning planning = planning_of("host", "");
-        Uuid uuid = fixture_uuid("host");
+        Uuid uuid = make_uuid("host");
 
         assert_int_equal(provider_tree_add(planning.desired, &uuid, "other", NULL, NULL, NULL), 0);
         assert_int_equal(make(&planning, NULL), -EINVAL);
@@ -275,8 +275,8 @@ static void test_reshape_table(void **state)
 
                 assert_int_equal(allocations_new(&allocations), 0);
                 if (cases[i].holder)
-                        fixture_hold(&allocations, fixture_uuid("guest"),
-                                     fixture_uuid(cases[i].holder), "VCPU", 1);
+                        fixture_hold(&allocations, make_uuid("guest"), make_uuid(cases[i].holder),
+                                     "VCPU", 1);
                 expect_steps(&planning, make(&planning, allocations), cases[i].steps, i);
                 for (size_t j = 0; j < planning.plan->n_reshaped; j++) {
                         const Provider *provider =
@@ -355,7 +355,7 @@ static void test_reshape_with_a_name_that_is_taken(void **state)
                 planning_of("host VCPU=8 | gpu<host VGPU=1", "host VCPU=8 | gpu#2<host VGPU=1");
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
 
-        fixture_hold(&allocations, fixture_uuid("guest"), fixture_uuid("gpu#2"), "VGPU", 1);
+        fixture_hold(&allocations, make_uuid("guest"), make_uuid("gpu#2"), "VGPU", 1);
         assert_int_equal(make(&planning, allocations), -EINVAL);
         assert_non_null(strstr(planning.error.text, "after the reshape"));
 }
@@ -416,7 +416,7 @@ static void test_json_and_paths(void **state)
         _cleanup_(planning_done) Planning planning =
                 planning_of("old", "host CUSTOM_C=1 +CUSTOM_T @x");
         _cleanup_json_ json_t *json = NULL;
-        Uuid host = fixture_uuid("host"), old = fixture_uuid("old");
+        Uuid host = make_uuid("host"), old = make_uuid("old");
         const char *const expected[][2] = {
                 { "PUT", "/resource_classes/CUSTOM_C" },
                 { "PUT", "/traits/CUSTOM_T" },
@@ -500,7 +500,7 @@ static void test_out_of_memory(void **state)
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
 
         assert_int_equal(mirror_learn_missing_trait(planning.mirror, "HW_MISSING"), 0);
-        fixture_hold(&allocations, fixture_uuid("guest"), fixture_uuid("b"), "VGPU", 1);
+        fixture_hold(&allocations, make_uuid("guest"), make_uuid("b"), "VGPU", 1);
         for (unsigned with = 0; with < 2; with++)
                 for (unsigned at = 0;; at++) {
                         int r;

@@ -7,7 +7,7 @@
 
 static Plan *plan_of(const char *desired_text, const Mirror *mirror, const char *holder)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree(desired_text);
+        _cleanup_(provider_tree_freep) ProviderTree *desired = make_tree(desired_text);
         _cleanup_(allocations_freep) Allocations *allocations = holder ? guest_on(holder) : NULL;
         Plan *plan = NULL;
         Error error;
@@ -54,7 +54,7 @@ static void test_stale_provider(void **state)
         _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
         _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VCPU=8");
         _cleanup_(plan_freep) Plan *plan = plan_of("host VCPU=9", mirror, NULL);
-        Uuid host = fixture_uuid("host");
+        Uuid host = make_uuid("host");
 
         mirror_forget(mirror, &host);
         assert_int_equal(step_make_request(plan, &plan->steps[0], mirror, &request, NULL), -ESTALE);
@@ -119,7 +119,7 @@ static void test_apply_reshape_beside_a_stale_provider(void **state)
         _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VCPU=8 VGPU=4 | a<host | b<host");
         _cleanup_(plan_freep) Plan *plan =
                 plan_of("host VCPU=8 | a<host VGPU=4 | b<host", mirror, "a");
-        Uuid b = fixture_uuid("b");
+        Uuid b = make_uuid("b");
 
         mirror_forget(mirror, &b);
         assert_int_equal(apply(plan, 0, mirror, NULL), 0);
@@ -144,7 +144,7 @@ static Allocations *make_holdings(const char *one, const char *two)
                 if (texts[i])
                         assert_int_equal(resources_parse(texts[i], &resources, NULL), 0);
                 for (size_t j = 0; j < resources.n_items; j++)
-                        fixture_hold(&holdings, uuids[i], fixture_uuid("p"),
+                        fixture_hold(&holdings, uuids[i], make_uuid("p"),
                                      resources.items[j].resource_class, resources.items[j].amount);
         }
         return holdings;
@@ -169,10 +169,9 @@ static void test_keep_used(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(provider_tree_freep) ProviderTree *mirror = fixture_tree(cases[i].mirror);
-                _cleanup_(provider_tree_freep) ProviderTree *desired =
-                        fixture_tree(cases[i].desired);
-                _cleanup_(provider_tree_freep) ProviderTree *kept = fixture_tree(cases[i].kept);
+                _cleanup_(provider_tree_freep) ProviderTree *mirror = make_tree(cases[i].mirror);
+                _cleanup_(provider_tree_freep) ProviderTree *desired = make_tree(cases[i].desired);
+                _cleanup_(provider_tree_freep) ProviderTree *kept = make_tree(cases[i].kept);
                 _cleanup_(allocations_freep) Allocations *holdings =
                         make_holdings(cases[i].one, cases[i].two);
                 Provider result = { 0 };
@@ -191,8 +190,8 @@ static void test_keep_used(void **state)
 static void test_keep_used_cuts_its_words(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *mirror =
-                fixture_tree("p CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1");
-        _cleanup_(provider_tree_freep) ProviderTree *desired = fixture_tree("p");
+                make_tree("p CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1");
+        _cleanup_(provider_tree_freep) ProviderTree *desired = make_tree("p");
         _cleanup_(allocations_freep) Allocations *holdings =
                 make_holdings("CUSTOM_A=1,CUSTOM_B=1,CUSTOM_C=1", NULL);
         Provider result = { 0 };

@@ -4,7 +4,7 @@
 
 #include "report/publish/trait-lookup.h"
 
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/tree.h"
 
 static void add_words(StringSet *set, const char *text)
 {
@@ -35,8 +35,7 @@ static void test_list(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(provider_tree_freep) ProviderTree *desired =
-                        fixture_tree(cases[i].desired);
+                _cleanup_(provider_tree_freep) ProviderTree *desired = make_tree(cases[i].desired);
                 _cleanup_(string_set_done) StringSet asked = STRING_SET_INIT;
                 _cleanup_(string_set_done) StringSet expected = STRING_SET_INIT;
                 MirrorNames names = { 0 };

@@ -3,7 +3,7 @@
 #include "report/session/session.h"
 
 #include "tests/fakes/http.h"
-#include "tests/fixtures/report.h"
+#include "tests/fixtures/tree.h"
 
 typedef struct Fixture {
         sd_event *event;
