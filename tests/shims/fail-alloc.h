@@ -12,3 +12,7 @@ void fail_alloc_at(unsigned n);
 
 /* Stops failing. True when the failure was delivered. */
 bool fail_alloc_done(void);
+
+/* Does it ("r = f(…)") again and again, each time with the next one of its allocations failing, and
+ * each time the block behind; ends with the time that all went well. at counts the failures. */
+#define FAIL_ALLOC_EACH(at, does) for (at = 0; fail_alloc_at(at), (does), fail_alloc_done(); at++)

@@ -189,15 +189,10 @@ static void test_one_by_itself(void **state)
 static void test_copy_without_memory(void **state)
 {
         _cleanup_(allocations_freep) Allocations *original = make_allocations(), *copy = NULL;
-        unsigned at = 0;
+        unsigned at;
+        int r;
 
-        for (;; at++) {
-                int r;
-
-                fail_alloc_at(at);
-                r = allocations_copy(&copy, original);
-                if (!fail_alloc_done())
-                        break;
+        FAIL_ALLOC_EACH(at, r = allocations_copy(&copy, original)) {
                 assert_int_equal(r, -ENOMEM);
                 assert_null(copy);
         }
@@ -210,7 +205,9 @@ static void test_set_without_memory(void **state)
         _cleanup_(allocations_freep) Allocations *allocations = make_allocations();
         Consumer *consumer = allocations->consumers[1];
         Uuid known = uuid_of(1), new = uuid_of(4), unknown = uuid_of(30);
+        Consumer *ensured = NULL;
         unsigned at;
+        int r;
 
         fail_alloc_at(0);
         assert_int_equal(consumer_set(consumer, &known, "DISK_GB", 1), -ENOMEM);
@@ -219,27 +216,14 @@ static void test_set_without_memory(void **state)
         assert_int_equal(consumer_find(consumer, &known)->n_items, 2);
 
         /* A provider that has no class is never left behind. */
-        for (at = 0;; at++) {
-                int r;
-
-                fail_alloc_at(at);
-                r = consumer_add(consumer, &new, "VGPU", 1);
-                if (!fail_alloc_done())
-                        break;
+        FAIL_ALLOC_EACH(at, r = consumer_add(consumer, &new, "VGPU", 1)) {
                 assert_int_equal(r, -ENOMEM);
                 assert_null(consumer_find(consumer, &new));
                 assert_int_equal(consumer->n_allocations, 2);
         }
         assert_int_equal(get(consumer, 4, "VGPU"), 1);
 
-        for (at = 0;; at++) {
-                Consumer *ensured = NULL;
-                int r;
-
-                fail_alloc_at(at);
-                r = allocations_ensure(allocations, &unknown, &ensured);
-                if (!fail_alloc_done())
-                        break;
+        FAIL_ALLOC_EACH(at, r = allocations_ensure(allocations, &unknown, &ensured)) {
                 assert_int_equal(r, -ENOMEM);
                 assert_null(ensured);
                 assert_int_equal(allocations->n_consumers, 2);

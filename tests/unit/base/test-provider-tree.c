@@ -368,7 +368,8 @@ static void test_inventories(void **state)
 static void test_add_without_memory(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
-        unsigned failures = 0;
+        unsigned failures = 0, at;
+        Error error = ERROR_NULL;
         char name[32];
 
         for (unsigned i = 100; i < 120; i++) {
@@ -378,16 +379,11 @@ static void test_add_without_memory(void **state)
 
                 snprintf(name, sizeof(name), "p%u", i);
                 assert_int_equal(provider_tree_copy(&before, tree), 0);
-                for (unsigned at = 0;; at++) {
-                        Error error = ERROR_NULL;
-
-                        fail_alloc_at(at);
-                        r = provider_tree_add(tree, &uuid, name, &host, NULL, &error);
-                        if (!fail_alloc_done())
-                                break;
+                FAIL_ALLOC_EACH(at, r = provider_tree_add(tree, &uuid, name, &host, NULL, &error)) {
                         failures++;
                         assert_int_equal(r, -ENOMEM);
                         assert_int_equal(error.code, ENOMEM);
+                        error = ERROR_NULL;
                         assert_true(provider_tree_equal(tree, before));
                         assert_order(tree);
                 }
@@ -401,15 +397,10 @@ static void test_add_without_memory(void **state)
 static void test_copy_without_memory(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(), *copy = NULL;
-        unsigned at = 0;
+        unsigned at;
+        int r;
 
-        for (;; at++) {
-                int r;
-
-                fail_alloc_at(at);
-                r = provider_tree_copy(&copy, tree);
-                if (!fail_alloc_done())
-                        break;
+        FAIL_ALLOC_EACH(at, r = provider_tree_copy(&copy, tree)) {
                 assert_int_equal(r, -ENOMEM);
                 assert_null(copy);
         }

@@ -131,16 +131,11 @@ static void test_sum_failures(void **state)
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
         _cleanup_(resources_done) Resources sum = RESOURCES_INIT;
         unsigned at;
+        int r;
 
         fill(&request);
         assert_int_equal(resources_set(&sum, "CUSTOM_OLD", 5), 0);
-        for (at = 0;; at++) {
-                int r;
-
-                fail_alloc_at(at);
-                r = resource_request_sum(&request, &sum);
-                if (!fail_alloc_done())
-                        break;
+        FAIL_ALLOC_EACH(at, r = resource_request_sum(&request, &sum)) {
                 assert_int_equal(r, -ENOMEM);
                 assert_int_equal(sum.n_items, 1);
                 assert_int_equal(resources_get(&sum, "CUSTOM_OLD"), 5);
@@ -161,6 +156,7 @@ static void test_without_memory(void **state)
         _cleanup_(resource_request_done) ResourceRequest copy = RESOURCE_REQUEST_INIT;
         RequestGroup *found = NULL;
         unsigned at;
+        int r;
 
         for (at = 0; at < 2; at++) {
                 fail_alloc_at(at);
@@ -172,13 +168,7 @@ static void test_without_memory(void **state)
 
         fill(&request);
         group(&copy, "_OLD");
-        for (at = 0;; at++) {
-                int r;
-
-                fail_alloc_at(at);
-                r = resource_request_copy(&copy, &request);
-                if (!fail_alloc_done())
-                        break;
+        FAIL_ALLOC_EACH(at, r = resource_request_copy(&copy, &request)) {
                 assert_int_equal(r, -ENOMEM);
                 assert_int_equal(copy.n_groups, 1);
                 assert_string_equal(copy.groups[0].suffix, "_OLD");

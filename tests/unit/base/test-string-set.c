@@ -105,17 +105,13 @@ static void test_add_without_memory(void **state)
 {
         _cleanup_(string_set_done) StringSet set = STRING_SET_INIT;
         char text[16];
-        unsigned failures = 0;
+        unsigned failures = 0, at;
 
         for (unsigned i = 0; i < 20; i++) {
                 int r;
 
                 snprintf(text, sizeof(text), "T%02u", i);
-                for (unsigned at = 0;; at++) {
-                        fail_alloc_at(at);
-                        r = string_set_add(&set, text);
-                        if (!fail_alloc_done())
-                                break;
+                FAIL_ALLOC_EACH(at, r = string_set_add(&set, text)) {
                         failures++;
                         assert_int_equal(r, -ENOMEM);
                         assert_int_equal(set.n_items, i);
@@ -130,17 +126,12 @@ static void test_add_without_memory(void **state)
 static void test_copy_without_memory(void **state)
 {
         _cleanup_(string_set_done) StringSet from = STRING_SET_INIT, to = STRING_SET_INIT;
-        unsigned at = 0;
+        unsigned at;
+        int r;
 
         fill(&from, STRINGS("A", "B", "C"));
         fill(&to, STRINGS("OLD"));
-        for (;; at++) {
-                int r;
-
-                fail_alloc_at(at);
-                r = string_set_copy(&to, &from);
-                if (!fail_alloc_done())
-                        break;
+        FAIL_ALLOC_EACH(at, r = string_set_copy(&to, &from)) {
                 assert_int_equal(r, -ENOMEM);
                 assert_items(&to, STRINGS("OLD"));
         }

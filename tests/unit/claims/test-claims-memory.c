@@ -114,21 +114,17 @@ static void walk(Fixture *fixture, const HostFacts *host, const Operation *opera
                  size_t n_operations, const char *claims)
 {
         for (size_t i = 0; i < n_operations; i++) {
-                unsigned n = 0;
+                unsigned n;
                 int r;
 
                 claims_set_facts(fixture->claims, host);
-
-                for (;; n++) {
-                        fixture->error = ERROR_NULL;
-                        fail_alloc_at(n);
-                        r = operations[i].run(fixture);
-                        if (!fail_alloc_done())
-                                break;
+                fixture->error = ERROR_NULL;
+                FAIL_ALLOC_EACH(n, r = operations[i].run(fixture)) {
                         if (r != -ENOMEM || !fixture->error.text[0])
                                 fail_msg("%s, allocation %u: %d %s", operations[i].name, n, r,
                                          fixture->error.text);
                         assert_sql(fixture->path, "SELECT count(*) FROM claims", claims);
+                        fixture->error = ERROR_NULL;
                 }
                 if (r != 0 || n == 0)
                         fail_msg("%s, after %u: %d %s", operations[i].name, n, r,

@@ -186,23 +186,17 @@ static void test_readers(void **state)
                 { "empty", make_empty_snapshot },
         };
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(host_members);
+        int r;
 
         host_json = snapshot_to_json(host);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                unsigned n = 0;
+                unsigned n;
 
-                for (;; n++) {
-                        int r;
-
-                        fail_alloc_at(n);
-                        r = cases[i].work();
-                        if (!fail_alloc_done()) {
-                                assert_int_equal(r, 0);
-                                break;
-                        }
+                FAIL_ALLOC_EACH(n, r = cases[i].work()) {
                         if (r != -ENOMEM)
                                 fail_msg("%s, allocation %u: %d", cases[i].name, n, r);
                 }
+                assert_int_equal(r, 0);
                 assert_true(n > 0);
         }
         json_decref(host_json);

@@ -739,27 +739,22 @@ static void test_table(void **state)
 static void test_out_of_memory(void **state)
 {
         Fixture *f = *state;
-        unsigned n = 0;
+        _cleanup_(config_freep) Config *c = NULL;
+        Error error = ERROR_NULL;
+        unsigned n;
+        int r;
 
         scratch_write(f->folder, "x.conf.d/a.conf", "[DEFAULT]\nhost='h'\ndebug=1\n");
         config_free(load_text(f, "[DEFAULT]\nstate_path=/x\n[placement]\nendpoint=http://h\n"
                                  "[devices]\nenabled_mdev_types=a,b\n"
                                  "[mdev_a]\ndevice_addresses=0000:41:00.0\n[mdev_b]\n"));
-        for (;; n++) {
-                _cleanup_(config_freep) Config *c = NULL;
-                Error error = ERROR_NULL;
-                int r;
-
-                fail_alloc_at(n);
-                r = load(f, &c, &error);
-                if (!fail_alloc_done()) {
-                        assert_int_equal(r, 0);
-                        break;
-                }
+        FAIL_ALLOC_EACH(n, r = load(f, &c, &error)) {
                 assert_int_equal(r, -ENOMEM);
                 assert_null(c);
                 assert_true(error.text[0] != '\0');
+                error = ERROR_NULL;
         }
+        assert_int_equal(r, 0);
         assert_true(n > 50);
 }
 

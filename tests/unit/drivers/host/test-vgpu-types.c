@@ -80,19 +80,16 @@ static void test_long_name(void **state)
 
 static void test_out_of_memory(void **state)
 {
-        for (unsigned at = 0;; at++) {
-                _cleanup_(snapshot_device_done) SnapshotDevice device = { 0 };
-                int r;
+        _cleanup_(snapshot_device_done) SnapshotDevice device = { 0 };
+        unsigned at;
+        int r;
 
-                fail_alloc_at(at);
-                r = vgpu_types_parse(LIST, "3", &device);
-                if (!fail_alloc_done()) {
-                        assert_int_equal(r, 0);
-                        assert_true(at >= 6);
-                        break;
-                }
+        FAIL_ALLOC_EACH(at, r = vgpu_types_parse(LIST, "3", &device)) {
                 assert_int_equal(r, -ENOMEM);
+                snapshot_device_done(&device);
         }
+        assert_int_equal(r, 0);
+        assert_true(at >= 6);
 }
 
 static SnapshotDevice nvidia_vf(void)

@@ -297,22 +297,17 @@ static void test_names(void **state)
 static void test_out_of_memory(void **state)
 {
         _cleanup_(placement_providers_done) PlacementProviders list = list_of(3, 6);
+        _cleanup_(mirror_freep) Mirror *next = NULL;
         const Mirror *mirror = *state;
+        unsigned at;
+        int r;
 
-        for (unsigned at = 0;; at++) {
-                _cleanup_(mirror_freep) Mirror *next = NULL;
-                int r;
-
-                fail_alloc_at(at);
-                r = mirror_make_next(mirror, NULL, &list, &next, NULL);
-                if (!fail_alloc_done()) {
-                        assert_int_equal(r, 0);
-                        assert_true(at > 10);
-                        break;
-                }
+        FAIL_ALLOC_EACH(at, r = mirror_make_next(mirror, NULL, &list, &next, NULL)) {
                 assert_int_equal(r, -ENOMEM);
                 assert_null(next);
         }
+        assert_int_equal(r, 0);
+        assert_true(at > 10);
 }
 
 /* What could not be taken is not believed. */

@@ -498,24 +498,20 @@ static void test_out_of_memory(void **state)
                 "host VCPU=8 VGPU=4 +HW_A @x | old<host VGPU=1 | older<old",
                 "host VCPU=9 +HW_B +HW_MISSING +CUSTOM_T @y | a<host CUSTOM_C=4 | b<a VGPU=1");
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        unsigned at;
+        int r;
 
         assert_int_equal(mirror_learn_missing_trait(planning.mirror, "HW_MISSING"), 0);
         fixture_hold(&allocations, make_uuid("guest"), make_uuid("b"), "VGPU", 1);
-        for (unsigned with = 0; with < 2; with++)
-                for (unsigned at = 0;; at++) {
-                        int r;
-
-                        fail_alloc_at(at);
-                        r = make(&planning, with ? allocations : NULL);
-                        if (!fail_alloc_done()) {
-                                assert_int_equal(r, 0);
-                                assert_true(at > 50);
-                                planning.plan = plan_free(planning.plan);
-                                break;
-                        }
+        for (unsigned with = 0; with < 2; with++) {
+                FAIL_ALLOC_EACH(at, r = make(&planning, with ? allocations : NULL)) {
                         assert_int_equal(r, -ENOMEM);
                         assert_null(planning.plan);
                 }
+                assert_int_equal(r, 0);
+                assert_true(at > 50);
+                planning.plan = plan_free(planning.plan);
+        }
 }
 
 TEST_MAIN(test_table, test_groundwork_table, test_left_out_traits, test_refused,
