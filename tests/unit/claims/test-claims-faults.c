@@ -63,15 +63,11 @@ static void prepare_claims(Fixture *fixture)
 static void prepare_pending(Fixture *fixture)
 {
         static const ClaimPlacing pending = { .write_state = CLAIM_WRITE_PENDING };
-        _cleanup_(claim_freep) Claim *claim = NULL;
-        ClaimRequest request = { .consumer = make_uuid("four") };
 
         prepare_claims(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
-        make_request(&request.resources, "VCPU=1");
-        assert_int_equal(claims_claim(fixture->claims, &request, &pending, &claim, NULL, NULL),
+        assert_int_equal(fixture_claim_placed(fixture, "four", "VCPU=1", &pending, NULL),
                          CLAIM_DONE);
-        resource_request_done(&request.resources);
         fixture_close(fixture);
 }
 

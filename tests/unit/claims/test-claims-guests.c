@@ -80,8 +80,8 @@ static void test_a_claim_is_completed(void **state)
         assert_int_equal(claims_complete(fixture->claims, 1, share, NULL), CLAIM_DONE);
         assert_int_equal(claims_get(fixture->claims, 1, &claim, NULL), 0);
         text = format_claim(claim);
-        assert_non_null(strstr(text, "VCPU=3 on host"));
-        assert_non_null(strstr(text, "VGPU=1 on host_b"));
+        assert_text(text, "VCPU=3 on host");
+        assert_text(text, "VGPU=1 on host_b");
         assert_int_equal(claim->n_allocations, 2);
         assert_int_equal(claim->n_devices, 1);
         assert_int_equal(fixture_used(fixture, "host_a", "VGPU"), 0);
@@ -101,8 +101,8 @@ static void test_no_device_is_no_claim(void **state)
         facts.devices[0].available = 0;
         fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3");
         assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_E_NO_CAPACITY);
-        assert_non_null(strstr(fixture->error.text,
-                               "VGPU: asks for 1, free are 0 of 3; guests have 3 on host_a"));
+        assert_text(fixture->error.text,
+                    "VGPU: asks for 1, free are 0 of 3; guests have 3 on host_a");
         assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
         assert_int_equal(n, 0);
         assert_store_sane(fixture->path);
@@ -155,7 +155,7 @@ static void test_what_somebody_renamed_gives_nothing(void **state)
         assert_int_equal(provider_set_inventory(provider, "VGPU", &inventory), 0);
         assert_int_equal(claims_set_providers(fixture->claims, tree, NULL), 0);
         assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_E_NO_CAPACITY);
-        assert_non_null(strstr(fixture->error.text, "mine is withheld"));
+        assert_text(fixture->error.text, "mine is withheld");
         provider_tree_free(tree);
 
         tree = make_tree("host VCPU=8");
@@ -185,7 +185,7 @@ static void test_an_mdev_is_taken_whatever_its_device_is_called(void **state)
         assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &adopted, &error),
                          CLAIM_E_CONFLICT);
         assert_non_null(adopted);
-        assert_non_null(strstr(error.text, "is promised to another"));
+        assert_text(error.text, "is promised to another");
         adopted = claim_free(adopted);
         assert_store_sane(fixture->path);
 }
@@ -202,7 +202,7 @@ static void test_not_before_the_host_is_known(void **state)
         assert_true(claims_open(&fixture->claims, &config, NULL) >= 0);
         fixture_set_host(fixture, HOST);
         assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_E_NO_CAPACITY);
-        assert_non_null(strstr(fixture->error.text, "before the host was polled"));
+        assert_text(fixture->error.text, "before the host was polled");
         assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=1", NULL), CLAIM_DONE);
         claims_set_facts(fixture->claims, &facts.facts);
         assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_DONE);
@@ -398,14 +398,14 @@ static void test_a_guest_that_does_not_fit_gets_nothing(void **state)
                                          &none, &ended),
                                  cases[i].outcome);
                 assert_null(none);
-                assert_non_null(strstr(fixture->error.text, cases[i].words));
+                assert_text(fixture->error.text, cases[i].words);
         }
         assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
         assert_int_equal(n, 1);
         fixture_set_host(fixture, "host MEMORY_MB=4096 PCPU=4");
         assert_int_equal(prepare(fixture, &facts, 'g', 2, "", &none, &ended),
                          CLAIM_E_UNKNOWN_CLASS);
-        assert_non_null(strstr(fixture->error.text, "VCPU"));
+        assert_text(fixture->error.text, "VCPU");
         claims_set_facts(fixture->claims, NULL);
         assert_int_equal(prepare(fixture, &facts, 'g', 2, "", &none, &ended), -EAGAIN);
 }

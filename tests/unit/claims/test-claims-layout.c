@@ -34,18 +34,16 @@ static void assert_layout(const Claim *claim, const char *expected)
 
 static void test_claim(void **state)
 {
-        ClaimRequest request = { .consumer = make_uuid("a"), .consumer_type = "INSTANCE" };
+        static const char asked[] = "PCPU=2,MEMORY_MB=128 & nodes=2 page_size=2M";
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL, *read = NULL;
         const char *layout = "0@0:0 2048 64, 1@1:1 2048 64; 0=2 1=8";
 
         start(fixture, HOST);
-        make_request(&request.resources, "PCPU=2,MEMORY_MB=128 & nodes=2 page_size=2M");
-        assert_int_equal(claims_claim(fixture->claims, &request, NULL, &claim, NULL, NULL), 0);
+        assert_int_equal(fixture_claim_placed(fixture, "a", asked, NULL, &claim), 0);
         assert_layout(claim, layout);
         assert_string_equal(claim->consumer_type, "INSTANCE");
-        assert_int_equal(claims_claim(fixture->claims, &request, NULL, &again, NULL, NULL), 0);
-        resource_request_done(&request.resources);
+        assert_int_equal(fixture_claim_placed(fixture, "a", asked, NULL, &again), 0);
         assert_int_equal(again->id, claim->id);
         assert_sql(fixture->path, "SELECT group_concat(cpu) FROM claim_pins", "2,8");
         assert_sql(
@@ -62,7 +60,7 @@ static void test_claim(void **state)
         assert_int_equal(
                 fixture_claim(fixture, "b", "PCPU=2,MEMORY_MB=192 & nodes=2 page_size=2M", NULL),
                 CLAIM_E_NO_CAPACITY);
-        assert_non_null(strstr(fixture->error.text, "2048 KiB pages, free are 64"));
+        assert_text(fixture->error.text, "2048 KiB pages, free are 64");
         assert_int_equal(claims_release(fixture->claims, claim->id, "done", NULL), 0);
         read = claim_free(read);
         assert_int_equal(claims_get(fixture->claims, claim->id, &read, NULL), 0);
@@ -94,15 +92,11 @@ static void test_placed_hugepages(void **state)
 
         start(fixture, CELLS);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                ClaimRequest request = { .consumer = make_uuid("a"), .consumer_type = "INSTANCE" };
                 _cleanup_(consumer_freep) Consumer *holding = make_holding("a", cases[i].holding);
                 _cleanup_(claim_freep) Claim *claim = NULL;
                 const ClaimPlacing placing = { .holding = holding };
-                int r;
+                int r = fixture_claim_placed(fixture, "a", cases[i].request, &placing, &claim);
 
-                make_request(&request.resources, cases[i].request);
-                r = claims_claim(fixture->claims, &request, &placing, &claim, NULL,
-                                 &fixture->error);
                 if (r != cases[i].r)
                         fail_msg("case %zu: %d %s", i, r, fixture->error.text);
                 if (r == 0) {
@@ -111,7 +105,6 @@ static void test_placed_hugepages(void **state)
                                          32);
                         assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
                 }
-                resource_request_done(&request.resources);
         }
 }
 
@@ -159,7 +152,7 @@ static void test_pci(void **state)
         assert_string_equal(first->devices[0].address, "0000:05:00.2");
         assert_true(claim_has_pci(first, "0000:05:00.2") && !claim_has_pci(first, "0000:05:00.1"));
         assert_int_equal(fixture_claim(fixture, "b", "CUSTOM_NIC=1", NULL), CLAIM_E_NO_CAPACITY);
-        assert_non_null(strstr(fixture->error.text, "free are 0 of 2; guests have 1 on"));
+        assert_text(fixture->error.text, "free are 0 of 2; guests have 1 on");
         facts.facts.n_domains = 0;
         assert_int_equal(fixture_claim(fixture, "b", "CUSTOM_NIC=1", &second), CLAIM_DONE);
         assert_string_equal(second->devices[0].address, "0000:05:00.1");
@@ -213,7 +206,7 @@ static void test_adopt(void **state)
         make_domain("h", 8);
         assert_int_equal(claims_adopt(fixture->claims, &domain, &other, &error), CLAIM_E_CONFLICT);
         layout_done(&domain.layout);
-        assert_non_null(strstr(error.text, "promised to another"));
+        assert_text(error.text, "promised to another");
         assert_layout(other, "0@1:0-1 2048 64; 0=8");
         assert_int_equal(cpu_set_count(&other->layout.held), 0);
         assert_int_equal(other->n_devices, 0);

@@ -12,14 +12,10 @@ static int64_t claim_reported(Fixture *fixture, const char *name, ClaimWriteStat
                               ClaimReported reported)
 {
         const ClaimPlacing placing = { .write_state = write_state, .reported = reported };
-        ClaimRequest request = { .consumer = make_uuid(name), .consumer_type = "INSTANCE" };
         _cleanup_(claim_freep) Claim *claim = NULL;
-        Error error = ERROR_NULL;
 
-        make_request(&request.resources, "VCPU=1");
-        if (claims_claim(fixture->claims, &request, &placing, &claim, NULL, &error) != 0)
-                fail_msg("%s", error.text);
-        resource_request_done(&request.resources);
+        if (fixture_claim_placed(fixture, name, "VCPU=1", &placing, &claim) != 0)
+                fail_msg("%s", fixture->error.text);
         return claim->id;
 }
 
@@ -364,7 +360,7 @@ static void test_placed(void **state)
         assert_int_equal(claim->mappings.n_items, 2);
         assert_string_equal(claim->mappings.items[1].suffix, "_G");
         assert_true(uuid_equal(&claim->mappings.items[1].provider, &gpu));
-        assert_non_null(strstr(text, "VGPU=1 on gpu"));
+        assert_text(text, "VGPU=1 on gpu");
         claim_free(claim);
         resource_request_done(&request.resources);
         assert_store_sane(fixture->path);
@@ -401,7 +397,7 @@ static void test_mapped_but_not_placed(void **state)
                         fail_msg("%s: %d %s", cases[i].consumer, r, fixture->error.text);
                 text = claim ? format_claim(claim) : NULL;
                 if (cases[i].expected)
-                        assert_non_null(strstr(text, cases[i].expected));
+                        assert_text(text, cases[i].expected);
                 resource_request_done(&request.resources);
                 request_mappings_done(&request.mappings);
         }

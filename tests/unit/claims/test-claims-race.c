@@ -306,14 +306,10 @@ static void open_racing(Fixture *rival, Claims **ret)
 
 static int claim_with(Claims *claims, const char *consumer, const char *text, Error *error)
 {
-        ClaimRequest request = { .consumer = make_uuid(consumer) };
-        Claim *claim = NULL;
-        int r;
+        Fixture fixture = { .claims = claims };
+        int r = fixture_claim(&fixture, consumer, text, NULL);
 
-        make_request(&request.resources, text);
-        r = claims_claim(claims, &request, NULL, &claim, NULL, error);
-        resource_request_done(&request.resources);
-        claim_free(claim);
+        *error = fixture.error;
         return r;
 }
 

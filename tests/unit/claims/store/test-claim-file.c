@@ -18,12 +18,6 @@
 
 #define HOST "host VCPU=8 MEMORY_MB=1024; gpu<host VGPU=4"
 
-static void assert_text(const char *text, const char *part)
-{
-        if (!strstr(text, part))
-                fail_msg("\"%s\" does not say \"%s\"", text, part);
-}
-
 static void write_file(const char *path, const void *bytes, size_t n)
 {
         _cleanup_fclose_ FILE *file = fopen(path, "w");

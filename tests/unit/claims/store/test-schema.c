@@ -123,8 +123,8 @@ static void test_upgrade(void **state)
         make_version_1(fixture, ROWS_1);
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v1-", &copy), 1);
-        assert_non_null(strstr(fixture->error.text, copy));
-        assert_non_null(strstr(fixture->error.text, "version 1 to 2 with 3 of 3 claims"));
+        assert_text(fixture->error.text, copy);
+        assert_text(fixture->error.text, "version 1 to 2 with 3 of 3 claims");
         assert_version_1_rows(copy);
         assert_int_equal(stat(copy, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
@@ -301,7 +301,7 @@ static void test_strange_rows(void **state)
                 /* absurd amounts, no texts, no id */
                 " (NULL, NULL, NULL, '" VM2 "', -5, 99999999999999, 'x', NULL, 9, 'yesterday')");
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
-        assert_non_null(strstr(fixture->error.text, "with 2 of 5 claims"));
+        assert_text(fixture->error.text, "with 2 of 5 claims");
         assert_sql(fixture->path,
                    "SELECT group_concat(instance_uuid || ' ' || vcpus || ' ' || memory_mb || ' ' ||"
                    " disk_gb || ' ' || resize_target || ' ' || request, char(10)) FROM claims",

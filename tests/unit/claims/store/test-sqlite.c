@@ -71,7 +71,7 @@ static void test_step_error(void **state)
                 0);
         assert_int_equal(sqlite_step(sqlite, statement, &error), SQLITE_STEP_ROW);
         assert_true(sqlite_step(sqlite, statement, &error) < 0);
-        assert_non_null(strstr(error.text, "integer overflow"));
+        assert_text(error.text, "integer overflow");
         assert_true(sqlite_run(sqlite, statement, NULL) < 0);
 }
 
@@ -125,7 +125,7 @@ static void test_transactions(void **state)
         assert_int_equal(sqlite_begin_write(one, NULL), 0);
         assert_int_equal(sqlite_exec(one, "INSERT INTO t (a) VALUES (1)", NULL), 0);
         assert_int_equal(sqlite_begin_write(two, &error), -EBUSY);
-        assert_non_null(strstr(error.text, "locked by another process"));
+        assert_text(error.text, "locked by another process");
         assert_int_equal(sqlite_begin_read(two, NULL), 0);
         sqlite_rollback(two);
         sqlite_rollback(one);
