@@ -79,13 +79,14 @@ static void test_claim(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* By what its guest is known stands on disk, and follows who claims the same again. */
+/* By what its guest is known stands on disk, and follows who claims the same again. Whose
+ * it is stays. */
 static void test_life(void **state)
 {
         static const char *const lives[] = { "process 1", "", "process 2", "process 2" };
         static const char *const known[] = { "process 1", "process 1", "process 2", "process 2" };
         Fixture *fixture = *state;
-        ClaimRequest request = { .consumer = make_uuid("vm") };
+        ClaimRequest request = { .consumer = make_uuid("vm"), .project_id = "p", .user_id = "u" };
 
         make_request(&request.resources, "VCPU=2");
         for (size_t i = 0; i < ARRAY_SIZE(lives); i++) {
@@ -99,6 +100,8 @@ static void test_life(void **state)
                 assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
                 assert_int_equal(claims_get(fixture->claims, claim->id, &stored, NULL), 0);
                 assert_string_equal(stored->life, known[i]);
+                assert_string_equal(stored->project_id, "p");
+                assert_string_equal(stored->user_id, "u");
         }
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 2);
         resource_request_done(&request.resources);
@@ -142,38 +145,19 @@ static void test_same_consumer(void **state)
 
 static void test_no_fit(void **state)
 {
+        const ClaimRequest nothing = { .consumer = make_uuid("vm") };
         Fixture *fixture = *state;
+        Claim *claim = NULL;
 
+        assert_int_equal(claims_claim(fixture->claims, &nothing, NULL, &claim, NULL, NULL),
+                         -EINVAL);
+        assert_null(claim);
         assert_int_equal(fixture_claim(fixture, "vm", "VGPU=5", NULL), CLAIM_E_NO_CAPACITY);
         assert_string_equal(fixture->error.text, "VGPU: asks for 5, free are 4 of 4 on gpu_a");
         assert_int_equal(fixture_claim(fixture, "vm", "CUSTOM_X=1", NULL), CLAIM_E_UNKNOWN_CLASS);
         assert_text(fixture->error.text, "CUSTOM_X");
         assert_sql(fixture->path, "SELECT count(*) FROM claims", "0");
         assert_sql(fixture->path, "SELECT sum(generation) FROM resource_providers", "0");
-}
-
-static void test_bad_requests(void **state)
-{
-        Fixture *fixture = *state;
-        static const uint64_t amounts[] = { 0, 2147483648, INT64_MAX, UINT64_C(1) << 63,
-                                            UINT64_MAX };
-
-        for (size_t i = 0; i < ARRAY_SIZE(amounts); i++) {
-                ResourceAmount amount = { .resource_class = (char *)"VCPU", .amount = amounts[i] };
-                RequestGroup group = { .suffix = (char *)"",
-                                       .resources = { .items = &amount, .n_items = 1 } };
-                ClaimRequest request = { .consumer = make_uuid("vm"),
-                                         .resources = { .groups = &group, .n_groups = 1 } };
-                Error error = ERROR_NULL;
-                Claim *claim = NULL;
-
-                assert_int_equal(
-                        claims_claim(fixture->claims, &request, NULL, &claim, NULL, &error),
-                        -EINVAL);
-                assert_text(error.text, "is not an amount (1 to 2147483647)");
-                assert_null(claim);
-        }
-        assert_sql(fixture->path, "SELECT count(*) FROM claims", "0");
 }
 
 static void test_confirm_and_expire(void **state)
@@ -443,24 +427,6 @@ static void test_invalid_inventory(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
 }
 
-static void test_usage(void **state)
-{
-        Fixture *fixture = *state;
-        ClaimRequest request = { .consumer = make_uuid("vm"), .project_id = "p", .user_id = "u" };
-        Claim *claim;
-
-        make_request(&request.resources, "VCPU=2 _G:VGPU=1");
-        assert_int_equal(claims_claim(fixture->claims, &request, NULL, &claim, NULL, NULL),
-                         CLAIM_DONE);
-        resource_request_done(&request.resources);
-        assert_string_equal(claim->project_id, "p");
-        assert_string_equal(claim->user_id, "u");
-        claim_free(claim);
-        assert_int_equal(fixture_claim_target(fixture, "vm", "VCPU=3", NULL), CLAIM_DONE);
-        assert_int_equal(fixture_used(fixture, "host", "VCPU"), 5);
-        assert_int_equal(fixture_used(fixture, "gpu_a", "VGPU"), 1);
-}
-
 /* A host that is taken out of use: what is promised stays promised, and nothing new is. */
 static void test_closed(void **state)
 {
@@ -482,7 +448,7 @@ static void test_closed(void **state)
 }
 
 TEST_MAIN_WITH(open_host, fixture_teardown, test_closed, test_claim, test_life, test_same_consumer,
-               test_no_fit, test_bad_requests, test_confirm_and_expire,
-               test_expired_claim_asked_again, test_release, test_history_is_bounded, test_resize,
-               test_resize_first_goes_early, test_providers_written_once, test_vanished_provider,
-               test_root_replaced, test_invalid_inventory, test_usage)
+               test_no_fit, test_confirm_and_expire, test_expired_claim_asked_again, test_release,
+               test_history_is_bounded, test_resize, test_resize_first_goes_early,
+               test_providers_written_once, test_vanished_provider, test_root_replaced,
+               test_invalid_inventory)

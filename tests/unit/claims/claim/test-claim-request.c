@@ -53,6 +53,7 @@ static void test_amounts(void **state)
                 { INVENTORY_MAX_AMOUNT, NULL },
                 { INVENTORY_MAX_AMOUNT + 1, "VCPU: 2147483648 is not an amount" },
                 { INT64_MAX, "is not an amount" },
+                { UINT64_C(1) << 63, "is not an amount" },
                 { (uint64_t)-1, "VCPU: 18446744073709551615 is not an amount" },
         };
 
