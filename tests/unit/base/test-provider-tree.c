@@ -5,48 +5,16 @@
 
 #include <inttypes.h>
 
+#include "tests/fixtures/tree.h"
 #include "tests/shims/fail-alloc.h"
 #include "tests/unit/test.h"
 
-static Uuid uuid_of(unsigned n)
-{
-        char text[UUID_TEXT_LENGTH + 1];
-        Uuid uuid = UUID_NULL;
-
-        snprintf(text, sizeof(text), "%08x-0000-4000-8000-000000000000", n);
-        assert_int_equal(uuid_from_text(text, &uuid), 0);
-        return uuid;
-}
-
-/* parent 0 makes a root. */
-static Provider *add(ProviderTree *tree, unsigned n, const char *name, unsigned parent)
-{
-        Uuid uuid = uuid_of(n), parent_uuid = parent ? uuid_of(parent) : UUID_NULL;
-        Provider *provider = NULL;
-
-        assert_int_equal(provider_tree_add(tree, &uuid, name, &parent_uuid, &provider, NULL), 0);
-        assert_non_null(provider);
-        return provider;
-}
-
 /* What a host with two cells, a GPU in the second and a shared pool looks like. The uuids are in
  * another order than the tree. */
-static ProviderTree *make_tree(void)
+static ProviderTree *make_host(void)
 {
-        ProviderTree *tree = NULL;
-        Provider *gpu;
-        Inventory inventory = INVENTORY_DEFAULT(8);
-
-        assert_int_equal(provider_tree_new(&tree), 0);
-        add(tree, 5, "host", 0);
-        add(tree, 9, "host_cell0", 5);
-        add(tree, 1, "host_cell1", 5);
-        gpu = add(tree, 7, "host_cell1_gpu", 1);
-        add(tree, 3, "pool", 0);
-        assert_int_equal(provider_set_inventory(gpu, "VGPU", &inventory), 0);
-        assert_int_equal(string_set_add(&gpu->traits, "CUSTOM_GPU"), 1);
-        assert_int_equal(string_set_add(&gpu->aggregates, uuid_of(42).text), 1);
-        return tree;
+        return make_tree("host | host_cell0<host | host_cell1<host |"
+                         "host_cell1_gpu<host_cell1 VGPU=8 +CUSTOM_GPU @AGGREGATE | pool");
 }
 
 static void assert_order(const ProviderTree *tree)
@@ -67,12 +35,14 @@ static void assert_order(const ProviderTree *tree)
 
 static void test_add_and_find(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
-        Uuid host = uuid_of(5), cell = uuid_of(1), gpu = uuid_of(7), pool = uuid_of(3);
-        Uuid unknown = uuid_of(99);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_host();
+        Uuid host = make_uuid("host"), cell = make_uuid("host_cell1"),
+             gpu = make_uuid("host_cell1_gpu"), pool = make_uuid("pool");
+        Uuid unknown = make_uuid("nobody");
         const Provider *provider;
 
         assert_int_equal(tree->n_providers, 5);
+        assert_ptr_not_equal(tree->by_uuid[0], tree->providers[0]);
         assert_order(tree);
         provider = provider_tree_find_name(tree, "host_cell1_gpu");
         assert_ptr_equal(provider, provider_tree_find(tree, &gpu));
@@ -95,7 +65,7 @@ static void test_add_and_find(void **state)
 
 static void test_add_refuses_table(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_host();
         _cleanup_(provider_tree_freep) ProviderTree *before = NULL;
         char long_name[PROVIDER_NAME_MAX + 2];
         const struct {
@@ -104,14 +74,14 @@ static void test_add_refuses_table(void **state)
                 Uuid parent;
                 int r;
         } cases[] = {
-                { uuid_of(5), "new", UUID_NULL, -EEXIST },
-                { uuid_of(20), "host_cell1", UUID_NULL, -EEXIST }, /* names are global */
-                { uuid_of(20), "pool", uuid_of(5), -EEXIST },
-                { uuid_of(20), "new", uuid_of(99), -ENOENT },
-                { uuid_of(20), "new", uuid_of(20), -ENOENT }, /* its own parent */
-                { uuid_of(20), "", uuid_of(5), -EINVAL },
-                { uuid_of(20), long_name, uuid_of(5), -EINVAL },
-                { UUID_NULL, "new", uuid_of(5), -EINVAL },
+                { make_uuid("host"), "new", UUID_NULL, -EEXIST },
+                { make_uuid("new"), "host_cell1", UUID_NULL, -EEXIST }, /* names are global */
+                { make_uuid("new"), "pool", make_uuid("host"), -EEXIST },
+                { make_uuid("new"), "new", make_uuid("nobody"), -ENOENT },
+                { make_uuid("new"), "new", make_uuid("new"), -ENOENT }, /* its own parent */
+                { make_uuid("new"), "", make_uuid("host"), -EINVAL },
+                { make_uuid("new"), long_name, make_uuid("host"), -EINVAL },
+                { UUID_NULL, "new", make_uuid("host"), -EINVAL },
         };
 
         memset(long_name, 'n', sizeof(long_name));
@@ -137,7 +107,7 @@ static void test_name_length(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         char name[3 * (PROVIDER_NAME_MAX + 1) + 1] = "";
-        Uuid uuid = uuid_of(1);
+        Uuid uuid = make_uuid("host_cell1");
 
         assert_int_equal(provider_tree_new(&tree), 0);
         for (int i = 0; i < PROVIDER_NAME_MAX + 1; i++)
@@ -150,8 +120,9 @@ static void test_name_length(void **state)
 
 static void test_remove_is_recursive(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
-        Uuid cell = uuid_of(1), gpu = uuid_of(7), host = uuid_of(5);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_host();
+        Uuid cell = make_uuid("host_cell1"), gpu = make_uuid("host_cell1_gpu"),
+             host = make_uuid("host");
         const Provider *pool = provider_tree_find_name(tree, "pool");
 
         assert_true(provider_tree_remove(tree, &cell));
@@ -168,15 +139,16 @@ static void test_remove_is_recursive(void **state)
         assert_ptr_equal(tree->by_uuid[0], pool);
 
         /* name and uuid are free again */
-        add(tree, 7, "host_cell1_gpu", 3);
+        fixture_put(tree, pool, "host_cell1_gpu", "");
         assert_order(tree);
 }
 
 static void test_move(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
-        Uuid host = uuid_of(5), first = uuid_of(9), second = uuid_of(1), gpu = uuid_of(7),
-             nobody = uuid_of(99);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_host();
+        Uuid host = make_uuid("host"), first = make_uuid("host_cell0"),
+             second = make_uuid("host_cell1"), gpu = make_uuid("host_cell1_gpu"),
+             nobody = make_uuid("nobody");
         Provider *cell = provider_tree_find(tree, &first), *moved;
 
         /* below one that comes later in the array */
@@ -203,14 +175,14 @@ static void test_move(void **state)
 static void test_deep_and_wide(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL, *copy = NULL;
+        const Provider *last = NULL;
+        Uuid middle = make_uuid("p250");
         char name[32];
-        Uuid middle = uuid_of(250);
 
         assert_int_equal(provider_tree_new(&tree), 0);
-        add(tree, 1, "p1", 0);
-        for (unsigned i = 2; i <= 500; i++) {
+        for (unsigned i = 1; i <= 500; i++) {
                 snprintf(name, sizeof(name), "p%u", i);
-                add(tree, i, name, i - 1);
+                last = fixture_put(tree, last, name, "");
         }
         assert_int_equal(provider_tree_copy(&copy, tree), 0);
         assert_order(copy);
@@ -223,7 +195,7 @@ static void test_deep_and_wide(void **state)
 
 static void test_copy_is_deep(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(), *copy = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_host(), *copy = NULL;
         Provider *gpu;
 
         assert_int_equal(provider_tree_copy(&copy, tree), 0);
@@ -243,7 +215,7 @@ static void test_copy_is_deep(void **state)
  * copy. */
 static void test_copy_keeps_invalid_records(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(), *copy = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_host(), *copy = NULL;
         Provider *gpu = provider_tree_find_name(tree, "host_cell1_gpu");
 
         provider_find_inventory(gpu, "VGPU")->total = 0;
@@ -258,7 +230,7 @@ static void change_name(Provider *p)
 
 static void change_parent(Provider *p)
 {
-        p->parent = uuid_of(5);
+        p->parent = make_uuid("host");
 }
 
 static void change_record(Provider *p)
@@ -286,7 +258,7 @@ static void change_traits(Provider *p)
 
 static void change_aggregates(Provider *p)
 {
-        assert_true(string_set_remove(&p->aggregates, uuid_of(42).text));
+        assert_true(string_set_remove(&p->aggregates, "AGGREGATE"));
 }
 
 static void test_equal_table(void **state)
@@ -295,16 +267,13 @@ static void test_equal_table(void **state)
                 change_name,  change_parent, change_record,     change_classes,
                 change_class, change_traits, change_aggregates,
         };
-        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(), *other = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_host(), *other = NULL;
 
         /* the same providers, added in another order */
-        assert_int_equal(provider_tree_new(&other), 0);
-        add(other, 3, "pool", 0);
-        add(other, 5, "host", 0);
-        add(other, 1, "host_cell1", 5);
+        other = make_tree("pool | host | host_cell1<host");
         assert_false(provider_tree_equal(tree, other));
-        add(other, 7, "host_cell1_gpu", 1);
-        add(other, 9, "host_cell0", 5);
+        fixture_put(other, provider_tree_find_name(other, "host_cell1"), "host_cell1_gpu", "");
+        fixture_put(other, provider_tree_find_name(other, "host"), "host_cell0", "");
         assert_false(provider_tree_equal(tree, other));
         assert_int_equal(provider_copy_inventories(provider_tree_find_name(other, "host_cell1_gpu"),
                                                    provider_tree_find_name(tree, "host_cell1_gpu")),
@@ -325,7 +294,7 @@ static void test_equal_table(void **state)
 
 static void test_inventories(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_host();
         Provider *host = provider_tree_find_name(tree, "host");
         Inventory inventory = INVENTORY_DEFAULT(4), invalid = INVENTORY_DEFAULT(0);
 
@@ -367,17 +336,18 @@ static void test_inventories(void **state)
 
 static void test_add_without_memory(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_host();
         unsigned failures = 0, at;
         Error error = ERROR_NULL;
         char name[32];
 
         for (unsigned i = 100; i < 120; i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *before = NULL;
-                Uuid uuid = uuid_of(i), host = uuid_of(5);
+                Uuid uuid, host = make_uuid("host");
                 int r;
 
                 snprintf(name, sizeof(name), "p%u", i);
+                uuid = make_uuid(name);
                 assert_int_equal(provider_tree_copy(&before, tree), 0);
                 FAIL_ALLOC_EACH(at, r = provider_tree_add(tree, &uuid, name, &host, NULL, &error)) {
                         failures++;
@@ -396,7 +366,7 @@ static void test_add_without_memory(void **state)
 
 static void test_copy_without_memory(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(), *copy = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_host(), *copy = NULL;
         unsigned at;
         int r;
 
@@ -410,7 +380,7 @@ static void test_copy_without_memory(void **state)
 
 static void test_inventories_without_memory(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree();
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_host();
         Provider *host = provider_tree_find_name(tree, "host");
         Provider *gpu = provider_tree_find_name(tree, "host_cell1_gpu");
         Inventory inventory = INVENTORY_DEFAULT(4);
@@ -445,7 +415,7 @@ static uint64_t measure_copy(unsigned n)
         assert_int_equal(provider_tree_new(&tree), 0);
         for (unsigned i = 1; i <= n; i++) {
                 snprintf(name, sizeof(name), "host_with_a_name_device%u", i);
-                add(tree, i, name, i > 1);
+                fixture_put(tree, i > 1 ? tree->providers[0] : NULL, name, "");
         }
         for (int pass = 0; pass < 5; pass++) {
                 _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;
