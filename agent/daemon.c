@@ -301,8 +301,7 @@ static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reter
         r = make_tracker(daemon, &engine, reterr);
         if (r < 0)
                 return r;
-        *ret = engine;
-        engine = (Engine){ 0 };
+        *ret = TAKE_STRUCT(engine);
         return 0;
 }
 

@@ -196,8 +196,7 @@ int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr)
         CPU_SET_FOREACH(cpu, &exclude)
                 cpu_set_remove(&include, cpu);
         cpu_set_done(ret);
-        *ret = include;
-        include = CPU_SET_INIT;
+        *ret = TAKE_STRUCT(include);
         return 0;
 }
 

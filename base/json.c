@@ -189,8 +189,7 @@ int resources_from_json(const json_t *object, Resources *ret, Error *reterr)
                         return error_oom(reterr);
         }
         resources_done(ret);
-        *ret = resources;
-        resources = RESOURCES_INIT;
+        *ret = TAKE_STRUCT(resources);
         return 0;
 }
 
@@ -223,7 +222,6 @@ int string_set_from_json(const json_t *array, StringSet *ret, Error *reterr)
                         return error_oom(reterr);
         }
         string_set_done(ret);
-        *ret = set;
-        set = STRING_SET_INIT;
+        *ret = TAKE_STRUCT(set);
         return 0;
 }

@@ -33,6 +33,14 @@
                 _p;                 \
         })
 
+/* The same for a struct whose members it owns; zeros stay behind, which is what it was made of. */
+#define TAKE_STRUCT(s)                  \
+        ({                              \
+                typeof(s) _s = (s);     \
+                (s) = (typeof(s)){ 0 }; \
+                _s;                     \
+        })
+
 /* The same for a file descriptor; -EBADF stays behind. */
 #define TAKE_FD(fd)            \
         ({                     \

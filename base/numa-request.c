@@ -69,8 +69,7 @@ int numa_request_copy(NumaRequest *ret, const NumaRequest *request)
                         return -ENOMEM;
         }
         numa_request_done(ret);
-        *ret = copy;
-        copy = NUMA_REQUEST_INIT;
+        *ret = TAKE_STRUCT(copy);
         return 0;
 }
 
@@ -354,8 +353,7 @@ static int write_amounts(const Maker *maker, Resources *resources)
             resources_set(&copy, "PCPU", maker->dedicated) < 0)
                 return -ENOMEM;
         resources_done(resources);
-        *resources = copy;
-        copy = RESOURCES_INIT;
+        *resources = TAKE_STRUCT(copy);
         return 0;
 }
 

@@ -130,8 +130,7 @@ int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request)
                 to->provider = from->provider;
         }
         resource_request_done(ret);
-        *ret = copy;
-        copy = RESOURCE_REQUEST_INIT;
+        *ret = TAKE_STRUCT(copy);
         return 0;
 }
 
@@ -150,8 +149,7 @@ int resource_request_sum(const ResourceRequest *request, Resources *ret)
                 }
         }
         resources_done(ret);
-        *ret = sum;
-        sum = RESOURCES_INIT;
+        *ret = TAKE_STRUCT(sum);
         return 0;
 }
 

@@ -100,8 +100,7 @@ int resources_copy(Resources *ret, const Resources *resources)
                                   resources->items[i].amount) < 0)
                         return -ENOMEM;
         resources_done(ret);
-        *ret = copy;
-        copy = RESOURCES_INIT;
+        *ret = TAKE_STRUCT(copy);
         return 0;
 }
 
@@ -164,8 +163,7 @@ int resources_parse(const char *text, Resources *ret, Error *reterr)
                         return r;
         }
         resources_done(ret);
-        *ret = parsed;
-        parsed = RESOURCES_INIT;
+        *ret = TAKE_STRUCT(parsed);
         return 0;
 }
 

@@ -84,7 +84,6 @@ int string_set_copy(StringSet *ret, const StringSet *set)
                 if (string_set_add(&copy, set->items[i]) < 0)
                         return -ENOMEM;
         string_set_done(ret);
-        *ret = copy;
-        copy = STRING_SET_INIT;
+        *ret = TAKE_STRUCT(copy);
         return 0;
 }

@@ -57,8 +57,7 @@ static int add_finding(Findings *findings, FindingLevel level, const char *optio
         while (position < findings->n_items && findings->items[position].level >= level)
                 position++;
         array_open(findings->items, sizeof(Finding), &findings->n_items, position);
-        findings->items[position] = finding;
-        finding = (Finding){ 0 };
+        findings->items[position] = TAKE_STRUCT(finding);
         return 0;
 }
 

@@ -78,8 +78,7 @@ static int start(ConsumersCall **ret, Session *session, const ConsumersCall *lik
         *call = *like;
         call->session = session;
         if (second.path && strcmp(second.microversion, request.microversion) != 0) {
-                call->fallback = second;
-                second = PLACEMENT_REQUEST_INIT;
+                call->fallback = TAKE_STRUCT(second);
         }
         r = session_send(session, request, on_answer, call, &call->call, reterr);
         if (r < 0)

@@ -221,8 +221,7 @@ int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const S
         if (add_devices(&plan, &facts) < 0 || add_cells(config, snapshot, &facts) < 0 ||
             add_domains(guests, &facts) < 0)
                 return -ENOMEM;
-        *ret = facts;
-        facts = (HostFacts){ 0 };
+        *ret = TAKE_STRUCT(facts);
         return 0;
 }
 

@@ -434,7 +434,6 @@ int claim_reconcile(const ClaimReconciling *reconciling, ClaimWanted *wanted, Er
                 return error_oom(reterr);
         log_problems(reconciling->problems, &found);
         reconcile_problems_done(reconciling->problems);
-        *reconciling->problems = found;
-        found = (ReconcileProblems){ 0 };
+        *reconciling->problems = TAKE_STRUCT(found);
         return failure;
 }

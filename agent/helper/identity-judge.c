@@ -224,7 +224,6 @@ int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const
                 r = add_change(&plan, old, name, "", reterr);
         if (r < 0)
                 return r;
-        *ret = plan;
-        plan = (IdentityPlan){ 0 };
+        *ret = TAKE_STRUCT(plan);
         return 0;
 }

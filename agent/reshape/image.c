@@ -103,8 +103,7 @@ int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *rete
             (r = shape_from_json(object, "before", &image.before, reterr)) < 0 ||
             (r = shape_from_json(object, "after", &image.after, reterr)) < 0)
                 return r;
-        *ret = image;
-        image = (ReshapeImage){ 0 };
+        *ret = TAKE_STRUCT(image);
         return 0;
 }
 

@@ -205,8 +205,7 @@ int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr
         }
         if (r < 0)
                 return r;
-        *ret = ledger;
-        ledger = DEVICE_LEDGER_INIT;
+        *ret = TAKE_STRUCT(ledger);
         return 0;
 }
 

@@ -172,7 +172,6 @@ int provider_config_apply(ProviderConfig *config, ProviderTree *tree, bool known
         if (!known)
                 return r;
         string_set_done(&config->last);
-        config->last = config->current;
-        config->current = STRING_SET_INIT;
+        config->last = TAKE_STRUCT(config->current);
         return r;
 }

@@ -105,8 +105,7 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
                 r = read_addition(json_array_get(added, i), &additions, reterr);
         if (r < 0)
                 return r;
-        *ret = additions;
-        additions = PROVIDER_ADDITIONS_INIT;
+        *ret = TAKE_STRUCT(additions);
         return 0;
 }
 

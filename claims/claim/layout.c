@@ -61,8 +61,7 @@ int layout_copy(Layout *ret, const Layout *layout)
                         return -ENOMEM;
         }
         layout_done(ret);
-        *ret = copy;
-        copy = LAYOUT_INIT;
+        *ret = TAKE_STRUCT(copy);
         return 0;
 }
 

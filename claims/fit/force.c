@@ -101,7 +101,6 @@ int fit_force(const HostView *view, const char *node, const Resources *resources
         for (size_t i = 0; i < resources->n_items; i++)
                 if (place(&force, &resources->items[i]) < 0)
                         return -ENOMEM;
-        *ret = force.fit;
-        force.fit = FIT_NULL;
+        *ret = TAKE_STRUCT(force.fit);
         return 0;
 }

@@ -193,8 +193,7 @@ int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, 
 
         if (host_view_root(view, node, &host.root) && collect(&host, node) < 0)
                 return -ENOMEM;
-        *ret = host;
-        host = (NumaHost){ 0 };
+        *ret = TAKE_STRUCT(host);
         return 0;
 }
 

@@ -710,7 +710,6 @@ int fit_force_numa(const HostView *view, const HostFacts *facts, const char *nod
                 return -ENOMEM;
         if (fit.n_pieces > 0)
                 qsort(fit.pieces, fit.n_pieces, sizeof(FitPiece), order_pieces);
-        *ret = fit;
-        fit = FIT_NULL;
+        *ret = TAKE_STRUCT(fit);
         return 0;
 }

@@ -216,8 +216,7 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
                 return r;
         if (mappings)
                 placed_bind_groups(&bound, mappings);
-        *ret = bound;
-        bound = RESOURCE_REQUEST_INIT;
+        *ret = TAKE_STRUCT(bound);
         return CLAIM_DONE;
 }
 

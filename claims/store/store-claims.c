@@ -251,8 +251,7 @@ int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *re
 
         if (r < 0)
                 return r;
-        *ret = list;
-        list = (ClaimList){ 0 };
+        *ret = TAKE_STRUCT(list);
         return 0;
 }
 
@@ -294,8 +293,7 @@ int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr)
 
         if (r < 0)
                 return r;
-        *ret = list;
-        list = (ClaimList){ 0 };
+        *ret = TAKE_STRUCT(list);
         return 0;
 }
 
@@ -315,8 +313,7 @@ int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reter
                 r = read_claims(claims, statement, &list, reterr);
         if (r < 0)
                 return r;
-        *ret = list;
-        list = (ClaimList){ 0 };
+        *ret = TAKE_STRUCT(list);
         return 0;
 }
 
@@ -365,7 +362,6 @@ int store_next_unplaced(Claims *claims, int64_t after, StoreUnplaced *ret, Error
                        &claim.pci);
         if (r < 0)
                 return r;
-        *ret = claim;
-        claim = (StoreUnplaced){ 0 };
+        *ret = TAKE_STRUCT(claim);
         return 0;
 }

@@ -86,7 +86,6 @@ int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *re
 
         if (r < 0)
                 return r;
-        *ret = list;
-        list = (EventList){ 0 };
+        *ret = TAKE_STRUCT(list);
         return 0;
 }

@@ -120,8 +120,7 @@ int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const ch
         int r = move.to_type ? begin_move(claims, &move, reterr) : error_oom(reterr);
 
         if (r == 0) {
-                *ret = move;
-                move = (ClaimMove){ 0 };
+                *ret = TAKE_STRUCT(move);
         } else if (r == CLAIM_E_NOT_FOUND) {
                 error_setf(reterr, ENOENT, "Consumer %s has no claim", from->text);
         } else if (r == CLAIM_E_CONFLICT) {
@@ -146,8 +145,7 @@ int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reter
                        &move.from, &move.to, &move.to_type);
         if (r < 0)
                 return r;
-        *ret = move;
-        move = (ClaimMove){ 0 };
+        *ret = TAKE_STRUCT(move);
         return 0;
 }
 

@@ -122,7 +122,6 @@ int domain_capabilities_parse(const char *text, SnapshotEmulator *ret, Error *re
                 r = read_all(xml_root(document), &emulator, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "Domain capabilities");
-        *ret = emulator;
-        emulator = (SnapshotEmulator){ 0 };
+        *ret = TAKE_STRUCT(emulator);
         return 0;
 }

@@ -176,8 +176,7 @@ static int read_emulator(Snapshot *facts, virConnectPtr connection, const GuestE
         if (!emulators)
                 return error_oom(reterr);
         facts->emulators = emulators;
-        facts->emulators[facts->n_emulators++] = emulator;
-        emulator = (SnapshotEmulator){ 0 };
+        facts->emulators[facts->n_emulators++] = TAKE_STRUCT(emulator);
         return 0;
 }
 

@@ -107,8 +107,7 @@ static int read_guests(const XmlNode *root, const char *domain_type,
                 if (array_grow(&capabilities->emulators, sizeof(GuestEmulator),
                                capabilities->n_emulators, &n_allocated) < 0)
                         return error_oom(reterr);
-                capabilities->emulators[capabilities->n_emulators++] = emulator;
-                emulator = (GuestEmulator){ 0 };
+                capabilities->emulators[capabilities->n_emulators++] = TAKE_STRUCT(emulator);
         }
         return 0;
 }
@@ -130,7 +129,6 @@ int guest_capabilities_parse(const char *text, const char *domain_type, GuestCap
                 r = read_guests(root, domain_type, &capabilities, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "Capabilities");
-        *ret = capabilities;
-        capabilities = (GuestCapabilities){ 0 };
+        *ret = TAKE_STRUCT(capabilities);
         return 0;
 }

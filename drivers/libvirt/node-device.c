@@ -239,7 +239,6 @@ int node_device_parse(const char *text, NodeDevice *ret, Error *reterr)
                 r = read_node_device(xml_root(document), &device, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "Node device");
-        *ret = device;
-        device = (NodeDevice){ 0 };
+        *ret = TAKE_STRUCT(device);
         return 0;
 }

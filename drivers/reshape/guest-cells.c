@@ -117,7 +117,6 @@ int guest_cells_make(const Snapshot *snapshot, const SnapshotDomain *domain, con
                 weigh_cpus(snapshot, domain, cpus, &cells);
                 weigh_memory(snapshot, domain, &cells);
         }
-        *ret = cells;
-        cells = (GuestCells){ 0 };
+        *ret = TAKE_STRUCT(cells);
         return 0;
 }

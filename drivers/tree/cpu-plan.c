@@ -35,8 +35,7 @@ static int read_set(const char *option, const char *text, CpuSet *ret, Error *re
                                   "%s = %.60s names no CPU: name some, or take the option away",
                                   option, text);
         cpu_set_done(ret);
-        *ret = set;
-        set = CPU_SET_INIT;
+        *ret = TAKE_STRUCT(set);
         return 0;
 }
 
@@ -145,7 +144,6 @@ int cpu_plan_make(const HostConfig *config, const Snapshot *snapshot, CpuPlan *r
             cpu_set_copy(&plan.shared, &snapshot->online_cpus) < 0)
                 return error_oom(reterr);
         cpu_plan_done(ret);
-        *ret = plan;
-        plan = (CpuPlan){ 0 };
+        *ret = TAKE_STRUCT(plan);
         return 0;
 }

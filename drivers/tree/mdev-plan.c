@@ -147,8 +147,7 @@ int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, MdevPlan 
         for (size_t i = 0; i < config->n_mdev_types; i++)
                 share_out(&plan, &config->mdev_types[i]);
         drop_empty(&plan);
-        *ret = plan;
-        plan = (MdevPlan){ 0 };
+        *ret = TAKE_STRUCT(plan);
         return 0;
 }
 

@@ -158,8 +158,7 @@ static int add_matched(PciUpdate *update, PciView *view, const SnapshotDevice *d
         }
         if (view->n_devices == 0) {
                 strcpy(view->resource_class, resource_class);
-                view->traits = traits;
-                traits = STRING_SET_INIT;
+                view->traits = TAKE_STRUCT(traits);
         }
         view->has_parent = !is_child(device);
         view->one_time_use = pci_spec_is_one_time_use(spec);

@@ -120,7 +120,6 @@ int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr)
         if (!endpoint.text)
                 return error_oom(reterr);
         http_endpoint_done(ret);
-        *ret = endpoint;
-        endpoint = HTTP_ENDPOINT_INIT;
+        *ret = TAKE_STRUCT(endpoint);
         return 0;
 }

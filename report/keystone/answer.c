@@ -356,7 +356,6 @@ int keystone_read_answer(const KeystoneConfig *config, ReporterAuth kind, bool w
         if (r < 0)
                 return r == -ENOMEM ? r : REPORT_E_UNAVAILABLE;
         keystone_token_done(ret);
-        *ret = token;
-        token = KEYSTONE_TOKEN_INIT;
+        *ret = TAKE_STRUCT(token);
         return REPORT_DONE;
 }

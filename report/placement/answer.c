@@ -116,8 +116,7 @@ int placement_read_providers(const json_t *body, PlacementProviders *ret, Error 
                 providers.n_items++;
         }
         placement_providers_done(ret);
-        *ret = providers;
-        providers = PLACEMENT_PROVIDERS_INIT;
+        *ret = TAKE_STRUCT(providers);
         return 0;
 }
 
@@ -230,8 +229,7 @@ int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *rete
                 return r;
         sort_by_level(&providers, levels, sorted);
         placement_providers_done(ret);
-        *ret = providers;
-        providers = PLACEMENT_PROVIDERS_INIT;
+        *ret = TAKE_STRUCT(providers);
         return 0;
 }
 
