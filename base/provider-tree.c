@@ -250,9 +250,7 @@ static int copy_provider(Provider **ret, const Provider *from)
         copy->uuid = from->uuid;
         copy->parent = from->parent;
         copy->name = strdup(from->name);
-        if (!copy->name || provider_copy_inventories(copy, from) < 0 ||
-            string_set_copy(&copy->traits, &from->traits) < 0 ||
-            string_set_copy(&copy->aggregates, &from->aggregates) < 0)
+        if (!copy->name || provider_copy_contents(copy, from) < 0)
                 return -ENOMEM;
         *ret = TAKE_PTR(copy);
         return 0;
@@ -296,7 +294,7 @@ int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
         return 0;
 }
 
-static bool provider_equal(const Provider *a, const Provider *b)
+bool provider_equal(const Provider *a, const Provider *b)
 {
         return uuid_equal(&a->uuid, &b->uuid) && uuid_equal(&a->parent, &b->parent) &&
                strcmp(a->name, b->name) == 0 && provider_inventories_equal(a, b) &&
@@ -420,4 +418,13 @@ int provider_copy_inventories(Provider *a, const Provider *b)
         a->n_inventories = copy.n_inventories;
         a->n_inventories_allocated = copy.n_inventories_allocated;
         return 0;
+}
+
+int provider_copy_contents(Provider *to, const Provider *from)
+{
+        return provider_copy_inventories(to, from) < 0 ||
+                               string_set_copy(&to->traits, &from->traits) < 0 ||
+                               string_set_copy(&to->aggregates, &from->aggregates) < 0
+                       ? -ENOMEM
+                       : 0;
 }

@@ -87,8 +87,14 @@ bool provider_remove_inventory(Provider *provider, const char *resource_class);
 
 void provider_clear_inventories(Provider *provider);
 
+/* The same uuid, name, parent, inventories, traits and aggregates? */
+bool provider_equal(const Provider *a, const Provider *b);
+
 /* Same classes with equal records (inventory_equal()). */
 bool provider_inventories_equal(const Provider *a, const Provider *b);
 
 /* Replaces a's inventories with copies of b's, valid or not. -ENOMEM leaves a as it was. */
 int provider_copy_inventories(Provider *a, const Provider *b);
+
+/* And with them traits and aggregates. -ENOMEM, with some of it copied. */
+int provider_copy_contents(Provider *to, const Provider *from);

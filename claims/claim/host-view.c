@@ -292,11 +292,7 @@ static int keep_provider(ProviderTree *tree, const Provider *provider, const Uui
         r = provider_tree_add(tree, &provider->uuid, name, parent, &copy, reterr);
         if (r < 0)
                 return r;
-        if (provider_copy_inventories(copy, provider) < 0 ||
-            string_set_copy(&copy->traits, &provider->traits) < 0 ||
-            string_set_copy(&copy->aggregates, &provider->aggregates) < 0)
-                return error_oom(reterr);
-        return 0;
+        return provider_copy_contents(copy, provider) < 0 ? error_oom(reterr) : 0;
 }
 
 /* Of a record that Placement would refuse, such as a total of 0, nothing can be claimed. */
@@ -374,13 +370,8 @@ int host_view_merge(HostView **ret, const HostView *seen, const ProviderTree *tr
 
 bool host_view_provider_equal(const HostView *a, size_t index_a, const HostView *b, size_t index_b)
 {
-        const Provider *x = a->tree->providers[index_a], *y = b->tree->providers[index_b];
-
         return a->providers[index_a].withheld == b->providers[index_b].withheld &&
-               uuid_equal(&x->uuid, &y->uuid) && uuid_equal(&x->parent, &y->parent) &&
-               strcmp(x->name, y->name) == 0 && provider_inventories_equal(x, y) &&
-               string_set_equal(&x->traits, &y->traits) &&
-               string_set_equal(&x->aggregates, &y->aggregates);
+               provider_equal(a->tree->providers[index_a], b->tree->providers[index_b]);
 }
 
 bool host_view_same_host(const HostView *a, const HostView *b)

@@ -336,15 +336,12 @@ int store_taken(Claims *claims, Taken *ret, Error *reterr)
 
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_get_row(claims, STATEMENT_COUNT, &statement, reterr, "");
+        int64_t n;
+        int r = store_get_integer(claims, STATEMENT_COUNT, &n, reterr);
 
-        if (r < 0)
-                return r;
-        if (r == SQLITE_STEP_DONE)
-                return sqlite_damaged(claims->sqlite, "no count", reterr);
-        *ret = (uint64_t)MAX(sqlite3_column_int64(statement, 0), INT64_C(0));
-        return 0;
+        if (r == 0)
+                *ret = (uint64_t)MAX(n, INT64_C(0));
+        return r;
 }
 
 int store_next_unplaced(Claims *claims, int64_t after, StoreUnplaced *ret, Error *reterr)

@@ -57,13 +57,7 @@ int claims_note(Claims *claims, const EventNote *note, Error *reterr)
 
 int claims_last_event(Claims *claims, int64_t *ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_get_row(claims, STATEMENT_LAST_EVENT, &statement, reterr, "");
-
-        if (r < 0)
-                return r;
-        *ret = r == SQLITE_STEP_ROW ? sqlite3_column_int64(statement, 0) : 0;
-        return 0;
+        return store_get_integer(claims, STATEMENT_LAST_EVENT, ret, reterr);
 }
 
 static int add_event(Claims *claims, sqlite3_stmt *statement, void *list, Error *reterr)

@@ -8,19 +8,6 @@
 
 #include "claims/store/store-internal.h"
 
-static int read_integer(Claims *claims, StatementId id, int64_t *ret, Error *reterr)
-{
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_get_row(claims, id, &statement, reterr, "");
-
-        if (r < 0)
-                return r;
-        if (r == SQLITE_STEP_DONE)
-                return sqlite_damaged(claims->sqlite, "no provider epoch", reterr);
-        *ret = sqlite3_column_int64(statement, 0);
-        return 0;
-}
-
 /* The providers, and what their rows say beside. */
 typedef struct ProviderRows {
         ProviderTree *tree;
@@ -248,14 +235,14 @@ static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Erro
 {
         *ret_us = claims->has_turn ? -1
                                    : (int64_t)(uint32_t)sqlite3_total_changes(claims->sqlite->db);
-        return read_integer(claims, STATEMENT_READ_VERSION, ret_others, reterr);
+        return store_get_integer(claims, STATEMENT_READ_VERSION, ret_others, reterr);
 }
 
 static int read_changes(Claims *claims, Error *reterr)
 {
         HostView *fresh;
         int64_t epoch;
-        int r = read_integer(claims, STATEMENT_READ_EPOCH, &epoch, reterr);
+        int r = store_get_integer(claims, STATEMENT_READ_EPOCH, &epoch, reterr);
 
         if (r < 0)
                 return r;

@@ -24,6 +24,9 @@ int store_query(Claims *claims, StatementId id, sqlite3_stmt **ret, Error *reter
 int store_get_row(Claims *claims, StatementId id, sqlite3_stmt **ret, Error *reterr,
                   const char *types, ...);
 
+/* The first column of the only row; without one the file is damaged. */
+int store_get_integer(Claims *claims, StatementId id, int64_t *ret, Error *reterr);
+
 /* Reads one row for a list of them; context is the reader's. */
 typedef int (*SqliteRead)(Claims *claims, sqlite3_stmt *statement, void *context, Error *reterr);
 

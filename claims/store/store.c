@@ -82,6 +82,19 @@ int store_each(Claims *claims, StatementId id, SqliteRead read, void *context, E
         return r;
 }
 
+int store_get_integer(Claims *claims, StatementId id, int64_t *ret, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int r = store_get_row(claims, id, &statement, reterr, "");
+
+        if (r < 0)
+                return r;
+        if (r == SQLITE_STEP_DONE)
+                return sqlite_damaged(claims->sqlite, "a row is missing", reterr);
+        *ret = sqlite3_column_int64(statement, 0);
+        return 0;
+}
+
 static int copy_text(const char *text, char **ret, Error *reterr)
 {
         char *copy;

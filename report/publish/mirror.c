@@ -132,15 +132,6 @@ static int add_entry(Mirror *mirror, const Uuid *uuid, const char *name, const U
         return 0;
 }
 
-static int copy_content(Provider *to, const Provider *from)
-{
-        if (provider_copy_inventories(to, from) < 0 ||
-            string_set_copy(&to->traits, &from->traits) < 0 ||
-            string_set_copy(&to->aggregates, &from->aggregates) < 0)
-                return -ENOMEM;
-        return 0;
-}
-
 static int copy_names(MirrorNames *to, const MirrorNames *from)
 {
         if (string_set_copy(&to->known_classes, &from->known_classes) < 0 ||
@@ -216,7 +207,7 @@ static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *s
 
         if (r < 0 || !source)
                 return r;
-        if (copy_content(provider, provider_tree_find(source->tree, &item->uuid)) < 0 ||
+        if (provider_copy_contents(provider, provider_tree_find(source->tree, &item->uuid)) < 0 ||
             (learns && (learn_from(next, provider, PLACEMENT_INVENTORIES) < 0 ||
                         learn_from(next, provider, PLACEMENT_TRAITS) < 0)))
                 return error_oom(reterr);
