@@ -73,15 +73,6 @@ int claims_load_view(Claims *claims, Error *reterr)
         return r;
 }
 
-int claims_get_providers(Claims *claims, ProviderTree **ret, Error *reterr)
-{
-        int r = claims_load_view(claims, reterr);
-
-        if (r < 0)
-                return r;
-        return provider_tree_copy(ret, claims->view->tree) < 0 ? error_oom(reterr) : 0;
-}
-
 int claims_set_closed(Claims *claims, const char *reason, const char *hint)
 {
         _cleanup_free_ char *closed = reason ? strdup(reason) : NULL;

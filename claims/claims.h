@@ -62,10 +62,6 @@ DEFINE_CLEANUP(Claims *, claims_free);
  * version 1 get their providers here, the first time. -EBUSY. */
 int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr);
 
-/* The host as claims_set_providers() left it, so that a start without Placement need not guess what
- * an operator had set there. The caller frees. */
-int claims_get_providers(Claims *claims, ProviderTree **ret, Error *reterr);
-
 /* From now on claims are of this node (copied): the name of the host's root provider, which is
  * known only after the first poll. -ENOMEM. */
 int claims_set_node(Claims *claims, const char *node);
@@ -140,6 +136,7 @@ void claims_set_owes_guests(Claims *claims, bool owes);
 const char *claims_boot_id(const Claims *claims);
 const char *claims_node(const Claims *claims);
 
-/* The host as the store has it: providers, withheld ones included, with what is used. Borrowed
- * until the next call on claims. */
+/* The host as claims_set_providers() left it, also before this start, so that one without Placement
+ * need not guess what an operator had set there: providers, withheld ones included, with what is
+ * used. Borrowed until the next call on claims. */
 int claims_host(Claims *claims, const HostView **ret, Error *reterr);

@@ -141,9 +141,12 @@ static void log_opened(const ClaimService *service, int opened, const Error *err
 static void remember_tree(ClaimService *service)
 {
         Error error = ERROR_NULL;
+        const HostView *view;
         ProviderTree *tree;
-        int r = claims_get_providers(service->claims, &tree, &error);
+        int r = claims_host(service->claims, &view, &error);
 
+        if (r == 0 && provider_tree_copy(&tree, view->tree) < 0)
+                r = error_oom(&error);
         if (r != 0) {
                 log_debug("The host before this start is not known: %s", error_text(&error, r));
                 return;

@@ -202,13 +202,11 @@ static void set_up(void)
 static void use(Claims *claims)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 }, history = { 0 };
-        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         const HostView *view;
         uint64_t n;
 
         (void)claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL);
         (void)claims_list(claims, CLAIMS_ALL, NULL, &history, NULL);
-        (void)claims_get_providers(claims, &tree, NULL);
         (void)claims_host(claims, &view, NULL);
         (void)claims_expire(claims, UINT64_MAX / 2, &n, NULL);
         (void)claims_count(claims, &n, NULL);
