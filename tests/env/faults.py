@@ -90,16 +90,6 @@ class Meanwhile(Fault):
         self.function = function
 
 
-class Rewrite(Fault):
-    """Pass the request on and change the answer: function(status, headers, body) returns the
-    same three; headers is a list of pairs, body bytes.
-    """
-
-    def __init__(self, function, **match):
-        super().__init__(**match)
-        self.function = function
-
-
 def placement_error(status, title, detail, code):
     """The body of an error as Placement writes it."""
     return json.dumps({'errors': [{

@@ -147,13 +147,9 @@ class Placement(Service):
 
     name = 'placement'
 
-    def __init__(self, scratch=None, server='gunicorn', token='admin', keystone=None,
-                 database=None, config=''):
-        if server not in ('gunicorn', 'simple', 'uwsgi-unix'):
-            raise ValueError('no such server: %s' % server)
+    def __init__(self, scratch=None, server='gunicorn', keystone=None, database=None, config=''):
         super().__init__(scratch)
         self.server = server
-        self.token = token
         self.keystone = keystone
         self.port = None if server == 'uwsgi-unix' else free_port()
         self.socket_path = None if self.port else str(self.folder / 'http.sock')
@@ -214,7 +210,7 @@ class Placement(Service):
         return answer
 
     def _request(self, method, path, body, microversion, timeout, record):
-        token = self.keystone.admin_token() if self.keystone else self.token
+        token = self.keystone.admin_token() if self.keystone else 'admin'
         headers = {'X-Auth-Token': token, 'Accept': 'application/json',
                    'OpenStack-API-Version': 'placement ' + microversion}
         if not record:

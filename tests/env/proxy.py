@@ -25,18 +25,13 @@ _HOP = {'connection', 'keep-alive', 'transfer-encoding', 'content-length', 'host
 
 @dataclass
 class Record:
-    """A request that came. status is what the client was sent: None while or if nothing was.
-
-    fault is the name of the fault that took it, or an empty string.
-    """
+    """A request that came. status is what the client was sent: None while or if nothing was."""
 
     method: str
     path: str
     headers: dict
     body: bytes
     status: int = None
-    fault: str = ''
-    connection: int = 0
     began: float = field(default_factory=time.monotonic)
 
 
@@ -204,7 +199,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         with self.proxy._lock:
             self.proxy._sockets.add(self.connection)
             self.proxy.connections += 1
-            self._number = self.proxy.connections
 
     def finish(self):
         with self.proxy._lock:
@@ -222,8 +216,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _handle(self):
         body = self.rfile.read(int(self.headers.get('Content-Length') or 0))
-        record = Record(self.command, self.path, dict(self.headers.items()), body,
-                        connection=self._number)
+        record = Record(self.command, self.path, dict(self.headers.items()), body)
         self.proxy._note(record)
         try:
             self._apply(record, self.proxy._take(record))
@@ -234,7 +227,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _apply(self, record, taken):
-        record.fault = type(taken[-1]).__name__ if taken else ''
         for fault in taken:
             if isinstance(fault, faults.Delay):
                 self.proxy._stopping.wait(fault.seconds)
@@ -250,9 +242,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         status, headers, body = self._forward(record)
         cut = None
         for fault in taken:
-            if isinstance(fault, faults.Rewrite):
-                status, headers, body = fault.function(status, headers, body)
-            elif isinstance(fault, faults.Hang) and fault.where == 'after':
+            if isinstance(fault, faults.Hang) and fault.where == 'after':
                 self._hang(fault)
             elif isinstance(fault, faults.Cut):
                 cut = fault.when
