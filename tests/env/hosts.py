@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Describe a made-up host: its NUMA cells, GPUs and PCI devices. Plain data, no files."""
 
-import dataclasses
 import uuid
 from dataclasses import dataclass, field
 
@@ -93,29 +92,6 @@ class Host:
     def devices(self):
         """Every PCI device in order of address, GPUs among them."""
         return sorted([*self.gpus, *self.pci], key=lambda dev: dev.address)
-
-    def to_dict(self):
-        """What from_dict() reads; fit for a JSON file."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, data):
-        """Build a host from what to_dict() wrote, also after a round trip through JSON."""
-        data = dict(data)
-        data['cells'] = [_cell(cell) for cell in data.get('cells', [])]
-        data['gpus'] = [_gpu(gpu) for gpu in data.get('gpus', [])]
-        data['pci'] = [Pci(**pci) for pci in data.get('pci', [])]
-        return cls(**data)
-
-
-def _cell(data):
-    pages = {int(size): count for size, count in data.get('hugepages', {}).items()}
-    return Cell(**{**data, 'hugepages': pages})
-
-
-def _gpu(data):
-    types = {name: MdevType(**mdev) for name, mdev in data.get('types', {}).items()}
-    return Gpu(**{**data, 'types': types})
 
 
 def sriov(address, vfs, numa_node=0, total_vfs=0):
