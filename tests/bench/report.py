@@ -22,12 +22,49 @@ import sys
 from pathlib import Path
 
 from tests.bench import workloads
-from tests.bench.servers import BenchPlacement
 from tests.env.agent import build_folder
+from tests.env.databases import Postgres
+from tests.env.placement import Placement, make_schema
 from tests.env.scratch import Scratch
 
 COLUMNS = ('requests', 'wall_ms', 'client_cpu_ms', 'server_cpu_ms')
 NAMES = ['tree-%d' % n for n in workloads.TREES] + ['reshape-%d' % n for n in workloads.RESHAPES[:2]]
+
+
+_WARMING_REQUESTS = 12
+
+
+class Server:
+    """reset() starts a Placement over an empty database. database: 'sqlite' or 'postgresql'."""
+
+    def __init__(self, scratch, database):
+        self._scratch = scratch
+        self._placement = None
+        self._postgres = Postgres(scratch) if database == 'postgresql' else None
+        if self._postgres:
+            make_schema(scratch.folder('template'), self._postgres.create('template'))
+
+    @property
+    def endpoint(self):
+        return self._placement.endpoint
+
+    def pids(self):
+        """Of the servers; their children are not named."""
+        return [self._placement.child.pid] + ([self._postgres.child.pid] if self._postgres else [])
+
+    def reset(self):
+        self.stop()
+        if self._postgres:
+            self._postgres.sql('DROP DATABASE IF EXISTS placement WITH (FORCE)')
+            self._postgres.sql('CREATE DATABASE placement TEMPLATE template')
+        self._placement = Placement(self._scratch, database=self._postgres and self._postgres.url('placement')).start()
+        # Each process loads its traits and classes with its first requests.
+        for _ in range(_WARMING_REQUESTS):
+            self._placement.get('/traits?name=startswith:COMPUTE_')
+
+    def stop(self):
+        if self._placement:
+            self._placement.stop()
 
 
 def make_workloads(folder, names):
@@ -128,7 +165,7 @@ def main():
             'database', 'workload', 'step', 'req', 'wall ms', 'CPU ms', 'server ms',
             ' |  Nova:req wall ms CPU ms | ratio: req wall CPU' if nova else ''), flush=True)
         for database in args.databases.split(','):
-            placement = BenchPlacement(scratch, database)
+            placement = Server(scratch, database)
             for name, path in made.items():
                 print_table(database, name, *measure(placement, path, args.runs, nova))
             placement.stop()
