@@ -80,21 +80,33 @@ def quantile(latencies, q):
     return latencies[min(len(latencies) - 1, int(len(latencies) * q))]
 
 
-def fill(agent, n, write_state=''):
-    """Brings the claims that live to n, with the agent stopped: confirmed, one VCPU each."""
+def insert(agent, claims, write_state=''):
+    """Confirmed claims of one unit of each class, with the agent stopped: (consumer, {class: the name of its provider}, device).
+
+    device: None, or what is known of the device of the class VGPU.
+    """
     with sqlite3.connect(agent.state / 'claim.sqlite') as database:
-        have = database.execute('SELECT count(*) FROM claims').fetchone()[0]
-        provider = database.execute("SELECT id FROM resource_providers WHERE name = 'bench'").fetchone()[0]
-        for _ in range(have, n):
-            consumer = str(uuid.uuid4())
+        providers = {name: (number, provider) for name, number, provider in
+                     database.execute('SELECT name, id, uuid FROM resource_providers')}
+        for consumer, held, device in claims:
             claim = database.execute(
                 "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci, resize_target,"
                 " created_at, created_usec, state, request, write_state)"
-                " VALUES ('bench', 'bench', ?, 1, 0, 0, '', 0, '', 1, 'confirmed', 'resources=VCPU:1', ?)",
-                [consumer, write_state]).lastrowid
-            database.execute("INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
-                             " claim_id) VALUES (?, ?, 'VCPU', 1, ?)", [provider, consumer, claim])
+                " VALUES ('bench', 'bench', ?, 1, ?, 0, '', 0, '', 1, 'confirmed', ?, ?)",
+                [consumer, 'MEMORY_MB' in held, 'resources=' + ','.join('%s:1' % name for name in sorted(held)), write_state]).lastrowid
+            database.executemany(
+                "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used, claim_id)"
+                " VALUES (?, ?, ?, 1, ?)", [(providers[name][0], consumer, resource, claim) for resource, name in held.items()])
+            if device:
+                database.execute(
+                    "INSERT INTO claim_devices (claim_id, provider_uuid, request_group, device, address, mdev_type, mdev_uuid)"
+                    " VALUES (?, ?, '', ?, ?, ?, ?)", [claim, providers[held['VGPU']][1], *device])
     database.close()
+
+
+def fill(agent, n, write_state=''):
+    """So many more of one VCPU each, with the agent stopped."""
+    insert(agent, [(str(uuid.uuid4()), {'VCPU': 'bench'}, None) for _ in range(n)], write_state)
 
 
 def main():
@@ -112,9 +124,9 @@ def main():
         wait_until(lambda: agent.status().get('n_providers'), 30, 'the host')
         print('%d CPUs; the disk: %.0f fdatasync/s' % (os.cpu_count(), fsyncs_a_second(folder, args.seconds)))
         print('%8s %8s %10s %8s %8s %8s' % ('present', 'clients', 'claims/s', 'p50 ms', 'p99 ms', 'CPU ms'))
-        for present in (0, 100, 10000):
+        for present, more in ((0, 0), (100, 100), (10000, 9900)):
             agent.stop()
-            fill(agent, present)
+            fill(agent, more)
             agent.start()
             wait_until(lambda: agent.status().get('n_providers'), 30, 'the host')
             for clients in (1, 8, 64):

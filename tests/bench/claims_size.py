@@ -47,17 +47,16 @@ def measure_wide(agent, placement):
 
 def measure_owed(agent, most):
     print('%11s %10s %10s' % ('owed writes', 's', 'CPU ms each'))
-    n, before = 100, 0
+    n = 100
     while n <= most:
         agent.stop()
-        fill(agent, before + n, 'owed')
+        fill(agent, n, 'owed')
         agent.start()
         begun, used = time.monotonic(), cpu_seconds(agent.child.pid)
         agent.wait_state('synced')
         wait_until(lambda: agent.status()['n_owed_writes'] == 0, 3600, 'the owed writes')
         print('%8d %10.2f %10.3f' % (n, time.monotonic() - begun, 1e3 * (cpu_seconds(agent.child.pid) - used) / n),
               flush=True)
-        before += n
         n *= 10
 
 

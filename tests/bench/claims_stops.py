@@ -4,20 +4,19 @@
     COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.claims_stops [--claims N] [--providers N]   ("make bench-stops")
 
 Runs compute-agentd (the static driver, standalone) on a recorded host of GPUs that are alike, four mdevs each, and a guest for each
-claim; as many claims as there are GPUs have an mdev. While it does one thing after another, a client pings it: "wall" is the longest
-that a ping took, "CPU" the most that the main thread ran between two pings, which tells the stop also when others use the machine.
+claim; as many claims as there are GPUs have an mdev. It does one thing after another: "wall" is the longest time that the main loop
+was away from its poll (tests/shims/epoll.c), "CPU" what it computed in one such time, also when others use the machine.
 """
 
 import argparse
-import sqlite3
 import subprocess
 import sys
 import time
 import uuid
 
-from tests.bench.claims import HOST
-from tests.env.agent import Agent, build_folder
+from tests.bench.claims import HOST, insert
 from tests.env.bus import Bus
+from tests.env.crowd import MeasuredAgent
 from tests.env.libvirtd import nodedev_name
 from tests.env.scratch import Scratch, wait_until
 
@@ -41,63 +40,25 @@ def host(gpus, guests):
                          'mdevs': [mdevs[n]['uuid']] if n < len(mdevs) else []} for n in range(len(guests))]}
 
 
-def fill(agent, guests, gpus):
-    """A confirmed claim of one VCPU and one MiB for each guest, and of an mdev for the first."""
-    with sqlite3.connect(agent.state / 'claim.sqlite') as database:
-        ids = dict(database.execute('SELECT name, id FROM resource_providers'))
-        uuids = dict(database.execute('SELECT name, uuid FROM resource_providers'))
-        for n, guest in enumerate(guests):
-            claim = database.execute(
-                "INSERT INTO claims (host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci, resize_target,"
-                " created_at, created_usec, state, request)"
-                " VALUES ('bench', 'bench', ?, 1, 1, 0, '', 0, '', 1, 'confirmed', 'resources=MEMORY_MB:1,VCPU:1')",
-                [guest]).lastrowid
-            held = [('bench', 'VCPU'), ('bench', 'MEMORY_MB')]
-            if n < len(gpus):
-                name = 'bench_' + gpus[n]['name']
-                held.append((name, 'VGPU'))
-                database.execute(
-                    "INSERT INTO claim_devices (claim_id, provider_uuid, request_group, device, address, mdev_type, mdev_uuid)"
-                    " VALUES (?, ?, '', ?, ?, 'nvidia-35', ?)",
-                    [claim, uuids[name], gpus[n]['name'], gpus[n]['address'], str(uuid.UUID(int=n + 1))])
-            database.executemany(
-                "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used, claim_id)"
-                " VALUES (?, ?, ?, 1, ?)", [(ids[name], guest, resource, claim) for name, resource in held])
-    database.close()
-
-
-class Pinger:
-    def __init__(self, agent):
-        self.child = subprocess.Popen([str(build_folder() / 'tests/bench/pinger'), str(agent.child.pid)],
-                                      env=agent.bus.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def longest(self):
-        """The longest since the last call: of a ping, and of the main thread, in ms."""
-        self.child.stdin.write('\n')
-        self.child.stdin.flush()
-        return [int(word) / 1e3 for word in self.child.stdout.readline().split()]
-
-    def close(self):
-        self.child.stdin.close()
-        self.child.stdout.close()
-        self.child.kill()
-        self.child.wait()
+def claims(guests, gpus):
+    """One of one VCPU and one MiB for each guest, and of an mdev for the first."""
+    for n, guest in enumerate(guests):
+        held = {'VCPU': 'bench', 'MEMORY_MB': 'bench'}
+        if n < len(gpus):
+            yield (guest, {**held, 'VGPU': 'bench_' + gpus[n]['name']},
+                   [gpus[n]['name'], gpus[n]['address'], 'nvidia-35', str(uuid.UUID(int=n + 1))])
+        else:
+            yield guest, held, None
 
 
 def measure(agent, name, work, times=3):
     """Prints the shortest of some longest stops: what else runs on the machine only adds."""
-    pinger = Pinger(agent)
-    walls, runs = [], []
-    try:
-        for _ in range(times):
-            pinger.longest()
-            work()
-            wall, ran = pinger.longest()
-            walls.append(wall)
-            runs.append(ran)
-    finally:
-        pinger.close()
-    print('%-42s %9.1f %9.1f' % (name, min(walls), min(runs)), flush=True)
+    stops = []
+    for _ in range(times):
+        agent.forget_stop()
+        work()
+        stops.append(agent.longest_stop())
+    print('%-42s %9.1f %9.1f' % (name, *min(stops)), flush=True)
 
 
 def claim_and_release(agent, *what):
@@ -141,13 +102,13 @@ def main():
     guests = [str(uuid.UUID(int=1 << 64 | n)) for n in range(args.claims)]
     with Scratch() as scratch:
         bus = Bus(scratch).start()
-        agent = Agent(scratch, bus=bus, host=host(gpus, []), options={
+        agent = MeasuredAgent(scratch, bus=bus, host=host(gpus, []), options={
             'DEFAULT': {'update_resources_interval': 3600, 'cpu_allocation_ratio': 100},
             'devices': {'enabled_mdev_types': 'nvidia-35'},
             'agent': {'metrics_file': scratch.folder('metrics') / 'agent.prom'}}).start()
         wait_until(lambda: agent.status().get('n_providers') == args.providers, 120, 'the host')
         agent.stop()
-        fill(agent, guests, gpus)
+        insert(agent, claims(guests, gpus))
         facts = host(gpus, guests)
         agent.record(facts)
         agent.start()

@@ -40,7 +40,8 @@ def host(gpus):
 class MeasuredAgent(Agent):
     """Its main loop is measured: tests/shims/epoll.c."""
 
-    def prepare(self):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
         self.longest = self.folder / 'longest'
         self.forget_stop()
         self.preload('epoll', EPOLL_SHIM=str(self.longest))
@@ -64,9 +65,7 @@ class CrowdedAgent:
         self.agent = (MeasuredAgent if measured else Agent)(scratch, bus=self.bus, host=host(gpus), options={
             'DEFAULT': {'cpu_allocation_ratio': 100, 'update_resources_interval': 3600, 'claim_expiry_time': 3600},
             'devices': {'enabled_mdev_types': 'nvidia-35'}})
-        if measured:
-            self.agent.prepare()
-        else:
+        if not measured:
             # A sanitizer keeps little of what was freed: its memory is looked at.
             options = os.environ.get('ASAN_OPTIONS', '').split(':') + ['quarantine_size_mb=4']
             self.agent.more_env = {'ASAN_OPTIONS': ':'.join(filter(None, options))}
