@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.bench.daemon import memory_mb
 from tests.env.hosts import simple_host
 from tests.env.openstack import Cloud
-from tests.env.scratch import wait_until
+from tests.env.scratch import running, wait_until
 
 GPUS = 63  # and the host itself
 GUESTS = 20
@@ -63,16 +63,9 @@ def make_agent(host, mode, speed):
 
 def family(pid):
     """A process and all that come of it."""
-    children = {}
-    for name in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            parent = int(Path('/proc', name, 'stat').read_text().rpartition(')')[2].split()[1])
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        children.setdefault(parent, []).append(int(name))
     found = [pid]
     for one in found:
-        found += children.get(one, [])
+        found += running(parent=one)
     return found
 
 

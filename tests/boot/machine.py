@@ -46,17 +46,6 @@ class OutsidePlacement(Placement):
         return 'unix:///outside/placement.sock'
 
 
-def _only_child(parent):
-    for pid in running():
-        try:
-            stat = Path('/proc/%d/stat' % pid).read_text()
-        except OSError:
-            continue
-        if int(stat.rpartition(')')[2].split()[1]) == parent:
-            return pid
-    return None
-
-
 class Machine(Service):
     """The container. start() returns when it has booted."""
 
@@ -97,7 +86,7 @@ class Machine(Service):
         self.child.wait_ready(self._booted, seconds, 'the container to boot')
 
     def _booted(self):
-        self.leader = _only_child(self.child.pid)
+        self.leader = next(iter(running(parent=self.child.pid)), None)
         if self.leader is None:
             return False
         state = self.run('systemctl', 'is-system-running', check=False).stdout.strip()

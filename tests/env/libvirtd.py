@@ -190,7 +190,7 @@ class Libvirtd(Service):
             [*_UNSHARE, '/usr/bin/python3', '-I', '-S', _INIT, json.dumps(order)],
             'namespace', self.folder)
         self._namespace.wait_ready(ready.exists, 10, 'the namespaces')
-        self.init_pid = _only_child(self._namespace.pid)
+        self.init_pid, = running(parent=self._namespace.pid)
 
     def _spawn(self):
         self._make_namespace()
@@ -378,12 +378,3 @@ def _link(path):
     with contextlib.suppress(OSError):
         return os.readlink(path)
     return None
-
-
-def _only_child(parent):
-    for pid in running():
-        with contextlib.suppress(OSError):
-            stat = Path('/proc/%d/stat' % pid).read_text()
-            if int(stat.rpartition(')')[2].split()[1]) == parent:
-                return pid
-    raise EnvError('process %d has no child' % parent)

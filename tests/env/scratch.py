@@ -65,8 +65,8 @@ def free_port():
     raise EnvError('no free port')
 
 
-def running(group=None):
-    """The pids of the processes of a group, or of all, that have not ended.
+def running(group=None, parent=None):
+    """The pids of the processes of a group, of a parent, or of all, that have not ended.
 
     Zombies have: an orphan may have to wait for a slow process 1 to reap it.
     """
@@ -75,7 +75,7 @@ def running(group=None):
         with contextlib.suppress(OSError):
             stat = Path('/proc', name, 'stat').read_text().rpartition(')')[2].split()
             ended = stat[0] in 'ZX' and int(stat[17]) <= 1
-            if not ended and group in (None, int(stat[2])):
+            if not ended and group in (None, int(stat[2])) and parent in (None, int(stat[1])):
                 ret.append(int(name))
     return ret
 

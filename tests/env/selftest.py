@@ -29,17 +29,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PROVIDER = '4f1f8b90-4a4f-4b6a-9d7e-000000000001'
 
 
-def children():
-    """The pids of this process's children that run."""
-    ret = []
-    for pid in running():
-        with contextlib.suppress(OSError):
-            stat = Path('/proc/%d/stat' % pid).read_text().rpartition(')')[2].split()
-            if int(stat[1]) == os.getpid():
-                ret.append(pid)
-    return ret
-
-
 def folders():
     """The names of all scratch folders, of other runs too."""
     return {path.name for path in Path(tempfile.gettempdir()).glob(PREFIX + '*')}
@@ -58,7 +47,8 @@ class Clean(unittest.TestCase):
     def assert_clean(cls):
         preloaded.end()
         assert Path('/proc/self/mounts').read_text() == cls.mounts, 'a mount is left'
-        assert not children(), 'processes are left: %s' % children()
+        children = running(parent=os.getpid())
+        assert not children, 'processes are left: %s' % children
         assert not open_folders(), 'folders are left: %s' % open_folders()
         left = [name for name in folders() - cls.folders if _ownerless(name)]
         assert not left, 'folders are left: %s' % left
