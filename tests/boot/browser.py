@@ -60,7 +60,7 @@ class Browser(Service):
             os.close(read_there)
             os.close(write_there)
 
-    def wait_ready(self, seconds=60):
+    def wait_ready(self):
         page = next(one for one in self._send('Target.getTargets')['targetInfos'] if one['type'] == 'page')
         self._session = self._send('Target.attachToTarget', targetId=page['targetId'], flatten=True)['sessionId']
         for domain in ('Page', 'Runtime', 'Log'):

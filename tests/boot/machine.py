@@ -50,6 +50,7 @@ class Machine(Service):
     """The container. start() returns when it has booted."""
 
     name = 'machine'
+    patience = 60
 
     def __init__(self, placement, scratch=None, host=None):
         super().__init__(scratch)
@@ -82,10 +83,7 @@ class Machine(Service):
              '--console=read-only', '--bind=%s:/fakesys' % self.sys,
              '--bind=%s:/outside' % outside], 'nspawn', self.folder)
 
-    def wait_ready(self, seconds=60):
-        self.child.wait_ready(self._booted, seconds, 'the container to boot')
-
-    def _booted(self):
+    def answers(self):
         self.leader = next(iter(running(parent=self.child.pid)), None)
         if self.leader is None:
             return False

@@ -175,10 +175,8 @@ class Agent(Service):
             device['boot_id'] = '11111111-1111-4111-8111-111111111111'
         path.write_text(json.dumps(ledger))
 
-    def wait_ready(self, seconds=30):
-        """Return when it said READY=1."""
-        self.child.wait_ready(lambda: 'READY=1' in self.notifications, seconds,
-                              'compute-agentd')
+    def answers(self):
+        return 'READY=1' in self.notifications
 
     def run(self, *args, timeout=60, code=None):
         """Run compute-agentd to its end, e.g. with --once; returns the CompletedProcess. code: that it has to end with."""

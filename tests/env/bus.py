@@ -2,10 +2,9 @@
 """A private dbus-daemon that stands in for the system bus."""
 
 import os
-import socket
 import subprocess
 
-from tests.env.service import Service
+from tests.env.service import Service, connects
 
 _CONFIG = '''<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -66,14 +65,5 @@ class Bus(Service):
             ['dbus-daemon', '--config-file=%s' % self._config, '--nofork', '--nopidfile',
              '--nosyslog'], 'dbus-daemon', self.folder)
 
-    def wait_ready(self, seconds=10):
-        """Return when it accepts connections."""
-        self.child.wait_ready(self._accepts, seconds, 'the bus')
-
-    def _accepts(self):
-        with socket.socket(socket.AF_UNIX) as sock:
-            try:
-                sock.connect(self.socket_path)
-            except OSError:
-                return False
-            return True
+    def answers(self):
+        return connects(self.socket_path)

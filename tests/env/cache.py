@@ -9,10 +9,13 @@ import fcntl
 import hashlib
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
 from tests.env.scratch import EnvError
+
+PYTHON = '/usr/bin/python3'
 
 
 def cache_folder():
@@ -34,6 +37,13 @@ def key_of(*parts):
             part = '%s %d %d' % (part, stat.st_mtime_ns, stat.st_size)
         digest.update(part.encode() + b'\0')
     return digest.hexdigest()[:16]
+
+
+def package_folders(*names):
+    """Where these packages of Debian's Python are, for key_of()."""
+    find = 'import importlib.util as u; print(u.find_spec("%s").origin)'
+    where = subprocess.run([PYTHON, '-c', '; '.join(find % name for name in names)], stdout=subprocess.PIPE, check=True, timeout=60)
+    return [Path(path).parent for path in where.stdout.decode().split()]
 
 
 def cached(name, make):

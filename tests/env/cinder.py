@@ -4,11 +4,10 @@
 Needs Debian's packages of the groups "cloud" and "volumes" (tests/run/packages), and root.
 """
 
-import contextlib
 import os
 
 from tests.env.openstack import APP, ROOT, Cloud, Program, config_text, run_program
-from tests.env.placement import PYTHON
+from tests.env.cache import PYTHON
 from tests.env.scratch import EnvError, free_port, wait_until
 
 MICROVERSION = '3.67'  # from which on paths need no project
@@ -68,11 +67,11 @@ class CloudWithVolumes(Cloud):
             'keystone_authtoken': self._token() + 'service_token_roles = service\nservice_token_roles_required = true\n'}))
         run_program('cinder-manage db sync', [*cinder_program('manage'), '--config-file', config, 'db', 'sync'])
         self.cinder = Program('cinder-api', [PYTHON, APP, 'cinder', '127.0.0.1', self.cinder_port, '--config-file', config],
-                              self.scratch, ready=self._port_answers(self.cinder_port))
+                              self.scratch, self.port_answers(self.cinder_port))
         env = {'PYTHONPATH': os.pathsep.join(filter(None, (str(ROOT), os.environ.get('PYTHONPATH'))))}
         self.more_services = [self.cinder, *(
-            Program('cinder-' + name, [*cinder_program(name), '--config-file', config], self.scratch, env,
-                    ready=self._has_pools) for name in ('scheduler', 'volume'))]
+            Program('cinder-' + name, [*cinder_program(name), '--config-file', config], self.scratch, self._has_pools, env)
+            for name in ('scheduler', 'volume'))]
 
     def nova_options(self):
         options = super().nova_options()
@@ -85,9 +84,7 @@ class CloudWithVolumes(Cloud):
 
     def _has_pools(self):
         """Whether cinder-scheduler answers, and has heard of cinder-volume. What it is asked before it listens is lost."""
-        with contextlib.suppress(OSError, EnvError):
-            return bool(self.of_cinder('GET', '/scheduler-stats/get_pools', timeout=5)['pools'])
-        return False
+        return bool(self.of_cinder('GET', '/scheduler-stats/get_pools', timeout=5)['pools'])
 
     # ---- Cinder's API
 

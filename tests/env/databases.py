@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Private database servers for Placement; root runs them as the account that their package made."""
 
-import contextlib
 import getpass
 import os
 import shutil
@@ -9,23 +8,27 @@ import subprocess
 from pathlib import Path
 
 from tests.env.scratch import EnvError, free_port
+from tests.env.service import Service
 
 
-class _Server:
-    name = account = None
+class _Server(Service):
+    """It runs from the beginning on."""
+
+    account = None
+    patience = 300
 
     def __init__(self, scratch):
+        super().__init__(scratch)
         self._account = self.account if os.getuid() == 0 else None
         self._user = self._account or getpass.getuser()
-        self._folder = scratch.folder(self.name)
         if self._account:
             scratch.path.chmod(0o755)
-            shutil.chown(self._folder, self._account)
-        self.child = self._start(scratch)
-        self.child.wait_ready(self._answers, 300, '%s to answer' % self.name)
+            shutil.chown(self.folder, self._account)
+        self._make()
+        self.start()
 
-    def _start(self, scratch):
-        """Make its data and start it; returns its Child."""
+    def _make(self):
+        """Make its data."""
         raise NotImplementedError
 
     def sql(self, statement):
@@ -46,11 +49,9 @@ class _Server:
         if done.returncode:
             raise EnvError('%s: %s' % (program, done.stdout.decode()))
 
-    def _answers(self):
-        with contextlib.suppress(EnvError):
-            self.sql('SELECT 1')
-            return True
-        return False
+    def answers(self):
+        self.sql('SELECT 1')
+        return True
 
 
 class Postgres(_Server):
@@ -58,13 +59,15 @@ class Postgres(_Server):
 
     name, account = 'postgresql', 'postgres'
 
-    def _start(self, scratch):
+    def _make(self):
         self._port = free_port()
-        self._run(_program('initdb'), '-D', self._folder / 'data', '-A', 'trust', '-U', self._user)
-        return scratch.spawn([_program('postgres'), '-D', self._folder / 'data', '-p', self._port, '-k', self._folder,
-                              '-c', 'listen_addresses=127.0.0.1',
-                              # files in its folder: a kill would leave those in /dev/shm
-                              '-c', 'dynamic_shared_memory_type=mmap'], self.name, user=self._account)
+        self._run(_program('initdb'), '-D', self.folder / 'data', '-A', 'trust', '-U', self._user)
+
+    def _spawn(self):
+        return self.scratch.spawn([_program('postgres'), '-D', self.folder / 'data', '-p', self._port, '-k', self.folder,
+                                   '-c', 'listen_addresses=127.0.0.1',
+                                   # files in its folder: a kill would leave those in /dev/shm
+                                   '-c', 'dynamic_shared_memory_type=mmap'], self.name, user=self._account)
 
     def sql(self, statement):
         self._run(_program('psql'), '-q', '-h', '127.0.0.1', '-p', self._port, '-U', self._user, '-d', 'postgres',
@@ -90,22 +93,24 @@ class MariaDB(_Server):
 
     @property
     def data(self):
-        return self._folder / 'data'
+        return self.folder / 'data'
 
-    def _start(self, scratch):
-        self._socket = self._folder / 'socket'
+    def _make(self):
+        self._socket = self.folder / 'socket'
         # Another that starts removes what it finds of a server in /tmp.
-        data = '--datadir=%s' % self.data, '--tmpdir=%s' % self._folder
+        self._where = '--datadir=%s' % self.data, '--tmpdir=%s' % self.folder
         if self._copy_of:
             shutil.copytree(self._copy_of, self.data)
             for path in [self.data, *self.data.rglob('*')] if self._account else []:
                 shutil.chown(path, self._account, self._account)
         else:
-            self._run(_program('mariadb-install-db'), *self._how, *data, '--auth-root-authentication-method=normal',
+            self._run(_program('mariadb-install-db'), *self._how, *self._where, '--auth-root-authentication-method=normal',
                       '--skip-test-db')
-        return scratch.spawn([_program('mariadbd'), *self._how, *data, '--socket=%s' % self._socket,
-                              '--skip-networking', '--pid-file=%s' % (self._folder / 'pid'), '--max-connections=300'],
-                             self.name, user=self._account)
+
+    def _spawn(self):
+        return self.scratch.spawn([_program('mariadbd'), *self._how, *self._where, '--socket=%s' % self._socket,
+                                   '--skip-networking', '--pid-file=%s' % (self.folder / 'pid'), '--max-connections=300'],
+                                  self.name, user=self._account)
 
     def sql(self, statement):
         self._run(_program('mariadb'), '--no-defaults', '--socket=%s' % self._socket, '--user=root',

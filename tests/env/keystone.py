@@ -4,7 +4,6 @@
 Its first start makes schema, keys and accounts (about 20 s); they are kept and copied from then on.
 """
 
-import http.client
 import inspect
 import json
 import os
@@ -14,10 +13,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.env.cache import cached, key_of
-from tests.env.placement import PYTHON, Answer
+from tests.env.cache import PYTHON, cached, key_of, package_folders
 from tests.env.scratch import EnvError, Scratch, free_port
 from tests.env.service import Service
+from tests.env.web import ask
 
 ADMIN_PASSWORD = 'bootstrap-Secret-0'
 AGENT_PASSWORD = 'agent-Secret-1'
@@ -115,6 +114,7 @@ class Keystone(Service):
     """Keystone on a port that stays the same from start to start; tokens live expiration seconds."""
 
     name = 'keystone'
+    patience = 60
     placement_password = PLACEMENT_PASSWORD
 
     def __init__(self, scratch=None, expiration=3600, data=None):
@@ -125,7 +125,9 @@ class Keystone(Service):
         self.url = 'http://127.0.0.1:%d' % self.port
         self.records = self.folder / 'requests.jsonl'
         self.records.touch()
-        data = data or cached('keystone-' + _key(), _fill)
+        if data is None:
+            code = inspect.getsource(_fill) + inspect.getsource(_make_accounts)
+            data = cached('keystone-' + key_of(_CONFIG, code, *package_folders('keystone')), _fill)
         for path in data.iterdir():
             if path.is_dir():
                 shutil.copytree(path, self.folder / path.name)
@@ -142,25 +144,11 @@ class Keystone(Service):
         return self.scratch.spawn([PYTHON, _APP, '127.0.0.1', self.port], 'keystone', self.folder,
                                   env=env, cwd=self.folder)
 
-    def wait_ready(self, seconds=60):
-        self.child.wait_ready(self._answers, seconds, 'Keystone to answer')
-
-    def _answers(self):
-        try:
-            return self.request('GET', '/v3').status == 200
-        except (OSError, http.client.HTTPException):
-            return False
+    def answers(self):
+        return self.request('GET', '/v3').status == 200
 
     def request(self, method, path, body=None, token=None):
-        headers = {'Content-Type': 'application/json'}
-        if token:
-            headers['X-Auth-Token'] = token
-        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=30)
-        try:
-            connection.request(method, path, json.dumps(body) if body else None, headers)
-            return Answer(connection.getresponse())
-        finally:
-            connection.close()
+        return ask(self.port, method, path, body, {'X-Auth-Token': token} if token else {})
 
     def token(self, user='admin', password=ADMIN_PASSWORD, project=None):
         """A token of that user's."""
@@ -226,10 +214,3 @@ class Keystone(Service):
             lines = [json.loads(line) for line in file.read().splitlines()]
         return [line['status'] for line in lines if line['method'] == 'POST'
                 and line['path'] == '/v3/auth/tokens' and (user or '') in line['body']]
-
-
-def _key():
-    find = 'import importlib.util as u; print(u.find_spec("keystone").origin)'
-    where = subprocess.run([PYTHON, '-c', find], stdout=subprocess.PIPE, check=True, timeout=60)
-    code = inspect.getsource(_fill) + inspect.getsource(_make_accounts)
-    return key_of(_CONFIG, code, Path(where.stdout.decode().strip()).parent)

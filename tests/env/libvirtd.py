@@ -215,18 +215,10 @@ class Libvirtd(Service):
         self.others[name] = self._spawn_daemon(name, path)
         self.others[name].wait_ready(lambda: os.path.exists(path), 30, 'the socket of ' + name)
 
-    def wait_ready(self, seconds=30):
-        """Return when it answers and has listed its devices."""
-        self.child.wait_ready(lambda: os.path.exists(self.socket_path), seconds,
-                              'the socket of libvirtd')
-        self.virsh('version', timeout=seconds)
-        wanted = set(self._nodedev_names())
-        self.child.wait_ready(lambda: wanted <= set(self.nodedevs()), seconds,
-                              'libvirtd to list the devices')
-
-    def _nodedev_names(self):
-        links = (self.sys / 'bus/pci/devices').iterdir()
-        return [nodedev_name(link.name) for link in links]
+    def answers(self):
+        """Whether it does, and has listed its devices."""
+        wanted = {nodedev_name(link.name) for link in (self.sys / 'bus/pci/devices').iterdir()}
+        return os.path.exists(self.socket_path) and wanted <= set(self.nodedevs())
 
     def virsh(self, *args, timeout=30, check=True):
         """Run virsh on this daemon; returns what it printed. EnvError if it fails."""

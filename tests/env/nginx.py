@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A real nginx in front of Placement: what production has there, and what it does to a client."""
 
-import socket
-
 from tests.env.scratch import free_port
-from tests.env.service import Service
+from tests.env.service import Service, connects
 
 _CONFIG = '''daemon off;
 master_process off;
@@ -73,13 +71,8 @@ class Nginx(Service):
         return self.scratch.spawn(['nginx', '-p', self.folder, '-c', self.folder / 'nginx.conf', '-e', 'stderr'], 'nginx',
                                   self.folder)
 
-    def wait_ready(self, seconds=20):
-        """Return when it takes connections."""
-        self.child.wait_ready(self._accepts, seconds, 'nginx')
-
-    def _accepts(self):
-        with socket.socket() as sock:
-            return sock.connect_ex(('127.0.0.1', self.port)) == 0
+    def answers(self):
+        return connects(self.port)
 
     def statuses(self):
         """The statuses that it answered with since its start."""

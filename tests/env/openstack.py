@@ -11,7 +11,6 @@ Needs Debian's packages of the group "cloud" (tests/run/packages), and root.
 
 import argparse
 import contextlib
-import http.client
 import http.server
 import inspect
 import json
@@ -26,15 +25,16 @@ from pathlib import Path
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
-from tests.env.cache import cached, key_of
+from tests.env.cache import PYTHON, cached, key_of, package_folders
 from tests.env.databases import MariaDB
 from tests.env.hosts import simple_host
 from tests.env.keystone import AGENT_PASSWORD, NOVA_PASSWORD, Keystone
 from tests.env.libvirtd import Libvirtd
-from tests.env.placement import PYTHON, Answer, Placement, make_schema
+from tests.env.placement import Placement, make_schema
 from tests.env.rabbitmq import RabbitMQ
 from tests.env.scratch import EnvError, Scratch, free_port, wait_until
 from tests.env.service import Service, Startable
+from tests.env.web import ask
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / 'plugins/nova'
@@ -122,12 +122,14 @@ class NoNeutron(http.server.BaseHTTPRequestHandler):
 
 
 class Program(Service):
-    """A program of OpenStack. ready: tells whether it does its work."""
+    """A program of OpenStack. ready: whether it does its work, as answers()."""
 
-    def __init__(self, name, argv, scratch, env=None, within=(), ready=None):
+    patience = _SECONDS
+
+    def __init__(self, name, argv, scratch, ready, env=None, within=()):
         self.name = name
         super().__init__(scratch)
-        self._argv, self._env, self._within, self._ready = argv, env or {}, list(within), ready
+        self._argv, self._ready, self._env, self._within = argv, ready, env or {}, list(within)
 
     @property
     def log(self):
@@ -139,9 +141,8 @@ class Program(Service):
                                   env={**os.environ, 'PYTHONWARNINGS': 'ignore', 'PYTHONDONTWRITEBYTECODE': '1',
                                        **self._env}, wrapper=bool(self._within))
 
-    def wait_ready(self, seconds=_SECONDS):
-        if self._ready:
-            self.child.wait_ready(self._ready, seconds, self.name)
+    def answers(self):
+        return self._ready()
 
 
 def config_text(sections):
@@ -188,15 +189,12 @@ def _fill(folder):
         run_program('glance-manage db sync', [PYTHON, '-c', 'from glance.cmd.manage import main; main()',
                                               '--config-file', config, 'db', 'sync'])
         make_schema(scratch.folder('placement'), database.url('placement'))
-        database.child.stop()
+        database.stop()
         shutil.copytree(database.data, folder / 'data')
 
 
 def _key():
-    find = 'import importlib.util as u; print(u.find_spec("%s").origin)'
-    code = '; '.join(find % name for name in ('nova', 'glance', 'placement', 'os_traits', 'os_resource_classes'))
-    where = subprocess.run([PYTHON, '-c', code], stdout=subprocess.PIPE, check=True, timeout=60).stdout
-    return key_of(*(Path(path).parent for path in where.decode().split()), Path('/usr/sbin/mariadbd'),
+    return key_of(*package_folders('nova', 'glance', 'placement', 'os_traits', 'os_resource_classes'), Path('/usr/sbin/mariadbd'),
                   inspect.getsource(_fill), *DATABASES, _CELL)
 
 
@@ -247,8 +245,7 @@ class Hypervisor:
             code = ('import nova.cmd, nova.virt; nova.virt.__path__.append("%s"); '
                     'from nova.cmd.compute import main; main()' % PLUGIN)
             self.compute = Program('nova-compute', [PYTHON, '-c', code, '--config-file', self.config],
-                                   self.cloud.scratch, within=self.enter,
-                                   env={'DBUS_SYSTEM_BUS_ADDRESS': self.bus.address}, ready=self._is_up)
+                                   self.cloud.scratch, self._is_up, {'DBUS_SYSTEM_BUS_ADDRESS': self.bus.address}, self.enter)
         self.libvirtd.start()
         self.compute.start(wait)
 
@@ -334,12 +331,12 @@ class Cloud(Startable):
         self.config.write_text(config_text(self.nova_options()))
         (self.folder / 'api-paste.ini').write_text(PASTE_NOVA)
         self.glance = Program('glance-api', [PYTHON, APP, 'glance', '127.0.0.1', self.glance_port], scratch,
-                              {'OS_GLANCE_CONFIG_DIR': str(self.folder)}, ready=self._port_answers(self.glance_port))
+                              self.port_answers(self.glance_port), {'OS_GLANCE_CONFIG_DIR': str(self.folder)})
         self.api = Program('nova-api', [PYTHON, APP, 'nova', '127.0.0.1', self.api_port], scratch,
-                           {'OS_NOVA_CONFIG_DIR': str(self.folder)}, ready=self._port_answers(self.api_port))
+                           self.port_answers(self.api_port), {'OS_NOVA_CONFIG_DIR': str(self.folder)})
         self.conductor, self.scheduler = (
             Program('nova-' + name, [*nova_program(name), '--config-file', self.config], scratch,
-                    ready=self._service_up('nova-' + name)) for name in ('conductor', 'scheduler'))
+                    self._service_up('nova-' + name)) for name in ('conductor', 'scheduler'))
         self.more_services = []
         self.hypervisors = [Hypervisor(self, host) for host in hosts]
         self._image = None
@@ -361,10 +358,10 @@ class Cloud(Startable):
         for hypervisor in self.hypervisors:
             hypervisor.bus.start()
             hypervisor.libvirtd.start()
-        self.keystone.wait_ready(_SECONDS)
+        self.keystone.wait_ready()
         self.scheduler.start(wait=False)
         for service in [*services, self.scheduler]:
-            service.wait_ready(_SECONDS)
+            service.wait_ready()
 
     # ---- configuration
 
@@ -421,14 +418,7 @@ class Cloud(Startable):
         """One request of the administrator's; returns an Answer."""
         headers = {'X-Auth-Token': self.keystone.admin_token(), 'Accept': 'application/json', 'Content-Type': kind,
                    'OpenStack-API-Version': '%s %s' % (service, microversion)}
-        if body is not None and not isinstance(body, bytes):
-            body = json.dumps(body)
-        connection = http.client.HTTPConnection('127.0.0.1', port, timeout=timeout)
-        try:
-            connection.request(method, path, body, headers)
-            return Answer(connection.getresponse())
-        finally:
-            connection.close()
+        return ask(port, method, path, body, headers, timeout)
 
     def nova(self, method, path, body=None, **more):
         """One request to Nova; returns an Answer."""
@@ -451,25 +441,12 @@ class Cloud(Startable):
             raise EnvError('%s: %d %s' % (what, answer.status, answer.text[:1000]))
         return answer
 
-    def _port_answers(self, port):
-        def answers():
-            try:
-                connection = http.client.HTTPConnection('127.0.0.1', port, timeout=10)
-                try:
-                    connection.request('GET', '/')
-                    return connection.getresponse().status < 500
-                finally:
-                    connection.close()
-            except (OSError, http.client.HTTPException):
-                return False
-        return answers
+    @staticmethod
+    def port_answers(port):
+        return lambda: ask(port, 'GET', '/', timeout=10).status < 500
 
     def _service_up(self, binary):
-        def is_up():
-            with contextlib.suppress(OSError, EnvError):
-                return any(service['state'] == 'up' for service in self.get('/os-services?binary=' + binary)['services'])
-            return False
-        return is_up
+        return lambda: any(service['state'] == 'up' for service in self.get('/os-services?binary=' + binary)['services'])
 
     def start_computes(self, options=None):
         """Start nova-compute on each hypervisor; returns when Nova could place servers there."""

@@ -3,24 +3,22 @@
 
 import contextlib
 import functools
-import http.client
 import inspect
 import json
 import os
 import shutil
-import socket
 import sqlite3
 import subprocess
 import uuid
 from pathlib import Path
 
-from tests.env.cache import cached, key_of
+from tests.env.cache import PYTHON, cached, key_of, package_folders
 from tests.env.scratch import EnvError, free_port, preloaded
 from tests.env.service import Service
+from tests.env.web import ask
 
 MICROVERSION = '1.39'
 PROBE = ('POST', '/reshaper', 400)
-PYTHON = '/usr/bin/python3'
 _APP = Path(__file__).parent / 'wsgi' / 'placement_app.py'
 _CONFIG = '''[DEFAULT]
 use_stderr = true
@@ -100,39 +98,8 @@ def _make_database(folder):
 @functools.lru_cache(maxsize=None)
 def ready_made_database():
     """The path of a database with Placement's schema and no providers, to be copied."""
-    find = 'import importlib.util as u; print(u.find_spec("%s").origin)'
-    code = '; '.join(find % name for name in ('placement', 'os_traits', 'os_resource_classes'))
-    where = subprocess.run([PYTHON, '-c', code], stdout=subprocess.PIPE, check=True,
-                           timeout=60).stdout.decode().split()
-    key = key_of(*(Path(path).parent for path in where), _CONFIG, inspect.getsource(number_once))
+    key = key_of(*package_folders('placement', 'os_traits', 'os_resource_classes'), _CONFIG, inspect.getsource(number_once))
     return cached('placement-' + key, _make_database) / 'placement.sqlite'
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout):
-        super().__init__('localhost', timeout=timeout)
-        self._path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
-class Answer:
-    """An HTTP answer: status, headers, text, and json (None if it is none)."""
-
-    def __init__(self, response):
-        self.status = response.status
-        self.headers = response.headers
-        self.text = response.read().decode('utf-8', 'replace')
-
-    @property
-    def json(self):
-        try:
-            return json.loads(self.text)
-        except ValueError:
-            return None
 
 
 class Placement(Service):
@@ -187,15 +154,8 @@ class Placement(Service):
         return self.scratch.spawn(self._argv(), self.server, self.folder, env=env,
                                   cwd=self.folder, **how)
 
-    def wait_ready(self, seconds=30):
-        """Return when GET / answers 200."""
-        self.child.wait_ready(self._answers, seconds, 'Placement to answer')
-
-    def _answers(self):
-        try:
-            return self.request('GET', '/', timeout=2, record=False).status == 200
-        except (OSError, http.client.HTTPException):
-            return False
+    def answers(self):
+        return self.request('GET', '/', timeout=2, record=False).status == 200
 
     def request(self, method, path, body=None, microversion=MICROVERSION, timeout=30,
                 record=True):
@@ -215,18 +175,7 @@ class Placement(Service):
                    'OpenStack-API-Version': 'placement ' + microversion}
         if not record:
             headers['X-Openstack-Request-Id'] = _UNRECORDED
-        if body is not None:
-            body = json.dumps(body)
-            headers['Content-Type'] = 'application/json'
-        if self.socket_path:
-            connection = _UnixConnection(self.socket_path, timeout)
-        else:
-            connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=timeout)
-        try:
-            connection.request(method, path, body, headers)
-            return Answer(connection.getresponse())
-        finally:
-            connection.close()
+        return ask(self.socket_path or self.port, method, path, body, headers, timeout)
 
     def written_later(self, consumer, seconds):
         """Let what a consumer holds have been written that much later than it was."""

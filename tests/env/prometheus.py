@@ -45,6 +45,7 @@ class Prometheus(Service):
     """It scrapes file each second, and evaluates the rules as often."""
 
     name = 'prometheus'
+    patience = 60
 
     def __init__(self, file, rules, scratch=None):
         super().__init__(scratch)
@@ -60,14 +61,9 @@ class Prometheus(Service):
                                    self.folder / 'data', '--web.listen-address', '127.0.0.1:%d' % self.port],
                                   'prometheus', self.folder)
 
-    def wait_ready(self, seconds=60):
-        """Return when it has scraped once."""
-        self.child.wait_ready(self._scraped, seconds, 'prometheus')
-
-    def _scraped(self):
-        with suppress(OSError):
-            return self.query('up == 1')
-        return None
+    def answers(self):
+        """Whether it has scraped once."""
+        return self.query('up == 1')
 
     def get(self, path, **query):
         """The data of an answer of its API."""

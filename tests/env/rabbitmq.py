@@ -5,7 +5,7 @@ import os
 import socket
 
 from tests.env.scratch import free_port
-from tests.env.service import Service
+from tests.env.service import Service, connects
 
 _SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 _GREETING = b'AMQP\x00\x00\x09\x01'
@@ -15,6 +15,7 @@ class RabbitMQ(Service):
     """RabbitMQ on a port that stays the same from start to start."""
 
     name = 'rabbitmq'
+    patience = 90
 
     def __init__(self, scratch=None):
         super().__init__(scratch)
@@ -45,31 +46,17 @@ class RabbitMQ(Service):
             # else the server starts one that outlives it
             self._epmd = self.scratch.spawn(
                 ['epmd', '-port', self._epmd_port, '-address', '127.0.0.1'], 'epmd', self.folder)
-            self._epmd.wait_ready(lambda: _connects(self._epmd_port), 10, 'epmd')
+            self._epmd.wait_ready(lambda: connects(self._epmd_port), 10, 'epmd')
         return self.scratch.spawn([_SERVER], 'rabbitmq', self.folder, env=self._env(), cwd=self.folder)
 
-    def wait_ready(self, seconds=90):
-        """Return when it answers as AMQP has it."""
-        self.child.wait_ready(self._answers, seconds, 'RabbitMQ to answer')
-
-    def _answers(self):
-        try:
-            with socket.create_connection(('127.0.0.1', self.port), 2) as sock:
-                sock.sendall(_GREETING)
-                return sock.recv(1) == b'\x01'
-        except OSError:
-            return False
+    def answers(self):
+        """As AMQP has it."""
+        with socket.create_connection(('127.0.0.1', self.port), 2) as sock:
+            sock.sendall(_GREETING)
+            return sock.recv(1) == b'\x01'
 
     def close(self):
         if self._epmd:
             self._epmd.kill()
             self._epmd = None
         super().close()
-
-
-def _connects(port):
-    try:
-        socket.create_connection(('127.0.0.1', port), 2).close()
-        return True
-    except OSError:
-        return False

@@ -2,9 +2,17 @@
 """What the servers of this package have in common."""
 
 import contextlib
+import http.client
 import signal
+import socket
 
-from tests.env.scratch import Scratch
+from tests.env.scratch import EnvError, Scratch
+
+
+def connects(place):
+    """Whether somebody takes connections at a port of loopback, or at the path of a Unix socket."""
+    with socket.socket(socket.AF_INET if isinstance(place, int) else socket.AF_UNIX) as sock:
+        return sock.connect_ex(('127.0.0.1', place) if isinstance(place, int) else place) == 0
 
 
 class Startable:
@@ -29,6 +37,7 @@ class Service(Startable):
     """
 
     name = 'service'
+    patience = 30  # so many seconds may pass until it answers
 
     def __init__(self, scratch=None):
         self._owned = None if scratch else Scratch()
@@ -40,9 +49,18 @@ class Service(Startable):
         """Start the process; returns its Child."""
         raise NotImplementedError
 
-    def wait_ready(self, seconds=30):
-        """Return when the server answers."""
+    def answers(self):
+        """Whether it does; it may raise what says that it does not yet."""
         raise NotImplementedError
+
+    def wait_ready(self):
+        """Return when it answers."""
+        self.child.wait_ready(self._answers, self.patience, '%s to answer' % self.name)
+
+    def _answers(self):
+        with contextlib.suppress(OSError, http.client.HTTPException, EnvError):
+            return self.answers()
+        return False
 
     def running(self):
         return self.child is not None and self.child.alive()

@@ -62,7 +62,7 @@ class StrictBus(Bus):
     def address(self):
         return self._address
 
-    def _accepts(self):
+    def answers(self):
         return self.busctl_as(0, 'list').returncode == 0
 
     def busctl_as(self, user, *args):

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""One HTTP request to a server of this machine."""
+
+import http.client
+import json
+import socket
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__('localhost', timeout=timeout)
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class Answer:
+    """An HTTP answer: status, headers, text, and json (None if it is none)."""
+
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = response.headers
+        self.text = response.read().decode('utf-8', 'replace')
+
+    @property
+    def json(self):
+        try:
+            return json.loads(self.text)
+        except ValueError:
+            return None
+
+
+def ask(place, method, path, body=None, headers=(), timeout=30):
+    """The Answer to a request over a connection of its own; OSError or HTTPException if there is none.
+
+    place: a port of loopback, or the path of a Unix socket. body: bytes, or what becomes JSON.
+    """
+    if body is not None and not isinstance(body, bytes):
+        body = json.dumps(body)
+        headers = {'Content-Type': 'application/json', **dict(headers)}
+    if isinstance(place, int):
+        connection = http.client.HTTPConnection('127.0.0.1', place, timeout=timeout)
+    else:
+        connection = _UnixConnection(place, timeout)
+    try:
+        connection.request(method, path, body, dict(headers))
+        return Answer(connection.getresponse())
+    finally:
+        connection.close()
