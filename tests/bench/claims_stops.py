@@ -17,7 +17,7 @@ import uuid
 from tests.bench.claims import HOST, insert
 from tests.env.bus import Bus
 from tests.env.crowd import MeasuredAgent
-from tests.env.libvirtd import nodedev_name
+from tests.env.hosts import nodedev_name
 from tests.env.scratch import Scratch, wait_until
 
 MDEVS_OF_EACH = 4

@@ -94,6 +94,11 @@ class Host:
         return sorted([*self.gpus, *self.pci], key=lambda dev: dev.address)
 
 
+def nodedev_name(address):
+    """libvirt's name of a PCI device."""
+    return 'pci_' + address.replace(':', '_').replace('.', '_')
+
+
 def sriov(address, vfs, numa_node=0, total_vfs=0):
     """A PF and its VFs, the way a network card shows them; a list for Host.pci."""
     bus, slot = address[:7], int(address[8:10], 16)

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -19,13 +20,13 @@ from pathlib import Path
 
 from tests.env import fakesys, udev
 from tests.env.cache import cached, key_of
+from tests.env.hosts import nodedev_name
 from tests.env.scratch import EnvError, Scratch, running, wait_until
 from tests.env.service import Service
 from tests.env.shim import build_shim
 from tests.env.testdriver import testdriver_xml
 
-__all__ = ['Libvirtd', 'guest_xml', 'mdev_xml', 'mount_namespaces_allowed', 'nodedev_name',
-           'testdriver_xml']
+__all__ = ['Libvirtd', 'address_xml', 'guest_xml', 'hostdev_xml', 'mount_namespaces_allowed', 'testdriver_xml']
 
 _INIT = Path(__file__).with_name('nsinit.py')
 _UNSHARE = ['unshare', '-m', '-n', '-u', '-p', '-f', '--kill-child', '--propagation', 'private']
@@ -104,16 +105,25 @@ def warm_cache():
     return cached('libvirt-' + key, _probe_qemu) / 'cache'
 
 
-def guest_xml(name, memory_mib=32, vcpus=1, extra='', uuid=None):
-    """The XML of a tiny guest without a disk; extra goes inside <domain>."""
+def address_xml(device):
+    """How a domain names an mdev (its uuid) or a PCI device (its address)."""
+    if len(device) == 36:
+        return "<address uuid='%s'/>" % device
+    return "<address domain='0x%s' bus='0x%s' slot='0x%s' function='0x%s'/>" % tuple(re.split('[:.]', device))
+
+
+def hostdev_xml(device):
+    """That a guest has an mdev or a PCI device: it can be defined but not started here."""
+    kind = "type='mdev' model='vfio-pci'" if len(device) == 36 else "type='pci' managed='yes'"
+    return "<hostdev mode='subsystem' %s><source>%s</source></hostdev>" % (kind, address_xml(device))
+
+
+def guest_xml(name, memory_mib=32, vcpus=1, extra='', uuid=None, devices=()):
+    """The XML of a tiny guest without a disk, with these devices; extra goes inside <domain>."""
+    if devices:
+        extra += '<devices>%s</devices>' % ''.join(map(hostdev_xml, devices))
     uuid = '<uuid>%s</uuid>' % uuid if uuid else ''
     return _GUEST % (name, uuid, memory_mib, vcpus, extra)
-
-
-def mdev_xml(uuid):
-    """The <devices> of a guest with this mdev: it can be defined but not started here."""
-    return ("<devices><hostdev mode='subsystem' type='mdev' model='vfio-pci'>"
-            "<source><address uuid='%s'/></source></hostdev></devices>" % uuid)
 
 
 class Libvirtd(Service):
@@ -354,11 +364,6 @@ class Libvirtd(Service):
                 self._namespace.kill()
                 self._namespace = None
             super().close()
-
-
-def nodedev_name(address):
-    """libvirt's name of a PCI device."""
-    return 'pci_' + address.replace(':', '_').replace('.', '_')
 
 
 def _mdev_uuid(name):

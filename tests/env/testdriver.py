@@ -4,6 +4,8 @@
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from tests.env.hosts import nodedev_name
+
 _CARD = '''  <device>
     <name>{name}</name>
     <parent>computer</parent>
@@ -56,15 +58,11 @@ def testdriver_xml(host, folder):
     return 'test://%s' % path
 
 
-def _name(address):
-    return 'pci_' + address.replace(':', '_').replace('.', '_')
-
-
 def _card(device):
     domain, bus, rest = device.address.split(':')
     slot, function = rest.split('.')
     return _CARD.format(
-        name=_name(device.address), driver=device.driver, pci_class=device.pci_class,
+        name=nodedev_name(device.address), driver=device.driver, pci_class=device.pci_class,
         domain=int(domain, 16), bus=int(bus, 16), slot=int(slot, 16), function=int(function, 16),
         device=device.device, vendor=device.vendor, numa_node=device.numa_node,
         types=_types(getattr(device, 'types', {})))
@@ -80,6 +78,6 @@ def _types(types):
 
 
 def _mdev(address, type_id, uuid, group):
-    name = uuid.replace('-', '_') + '_' + address.replace(':', '_').replace('.', '_')
-    return _MDEV.format(name=name, parent=_name(address), type_id=type_id, uuid=uuid,
+    name = uuid.replace('-', '_') + nodedev_name(address).removeprefix('pci')
+    return _MDEV.format(name=name, parent=nodedev_name(address), type_id=type_id, uuid=uuid,
                         address=address, group=group)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
-from tests.env.hosts import demo_host
+from tests.env.hosts import demo_host, nodedev_name
 from tests.env.libvirtd import Libvirtd, mount_namespaces_allowed, testdriver_xml
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch
@@ -55,8 +55,7 @@ def expected_tree(agent, host):
     }}
     for gpu in host.gpus:
         kind = gpu.types['nvidia-35']
-        name = '%s_pci_%s' % (host.name, gpu.address.replace(':', '_').replace('.', '_'))
-        tree[name] = {'VGPU': (kind.available + len(kind.existing), 0)}
+        tree['%s_%s' % (host.name, nodedev_name(gpu.address))] = {'VGPU': (kind.available + len(kind.existing), 0)}
     return tree
 
 

@@ -26,7 +26,7 @@ import uuid
 from tests.env.agent import Agent
 from tests.env.bus import Bus
 from tests.env.fakesys import Gpu, Host, MdevType, simple_host, sriov
-from tests.env.libvirtd import Libvirtd, guest_xml
+from tests.env.libvirtd import Libvirtd, address_xml, guest_xml, hostdev_xml
 from tests.env.scratch import EnvError, wait_until
 from tests.integration.claims.placement_case import PlacementCase
 
@@ -35,8 +35,6 @@ FIRST = int(os.environ.get('COMPUTE_AGENT_SEED', '1'))
 STEPS = 25
 EXPIRY = 4  # seconds
 VF = 'CUSTOM_VF'
-MDEV = "<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source>%s</source></hostdev>"
-PCI = "<hostdev mode='subsystem' type='pci' managed='yes'><source>%s</source></hostdev>"
 
 
 class WalkError(AssertionError):
@@ -46,18 +44,6 @@ class WalkError(AssertionError):
 def need(condition, *words):
     if not condition:
         raise WalkError(*words)
-
-
-def address_xml(device):
-    """device: the uuid of an mdev, or a PCI address."""
-    if len(device) == 36:
-        return "<address uuid='%s'/>" % device
-    domain, bus, rest = device.split(':')
-    return "<address domain='0x%s' bus='0x%s' slot='0x%s' function='0x%s'/>" % (domain, bus, *rest.split('.'))
-
-
-def device_xml(device):
-    return (MDEV if len(device) == 36 else PCI) % address_xml(device)
 
 
 class WalkHost:
@@ -203,9 +189,8 @@ class Walk:
         return [device['mdev'] or device['address'] for device in claim['devices']]
 
     def define(self, host, server, claim):
-        devices = ''.join(map(device_xml, self.devices(claim)))
-        host.libvirtd.define(guest_xml(server.name, server.amounts['MEMORY_MB'], server.amounts['VCPU'],
-                                       '<devices>%s</devices>' % devices, server.uuid))
+        host.libvirtd.define(guest_xml(server.name, server.amounts['MEMORY_MB'], server.amounts['VCPU'], uuid=server.uuid,
+                                       devices=self.devices(claim)))
 
     def start(self, host, server):
         """Guests with devices cannot start on made-up hardware: they stay shut off."""
@@ -246,7 +231,7 @@ class Walk:
             return None
         device = self.rng.choice(free)
         path = host.libvirtd.folder / 'edit.xml'
-        path.write_text(device_xml(device))
+        path.write_text(hostdev_xml(device))
         host.libvirtd.virsh('attach-device', server.name, path, '--config')
         host.edited.add((server.uuid, device))
         return 'edit %s: %s' % (server.name, device)

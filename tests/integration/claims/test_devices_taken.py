@@ -14,7 +14,7 @@ import unittest
 from tests.env.agent import Agent
 from tests.env.bus import Bus
 from tests.env.fakesys import Gpu, MdevType, simple_host, sriov
-from tests.env.libvirtd import Libvirtd, guest_xml, mdev_xml
+from tests.env.libvirtd import Libvirtd, guest_xml, hostdev_xml
 from tests.env.scratch import Scratch, wait_until
 
 MDEV_A, MDEV_B = '11111111-2222-4333-8444-555555555501', '11111111-2222-4333-8444-555555555502'
@@ -31,13 +31,6 @@ def host():
             'nvidia-35': MdevType('GRID M10-0B', available=0, existing=[mdev])}))
     made.pci = sriov('0000:10:00.0', 2)
     return made
-
-
-def pci_xml(address):
-    """The <devices> of a guest with this PCI device."""
-    return ("<devices><hostdev mode='subsystem' type='pci' managed='no'><source>"
-            "<address domain='0x%s' bus='0x%s' slot='0x%s' function='0x%s'/></source></hostdev></devices>"
-            % (address[:4], address[5:7], address[8:10], address[11:]))
 
 
 class TakenCase(unittest.TestCase):
@@ -76,7 +69,7 @@ class TakenCase(unittest.TestCase):
 
 class TestFit(TakenCase):
     def test_a_claim_gets_the_gpu_that_no_guest_has(self):
-        self.libvirtd.define(guest_xml('off', extra=mdev_xml(MDEV_A)))
+        self.libvirtd.define(guest_xml('off', devices=[MDEV_A]))
         self.start_agent()
         self.assertTrue(self.fits('VGPU=1'))
         self.assertFalse(self.fits('VGPU=2'))
@@ -86,7 +79,7 @@ class TestFit(TakenCase):
         self.assertIn('guests have 1', self.words)
 
     def test_a_claim_gets_the_function_that_no_guest_has(self):
-        self.libvirtd.define(guest_xml('off', extra=pci_xml(VFS[0])))
+        self.libvirtd.define(guest_xml('off', devices=[VFS[0]]))
         self.start_agent()
         self.assertTrue(self.fits(VF_CLASS + '=1'))
         self.assertFalse(self.fits(VF_CLASS + '=2'))
@@ -100,24 +93,24 @@ class TestEdits(TakenCase):
 
     def setUp(self):
         super().setUp()
-        self.libvirtd.define(guest_xml('off', memory_mib=64, vcpus=2, extra=mdev_xml(MDEV_B)))
+        self.libvirtd.define(guest_xml('off', memory_mib=64, vcpus=2, devices=[MDEV_B]))
         self.start_agent()
 
-    def attach(self, devices):
+    def attach(self, device, verb='attach-device'):
         path = self.scratch.folder('edit') / 'device.xml'
-        path.write_text(devices.replace('<devices>', '').replace('</devices>', ''))
-        self.libvirtd.virsh('attach-device', 'off', path, '--config')
+        path.write_text(hostdev_xml(device))
+        self.libvirtd.virsh(verb, 'off', path, '--config')
 
     def domain(self):
         return next(one for one in self.agent.ctl_json('discover')['domains'] if one['name'] == 'off')
 
     def test_explain_looks_as_a_claim_does(self):
         self.assertTrue(self.fits('VGPU=1'))
-        self.attach(mdev_xml(MDEV_A))
+        self.attach(MDEV_A)
         self.assertFalse(self.fits('VGPU=1'))
 
     def test_an_mdev_that_was_attached_is_not_promised(self):
-        self.attach(mdev_xml(MDEV_A))
+        self.attach(MDEV_A)
         self.assertIsNone(self.claim('VGPU=1'))
         self.assertIn('guests have 1', self.words)
         self.assertFalse(self.fits('VGPU=1'))
@@ -125,19 +118,16 @@ class TestEdits(TakenCase):
     def test_an_mdev_that_was_detached_is_promised(self):
         self.assertTrue(self.claim('VGPU=1'))
         self.assertIsNone(self.claim('VGPU=1'))
-        self.libvirtd.virsh('dumpxml', 'off')
-        path = self.scratch.folder('edit') / 'device.xml'
-        path.write_text(mdev_xml(MDEV_B).replace('<devices>', '').replace('</devices>', ''))
-        self.libvirtd.virsh('detach-device', 'off', path, '--config')
+        self.attach(MDEV_B, 'detach-device')
         self.assertEqual([one['mdev'] for one in self.claim('VGPU=1')], [MDEV_B])
 
     def test_a_function_that_was_attached_is_not_promised(self):
-        self.attach(pci_xml(VFS[0]))
+        self.attach(VFS[0])
         self.assertEqual([one['address'] for one in self.claim(VF_CLASS + '=1')], VFS[1:])
         self.assertIsNone(self.claim(VF_CLASS + '=1'))
 
     def test_claims_at_once_share_a_look(self):
-        self.attach(pci_xml(VFS[0]))
+        self.attach(VFS[0])
         with concurrent.futures.ThreadPoolExecutor(6) as pool:
             got = list(pool.map(lambda _: self.claim(VF_CLASS + '=1'), range(6)))
         self.assertEqual([one[0]['address'] for one in got if one], VFS[1:])
@@ -158,8 +148,8 @@ class TestEdits(TakenCase):
 
     def test_a_sync_sees_every_edit(self):
         self.edit_all()
-        self.attach(mdev_xml(MDEV_A))
-        self.attach(pci_xml(VFS[0]))
+        self.attach(MDEV_A)
+        self.attach(VFS[0])
         self.agent.ctl('sync')
         self.expect_edited(self.seen())
         self.assertEqual(self.domain()['mdevs'], [MDEV_B, MDEV_A])

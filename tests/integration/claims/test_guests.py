@@ -7,7 +7,7 @@ import uuid
 from xml.etree import ElementTree
 
 from tests.env.hosts import DEMO_MDEV
-from tests.env.libvirtd import guest_xml, mdev_xml
+from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
 from tests.integration.agent.test_agent import GPU_A, GPU_B
 from tests.integration.claims.test_claims import ClaimCase
@@ -67,7 +67,7 @@ class TestDevices(GuestCase):
         self.assertNotIn(device['mdev'], others)
 
     def test_an_mdev_of_a_guest_is_not_given_away(self):
-        self.libvirtd.define(guest_xml('owner', extra=mdev_xml(DEMO_MDEV)))
+        self.libvirtd.define(guest_xml('owner', devices=[DEMO_MDEV]))
         agent = self.start_agent()
         total = self.vgpus(agent, GPU_A) + self.vgpus(agent, GPU_B) - 1
         given = [agent.claim('VGPU=1')['devices'][0]['mdev'] for _ in range(total)]
@@ -99,7 +99,7 @@ class TestDevices(GuestCase):
 class TestGuests(GuestCase):
     def test_guests_that_were_there_first_get_claims(self):
         running = self.libvirtd.start_guest('running', memory_mib=40, vcpus=2)
-        self.libvirtd.define(guest_xml('off', memory_mib=64, vcpus=3, extra=mdev_xml(DEMO_MDEV)))
+        self.libvirtd.define(guest_xml('off', memory_mib=64, vcpus=3, devices=[DEMO_MDEV]))
         off = self.libvirtd.virsh('domuuid', 'off').strip()
         agent = self.start_agent()
         wait_until(lambda: len(agent.claims()) == 2, 20, 'two claims')

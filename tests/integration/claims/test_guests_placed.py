@@ -7,7 +7,7 @@ import uuid
 from tests.env import faults
 from tests.env.agent import Agent
 from tests.env.hosts import DEMO_MDEV
-from tests.env.libvirtd import guest_xml, mdev_xml
+from tests.env.libvirtd import guest_xml
 from tests.env.scratch import EnvError, wait_until
 from tests.integration.claims.placement_case import HostCase
 from tests.integration.agent.test_agent import GPU_A, GPU_B
@@ -152,7 +152,7 @@ class TestGuestsPlaced(HostCase):
 
     def test_1862633_an_unshelve_that_fails(self):
         """The guest comes to a host and does not start there: nothing of it stays, and it can come again."""
-        xml = guest_xml('guest', uuid=self.guest, extra=mdev_xml(DEMO_MDEV))
+        xml = guest_xml('guest', uuid=self.guest, devices=[DEMO_MDEV])
         for placed in (True, False):
             if placed:
                 self.place(self.guest, {self.root: GUEST})

@@ -4,8 +4,7 @@
 import json
 import uuid
 
-from tests.env.hosts import recorded_host
-from tests.env.libvirtd import nodedev_name
+from tests.env.hosts import nodedev_name, recorded_host
 from tests.env.scratch import wait_until
 from tests.integration.claims.test_placement_claims import PlacementClaimCase
 
@@ -68,8 +67,7 @@ class TestMappings(PlacementClaimCase):
                               for item in claim['devices']},
                              {'_A': (self.gpus[a], GPUS[a]), '_B': (self.gpus[b], GPUS[b])})
             text = self.agent.ctl('show', claim['id']).stdout
-            self.assertRegex(text, r'_A +one_%s +pci_%s\n' % (
-                GPUS[a].upper(), GPUS[a].replace(':', '_').replace('.', '_')))
+            self.assertRegex(text, r'_A +one_%s +%s\n' % (GPUS[a].upper(), nodedev_name(GPUS[a])))
             self.agent.ctl('release', claim['id'], '--allocations')
             self.agent.ctl('sync')
 

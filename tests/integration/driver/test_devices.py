@@ -20,14 +20,6 @@ CARD, CARD_NAME = '0000:8a:00.0', 'compute-1_0000:8A:00.0'
 T4, T4_NAME = '0000:c1:00.0', 'compute-1_0000:C1:00.0'
 MDEV_A = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'
 MDEV_B = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d02'
-HOSTDEV = '''<devices><hostdev mode='subsystem' type='pci' managed='yes'><source>
-<address domain='0x%s' bus='0x%s' slot='0x%s' function='0x%s'/></source></hostdev></devices>'''
-
-
-def hostdev(address):
-    """The <devices> of a guest that has this PCI device."""
-    domain, bus, rest = address.split(':')
-    return HOSTDEV % (domain, bus, *rest.split('.'))
 
 
 def spec(**keys):
@@ -64,7 +56,7 @@ class DeviceCase(unittest.TestCase):
 
     def guest(self, address):
         """A guest that is defined with this device, until the test ends."""
-        self.libvirtd.define(guest_xml('guest', extra=hostdev(address)))
+        self.libvirtd.define(guest_xml('guest', devices=[address]))
         self.addCleanup(self.libvirtd.virsh, 'undefine', 'guest', check=False)
 
 

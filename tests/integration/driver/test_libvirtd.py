@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.env import fakesys
 from tests.env.agent import refuse_sanitizers
 from tests.env.fakesys import DEMO_MDEV, demo_host
-from tests.env.hosts import Gpu, m10_types
+from tests.env.hosts import Gpu, m10_types, nodedev_name
 from tests.env.libvirtd import Libvirtd, guest_xml, testdriver_xml
 from tests.env.scratch import EnvError, Scratch, wait_until
 
@@ -19,11 +19,6 @@ ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get('COMPUTE_AGENT_BUILD', ROOT / 'build'))
 GPU_A = 'pci_0000_41_00_0'
 NEW_MDEV = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'
-MDEV_HOSTDEV = '''<devices>
-  <hostdev mode='subsystem' type='mdev' model='vfio-pci' managed='no'>
-    <source><address uuid='%s'/></source>
-  </hostdev>
-</devices>'''
 
 
 class Probe:
@@ -129,7 +124,7 @@ class TestHost(LibvirtdCase):
     def test_devices(self):
         snapshot = self.poll()
         for gpu in self.host.gpus:
-            name = 'pci_' + gpu.address.replace(':', '_').replace('.', '_')
+            name = nodedev_name(gpu.address)
             with self.subTest(gpu=name):
                 told = by(snapshot['devices'], 'name', name)
                 self.assertEqual(told['address'], gpu.address)
@@ -143,13 +138,13 @@ class TestHost(LibvirtdCase):
         mdev = by(snapshot['mdevs'], 'uuid', DEMO_MDEV)
         owner = next(gpu for gpu in self.host.gpus
                      if any(DEMO_MDEV in mdev.existing for mdev in gpu.types.values()))
-        self.assertEqual(mdev['parent'], 'pci_' + owner.address.replace(':', '_').replace('.', '_'))
+        self.assertEqual(mdev['parent'], nodedev_name(owner.address))
         self.assertIn(mdev['type'], owner.types)
         self.assertEqual(len(snapshot['devices']), len(self.host.devices()))
 
     def test_domains(self):
         uuid = self.libvirtd.start_guest('running', memory_mib=32, vcpus=2)
-        self.libvirtd.define(guest_xml('defined', extra=MDEV_HOSTDEV % DEMO_MDEV))
+        self.libvirtd.define(guest_xml('defined', devices=[DEMO_MDEV]))
         domains = self.poll()['domains']
         self.assertEqual(len(domains), 2)
         running, defined = by(domains, 'name', 'running'), by(domains, 'name', 'defined')

@@ -19,7 +19,7 @@ from tests.env.agent import Agent
 from tests.env.bus import Bus
 from tests.env.hosts import (DEMO_MDEV, Cell, Gpu, Host, Pci, demo_host, m10_types, simple_host, sriov,
                              vgpu_card)
-from tests.env.libvirtd import Libvirtd, guest_xml, mdev_xml
+from tests.env.libvirtd import Libvirtd, guest_xml
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch, wait_until
 
@@ -313,7 +313,7 @@ class TestTree(unittest.TestCase):
     def test_claims_are_kept(self):
         """Of a guest that libvirt knows, and the linux driver does not."""
         with Libvirtd(demo_host(), self.scratch) as libvirtd:
-            libvirtd.define(guest_xml('owner', extra=mdev_xml(DEMO_MDEV)))
+            libvirtd.define(guest_xml('owner', devices=[DEMO_MDEV]))
             agent = Agent(self.scratch, None, libvirtd.uri, Bus(self.scratch).start(), {
                 'DEFAULT': {'claim_expiry_time': 3, 'update_resources_interval': 1}}, within=libvirtd.enter('-m', '-u', '-p'))
             agent.start('standalone')

@@ -5,7 +5,7 @@ import subprocess
 import uuid
 
 from tests.env.agent import build_folder
-from tests.env.libvirtd import guest_xml, mdev_xml
+from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
 from tests.integration.hook.hook_case import HookCase
 
@@ -52,7 +52,7 @@ class TestGuests(HookCase):
 
     def test_the_very_mdev_of_the_domain(self):
         mdev = self.some_mdev()
-        self.define('vgpu', extra=mdev_xml(mdev))
+        self.define('vgpu', devices=[mdev])
         # There is no such hardware: QEMU fails behind the hook, which gives back what it claimed.
         self.assertNotIn('compute-agent', self.start('vgpu'))
         self.assertEqual(self.agent.claims(), [])
@@ -65,7 +65,7 @@ class TestGuests(HookCase):
         held = []
         while mdev not in held:
             held += [one['mdev'] for one in self.agent.claim('VGPU=1')['devices']]
-        self.define('vgpu', extra=mdev_xml(mdev))
+        self.define('vgpu', devices=[mdev])
         self.assertIn('promised to another', self.start('vgpu'))
 
     def test_a_claim_of_the_layer_above_stays(self):

@@ -8,9 +8,8 @@ Its moves are those of a recorded host (test_moves.py).
 """
 
 from tests.env.hosts import Cell, Gpu, Host, MdevType, Pci
-from tests.env.libvirtd import guest_xml, mdev_xml
+from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
-from tests.integration.driver.test_devices import hostdev
 from tests.integration.reshape.test_reshape import MDEVS, ROOT, ReshapeCase
 
 CARD, GPU = '0000:05:00.0', '0000:41:00.0'
@@ -41,8 +40,8 @@ class TestClasses(ReshapeCase):
     def make_guests(self):
         """One that runs and two that are defined, each with what a scheduler gave it."""
         self.runner = self.libvirtd.start_guest('runner')
-        for name, extra in (('carded', hostdev(CARD)), ('sliced', mdev_xml(MDEVS[0]))):
-            self.libvirtd.define(guest_xml(name, extra=extra))
+        for name, device in (('carded', CARD), ('sliced', MDEVS[0])):
+            self.libvirtd.define(guest_xml(name, devices=[device]))
         self.carded, self.sliced = (self.libvirtd.virsh('domuuid', name).strip()
                                     for name in ('carded', 'sliced'))
         common = {'VCPU': 1, 'MEMORY_MB': 32}

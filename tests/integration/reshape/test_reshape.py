@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.env.agent import Agent
 from tests.env.bus import Bus
 from tests.env.hosts import Cell, Gpu, Host, MdevType, recorded_cells, recorded_host, simple_host
-from tests.env.libvirtd import Libvirtd, guest_xml, mdev_xml
+from tests.env.libvirtd import Libvirtd, guest_xml
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch, wait_until
 
@@ -101,7 +101,7 @@ class TestVgpus(ReshapeCase):
         self.set_inventories(ROOT, lambda classes: classes.update(VGPU={'total': 3}))
         self.guests = []
         for number in (1, 2):
-            self.libvirtd.define(guest_xml('guest%d' % number, extra=mdev_xml(MDEVS[number])))
+            self.libvirtd.define(guest_xml('guest%d' % number, devices=[MDEVS[number]]))
             self.guests.append(self.libvirtd.virsh('domuuid', 'guest%d' % number).strip())
             self.put(self.guests[-1], {ROOT: {'VGPU': 1, 'VCPU': 1, 'MEMORY_MB': 32}})
 
