@@ -63,16 +63,6 @@ class Reload(BootCase):
         self.assertIn('The configuration was not reloaded',
                       self.machine.journal_text('--catalog', '--lines=30'))
 
-    def test_what_needs_a_restart_says_so(self):
-        self.configure('[DEFAULT]\nclaim_db = other.sqlite\n')
-        done = self.machine.run('computectl', 'reload', check=False)
-        self.assertIn('[DEFAULT] claim_db cannot change while the agent runs', done.stderr)
-
-    def test_hangup_reloads(self):
-        self.configure('[DEFAULT]\nreserved_host_memory_mb = 768\n')
-        self.machine.run('kill', '-HUP', self.machine.main_pid())
-        wait_until(lambda: self.reserved() == 768, 20, 'the new settings', step=0.1)
-
     def test_many_reloads_leak_nothing(self):
         pid = self.machine.main_pid()
         count = 'ls /proc/%d/fd | wc -l; ls /proc/%d/task | wc -l' % (pid, pid)

@@ -250,9 +250,9 @@ class Libvirtd(Service):
         path.write_text(xml)
         self.virsh('define', path)
 
-    def start_guest(self, name='guest', memory_mib=32, vcpus=1, extra='', uuid=None):
-        """Define and start a tiny guest; returns its UUID."""
-        self.define(guest_xml(name, memory_mib, vcpus, extra, uuid))
+    def start_guest(self, name='guest', **kwargs):
+        """Define and start a tiny guest, as guest_xml() has it; returns its UUID."""
+        self.define(guest_xml(name, **kwargs))
         self.virsh('start', name, timeout=90)
         return self.virsh('domuuid', name).strip()
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The main job end to end: a real libvirtd over made-up hardware, a real Placement, the daemon between them."""
 
-import json
 import unittest
 import uuid
 
@@ -9,7 +8,7 @@ from tests.run.demo import expected_tree, placement_tree
 from tests.env.agent import Agent
 from tests.env.bus import Bus
 from tests.env.fakesys import demo_host, set_available
-from tests.env.libvirtd import Libvirtd, guest_xml, testdriver_xml
+from tests.env.libvirtd import Libvirtd, guest_xml
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch, wait_until
 
@@ -214,24 +213,6 @@ class TestOnce(AgentCase):
 
 
 class TestDrivers(AgentCase):
-    def test_libvirts_test_driver(self):
-        uri = testdriver_xml(self.host, self.test_scratch.folder('testdriver'))
-        agent = self.start_agent(uri=uri)
-        gpus = [name for name in self.placement.tree_by_name(agent.root()) if '_pci_' in name]
-        self.assertEqual(len(gpus), 2)
-
-    def test_what_discover_prints_the_static_driver_reads(self):
-        agent = self.start_agent()
-        recorded = self.test_scratch.path / 'host.json'
-        recorded.write_text(agent.ctl('discover', '--json=pretty').stdout)
-        json.loads(recorded.read_text())
-        tree = placement_tree(self.placement, agent.root())
-        agent.stop()
-        other = Placement(self.test_scratch).start()
-        static = self.start_agent({'DEFAULT': {'compute_driver': 'static'},
-                                   'static': {'path': recorded}}, placement=other)
-        self.assertEqual(placement_tree(other, static.root()), tree)
-
     def test_a_static_file_that_is_no_host_is_said_in_words(self):
         path = self.test_scratch.path / 'bad.json'
         path.write_text('{"format": "compute-agent-host/1", "cells": 7}')

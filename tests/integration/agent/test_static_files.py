@@ -4,7 +4,6 @@
 import fnmatch
 import os
 import re
-import shutil
 import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -15,7 +14,6 @@ from tests.env.scratch import Scratch
 
 ROOT = Path(__file__).resolve().parents[3]
 UNIT = 'compute-agent.service'
-WORST_EXPOSURE = 15  # tenths; systemd's own hostnamed has 15
 
 
 def run(*argv):
@@ -123,52 +121,6 @@ class TestSpec(InstalledCase):
             if not one.startswith(self.OTHERS):
                 self.assertTrue(fnmatch.filter(installed, one) or
                                 [path for path in installed if path.startswith(one + '/')], one)
-
-
-class TestUnit(InstalledCase):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.unit = cls.root / 'usr/lib/systemd/system' / UNIT
-        # What the unit is ordered with, and what it starts.
-        for path in Path('/usr/lib/systemd/system').iterdir():
-            copy = cls.unit.parent / path.name
-            if not copy.exists() and not path.is_dir():
-                shutil.copy(path, copy, follow_symlinks=False)
-        programs = [cls.root / re.search(r'^%s=(\S+)' % key, cls.unit.read_text(), re.M)[1].lstrip('/')
-                    for key in ('ExecStart', 'ExecReload')]
-        cls.program = programs[0]
-        for path in programs:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text('')
-            path.chmod(0o755)
-
-    def test_systemd_has_nothing_to_complain_about(self):
-        # The manual pages are in another root than man(1) looks in; the boot test has them.
-        self.check('systemd-analyze', 'verify', '--man=no', '--root=%s' % self.root, UNIT)
-
-    def test_the_check_sees_what_is_wrong(self):
-        text = self.unit.read_text()
-        self.addCleanup(self.unit.write_text, text)
-        self.unit.write_text(text.replace('LockPersonality', 'LockPersonalty'))
-        done = run('systemd-analyze', 'verify', '--man=no', '--root=%s' % self.root, UNIT)
-        self.assertIn("Unknown key 'LockPersonalty'", done.stderr)
-
-    def test_it_starts_the_daemon(self):
-        self.assertEqual(self.program.name, 'compute-agentd')
-        self.assertEqual(self.program.parent.name, 'sbin')
-
-    def test_exposure(self):
-        output = self.check('systemd-analyze', 'security', '--offline=true', '--no-pager',
-                            '--threshold=%d' % WORST_EXPOSURE, self.unit)
-        self.assertIn('Overall exposure level for %s' % UNIT, output)
-
-    def test_the_watchdog_and_the_exit_code_of_a_bad_configuration(self):
-        lines = self.unit.read_text().splitlines()
-        for line in ('Type=notify', 'NotifyAccess=main', 'WatchdogSec=30s', 'Restart=on-failure',
-                     'RestartPreventExitStatus=78', 'User=compute-agent',
-                     'SupplementaryGroups=libvirt', 'StateDirectory=compute-agent'):
-            self.assertIn(line, lines)
 
 
 class TestUserAndFolders(InstalledCase):

@@ -7,9 +7,10 @@ import uuid
 
 from tests.env import faults
 from tests.env.agent import Agent
-from tests.env.scratch import wait_until
+from tests.env.hosts import DEMO_MDEV
+from tests.env.scratch import EnvError, wait_until
 from tests.integration.claims.placement_case import HostCase
-from tests.integration.agent.test_agent import GPU_A
+from tests.integration.agent.test_agent import GPU_A, GPU_B
 
 CELL = 'demo_NUMA%d'
 
@@ -167,6 +168,99 @@ class TestFullHost(LifeCase):
         mark = self.placement.mark()
         self.agent.ctl('sync')
         self.assertEqual(len(self.placement.requests_since(mark)), 1)
+
+
+class TestGuestThatGoes(LifeCase):
+    """A guest that runs, or does not come to run; the names are those of the facts (F8)."""
+
+    options = {'DEFAULT': {'claim_expiry_time': 3600, 'update_resources_interval': 3600}}
+    HELD, RESOURCES = {'VCPU': 1, 'MEMORY_MB': 32}, 'VCPU=1,MEMORY_MB=32'
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.uuids['another-host'] = cls.other = cls.placement.make_provider('another-host', {'VCPU': 8})
+
+    def setUp(self):
+        super().setUp()
+        self.guest = str(uuid.uuid4())
+
+    def claim(self, resources=RESOURCES):
+        return self.agent.claim(resources, self.guest)
+
+    def start_guest(self, claim):
+        """And the layer above says that it is there: all agree."""
+        self.libvirtd.start_guest('guest', uuid=self.guest)
+        self.agent.ctl('confirm', claim['id'])
+        self.agent.ctl('sync')
+        self.assertEqual([(one['id'], one['state']) for one in self.agent.claims(self.guest)], [(claim['id'], 'confirmed')])
+        self.assertEqual(self.agent.ctl_json('audit')['findings'], [])
+
+    def wait_held(self, held):
+        wait_until(lambda: self.held(self.guest) == held, 30, 'Placement to have %s' % held)
+
+    def test_placed_here_anew_on_another_gpu(self):
+        """A migration that was reverted and begun again: the first claim is there yet."""
+        last = self.uuids[GPU_B]
+        self.place(self.guest, {self.root: self.HELD, self.gpu: {'VGPU': 1}})
+        before = self.claim(self.RESOURCES + ',VGPU=1')
+        self.assertEqual(self.claim(self.RESOURCES + ',VGPU=1')['id'], before['id'])
+        self.place(self.guest, {self.root: self.HELD, last: {'VGPU': 1}})
+        claim = self.claim(self.RESOURCES + ',VGPU=1')
+        self.assertEqual([device['provider'] for device in claim['devices']], [last])
+        self.assertEqual([one['id'] for one in self.agent.claims(self.guest)], [claim['id']])
+
+    def delete_while_the_agent_is_down(self):
+        """A guest that the agent told Placement of, and which holds something elsewhere, too."""
+        elsewhere = {self.other: {'VCPU': 2}}
+        self.place(self.guest, elsewhere)
+        claim = self.claim(self.RESOURCES + ',VGPU=1')
+        self.start_guest(claim)
+        self.addCleanup(self.agent.restart, 'synced')
+        self.addCleanup(self.agent.configure, self.options)
+        self.agent.stop()
+        self.libvirtd.delete_guest('guest')
+        self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})
+        self.assertEqual(len(self.held(self.guest)), 3)
+        return claim, elsewhere
+
+    def orphaned(self):
+        """Whether a further poll found that nobody has the claim any more."""
+        self.agent.ctl('sync', check=False)
+        return self.agent.claims(self.guest) == []
+
+    def test_1679750_deleted_while_the_agent_is_down(self):
+        claim, elsewhere = self.delete_while_the_agent_is_down()
+        self.agent.start()
+        wait_until(self.orphaned, 30, 'the end of the claim')
+        self.wait_held(elsewhere)
+        self.assertEqual(self.end_reason(claim), 'orphan: its guest is gone')
+
+    def test_1679750_deleted_while_agent_and_placement_are_down(self):
+        _, elsewhere = self.delete_while_the_agent_is_down()
+        with self.proxy.fault(faults.Cut()):
+            self.agent.start()
+            wait_until(self.orphaned, 30, 'the end of the claim')
+            self.assertEqual(len(self.held(self.guest)), 3)
+        self.agent.ctl('sync')
+        self.wait_held(elsewhere)
+
+    def test_1862633_an_unshelve_that_fails(self):
+        """The guest comes to a host and does not start there: nothing of it stays, and it can come again."""
+        for placed in (True, False):
+            if placed:
+                self.place(self.guest, {self.root: self.HELD})
+            claim = self.claim()
+            # There is no such hardware behind the mdev.
+            with self.assertRaises(EnvError):
+                self.libvirtd.start_guest('guest', uuid=self.guest, devices=[DEMO_MDEV])
+            self.libvirtd.virsh('undefine', 'guest')
+            self.agent.ctl('release', claim['id'], '--allocations', '--reason', 'unshelve failed')
+            self.wait_held({})
+            self.agent.ctl('sync')
+            self.assertEqual(self.agent.claims(self.guest), [])
+        self.start_guest(self.claim())
+        self.assertEqual(self.held(self.guest), {self.root: self.HELD})
 
 
 class TestAdoption(LifeCase):

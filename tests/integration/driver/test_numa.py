@@ -124,13 +124,6 @@ class TestForms(NumaCase):
 
 
 class TestCells(NumaCase):
-    def test_one(self):
-        self.check(simple_host(1, name='one'), {'': (None, ''), '_NUMA0': ('', CELL % 512)})
-
-    def test_two(self):
-        self.check(simple_host(2, name='two'), {'': (None, ''), '_NUMA0': ('', CELL % 256),
-                                                '_NUMA1': ('', CELL % 256)})
-
     def test_four_uneven_with_a_cell_of_memory_alone_and_two_page_sizes(self):
         self.check(demo_host(), {
             '': (None, ''),
@@ -201,18 +194,6 @@ class TestChanges(NumaCase):
         tree = told(self.placement.tree_by_name(agent.root()), host.name)
         self.assertIn('CUSTOM_HUGEPAGES_2M=32/0', tree['_NUMA0'][1])
         self.assertEqual(tree['_NUMA1'][1], {'MEMORY_MB=4096/256', 'VCPU=4/0'})
-
-    def test_a_published_host_changes_its_shape_at_the_next_start(self):
-        agent = self.make(simple_host(2, name='flat'), compute={'numa_in_placement': 'false'})
-        agent.run('--once', code=0)
-        self.assertEqual(set(self.placement.tree_by_name(agent.root())), {'flat'})
-        agent.configure({'compute': {'numa_in_placement': 'true'}})
-        agent.run('--once', code=0)
-        tree = self.placement.tree_by_name(agent.root())
-        self.assertEqual({name: sorted(provider['inventories']) for name, provider in tree.items()},
-                         {'flat': ['DISK_GB'],
-                          'flat_NUMA0': ['CUSTOM_HUGEPAGES_2M', 'MEMORY_MB', 'VCPU'],
-                          'flat_NUMA1': ['CUSTOM_HUGEPAGES_2M', 'MEMORY_MB', 'VCPU']})
 
     def test_devices_move_to_another_cell_while_allocated(self):
         host = simple_host(2, gpus=1, name='moves')

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The hook of libvirt: a real libvirtd that runs computectl for real guests, which virsh starts and stops."""
 
-import subprocess
-import uuid
-
-from tests.env.agent import build_folder
-from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
 from tests.integration.hook.hook_case import HookCase
 
@@ -234,18 +229,3 @@ class TestAway(HookCase):
         self.define('any')
         self.configure(timeout='soon')
         self.assertEqual(self.start('any'), '')
-
-    def test_by_hand(self):
-        guest = str(uuid.uuid4())
-        for operation, sub, xml, code in (
-                ('migrate', 'begin', guest_xml('m', uuid=guest), 0),
-                ('reconnect', 'begin', guest_xml('m', uuid=guest), 0),
-                ('prepare', 'begin', '<domain', 1), ('started', 'begin', '', 0),
-                ('release', 'end', guest_xml('m', uuid=guest), 0),
-                ('prepare', 'begin', 'x' * (5 << 20), 0)):
-            done = subprocess.run(
-                [build_folder() / 'computectl', '--config', self.agent.config, 'hook', 'm',
-                 operation, sub, '-'], input=xml, env=self.agent.env(), capture_output=True,
-                text=True, timeout=30, check=False)
-            self.assertEqual((done.returncode, done.stdout), (code, ''), (operation, done.stderr))
-        self.assertEqual(self.agent.claims(), [])

@@ -61,6 +61,8 @@ class TestClasses(ReshapeCase):
                             for provider, resources in held.items()}
                     for guest, held in before.items()}
         self.assertEqual(self.holdings(), expected)
+        for provider in (ROOT, CARD_PROVIDER, GPU_PROVIDER):
+            self.assertEqual(self.classes(provider) & set(names), set())
         claims = {getattr(self, guest): held for guest, held in expected.items()}
         wait_until(lambda: self.claimed() == claims, 30, 'the claims to be what is held')
         self.assertEqual(self.libvirtd.virsh('domid', 'runner'), self.running)
@@ -72,6 +74,9 @@ class TestClasses(ReshapeCase):
         self.assertEqual([item[2] for item in self.placement.writes_since(mark)
                           if item[1] == '/reshaper'], [204])
         self.assertIn('Reshaped the provider tree of compute-1', self.agent.log())
+        mark = self.placement.mark()
+        self.restart()
+        self.assertEqual(self.placement.writes_since(mark), [])
 
     def test_classes_there_and_back(self):
         def devices(mdev_class, card_class):

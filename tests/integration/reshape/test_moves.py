@@ -105,58 +105,7 @@ class MovesCase(ReshapesCase):
 
 
 class TestMoves(MovesCase):
-    """Move by move, from one class or provider to another and back."""
-
-    def there_and_back(self, suffix, old, new, there, back):
-        self.start(**back)
-        consumer = self.hold({suffix: {old: 1}, '': {'DISK_GB': 3}})
-        for options, name in ((there, new), (back, old)):
-            mark = self.placement.mark()
-            tree = self.start(**options)
-            self.assertEqual(self.holds(consumer), {suffix: {name: 1}, '': {'DISK_GB': 3}})
-            self.assertEqual(list(tree[self.name + suffix]['inventories']), [name])
-            self.assertEqual([item[2] for item in self.placement.writes_since(mark)
-                              if item[1] == '/reshaper'], [204])
-            mark = self.placement.mark()
-            self.start(**options)
-            self.assertEqual(self.placement.writes_since(mark), [])
-
-    def test_pci_devices_regrouped(self):
-        self.there_and_back('_0000:05:00.0', 'CUSTOM_NIC', 'CUSTOM_FAST_NIC', *(
-            {'pci': {'device_spec': NIC % name, 'report_in_placement': 'true'}}
-            for name in ('CUSTOM_FAST_NIC', 'CUSTOM_NIC')))
-
-    def test_mdev_class_to_another(self):
-        self.there_and_back('_pci_0000_41_00_0', 'VGPU', 'CUSTOM_SLICE', *(
-            {'devices': {'enabled_mdev_types': 'slice'}, 'mdev_slice': {'mdev_class': name}}
-            for name in ('CUSTOM_SLICE', 'VGPU')))
-
-    def tell_root(self, name):
-        """provider.yaml: the root has five of a class."""
-        folder = self.agent.folder / 'provider_config'
-        folder.mkdir(exist_ok=True)
-        (folder / 'root.yaml').write_text(
-            "meta: {schema_version: '1.0'}\nproviders:\n- identification: {name: %s}\n"
-            '  inventories:\n    additional:\n    - %s: {total: 5}\n' % (self.name, name))
-        self.agent.configure({'compute': {'provider_config_location': folder}})
-
-    def test_classes_renamed_anywhere(self):
-        """On the root, from provider.yaml, and on a device, at once; a consumer has some of both."""
-        self.tell_root('CUSTOM_LICENSE')
-        self.start(pci={'device_spec': NIC % 'CUSTOM_NIC', 'report_in_placement': 'true'})
-        consumer = self.hold({'': {'CUSTOM_LICENSE': 2, 'VCPU': 1},
-                              '_0000:06:00.0': {'CUSTOM_NIC': 1}})
-        for renames, root, device in (
-                ('CUSTOM_LICENSE:CUSTOM_PERMIT, CUSTOM_NIC:CUSTOM_PORT', 'PERMIT', 'PORT'),
-                ('CUSTOM_PERMIT:CUSTOM_LICENSE, CUSTOM_PORT:CUSTOM_NIC', 'LICENSE', 'NIC')):
-            self.tell_root('CUSTOM_' + root)
-            tree = self.start(agent={'renamed_resource_classes': renames},
-                              pci={'device_spec': NIC % ('CUSTOM_' + device)})
-            self.assertEqual(self.holds(consumer), {'': {'CUSTOM_' + root: 2, 'VCPU': 1},
-                                                    '_0000:06:00.0': {'CUSTOM_' + device: 1}})
-            self.assertEqual(
-                [name for name in tree[self.name]['inventories'] if name.startswith('CUSTOM')],
-                ['CUSTOM_' + root])
+    """From one provider to another and back; test_guests.py has those from one class to another."""
 
     def test_f3_memory_encryption_from_the_root(self):
         """F3 "SEV": class, usage and trait move from the root to its provider; and back, undone."""
