@@ -13,7 +13,7 @@ import uuid
 from pathlib import Path
 
 from tests.env.cache import PYTHON, cached, key_of, package_folders
-from tests.env.scratch import EnvError, free_port, preloaded
+from tests.env.scratch import EnvError, free_port, preloaded, wait_until
 from tests.env.service import Service
 from tests.env.web import ask
 
@@ -216,6 +216,16 @@ class Placement(Service):
         """Let inventories, traits or aggregates of a provider be that."""
         path = '/resource_providers/' + provider
         self.api('PUT', path + '/' + part, {part: value, 'resource_provider_generation': self.get(path)['generation']})
+
+    def edit(self, provider, part, change):
+        """Let change() edit inventories (a dict) or traits (a list) of a provider."""
+        path = '/resource_providers/%s/%s' % (provider, part)
+
+        def write():
+            now = self.get(path)
+            change(now[part])
+            return self.request('PUT', path, now, record=False).status == 200
+        wait_until(write, 20, 'the ' + part)  # SQLite refuses one of two who write at a time
 
     def put(self, consumer, held, kind='INSTANCE', project='demo'):
         """What a scheduler writes: a consumer holds {provider: {class: amount}}, and nothing else; the status of the answer."""

@@ -102,9 +102,7 @@ class TestPublish(AgentCase):
 
     def test_an_operators_ratio_survives(self):
         agent = self.start_agent()
-        inventories = self.placement.tree_by_name(agent.root())['demo']['inventories']
-        inventories['VCPU']['allocation_ratio'] = 2.5
-        self.placement.set_part(agent.root(), 'inventories', inventories)
+        self.placement.edit(agent.root(), 'inventories', lambda inventories: inventories['VCPU'].update(allocation_ratio=2.5))
         agent.ctl('sync')
         set_available(self.libvirtd.sys, '0000:41:00.0', 'nvidia-35', 3)
         self.addCleanup(set_available, self.libvirtd.sys, '0000:41:00.0', 'nvidia-35', 4)
@@ -115,9 +113,8 @@ class TestPublish(AgentCase):
 
     def test_a_foreign_write_is_read_again_and_kept(self):
         agent = self.start_agent()
-        root = self.placement.tree_by_name(agent.root())['demo']
         self.placement.request('PUT', '/traits/CUSTOM_GOLD')
-        self.placement.set_part(agent.root(), 'traits', root['traits'] + ['CUSTOM_GOLD'])
+        self.placement.edit(agent.root(), 'traits', lambda traits: traits.append('CUSTOM_GOLD'))
         agent.configure({'DEFAULT': {'reserved_host_memory_mb': 1024}})
         agent.restart('synced')
         root = self.placement.tree_by_name(agent.root())['demo']

@@ -21,14 +21,7 @@ class NovaCase(AuditCase):
 
     def change(self, agent, name, part, edit):
         """What somebody else writes of a provider's inventories or traits."""
-        path = '/resource_providers/%s/%s' % (self.provider(agent, name), part)
-
-        def write():
-            now = self.placement.get(path)
-            edit(now[part])
-            return self.placement.request('PUT', path, now, record=False).status == 200
-
-        wait_until(write, 20, 'the ' + part)
+        self.placement.edit(self.provider(agent, name), part, edit)
 
     def set_nova(self, agent, mode, **more):
         agent.configure({'agent': {'nova': mode}, **more})

@@ -40,13 +40,7 @@ class TestPrometheus(unittest.TestCase):
 
     def undo(self):
         """What a second reporter does."""
-        path = '/resource_providers/%s/inventories' % self.agent.root()
-
-        def write():
-            now = self.placement.get(path)
-            now['inventories']['MEMORY_MB']['reserved'] = 17
-            return self.placement.request('PUT', path, now).status == 200
-        wait_until(write, 20, 'the inventories')  # SQLite refuses one of two who write at a time
+        self.placement.edit(self.agent.root(), 'inventories', lambda inventories: inventories['MEMORY_MB'].update(reserved=17))
         self.agent.ctl('sync')
 
     def rules(self):

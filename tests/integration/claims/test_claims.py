@@ -107,9 +107,7 @@ class TestSurvival(ClaimCase):
 
     def test_an_operators_ratio_holds_for_claims_without_placement(self):
         agent = self.start_agent()
-        inventories = self.placement.tree_by_name(agent.root())['demo']['inventories']
-        inventories['VCPU']['allocation_ratio'] = 1.0
-        self.placement.set_part(agent.root(), 'inventories', inventories)
+        self.placement.edit(agent.root(), 'inventories', lambda inventories: inventories['VCPU'].update(allocation_ratio=1.0))
         agent.ctl('sync')
         agent.stop()
         self.placement.kill()

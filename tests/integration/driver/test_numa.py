@@ -109,10 +109,8 @@ class TestForms(NumaCase):
     def test_each_to_each(self):
         agent = self.make(simple_host(2, name='forms'), compute={
             'numa_in_placement': 'false', 'cpu_shared_set': '0-3', 'cpu_dedicated_set': '4-7'})
-        tree = self.become(agent, 'false')
-        inventories = tree['forms']['inventories']
-        inventories['VCPU']['allocation_ratio'] = 2.5
-        self.placement.set_part(agent.root(), 'inventories', inventories)
+        self.become(agent, 'false')
+        self.placement.edit(agent.root(), 'inventories', lambda inventories: inventories['VCPU'].update(allocation_ratio=2.5))
         consumer = self.placement.place(None, {agent.root(): self.HELD})
         for form in ('root', 'true', 'root', 'false', 'true', 'false'):
             self.look(self.become(agent, form), form)

@@ -46,7 +46,7 @@ class TestKill(reshapes.ReshapesCase):
         self.reset(case)
         self.once(case, case.shapes[0])
         root = self.agent.root()
-        self.placement.set_part(root, 'inventories', {**self.tree(root)[case.name]['inventories'], 'VGPU': {'total': 4}})
+        self.placement.edit(root, 'inventories', lambda inventories: inventories.update(VGPU={'total': 4}))
         for guest in case.guests:
             resources = {'VCPU': guest['vcpus'], 'MEMORY_MB': guest['mib']}
             if guest['gpu'] is not None:

@@ -84,9 +84,7 @@ class MovesCase(ReshapesCase):
 
     def change(self, suffix, edit):
         """Let edit() change the inventories of a provider, as an operator would."""
-        tree = self.tree(self.agent.root())[self.name + suffix]
-        edit(tree['inventories'])
-        self.placement.set_part(tree['uuid'], 'inventories', tree['inventories'])
+        self.placement.edit(self.uuid_of(suffix), 'inventories', edit)
 
     @contextlib.contextmanager
     def behind_proxy(self, **options):

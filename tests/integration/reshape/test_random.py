@@ -211,8 +211,7 @@ class ReshapesCase(unittest.TestCase):
 
     def mark(self, provider):
         """A trait and an aggregate of somebody else."""
-        traits = self.placement.get('/resource_providers/%s/traits' % provider)['traits']
-        self.placement.set_part(provider, 'traits', sorted({*traits, FOREIGN_TRAIT}))
+        self.placement.edit(provider, 'traits', lambda traits: traits.append(FOREIGN_TRAIT))
         self.placement.set_part(provider, 'aggregates', [FOREIGN_AGGREGATE])
 
     # What is seen of it: read from the service's own tables, which takes a tenth of the time
@@ -333,8 +332,7 @@ class TestRandomReshapes(ReshapesCase):
         foreign = [self.make_foreign('foreign-child-%s' % case.name, root), self.other]
         self.mark(root)
         if case.old_vgpus:
-            self.placement.set_part(root, 'inventories', {**self.tree(root)[case.name]['inventories'],
-                                                          'VGPU': {'total': 4 * case.n_gpus}})
+            self.placement.edit(root, 'inventories', lambda inventories: inventories.update(VGPU={'total': 4 * case.n_gpus}))
         self.fill(case, case.rng, self.tree(root), foreign)
         return root, foreign
 

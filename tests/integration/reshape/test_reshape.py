@@ -76,9 +76,7 @@ class ReshapeCase(unittest.TestCase):
 
     def set_inventories(self, name, change):
         """Let change() edit the inventories of a provider, as an operator or an older agent did."""
-        provider = self.tree()[name]
-        change(provider['inventories'])
-        self.placement.set_part(provider['uuid'], 'inventories', provider['inventories'])
+        self.placement.edit(self.uuid(name), 'inventories', change)
 
     def classes(self, name):
         return set(self.tree()[name]['inventories']) - {'DISK_GB'}
