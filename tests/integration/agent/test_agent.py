@@ -1,42 +1,30 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The main job end to end: a real libvirtd over made-up hardware, a real Placement, the daemon between them."""
 
-import unittest
 import uuid
 
 from tests.run.demo import expected_tree, placement_tree
 from tests.env.agent import Agent
-from tests.env.bus import Bus
-from tests.env.fakesys import demo_host, set_available
-from tests.env.libvirtd import Libvirtd, guest_xml
+from tests.env.case import EnvCase
+from tests.env.fakesys import set_available
+from tests.env.libvirtd import guest_xml
 from tests.env.placement import Placement
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
 
 GPU_A = 'demo_pci_0000_41_00_0'
 GPU_B = 'demo_pci_0000_81_00_0'
 
 
-class AgentCase(unittest.TestCase):
-    """One scratch, bus, Placement and libvirtd for a class; a fresh agent for each test."""
+class AgentCase(EnvCase):
+    """A libvirtd for a class; Placement and the bus belong to the test: provider names are global, and a test may kill them."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        cls.host = demo_host()
-        cls.libvirtd = Libvirtd(cls.host, cls.scratch).start()
-
-    def setUp(self):
-        # Placement and the bus belong to the test: provider names are global, and a test may kill them.
-        scratch = Scratch.of(self)
-        self.test_scratch = scratch
-        self.bus = Bus(scratch).start()
-        self.placement = Placement(scratch).start()
+    shared = ('host', 'libvirtd')
 
     def make_agent(self, options=None, **kwargs):
         kwargs.setdefault('placement', self.placement)
         kwargs.setdefault('uri', self.libvirtd.uri)
         kwargs.setdefault('bus', self.bus)
-        return Agent(self.test_scratch, options=options, **kwargs)
+        return Agent(self.scratch, options=options, **kwargs)
 
     def start_agent(self, options=None, **kwargs):
         agent = self.make_agent(options, **kwargs).start('synced')
@@ -130,7 +118,7 @@ class TestPublish(AgentCase):
         self.assertEqual(self.placement.tree_by_name(agent.root()).keys(), before.keys())
 
     def test_over_a_unix_socket(self):
-        placement = Placement(self.test_scratch, 'uwsgi-unix').start()
+        placement = Placement(self.scratch, 'uwsgi-unix').start()
         agent = self.start_agent(placement=placement)
         self.assertEqual(placement_tree(placement, agent.root()), expected_tree(agent, self.host))
 
@@ -181,7 +169,7 @@ class TestOnce(AgentCase):
 
     def test_dry_run_on_a_new_host_leaves_no_trace(self):
         for folder in ('there', 'not-there-yet'):
-            state = self.test_scratch.folder('dry-run') / folder
+            state = self.scratch.folder('dry-run') / folder
             if folder == 'there':
                 state.mkdir()
             agent = self.make_agent({'DEFAULT': {'state_path': state}})
@@ -211,7 +199,7 @@ class TestOnce(AgentCase):
 
 class TestDrivers(AgentCase):
     def test_a_static_file_that_is_no_host_is_said_in_words(self):
-        path = self.test_scratch.path / 'bad.json'
+        path = self.scratch.path / 'bad.json'
         path.write_text('{"format": "compute-agent-host/1", "cells": 7}')
         agent = self.make_agent({'DEFAULT': {'compute_driver': 'static'}, 'static': {'path': path}})
         done = agent.run('--once', code=1)

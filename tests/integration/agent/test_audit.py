@@ -11,9 +11,7 @@ import uuid
 
 from tests.env import faults
 from tests.env.fakesys import Gpu, Host, Pci, m10_types, simple_host
-from tests.env.libvirtd import Libvirtd
-from tests.env.proxy import Proxy
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
 from tests.integration.claims.test_guests import GuestCase
 
 T4 = '0000:c1:00.0'
@@ -27,13 +25,10 @@ OPTIONS = {'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 1},
 class AuditCase(GuestCase):
     """A host with a GPU that makes mdevs of a custom class, and a PCI device that is given whole."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        cls.host = Host(cells=simple_host(cells=2).cells, gpus=[
-            Gpu('0000:41:00.0', numa_node=0, types=m10_types())], pci=[
+    @staticmethod
+    def make_host():
+        return Host(cells=simple_host(cells=2).cells, gpus=[Gpu('0000:41:00.0', numa_node=0, types=m10_types())], pci=[
             Pci(T4, 0, vendor=0x10de, device=0x1eb8, pci_class=0x030200, driver='nvidia')])
-        cls.libvirtd = Libvirtd(cls.host, cls.scratch).start()
 
     def provider(self, agent, name):
         return self.placement.tree_by_name(agent.root())[name]['uuid']
@@ -76,10 +71,8 @@ class AuditCase(GuestCase):
 
     def start_behind_proxy(self):
         """An agent that runs no cycle by itself, and the proxy before its Placement."""
-        proxy = Proxy(self.placement.port).listen()
-        self.test_scratch.on_close(proxy.close)
         options = {**OPTIONS, 'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 3600}}
-        return self.start_agent(options, placement=proxy.endpoint), proxy
+        return self.start_agent(options, placement=self.proxy), self.proxy
 
     def start_with_guest(self, running=True):
         """An agent, and a guest that Placement knows as well as the agent does."""

@@ -7,17 +7,14 @@ import os
 import pty
 import subprocess
 import time
-import unittest
 import uuid
 
 from tests.env.agent import Agent, build_folder
-from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.fakesys import demo_host
 from tests.env.faults import Delay, server_error
 from tests.env.libvirtd import testdriver_xml
-from tests.env.placement import Placement
-from tests.env.proxy import Proxy
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
 from tests.env.wire import SIGNAL, Wire
 
 NAME = 'org.computeagent.Agent1'
@@ -55,11 +52,12 @@ class Watch:
                 if one['member'] == 'PropertiesChanged' and name in one['payload']['data'][1]]
 
 
-class BusCase(unittest.TestCase):
+class BusCase(EnvCase):
+    shared = ('scratch', 'bus')
+
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        cls.bus = Bus(cls.scratch).start()
+        super().setUpClass()
         cls.bus.open_to_all()
 
     @classmethod
@@ -237,12 +235,11 @@ class TestDocuments(BusCase):
 
 class TestOperations(BusCase):
     CONSUMERS = 4
+    shared = (*BusCase.shared, 'placement', 'proxy')
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.placement = Placement(cls.scratch).start()
-        cls.proxy = cls.enterClassContext(Proxy(cls.placement.port))
         cls.start_agent({'placement': {'max_connections': 1}}, cls.proxy)
         cls.agent.wait_state('synced')
         gpu = cls.placement.tree_by_name(cls.agent.root())

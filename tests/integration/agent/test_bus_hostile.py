@@ -12,14 +12,13 @@ import sqlite3
 import sys
 import threading
 import time
-import unittest
 import uuid
 
 from tests.env.agent import Agent
-from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.hosts import recorded_host
 from tests.env.hostile import NAME, PATH, Hostile, Polkit
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
 from tests.env.wire import Wire
 
 SECONDS = float(os.environ.get('COMPUTE_AGENT_SECONDS', 20))
@@ -83,10 +82,8 @@ class Root(threading.Thread):
         self.wire.close()
 
 
-class TestHostileBus(unittest.TestCase):
+class TestHostileBus(EnvCase):
     def setUp(self):
-        self.scratch = Scratch.of(self)
-        self.bus = Bus(self.scratch).start()
         self.bus.open_to_all()
         self.agent = Agent(self.scratch, bus=self.bus, options=OPTIONS, host=host()).start()
         wait_until(lambda: self.agent.status().get('n_providers'), 60, 'the host')

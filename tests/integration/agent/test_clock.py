@@ -11,7 +11,7 @@ from tests.integration.claims.placement_case import HostCase
 
 
 class TestClock(HostCase):
-    with_placement = False
+    shared = ('scratch', 'bus')
 
     @classmethod
     def setUpClass(cls):

@@ -118,7 +118,7 @@ class TestCordon(AgentCase):
 
 
 class TestWhoItWas(HostCase):
-    with_placement = False
+    shared = ('scratch', 'bus')
 
     def test_what_becomes_of_a_claim_is_told_with_the_caller(self):
         agent = Agent(self.scratch, bus=self.bus, uri=testdriver_xml(demo_host(), self.scratch.path))

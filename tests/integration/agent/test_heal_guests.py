@@ -11,7 +11,6 @@ import uuid
 
 from tests.env import faults
 from tests.env.libvirtd import guest_xml
-from tests.env.proxy import Proxy
 from tests.env.scratch import wait_until
 from tests.integration.reshape import test_reshape as reshape
 from tests.integration.agent.test_audit import OPTIONS, AuditCase
@@ -41,8 +40,6 @@ class TestReshapeThatWaits(reshape.ReshapeCase):
 
     def setUp(self):
         super().setUp()
-        self.proxy = Proxy(self.placement.port).listen()
-        self.test_scratch.on_close(self.proxy.close)
         self.agent.configure({'placement': {'endpoint_override': self.proxy.endpoint}})
 
     def look(self, old):

@@ -2,24 +2,18 @@
 """Who this host is for Placement: computectl identity, a name that is taken, Nova's children."""
 
 import json
-import unittest
 import uuid
 
 from tests.env.agent import Agent
-from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.hosts import recorded_cells, recorded_host
-from tests.env.placement import Placement
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
 
 
-class IdentityCase(unittest.TestCase):
+class IdentityCase(EnvCase):
     """A Placement for all; a host with a name of its own, and a child for each cell, for each."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        cls.placement = Placement(cls.scratch).start()
-        cls.bus = Bus(cls.scratch).start()
+    shared = ('scratch', 'placement', 'bus')
 
     def setUp(self):
         self.name = 'host-' + uuid.uuid4().hex[:8]

@@ -4,17 +4,14 @@
 import json
 import re
 import subprocess
-import unittest
 from pathlib import Path
 
 from tests.env.agent import Agent, build_folder
-from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.fakesys import demo_host
 from tests.env.faults import server_error
 from tests.env.libvirtd import testdriver_xml
-from tests.env.placement import Placement
-from tests.env.proxy import Proxy
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
 
 RULES, CASES = build_folder() / 'doc/compute-agent.rules.yml', Path(__file__).resolve().parents[2] / 'fixtures/compute-agent.rules.test.yml'
 CONSUMER = '0a3fd8c2-1f2b-4a53-8a0a-35b6a3a6f0d1'
@@ -26,13 +23,14 @@ def promtool(*args, **kwargs):
     return done.returncode, done.stdout
 
 
-class Metrics(unittest.TestCase):
+class Metrics(EnvCase):
+    shared = ('scratch', 'bus')
+
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        bus = Bus(cls.scratch).start()
+        super().setUpClass()
         cls.file = cls.scratch.folder('metrics') / 'compute-agent.prom'
-        cls.agent = Agent(cls.scratch, bus=bus, options={'agent': {'metrics_file': cls.file}}).start()
+        cls.agent = Agent(cls.scratch, bus=cls.bus, options={'agent': {'metrics_file': cls.file}}).start()
         wait_until(cls.file.exists, 20, 'the metrics')
 
     def names(self):
@@ -83,17 +81,16 @@ class Metrics(unittest.TestCase):
         self.assertEqual(set(re.findall(r'compute_agent_\w+', asked)), set(re.findall(r'(compute_agent_\w+)\{instance=~"\$instance"\}', asked)))
 
 
-class WithPlacement(unittest.TestCase):
+class WithPlacement(EnvCase):
     """What is owed, found and held."""
+
+    shared = ('scratch', 'bus', 'placement', 'proxy')
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        bus = Bus(cls.scratch).start()
-        cls.placement = Placement(cls.scratch).start()
-        cls.proxy = cls.enterClassContext(Proxy(cls.placement.port))
+        super().setUpClass()
         cls.file = cls.scratch.folder('metrics') / 'compute-agent.prom'
-        cls.agent = Agent(cls.scratch, cls.proxy, testdriver_xml(demo_host(), cls.scratch.path), bus,
+        cls.agent = Agent(cls.scratch, cls.proxy, testdriver_xml(demo_host(), cls.scratch.path), cls.bus,
                           {'agent': {'metrics_file': cls.file}}).start('synced')
 
     def setUp(self):

@@ -5,13 +5,10 @@ import os
 import subprocess
 import threading
 import time
-import unittest
 
 from tests.env import silentdns
 from tests.env.agent import Agent
-from tests.env.bus import Bus
-from tests.env.scratch import Scratch
-from tests.env.placement import Placement
+from tests.env.case import EnvCase
 
 NAME = 'org.computeagent.Agent1'
 SILENT = 'http://placement.cloud:8778'
@@ -46,11 +43,7 @@ class Pinger(threading.Thread):
         self.join()
 
 
-class TestNames(unittest.TestCase):
-    def setUp(self):
-        self.scratch = Scratch.of(self)
-        self.bus = Bus(self.scratch).start()
-
+class TestNames(EnvCase):
     def start_agent(self, placement=SILENT, options=None, silent=True, env=None):
         agent = Agent(self.scratch, placement=placement, bus=self.bus, options=options,
                       within=silentdns.command(self.scratch.folder('names')) if silent else ())
@@ -110,22 +103,20 @@ class TestNames(unittest.TestCase):
 
     def test_nothing_of_the_home_or_the_environment_is_read(self):
         """Proxies of the environment would have to be looked up; files that never end would hold the loop."""
-        placement = Placement(self.scratch).start()
         home = self.scratch.folder('home')
         for name in ('.netrc', '_netrc', '.curlrc', '.curl-hsts', '.hsts', '.altsvc'):
             os.mkfifo(home / name)
         proxy = {name: 'http://proxy.cloud:3128' for name in ('http_proxy', 'https_proxy', 'all_proxy', 'ALL_PROXY')}
-        agent = self.start_agent(placement, silent=False, env={'HOME': str(home), 'NETRC': str(home / '.netrc'), **proxy})
+        agent = self.start_agent(self.placement, silent=False, env={'HOME': str(home), 'NETRC': str(home / '.netrc'), **proxy})
         with Pinger(self.bus) as pinger:
             agent.wait_state('synced', 30)
             self.sync(agent)
         self.check_lively(pinger)
 
     def test_a_connection_is_closed_though_nobody_reads_there(self):
-        placement = Placement(self.scratch).start()
-        agent = self.start_agent(placement, silent=False)
+        agent = self.start_agent(self.placement, silent=False)
         agent.wait_state('synced', 30)
-        with placement.paused(), Pinger(self.bus) as pinger:
+        with self.placement.paused(), Pinger(self.bus) as pinger:
             self.assertEqual(agent.ctl('reload', check=False).returncode, 0)
             self.sync(agent)
         self.check_lively(pinger)

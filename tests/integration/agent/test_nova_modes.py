@@ -48,7 +48,7 @@ class NovaCase(AuditCase):
 
 class TestObserve(NovaCase):
     def test_a_new_host_is_not_published(self):
-        metrics = self.test_scratch.path / 'agent.prom'
+        metrics = self.scratch.path / 'agent.prom'
         mark = self.placement.mark()
         agent = self.make_agent({**OPTIONS, 'agent': {'nova': 'observe', 'metrics_file': metrics}}).start(LEFT)
         agent.ctl('sync')
@@ -257,7 +257,7 @@ class TestBeside(NovaCase):
 class TestSecondReporter(NovaCase):
     def start_quiet(self, mode='none', **more):
         """An agent that runs no cycle by itself."""
-        metrics = self.test_scratch.path / 'agent.prom'
+        metrics = self.scratch.path / 'agent.prom'
         agent = self.start_published({'DEFAULT': {'update_resources_interval': 3600},
                                       'agent': {'metrics_file': metrics, **more}})
         self.set_nova(agent, mode)

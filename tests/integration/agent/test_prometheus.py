@@ -3,28 +3,22 @@
 
 import json
 import re
-import unittest
 
 from tests.env.agent import Agent, build_folder
-from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.fakesys import demo_host
 from tests.env.libvirtd import testdriver_xml
-from tests.env.placement import Placement
 from tests.env.prometheus import Prometheus
-from tests.env.proxy import Proxy
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
 
 RULES, DASHBOARD = (build_folder() / 'doc' / name for name in ('compute-agent.rules.yml', 'compute-agent-dashboard.json'))
 SELECTOR = re.compile(r'(?:compute_agent|node_textfile)_\w+(?:\{[^}]*\})?')
 
 
-class TestPrometheus(unittest.TestCase):
+class TestPrometheus(EnvCase):
     def setUp(self):
-        self.scratch = Scratch.of(self)
-        self.placement = Placement(self.scratch).start()
-        self.proxy = self.enterContext(Proxy(self.placement.port))
         self.file = self.scratch.folder('metrics') / 'compute-agent.prom'
-        self.agent = Agent(self.scratch, self.proxy, testdriver_xml(demo_host(), self.scratch.path), Bus(self.scratch).start(),
+        self.agent = Agent(self.scratch, self.proxy, testdriver_xml(demo_host(), self.scratch.path), self.bus,
                            {'agent': {'metrics_file': self.file}}).start('synced')
         self.prometheus = Prometheus(self.file, RULES, self.scratch).start()
         self.addCleanup(self.prometheus.stop)

@@ -4,20 +4,17 @@
 import json
 import signal
 import socket
-import unittest
 
 from tests.env.agent import Agent
-from tests.env.bus import Bus
-from tests.env.scratch import Scratch, wait_until
+from tests.env.case import EnvCase
+from tests.env.scratch import wait_until
 
 CONSUMER = '0a3fd8c2-1f2b-4a53-8a0a-35b6a3a6f0d1'
 
 
-class Reload(unittest.TestCase):
+class Reload(EnvCase):
     def setUp(self):
-        scratch = Scratch.of(self)
-        self.bus = Bus(scratch).start()
-        self.agent = Agent(scratch, bus=self.bus).start()
+        self.agent = Agent(self.scratch, bus=self.bus).start()
         self.agent.ctl('sync')
 
     def wait_ready(self):

@@ -5,7 +5,6 @@ import json
 import uuid
 
 from tests.env import faults
-from tests.env.proxy import Proxy
 from tests.env.scratch import wait_until
 from tests.integration.agent.test_agent import GPU_A, AgentCase
 
@@ -95,11 +94,10 @@ class TestRetire(AgentCase):
 
     def test_placement_refuses(self):
         """Somebody is placed there between the look and the removal: the host is as it was."""
-        proxy = self.enterContext(Proxy(self.placement.port))
-        agent = self.make_agent(placement=proxy).start('synced')
+        agent = self.make_agent(placement=self.proxy).start('synced')
         agent.ctl('cordon')
         before = self.placement.tree_by_name(agent.root())
-        proxy.add(faults.Answer(409, json.dumps({'errors': [{
+        self.proxy.add(faults.Answer(409, json.dumps({'errors': [{
             'status': 409, 'title': 'Conflict', 'code': 'placement.undefined_code', 'request_id': 'req-1',
             'detail': 'Unable to delete resource provider: in use'}]}),
             method='DELETE', path='/resource_providers/%s$' % agent.root()))

@@ -6,13 +6,10 @@ What it finds there is never followed with root's rights, and what it makes is t
 
 import os
 import struct
-import unittest
 
 from tests.env.agent import Agent
-from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.hosts import recorded_host
-from tests.env.placement import Placement
-from tests.env.scratch import Scratch
 
 SERVICE = 4711  # has no name: nothing hangs on one
 # What is written there by name: state files beside their own, the database and what SQLite has.
@@ -33,11 +30,8 @@ def hot_journal(other):
     return header.ljust(512, b'\0') + end
 
 
-class TestRootAtHand(unittest.TestCase):
+class TestRootAtHand(EnvCase):
     def setUp(self):
-        self.scratch = Scratch.of(self)
-        self.bus = Bus(self.scratch).start()
-        self.placement = Placement(self.scratch).start()
         self.agent = Agent(self.scratch, self.placement, bus=self.bus, host=recorded_host('by-hand'))
         for folder in (self.scratch.path, self.agent.folder):
             folder.chmod(0o711)

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """One agent uses a state folder: a second one of the same folder ends before it touches anything."""
 
-import unittest
 import uuid
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.hosts import recorded_host
-from tests.env.placement import Placement
-from tests.env.scratch import Scratch
 
 BUSY = 75
 
 
-class TestStateLock(unittest.TestCase):
+class TestStateLock(EnvCase):
     def setUp(self):
-        self.scratch = Scratch.of(self)
-        self.placement = Placement(self.scratch).start()
         self.first, self.second = self.make_agent(), self.make_agent()
         self.second.configure({'DEFAULT': {'state_path': self.first.state}})
 

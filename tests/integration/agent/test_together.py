@@ -8,24 +8,21 @@ wrote must be there, and the agents must be quiet.
 import os
 import threading
 import time
-import unittest
 import uuid
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.hosts import recorded_host
-from tests.env.placement import Placement
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
 
 SECONDS = float(os.environ.get('COMPUTE_AGENT_TOGETHER_SECONDS', '8'))
 ROOT = '5b0c8f57-9d0f-4a38-8d0d-7e1d2f1f6c11'
 HOST = recorded_host('shared', memory_kib=1 << 26, online_cpus='0-63')
 
 
-class TestTogether(unittest.TestCase):
+class TestTogether(EnvCase):
     def setUp(self):
-        self.scratch = Scratch.of(self)
-        self.placement = Placement(self.scratch).start()
         self.agents = [self.make_agent() for _ in range(2)]
         self.stopping = threading.Event()
         self.ratio = None

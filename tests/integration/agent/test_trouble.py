@@ -118,7 +118,7 @@ class TestPlacement(TroubleCase):
             self.wait_equal(agent)
 
     def guest(self, name):
-        path = self.test_scratch.path / (name + '.xml')
+        path = self.scratch.path / (name + '.xml')
         path.write_text("<domain type='qemu'><name>%s</name><memory unit='MiB'>32</memory><os><type>hvm</type></os>"
                         '</domain>' % name)
         return path

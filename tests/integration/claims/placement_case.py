@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the tests of claims share: a Placement behind a proxy for a class, and what others than the agent do there."""
 
-import unittest
-
 from tests.env import faults
-from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.fakesys import demo_host
 from tests.env.libvirtd import Libvirtd
-from tests.env.placement import Placement
-from tests.env.proxy import Proxy
-from tests.env.scratch import Scratch
 
 # From some request on.
 TROUBLES = {
@@ -20,19 +15,15 @@ TROUBLES = {
 }
 
 
-class PlacementCase(unittest.TestCase):
+class PlacementCase(EnvCase):
     """A folder and, unless told, a Placement that is reached through a proxy."""
 
-    with_placement = True
-    placement_config = ''
+    shared = ('scratch', 'placement', 'proxy')
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        if cls.with_placement:
-            cls.placement = Placement(cls.scratch, config=cls.placement_config).start()
-            cls.proxy = Proxy(cls.placement.port).listen()
-            cls.scratch.on_close(cls.proxy.close)
+        super().setUpClass()
+        if 'placement' in cls.shared:
             cls.api, cls.held, cls.generation = cls.placement.api, cls.placement.held, cls.placement.generation
             cls.put, cls.place = cls.placement.put, cls.placement.place
 
@@ -47,8 +38,9 @@ class PlacementCase(unittest.TestCase):
 class HostCase(PlacementCase):
     """The same with a bus and a libvirtd that is not started yet."""
 
+    shared = (*PlacementCase.shared, 'bus')
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.bus = Bus(cls.scratch).start()
         cls.libvirtd = Libvirtd(demo_host(), cls.scratch)

@@ -9,13 +9,12 @@ import concurrent.futures
 import contextlib
 import json
 import sqlite3
-import unittest
 
 from tests.env.agent import Agent
-from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.fakesys import Gpu, MdevType, simple_host, sriov
-from tests.env.libvirtd import Libvirtd, guest_xml, hostdev_xml
-from tests.env.scratch import Scratch, wait_until
+from tests.env.libvirtd import guest_xml, hostdev_xml
+from tests.env.scratch import wait_until
 
 MDEV_A, MDEV_B = '11111111-2222-4333-8444-555555555501', '11111111-2222-4333-8444-555555555502'
 GPU_A, GPU_B = 'pci_0000_41_00_0', 'pci_0000_81_00_0'
@@ -33,14 +32,10 @@ def host():
     return made
 
 
-class TakenCase(unittest.TestCase):
+class TakenCase(EnvCase):
+    shared = ('scratch', 'libvirtd', 'bus')
+    make_host = staticmethod(host)
     hook = True
-
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        cls.libvirtd = Libvirtd(host(), cls.scratch).start()
-        cls.bus = Bus(cls.scratch).start()
 
     def setUp(self):
         self.addCleanup(self.libvirtd.delete_guests)

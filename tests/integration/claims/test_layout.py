@@ -7,7 +7,7 @@ import uuid
 from xml.etree import ElementTree
 
 from tests.env.hosts import Cell, Gpu, Host, Pci
-from tests.env.libvirtd import Libvirtd, guest_xml
+from tests.env.libvirtd import guest_xml
 from tests.env.fakesys import m10_types
 from tests.env.scratch import wait_until
 from tests.integration.agent.test_agent import AgentCase
@@ -29,14 +29,10 @@ def machine():
 
 
 class LayoutCase(AgentCase):
-    made_up = staticmethod(two_cells)
+    shared = ()
+    make_host = staticmethod(two_cells)
     options = {'compute': {'cpu_shared_set': '0,4', 'cpu_dedicated_set': '1-3,5-7'},
                'pci': {'device_spec': SPEC, 'report_in_placement': 'true'}}
-
-    def setUp(self):
-        super().setUp()
-        self.host = self.made_up()
-        self.libvirtd = Libvirtd(self.host, self.test_scratch).start()
 
     def start(self, **compute):
         options = {section: dict(keys) for section, keys in self.options.items()}
@@ -214,7 +210,7 @@ class TestLayout(LayoutCase):
 
 
 class TestRunning(LayoutCase):
-    made_up = staticmethod(machine)
+    make_host = staticmethod(machine)
     options = {'compute': {'cpu_shared_set': '0', 'cpu_dedicated_set': '1'}}
 
     def test_a_guest_starts_with_what_xml_prints(self):

@@ -3,24 +3,16 @@
 
 import subprocess
 import time
-import unittest
 import uuid
 
 from tests.env.agent import Agent
-from tests.env.bus import Bus
-from tests.env.libvirtd import Libvirtd
-from tests.env.hosts import demo_host
-from tests.env.placement import Placement
-from tests.env.scratch import Scratch, wait_until
+from tests.env.case import EnvCase
+from tests.env.scratch import wait_until
 
 EXPIRY_SEC = 5
 
 
-class Processes(unittest.TestCase):
-    def setUp(self):
-        self.scratch = Scratch.of(self)
-        self.bus = Bus(self.scratch).start()
-
+class Processes(EnvCase):
     def start_agent(self, driver='linux', placement=None, uri=None, within=()):
         agent = Agent(self.scratch, placement, uri, self.bus, {
             'DEFAULT': {'compute_driver': driver, 'claim_expiry_time': EXPIRY_SEC, 'update_resources_interval': 1}}, within)
@@ -87,11 +79,10 @@ class Processes(unittest.TestCase):
         self.assertEqual(self.find(agent, consumer)['guest'], 'process %d' % again[0].pid)
 
     def test_with_placement(self):
-        placement = Placement(self.scratch).start()
-        agent = self.start_agent(placement=placement)
+        agent = self.start_agent(placement=self.placement)
         consumer, _ = self.live_and_end(agent)
         path = '/resource_providers/%s/allocations' % agent.root()
-        wait_until(lambda: list(placement.request('GET', path, record=False).json['allocations']) == [consumer], 30,
+        wait_until(lambda: list(self.placement.get(path)['allocations']) == [consumer], 30,
                    'Placement to have the one that lives')
 
     def test_without_cgroup_v2(self):
@@ -118,8 +109,7 @@ class Processes(unittest.TestCase):
         self.assertEqual(self.find(agent, consumer)['state'], 'confirmed')
 
     def test_beside_libvirt(self):
-        with Libvirtd(demo_host(), self.scratch) as libvirtd:
-            self.live_and_end(self.start_agent('libvirt', uri=libvirtd.uri))
+        self.live_and_end(self.start_agent('libvirt', uri=self.libvirtd.uri))
 
     def test_refused(self):
         agent = self.start_agent()

@@ -5,15 +5,13 @@ The IDs (F5, C7, ...) are those of the facts that the tests follow.
 """
 
 import json
-import unittest
 
 from tests.env.agent import Agent
-from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.fakesys import (Gpu, Host, Pci, m10_types, set_vgpu, simple_host, sriov,
                                vgpu_card)
-from tests.env.libvirtd import Libvirtd, guest_xml
-from tests.env.placement import Placement
-from tests.env.scratch import Scratch, wait_until
+from tests.env.libvirtd import guest_xml
+from tests.env.scratch import wait_until
 
 MANAGED = {'OWNER_NOVA', 'COMPUTE_MANAGED_PCI_DEVICE'}
 CARD, CARD_NAME = '0000:8a:00.0', 'compute-1_0000:8A:00.0'
@@ -26,19 +24,13 @@ def spec(**keys):
     return json.dumps(keys)
 
 
-class DeviceCase(unittest.TestCase):
-    """A libvirtd for a class (make_host() says over what), a fresh Placement and agent for a test."""
+class DeviceCase(EnvCase):
+    """A libvirtd for a class, a fresh Placement and agent for a test."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        cls.host = cls.make_host()
-        cls.libvirtd = Libvirtd(cls.host, cls.scratch).start()
+    shared = ('host', 'libvirtd')
 
     def setUp(self):
-        self.test_scratch = Scratch.of(self)
-        self.placement = Placement(self.test_scratch).start()
-        self.agent = Agent(self.test_scratch, self.placement, self.libvirtd.uri)
+        self.agent = Agent(self.scratch, self.placement, self.libvirtd.uri)
 
     def configure(self, *specs, report='true', **devices):
         self.agent.configure({'pci': {'device_spec': list(specs), 'report_in_placement': report},
@@ -247,7 +239,7 @@ class TestManaged(DeviceCase):
         return host
 
     def test_claim_tells_libvirt(self):
-        self.agent.bus = Bus(self.test_scratch).start()
+        self.agent.bus = self.bus
         for number, (managed, words) in enumerate(((None, 'yes'), ('yes', 'yes'), ('no', 'no'))):
             keys = {'managed': managed} if managed else {}
             self.configure(spec(vendor_id='10de', resource_class='gpu', **keys))
@@ -410,7 +402,7 @@ class TestLedger(DeviceCase):
         self.configure(enabled_mdev_types='nvidia-35')
         self.agent.configure({'DEFAULT': {'update_resources_interval': -1},
                               'agent': {'device_hold_sec': hold}})
-        self.agent.bus = Bus(self.test_scratch).start()
+        self.agent.bus = self.bus
         self.agent.start('synced')
 
     def end_hold(self):

@@ -8,7 +8,6 @@ import json
 import os
 import time
 
-from tests.env.bus import Bus
 from tests.env.fakesys import simple_host
 from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
@@ -26,7 +25,7 @@ class TestStorage(DeviceCase):
 
     def setUp(self):
         super().setUp()
-        self.target = self.test_scratch.folder('pool')
+        self.target = self.scratch.folder('pool')
         self.libvirtd.virsh('pool-define-as', 'guests', 'dir', '--target', self.target)
         self.addCleanup(self.libvirtd.virsh, 'pool-undefine', 'guests')
 
@@ -75,7 +74,7 @@ class TestInstancesPath(DeviceCase):
         return tree['compute-1']['inventories'].get('DISK_GB')
 
     def test_disk_of_a_folder_that_is_away_stays_and_is_said(self):
-        folder = self.test_scratch.folder('instances')
+        folder = self.scratch.folder('instances')
         away = folder.with_name('away')
         self.agent.configure({'DEFAULT': {'instances_path': folder}})
         tree, _ = self.run_once()
@@ -91,7 +90,7 @@ class TestInstancesPath(DeviceCase):
         self.assertEqual(self.disk()['total'], before['total'])
 
     def test_a_host_that_never_had_the_folder(self):
-        self.agent.configure({'DEFAULT': {'instances_path': self.test_scratch.path / 'nowhere'}})
+        self.agent.configure({'DEFAULT': {'instances_path': self.scratch.path / 'nowhere'}})
         self.run_once()
         self.assertIsNone(self.disk())
 
@@ -110,7 +109,7 @@ class TestMisplacedGuests(DeviceCase):
         self.libvirtd.virsh('; '.join(command % number for number in range(self.count)), timeout=120)
 
     def test_490_of_them_are_two_warnings(self):
-        folder = self.test_scratch.folder('guests')
+        folder = self.scratch.folder('guests')
         for number in range(self.count):
             pinned = "<cputune><vcpupin vcpu='0' cpuset='0'/></cputune>" if number % 2 else ''
             (folder / ('%d.xml' % number)).write_text(guest_xml('g%d' % number, extra=pinned))
@@ -142,7 +141,7 @@ class TestParts(DeviceCase):
         self.addCleanup(self.libvirtd.virsh, 'undefine', name)
 
     def start(self, **options):
-        self.agent.bus = Bus(self.test_scratch).start()
+        self.agent.bus = self.bus
         self.configure(enabled_mdev_types='nvidia-35', **options)
         self.agent.start()
 
@@ -225,7 +224,7 @@ class TestParts(DeviceCase):
     def test_capabilities_without_machine_types(self):
         """Containers have none. Those of QEMU go to the agent without; all else stays."""
         before, _ = self.run_once()
-        cut = self.test_scratch.path / 'cut'
+        cut = self.scratch.path / 'cut'
         self.agent.preload('no-machine', NO_MACHINE_SHIM=str(cut))
         after, said = self.run_once()
         self.assertNotIn('could not be read', said)
@@ -285,7 +284,7 @@ class TestSettling(DeviceCase):
 
     def setUp(self):
         super().setUp()
-        self.agent.bus = Bus(self.test_scratch).start()
+        self.agent.bus = self.bus
         self.configure(enabled_mdev_types='nvidia-35')
         self.run_once()
         self.agent.reboot()

@@ -5,15 +5,15 @@ import json
 import os
 import subprocess
 import time
-import unittest
 from pathlib import Path
 
 from tests.env import fakesys
 from tests.env.agent import refuse_sanitizers
+from tests.env.case import EnvCase
 from tests.env.fakesys import DEMO_MDEV, demo_host
 from tests.env.hosts import Gpu, m10_types, nodedev_name
-from tests.env.libvirtd import Libvirtd, guest_xml, testdriver_xml
-from tests.env.scratch import EnvError, Scratch, wait_until
+from tests.env.libvirtd import guest_xml, testdriver_xml
+from tests.env.scratch import EnvError, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get('COMPUTE_AGENT_BUILD', ROOT / 'build'))
@@ -78,10 +78,7 @@ def available(snapshot, device=GPU_A, type_id='nvidia-35'):
     return by(types, 'id', type_id)['available_instances']
 
 
-class DriverCase(unittest.TestCase):
-    def setUp(self):
-        self.scratch = Scratch.of(self)
-
+class DriverCase(EnvCase):
     def probe(self, uri, *options, **kwargs):
         probe = Probe(self.scratch, uri, *options, **kwargs)
         # of use when the probe was built with one
@@ -93,9 +90,7 @@ class LibvirtdCase(DriverCase):
     """A libvirtd of its own for each test: most of them harm it."""
 
     def setUp(self):
-        super().setUp()
-        self.host = demo_host()
-        self.libvirtd = Libvirtd(self.host, self.scratch).start()
+        self.libvirtd.start()
 
     def poll(self):
         return self.probe(self.libvirtd.uri, '--once').snapshot()

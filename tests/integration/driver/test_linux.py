@@ -10,18 +10,16 @@ import os
 import re
 import subprocess
 import time
-import unittest
 from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.env import fakesys
 from tests.env.agent import Agent
-from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.hosts import (DEMO_MDEV, Cell, Gpu, Host, Pci, demo_host, m10_types, simple_host, sriov,
                              vgpu_card)
 from tests.env.libvirtd import Libvirtd, guest_xml
-from tests.env.placement import Placement
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get('COMPUTE_AGENT_BUILD', ROOT / 'build'))
@@ -124,11 +122,8 @@ def hwloc_cells(sys, folder):
         'cpus': {cpu: (sockets[cpu], siblings[cpu]) for cpu in cpus}} for cpus, node in find('NUMANode').items()}
 
 
-class TestAgrees(unittest.TestCase):
+class TestAgrees(EnvCase):
     maxDiff = None
-
-    def setUp(self):
-        self.scratch = Scratch.of(self)
 
     def probe(self, libvirtd, driver):
         done = subprocess.run([*libvirtd.enter('-m', '-n', '-u', '-p'), BUILD / 'tests/probes/driver-probe', '--once', driver,
@@ -180,40 +175,41 @@ class TestAgrees(unittest.TestCase):
             self.assertIn('changed', child.log.read_text().split())
 
 
-class TestFlood(unittest.TestCase):
+class TestFlood(EnvCase):
     """Events that come in flocks, of a machine with many virtual functions that boots, are one poll; those that never end stop none."""
+
+    make_host = staticmethod(card_host)
 
     def check(self, driver):
         card = '0000:8b:00.0'
-        with Scratch() as scratch, Libvirtd(card_host(), scratch) as libvirtd:
-            metrics = scratch.path / 'metrics'
-            agent = Agent(scratch, uri=libvirtd.uri, within=libvirtd.enter('-m', '-n', '-u', '-p'), bus=Bus(scratch).start(), options={
-                'DEFAULT': {'compute_driver': driver, 'update_resources_interval': 600}, 'agent': {'metrics_file': metrics}}).start('standalone')
+        metrics = self.scratch.path / 'metrics'
+        agent = Agent(self.scratch, uri=self.libvirtd.uri, within=self.libvirtd.enter('-m', '-n', '-u', '-p'), bus=self.bus, options={
+            'DEFAULT': {'compute_driver': driver, 'update_resources_interval': 600}, 'agent': {'metrics_file': metrics}}).start('standalone')
 
-            def polls():
-                return int(re.search('^compute_agent_cycles_total ([0-9]+)$', metrics.read_text(), re.M)[1])
+        def polls():
+            return int(re.search('^compute_agent_cycles_total ([0-9]+)$', metrics.read_text(), re.M)[1])
 
-            def send(count, pause):
-                """How often a poll may begin meanwhile: when there was no event for some time, or no end to them."""
-                begin = last = time.monotonic()
-                pauses = 0
-                for _ in range(count):
-                    libvirtd.announce('change', card, wait=False)
-                    time.sleep(pause)
-                    now = time.monotonic()
-                    pauses, last = pauses + (now - last > 0.15), now
-                return pauses + int((last - begin) / 2)
+        def send(count, pause):
+            """How often a poll may begin meanwhile: when there was no event for some time, or no end to them."""
+            begin = last = time.monotonic()
+            pauses = 0
+            for _ in range(count):
+                self.libvirtd.announce('change', card, wait=False)
+                time.sleep(pause)
+                now = time.monotonic()
+                pauses, last = pauses + (now - last > 0.15), now
+            return pauses + int((last - begin) / 2)
 
-            agent.ctl('sync')
-            time.sleep(1)
-            before = polls()
-            more = send(300, 0.001)
-            wait_until(lambda: polls() > before, 30, 'a poll')
-            time.sleep(2)
-            self.assertLessEqual(polls() - before, 1 + more)
-            before = polls()
-            send(160, 0.05)
-            self.assertGreaterEqual(polls() - before, 2)
+        agent.ctl('sync')
+        time.sleep(1)
+        before = polls()
+        more = send(300, 0.001)
+        wait_until(lambda: polls() > before, 30, 'a poll')
+        time.sleep(2)
+        self.assertLessEqual(polls() - before, 1 + more)
+        before = polls()
+        send(160, 0.05)
+        self.assertGreaterEqual(polls() - before, 2)
 
     def test_libvirt(self):
         self.check('libvirt')
@@ -222,7 +218,7 @@ class TestFlood(unittest.TestCase):
         self.check('linux')
 
 
-class TestHere(unittest.TestCase):
+class TestHere(EnvCase):
     """The machine that runs the tests, looked at by somebody without rights."""
 
     def run_as_nobody(self, argv, folder):
@@ -234,9 +230,8 @@ class TestHere(unittest.TestCase):
         return done.stdout
 
     def setUp(self):
-        scratch = Scratch.of(self)
         # Itself and no folder in it: the path of the demo's bus would be too long for a socket.
-        self.folder = scratch.path
+        self.folder = self.scratch.path
         self.folder.chmod(0o1777)
 
     def test_discover(self):
@@ -252,14 +247,12 @@ class TestHere(unittest.TestCase):
         self.assertIn('NUMA cell 0', pictures[0].read_text())
 
 
-class TestTree(unittest.TestCase):
+class TestTree(EnvCase):
     """What a change of the driver changes in Placement."""
     maxDiff = None
+    make_host = staticmethod(card_host)
 
     def setUp(self):
-        self.scratch = Scratch.of(self)
-        self.libvirtd = Libvirtd(card_host(), self.scratch).start()
-        self.placement = Placement(self.scratch).start()
         self.agent = Agent(self.scratch, self.placement, self.libvirtd.uri, within=self.libvirtd.enter('-m', '-u', '-p'))
 
     def run_once(self, driver, numa, code=0):
@@ -314,7 +307,7 @@ class TestTree(unittest.TestCase):
         """Of a guest that libvirt knows, and the linux driver does not."""
         with Libvirtd(demo_host(), self.scratch) as libvirtd:
             libvirtd.define(guest_xml('owner', devices=[DEMO_MDEV]))
-            agent = Agent(self.scratch, None, libvirtd.uri, Bus(self.scratch).start(), {
+            agent = Agent(self.scratch, None, libvirtd.uri, self.bus, {
                 'DEFAULT': {'claim_expiry_time': 3, 'update_resources_interval': 1}}, within=libvirtd.enter('-m', '-u', '-p'))
             agent.start('standalone')
             wait_until(lambda: agent.claims(), 30, 'a claim of the guest')

@@ -10,13 +10,12 @@ has no such thing.
 import json
 import os
 import subprocess
-import unittest
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.env.case import EnvCase
 from tests.env.fakesys import Cell, Host, demo_host, simple_host
 from tests.env.libvirtd import Libvirtd
-from tests.env.scratch import Scratch
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get('COMPUTE_AGENT_BUILD', ROOT / 'build'))
@@ -190,11 +189,8 @@ def standard_traits(provider):
     return {trait for trait in provider['traits'] if trait.startswith(('HW_', 'COMPUTE_'))}
 
 
-class TestNovaAgrees(unittest.TestCase):
+class TestNovaAgrees(EnvCase):
     maxDiff = None
-
-    def setUp(self):
-        self.scratch = Scratch.of(self)
 
     def write(self, number, case, uri):
         path = self.scratch.path / ('%d.conf' % number)

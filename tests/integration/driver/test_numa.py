@@ -7,14 +7,12 @@ Each expectation is written out: {provider's suffix: (its parent's suffix, "CLAS
 
 import dataclasses
 import json
-import unittest
 
 from tests.env.agent import Agent
+from tests.env.case import EnvCase
 from tests.env.fakesys import (Cell, Gpu, Host, Pci, demo_host, m10_types, set_hugepages,
                                simple_host)
 from tests.env.libvirtd import Libvirtd
-from tests.env.placement import Placement
-from tests.env.scratch import Scratch
 
 CELL = 'MEMORY_MB=4096/%d VCPU=4/0 CUSTOM_HUGEPAGES_2M=64/0'
 
@@ -44,15 +42,9 @@ def written(expected):
     return {name: (parent, set(amounts.split())) for name, (parent, amounts) in expected.items()}
 
 
-class NumaCase(unittest.TestCase):
+class NumaCase(EnvCase):
     maxDiff = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.placement = Placement(Scratch.of(cls)).start()
-
-    def setUp(self):
-        self.scratch = Scratch.of(self)
+    shared = ('placement',)
 
     def make(self, host, **options):
         self.libvirtd = Libvirtd(host, self.scratch).start()

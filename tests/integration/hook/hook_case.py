@@ -37,7 +37,7 @@ class HookCase(HostCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        placement = cls.proxy.endpoint if cls.with_placement else None
+        placement = cls.proxy.endpoint if 'placement' in cls.shared else None
         cls.agent = Agent(cls.scratch, placement, bus=cls.bus, uri=cls.libvirtd.uri, options={
             'hook': {'enabled': True, 'timeout': 20}, **cls.options})
         install_hook(cls.libvirtd, cls.bus, cls.agent, cls.hook_program())
@@ -53,7 +53,7 @@ class HookCase(HostCase):
         self.addCleanup(self.start_over)
 
     def start_over(self):
-        if self.with_placement:
+        if 'placement' in self.shared:
             self.proxy.clear()
         self.agent.start()
         self.libvirtd.delete_guests()

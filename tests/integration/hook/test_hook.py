@@ -150,7 +150,7 @@ class TestGuests(HookCase):
 
 
 class TestAway(HookCase):
-    with_placement = False
+    shared = ('scratch', 'bus')
 
     def test_allow(self):
         guest = self.define('early')

@@ -21,12 +21,10 @@ import sqlite3
 import subprocess
 import threading
 import time
-import unittest
 import uuid
 
 from tests.env.agent import Agent, build_folder
-from tests.env.placement import Placement
-from tests.env.scratch import Scratch
+from tests.env.case import EnvCase
 
 MOVES = 4 # of each host
 
@@ -181,15 +179,15 @@ class Hammer(threading.Thread):
                 self.held[consumer] = True
 
 
-class ReshapesCase(unittest.TestCase):
+class ReshapesCase(EnvCase):
     """A Placement and an agent for recorded hosts."""
 
     maxDiff = None
+    shared = ('scratch', 'placement')
 
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        cls.placement = Placement(cls.scratch).start()
+        super().setUpClass()
         cls.agent = Agent(cls.scratch, cls.placement, host={})
         for name in ('/traits/' + FOREIGN_TRAIT, '/resource_classes/CUSTOM_SLICE'):
             cls.placement.request('PUT', name, record=False)

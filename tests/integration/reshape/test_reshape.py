@@ -5,16 +5,15 @@ The IDs (C5, F3, G2.14, ...) are those of the facts that the tests follow.
 """
 
 import tempfile
-import unittest
 import uuid
 from pathlib import Path
 
 from tests.env.agent import Agent
-from tests.env.bus import Bus
+from tests.env.case import EnvCase
 from tests.env.hosts import Cell, Gpu, Host, MdevType, recorded_cells, recorded_host, simple_host
-from tests.env.libvirtd import Libvirtd, guest_xml
+from tests.env.libvirtd import guest_xml
 from tests.env.placement import Placement
-from tests.env.scratch import Scratch, wait_until
+from tests.env.scratch import wait_until
 
 MDEVS = ['3f0a4b9e-6c41-4f0b-9a53-8f8f0f6c1d0%d' % number for number in range(4)]
 GPUS = ['compute-1_pci_0000_41_00_0', 'compute-1_pci_0000_42_00_0', 'compute-1_pci_0000_43_00_0']
@@ -28,19 +27,13 @@ def pins(*cpus):
         "<vcpupin vcpu='%d' cpuset='%s'/>" % pair for pair in enumerate(cpus))
 
 
-class ReshapeCase(unittest.TestCase):
+class ReshapeCase(EnvCase):
     """A libvirtd for a class, a fresh Placement, bus and agent for a test."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        cls.libvirtd = Libvirtd(cls.make_host(), cls.scratch).start()
+    shared = ('libvirtd',)
 
     def setUp(self):
-        self.test_scratch = Scratch.of(self)
-        self.bus = Bus(self.test_scratch).start()
-        self.placement = Placement(self.test_scratch).start()
-        self.agent = Agent(self.test_scratch, self.placement, self.libvirtd.uri, self.bus)
+        self.agent = Agent(self.scratch, self.placement, self.libvirtd.uri, self.bus)
         self.addCleanup(self.libvirtd.delete_guests)
 
     def start(self, state='synced', **options):
@@ -273,12 +266,10 @@ class TestCells(ReshapeCase):
         self.assertEqual(self.held(migration), {ROOT: {'VCPU': 2, 'MEMORY_MB': 64}})
 
 
-class TestOffline(unittest.TestCase):
+class TestOffline(EnvCase):
     """computectl migrate-inventory, with the daemon and every service down."""
 
     def setUp(self):
-        self.scratch = Scratch.of(self)
-        self.bus = Bus(self.scratch).start()
         self.placement = Placement(self.scratch)
         self.agent = self.make_agent(ROOT)
 

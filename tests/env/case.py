@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A test, and what stands around its agents."""
+
+import unittest
+
+from tests.env.bus import Bus
+from tests.env.hosts import demo_host
+from tests.env.libvirtd import Libvirtd
+from tests.env.placement import Placement
+from tests.env.proxy import Proxy
+from tests.env.scratch import Scratch
+
+
+class _Started:
+    """What is made when it is first asked for: of a class by that class, of a test by the test."""
+
+    def __init__(self, make):
+        self._make = make
+
+    def __set_name__(self, _owner, name):
+        self._name = name
+
+    def __get__(self, test, cls):
+        owner = cls if test is None else test
+        if '_scratch' not in vars(owner):
+            owner._scratch = Scratch.of(owner)
+        made = self._make(owner, owner._scratch)
+        setattr(owner, self._name, made)
+        if test is None:
+            cls.addClassCleanup(delattr, cls, self._name)  # a class that inherits has its own
+        return made
+
+
+def _start_proxy(owner, scratch):
+    proxy = Proxy(owner.placement.port).listen()
+    scratch.on_close(proxy.close)
+    return proxy
+
+
+class EnvCase(unittest.TestCase):
+    """Each test has these of its own, started when it first asks for them; those named in "shared" are of the class.
+
+    They end with the test or the class. The proxy stands before the Placement, which has placement_config; make_host() says over
+    what hardware libvirtd is.
+    """
+
+    shared = ()
+    make_host = staticmethod(demo_host)
+    placement_config = ''
+
+    scratch = _Started(lambda owner, scratch: scratch)
+    bus = _Started(lambda owner, scratch: Bus(scratch).start())
+    placement = _Started(lambda owner, scratch: Placement(scratch, config=owner.placement_config).start())
+    proxy = _Started(_start_proxy)
+    host = _Started(lambda owner, scratch: owner.make_host())
+    libvirtd = _Started(lambda owner, scratch: Libvirtd(owner.host, scratch).start())
+
+    @classmethod
+    def setUpClass(cls):
+        for name in cls.shared:
+            getattr(cls, name)
