@@ -3,10 +3,8 @@
 """shellcheck finds nothing in the shell scripts."""
 
 import re
-import subprocess
-import sys
 
-from sources import main, need
+from sources import complaints, main, need
 
 FINDING = re.compile(r'(?P<name>[^:]+):(?P<line>\d+):\d+: (?P<text>.*)')
 
@@ -15,17 +13,8 @@ def find_problems(root, files):
     names = [file.name for file in files if file.is_shell()]
     if not names:
         return
-    done = subprocess.run(
-        [need('shellcheck', 'shellcheck'), '--format=gcc', '--external-sources', *names],
-        cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    complained = False
-    for line in done.stdout.splitlines():
-        match = FINDING.match(line)
-        if match:
-            complained = True
-            yield match['name'], int(match['line']), match['text']
-    if done.returncode != 0 and not complained:
-        sys.exit('shellcheck failed:\n' + done.stdout)
+    for match in complaints(root, [need('shellcheck', 'shellcheck'), '--format=gcc', '--external-sources', *names], FINDING):
+        yield match['name'], int(match['line']), match['text']
 
 
 if __name__ == '__main__':

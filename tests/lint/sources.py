@@ -87,6 +87,15 @@ def need(program, package):
     return path
 
 
+def complaints(root, argv, pattern):
+    """What a program says that has this form, as matches; it must not fail without a word of it."""
+    done = subprocess.run(argv, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    found = [match for match in map(pattern.match, done.stdout.splitlines()) if match]
+    if done.returncode != 0 and not found:
+        sys.exit('%s failed:\n%s' % (argv[0], done.stdout))
+    return found
+
+
 def main(find_problems):
     """Run a check: find_problems(root, files) yields (file name, line, text)."""
     root = Path(sys.argv[1] if len(sys.argv) > 1 else _TREE).resolve()
