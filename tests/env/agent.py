@@ -123,7 +123,7 @@ class Agent(Service):
                          'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
 
     def argv(self, *args):
-        return [*self.within, str(build_folder() / 'compute-agentd'), '--config', str(self.config), *args]
+        return [*self.within, str(build_folder() / 'compute-agentd'), '--config', str(self.config), *map(str, args)]
 
     def _spawn(self):
         self.notifications = []
@@ -180,28 +180,27 @@ class Agent(Service):
 
     def run(self, *args, timeout=60, code=None):
         """Run compute-agentd to its end, e.g. with --once; returns the CompletedProcess. code: that it has to end with."""
-        done = subprocess.run(self.argv(*args), env=self.env(), capture_output=True, text=True,
-                              timeout=timeout, check=False)
-        refuse_sanitizers('compute-agentd', done.stderr)
+        return self._run(self.argv(*args), timeout, code)
+
+    def _run(self, argv, timeout, code):
+        done = subprocess.run(argv, env={**self.env(), 'SYSTEMD_PAGER': ''}, capture_output=True, text=True, timeout=timeout, check=False)
+        what = ' '.join(argv[len(self.within):])
+        refuse_sanitizers(what, done.stderr)
         if code not in (None, done.returncode):
-            raise EnvError('compute-agentd %s: exit %d, not %d: %s' % (' '.join(map(str, args)), done.returncode, code, done.stderr))
+            raise EnvError('%s: exit %d, not %d: %s\n--- log of the agent:\n%s' % (
+                what, done.returncode, code, done.stdout + done.stderr, self.log()[-2000:]))
         return done
+
+    def _ctl_argv(self, args):
+        return [*self.within, str(build_folder() / 'computectl'), *map(str, args)]
 
     def ctl(self, *args, check=True, timeout=60, code=0):
         """Run computectl; returns the CompletedProcess. It has to end with that code, unless nobody checks."""
-        done = subprocess.run([*self.within, str(build_folder() / 'computectl'), *map(str, args)],
-                              env={**self.env(), 'SYSTEMD_PAGER': ''}, capture_output=True,
-                              text=True, timeout=timeout, check=False)
-        refuse_sanitizers('computectl', done.stderr)
-        if check and done.returncode != code:
-            raise EnvError('computectl %s: exit %d, not %d: %s\n--- log of the agent:\n%s' % (
-                ' '.join(map(str, args)), done.returncode, code, done.stdout + done.stderr, self.log()[-2000:]))
-        return done
+        return self._run(self._ctl_argv(args), timeout, code if check else None)
 
     def begin(self, *args):
         """Start computectl; returns the Popen, with its words in pipes."""
-        return subprocess.Popen([*self.within, str(build_folder() / 'computectl'), *map(str, args)], env=self.env(),
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(self._ctl_argv(args), env=self.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def ctl_json(self, *args, **how):
         return json.loads(self.ctl(*args, '--json=short', **how).stdout)

@@ -93,8 +93,7 @@ class CloudWithVolumes(Cloud):
         answer = self.http(self.cinder_port, method, '/v3' + path, body, microversion=MICROVERSION, service='volume', **more)
         if answer.status == 404 and missing is not None:
             return missing
-        answer = self._expect(answer, path)
-        return answer.json if answer.text else None
+        return answer.good()
 
     def wait_volume(self, volume, wanted, seconds=_SECONDS):
         """Return when a volume has that status; None: when it is gone."""
@@ -130,5 +129,5 @@ class CloudWithVolumes(Cloud):
 
     def detach(self, server, volume):
         """Detach a volume; return when it is. A guest that runs has to let go of it."""
-        self._expect(self.nova('DELETE', '/servers/%s/os-volume_attachments/%s' % (server, volume)), 'detach')
+        self.nova('DELETE', '/servers/%s/os-volume_attachments/%s' % (server, volume)).good()
         self.wait_volume(volume, 'available')

@@ -158,16 +158,12 @@ class Keystone(Service):
             'identity': {'methods': ['password'], 'password': {
                 'user': {'name': user, 'domain': domain, 'password': password}}},
             'scope': {'project': {'name': project, 'domain': domain}}}})
-        if answer.status != 201:
-            raise EnvError('no token for %s: %d %s' % (user, answer.status, answer.text))
+        answer.good()
         return answer.headers['X-Subject-Token']
 
     def admin(self, method, path, body=None, token=None):
         """A request with the administrator's token; the JSON of its answer."""
-        answer = self.request(method, '/v3' + path, body, token or self.admin_token())
-        if answer.status >= 300:
-            raise EnvError('%s %s: %d %s' % (method, path, answer.status, answer.text))
-        return answer.json
+        return self.request(method, '/v3' + path, body, token or self.admin_token()).good()
 
     def admin_token(self):
         """The administrator's token, kept for as long as it lives."""

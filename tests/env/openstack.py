@@ -429,17 +429,11 @@ class Cloud(Startable):
         answer = self.nova('GET', path, **more)
         if answer.status == 404 and missing is not None:
             return missing
-        return self._expect(answer, path).json
+        return answer.good()
 
     def post(self, path, body):
         """The JSON of a POST that must succeed."""
-        return self._expect(self.nova('POST', path, body), path).json
-
-    @staticmethod
-    def _expect(answer, what):
-        if answer.status >= 300:
-            raise EnvError('%s: %d %s' % (what, answer.status, answer.text[:1000]))
-        return answer
+        return self.nova('POST', path, body).good()
 
     @staticmethod
     def port_answers(port):
@@ -459,10 +453,9 @@ class Cloud(Startable):
 
     def upload(self, name, content):
         """Make an image; returns its id."""
-        made = self._expect(self.http(self.glance_port, 'POST', '/v2/images', {
-            'name': name, 'disk_format': 'raw', 'container_format': 'bare'}), 'image').json
-        self._expect(self.http(self.glance_port, 'PUT', '/v2/images/%s/file' % made['id'], content,
-                               'application/octet-stream'), 'image')
+        made = self.http(self.glance_port, 'POST', '/v2/images', {
+            'name': name, 'disk_format': 'raw', 'container_format': 'bare'}).good()
+        self.http(self.glance_port, 'PUT', '/v2/images/%s/file' % made['id'], content, 'application/octet-stream').good()
         return made['id']
 
     def image(self):
@@ -522,7 +515,7 @@ class Cloud(Startable):
 
     def delete(self, server, wait=True, seconds=_SECONDS):
         """Delete a server; with wait return when Nova has forgotten it."""
-        self._expect(self.nova('DELETE', '/servers/' + server), 'delete')
+        self.nova('DELETE', '/servers/' + server).good()
         if wait:
             wait_until(lambda: self.server(server) is None, seconds, 'server %s to be deleted' % server, step=0.2)
 

@@ -186,18 +186,11 @@ class Placement(Service):
     def get(self, path, missing=None):
         """The JSON of an unrecorded GET; missing if it is not there."""
         answer = self.request('GET', path, record=False)
-        if answer.status == 404:
-            return missing
-        if answer.status != 200:
-            raise EnvError('GET %s: %d %s' % (path, answer.status, answer.text))
-        return answer.json
+        return missing if answer.status == 404 else answer.good()
 
     def api(self, method, path, body=None):
         """The JSON of an unrecorded request, which goes well."""
-        answer = self.request(method, path, body, record=False)
-        if answer.status >= 300:
-            raise EnvError('%s %s: %d %s' % (method, path, answer.status, answer.text))
-        return answer.json
+        return self.request(method, path, body, record=False).good()
 
     # What others than the agent do. Not recorded.
 

@@ -91,6 +91,15 @@ class Proxy:
 
     close = refuse
 
+    @contextlib.contextmanager
+    def refusing(self):
+        """Nobody listens inside a with block."""
+        self.refuse()
+        try:
+            yield
+        finally:
+            self.listen()
+
     def cut(self):
         """Cut every open connection now."""
         with self._lock:

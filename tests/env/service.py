@@ -89,20 +89,15 @@ class Service(Startable):
         self.stop()
         self.start()
 
-    def pause(self):
-        """SIGSTOP: it accepts connections and never answers."""
-        self.child.signal(signal.SIGSTOP)
-
-    def resume(self):
-        self.child.signal(signal.SIGCONT)
-
     @contextlib.contextmanager
     def paused(self):
-        self.pause()
+        """SIGSTOP: it accepts connections and never answers, unless it is killed meanwhile."""
+        self.child.signal(signal.SIGSTOP)
         try:
             yield
         finally:
-            self.resume()
+            if self.child:
+                self.child.signal(signal.SIGCONT)
 
     def close(self):
         """Kill it for good; removes the folder if the service made its own scratch."""

@@ -5,6 +5,8 @@ import http.client
 import json
 import socket
 
+from tests.env.scratch import EnvError
+
 
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path, timeout):
@@ -20,7 +22,8 @@ class _UnixConnection(http.client.HTTPConnection):
 class Answer:
     """An HTTP answer: status, headers, text, and json (None if it is none)."""
 
-    def __init__(self, response):
+    def __init__(self, what, response):
+        self._what = what
         self.status = response.status
         self.headers = response.headers
         self.text = response.read().decode('utf-8', 'replace')
@@ -31,6 +34,12 @@ class Answer:
             return json.loads(self.text)
         except ValueError:
             return None
+
+    def good(self):
+        """Its JSON; EnvError unless it went well."""
+        if self.status >= 300:
+            raise EnvError('%s: %d %s' % (self._what, self.status, self.text[:1000]))
+        return self.json
 
 
 def ask(place, method, path, body=None, headers=(), timeout=30):
@@ -47,6 +56,6 @@ def ask(place, method, path, body=None, headers=(), timeout=30):
         connection = _UnixConnection(place, timeout)
     try:
         connection.request(method, path, body, dict(headers))
-        return Answer(connection.getresponse())
+        return Answer('%s %s' % (method, path), connection.getresponse())
     finally:
         connection.close()

@@ -219,14 +219,11 @@ class TestOwnState(TroubleCase):
     def test_a_bus_that_answers_nothing_is_left(self):
         """dbus-daemon is there and accepts connections, but does not run: after half a minute the agent connects anew."""
         agent = self.start_agent()
-        self.bus.child.signal(signal.SIGSTOP)
-        try:
+        with self.bus.paused():
             wait_until(lambda: 'The bus does not answer: connecting to it anew' in agent.log(), 120, 'the connection is made anew')
             requests = self.placement.mark()
             agent.child.signal(signal.SIGHUP)
             wait_until(lambda: self.placement.requests_since(requests), 60, 'a cycle meanwhile')
-        finally:
-            self.bus.child.signal(signal.SIGCONT)
         wait_until(lambda: agent.ctl('status', check=False).returncode == 0, 60, 'an answer')
         self.assertEqual(agent.n_starts, 1)
 

@@ -386,14 +386,11 @@ class TestCourses(MoveCase):
     def course_1679750_deleted_while_placement_is_down(self):
         claim = self.claim(self.here, {**GUEST, 'VGPU': 1})
         self.run_here(self.here, claim, GUEST)
-        self.proxy.refuse()
-        try:
+        with self.proxy.refusing():
             self.here.delete_guest(self.guest)
             self.here.agent.ctl('release', claim)
             self.here.agent.ctl('sync', check=False)
             self.assertNotEqual(self.held(self.guest), {})
-        finally:
-            self.proxy.listen()
         self.step(self.here.agent.ctl, 'sync')
         yield {self.guest: []}, set()
 

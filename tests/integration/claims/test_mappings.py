@@ -99,11 +99,8 @@ class TestMappings(PlacementClaimCase):
     def test_while_placement_is_away(self):
         for a, b in (self.nics, self.nics[::-1]):
             consumer = str(uuid.uuid4())
-            self.proxy.refuse()
-            try:
+            with self.proxy.refusing():
                 claim = self.claim_groups(consumer, a, b, 'CUSTOM_BW')
-            finally:
-                self.proxy.listen()
             self.assertEqual(claim['mappings'], {'': [self.root], '_A': [a], '_B': [b]})
             self.agent.ctl('sync')
             wait_until(lambda: set(self.held(consumer)) == {self.root, a, b}, 20, 'the allocations')

@@ -237,8 +237,7 @@ class TestTrouble(LibvirtdCase):
         probe = self.probe(self.libvirtd.uri, '--interval', '0.2', '--keepalive', '1,2')
         probe.snapshot()
         started = time.monotonic()
-        self.libvirtd.pause()
-        try:
+        with self.libvirtd.paused():
             lines = len(probe.lines())
             text, number = probe.wait('failed', lines, 15)
             # one interval to begin with and one for each answer that is missed
@@ -246,8 +245,6 @@ class TestTrouble(LibvirtdCase):
             milliseconds, _, words = text.partition(' ')
             self.assertGreater(int(milliseconds), 900, 'it was no call that hung')
             self.assertIn('keepalive', words)
-        finally:
-            self.libvirtd.resume()
         self.assertEqual(probe.snapshot(number)['nodename'], 'demo')
 
     def test_a_daemon_that_stops_between_polls_is_reported(self):

@@ -106,11 +106,8 @@ class TestGuests(HookCase):
 
     def test_what_starts_while_placement_is_away_is_told_later(self):
         guest = self.define('owed')
-        self.proxy.refuse()
-        try:
+        with self.proxy.refusing():
             self.assertEqual(self.start('owed'), '')
-        finally:
-            self.proxy.listen()
         self.agent.ctl('sync')
         self.wait_held(guest, {'VCPU': 1, 'MEMORY_MB': 32})
         self.libvirtd.virsh('destroy', 'owed')
@@ -191,18 +188,14 @@ class TestAway(HookCase):
     def test_an_agent_that_hangs(self):
         self.define('slow')
         self.configure(when_agent_is_away='deny', timeout=1)
-        self.agent.pause()
-        self.addCleanup(self.agent.resume)
-        self.assertIn('did not answer in time', self.start('slow'))
+        with self.agent.paused():
+            self.assertIn('did not answer in time', self.start('slow'))
 
     def test_a_bus_that_hangs(self):
         self.define('stuck')
         self.configure(when_agent_is_away='allow', timeout=1)
-        self.bus.pause()
-        try:
+        with self.bus.paused():
             self.assertEqual(self.start('stuck'), '')
-        finally:
-            self.bus.resume()
 
     def test_stopped_while_the_agent_was_away(self):
         guest = self.define('gone')

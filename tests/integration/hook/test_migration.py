@@ -97,11 +97,8 @@ class TestMigration(PlacementCase):
         self.check_on(self.source, self.target)
 
     def test_while_placement_is_away(self):
-        self.proxy.refuse()
-        try:
+        with self.proxy.refusing():
             self.assertEqual(self.migrate(self.source, self.target), '')
-        finally:
-            self.proxy.listen()
         self.check_on(self.target, self.source)
 
     def test_while_an_agent_is_away(self):

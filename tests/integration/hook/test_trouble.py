@@ -31,15 +31,10 @@ class TestTrouble(HookCase):
     @contextlib.contextmanager
     def starting(self, name):
         """The hook of a starting guest waits for the agent, which is paused; yields what will be said."""
-        self.agent.pause()
-        try:
-            with concurrent.futures.ThreadPoolExecutor(1) as pool:
-                words = pool.submit(virsh_words, self.libvirtd, 'start', name)
-                wait_until(self.hook_pids, 60, 'the hook')
-                yield words
-        finally:
-            if self.agent.running():
-                self.agent.resume()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool, self.agent.paused():
+            words = pool.submit(virsh_words, self.libvirtd, 'start', name)
+            wait_until(self.hook_pids, 60, 'the hook')
+            yield words
 
     def pids_of(self, program):
         found = []
