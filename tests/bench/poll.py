@@ -35,15 +35,19 @@ def big_host(devices):
     return host
 
 
+def measure(*arguments):
+    """The rows that tests/bench/poll prints, by their first word."""
+    done = subprocess.run([build_folder() / 'tests/bench/poll', *arguments], text=True, stdout=subprocess.PIPE, check=True)
+    return {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
+
+
 def compare_linux(scratch):
     """0 when later polls of the linux driver are quick enough."""
     cells = [Cell(number, list(range(32 * number, 32 * number + 32)), 64 << 20, {2048: 1024}, threads=2) for number in range(4)]
     host = Host(name='wide', cells=cells)
     for number in range(16):
         host.pci += sriov('0000:%02x:00.0' % (0x10 + number), 64, numa_node=number % 4)
-    sys_folder = fakesys.write(host, scratch.folder('wide'))
-    done = subprocess.run([build_folder() / 'tests/bench/poll', sys_folder, '99'], text=True, stdout=subprocess.PIPE, check=True)
-    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
+    rows = measure(fakesys.write(host, scratch.folder('wide')), '99')
     print('driver linux: %s devices, 128 CPUs' % rows['first'][1])
     print('first poll   %8.1f ms of CPU' % float(rows['first'][0]))
     print('later polls  %8.1f ms of CPU (median of %s)' % (float(rows['median'][0]), rows['median'][2]))
@@ -69,11 +73,9 @@ def main():
     with Scratch() as scratch:
         libvirtd = Libvirtd(big_host(args.devices), scratch).start()
         define_domains(libvirtd, args.domains)
-        done = subprocess.run([build_folder() / 'tests/bench/poll', libvirtd.uri], text=True,
-                              stdout=subprocess.PIPE, check=True)
+        rows = measure(libvirtd.uri)
         libvirtd.stop()
         quick = compare_linux(scratch)
-    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
     first, again = float(rows['first'][0]), float(rows['median'][0])
     print('%s devices, %s domains' % tuple(rows['first'][3:5]))
     print('first poll   %8.1f ms, %5s calls of libvirt, %5s for a single thing'

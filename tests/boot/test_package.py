@@ -25,14 +25,8 @@ class Package(BootCase):
         """Nothing is installed when a test begins, and when it has ended."""
         self.before = self.files()
         self.install(package())
-        self.addCleanup(self.forget)
+        self.addCleanup(self.placement.forget_providers)
         self.addCleanup(self.machine.run, 'dpkg', '--purge', 'compute-agent', timeout=120)
-
-    def forget(self):
-        """The next installation is another host of the same name: Placement must not know it."""
-        providers = self.placement.request('GET', '/resource_providers').json['resource_providers']
-        for provider in sorted(providers, key=lambda p: p['parent_provider_uuid'] is None):
-            self.placement.request('DELETE', '/resource_providers/' + provider['uuid'])
 
     def files(self):
         """What there is of us outside of logs and the package's own record."""

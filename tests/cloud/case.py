@@ -5,6 +5,7 @@ A class has one cloud for all of its tests, which leave no server behind. After 
 agree on who is where and has what: Nova, Placement, the claims and the guests.
 """
 
+import collections
 import json
 import unittest
 
@@ -107,26 +108,20 @@ class CloudCase(unittest.TestCase):
 
     def of_placement(self):
         """{host: {consumer: {class: amount}}}, whatever provider it is of."""
-        told = {}
+        told = {host.name: collections.defaultdict(collections.Counter) for host in self.hosts}
         for host in self.hosts:
-            held = told[host.name] = {}
             for provider in self.cloud.placement.tree(host.agent.root()).values():
                 for consumer, allocation in provider['allocations'].items():
-                    for name, amount in allocation['resources'].items():
-                        held.setdefault(consumer, {}).setdefault(name, 0)
-                        held[consumer][name] += amount
+                    told[host.name][consumer].update(allocation['resources'])
         return told
 
     def of_claims(self):
         """The same as the claims have it."""
-        told = {}
+        told = {host.name: collections.defaultdict(collections.Counter) for host in self.hosts}
         for host in self.hosts:
-            held = told[host.name] = {}
             for claim in host.agent.claims():
-                amounts = held.setdefault(claim['consumer'], {})
                 for allocation in claim['allocations']:
-                    for name, amount in allocation['resources'].items():
-                        amounts[name] = amounts.get(name, 0) + amount
+                    told[host.name][claim['consumer']].update(allocation['resources'])
         return told
 
     def agree(self, wanted, runs=True, seconds=SECONDS):

@@ -248,6 +248,12 @@ class Placement(Service):
         """Nothing is held for it any more."""
         self.api('DELETE', '/allocations/' + consumer)
 
+    def forget_providers(self):
+        """What an agent made would stand in the way of the next one, which is another host."""
+        providers = self.get('/resource_providers')['resource_providers']
+        for provider in sorted(providers, key=lambda provider: provider['parent_provider_uuid'] is None):
+            self.request('DELETE', '/resource_providers/' + provider['uuid'])
+
     def tree(self, root_uuid):
         """The providers of a tree as {uuid: dict}, empty if there is none.
 

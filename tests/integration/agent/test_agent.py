@@ -27,8 +27,7 @@ class AgentCase(EnvCase):
         return Agent(self.scratch, options=options, **kwargs)
 
     def start_agent(self, options=None, **kwargs):
-        agent = self.make_agent(options, **kwargs).start('synced')
-        return agent
+        return self.make_agent(options, **kwargs).start('synced')
 
     def vgpus(self, agent, name=GPU_A):
         tree = self.placement.tree_by_name(agent.root())

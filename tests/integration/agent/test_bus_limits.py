@@ -92,11 +92,15 @@ class TestBusLimits(unittest.TestCase):
                            'GetConnectionStats', 's', (owner,))
         return 0 if answer.error else dict(answer.values[0])['IncomingBytes']
 
-    def test_who_reads_no_answer_cuts_nobody_off(self):
+    def connect(self):
+        """A connection of root's, and the agent's name on the bus."""
         root = Wire(self.crowd.bus.socket_path, seconds=60)
         self.addCleanup(root.close)
-        owner = root.call('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'GetNameOwner', 's',
-                          (NAME,)).values[0]
+        return root, root.call('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'GetNameOwner', 's',
+                               (NAME,)).values[0]
+
+    def test_who_reads_no_answer_cuts_nobody_off(self):
+        root, owner = self.connect()
         before = self.crowd.memory_kib()
         for kind in ('claims', 'tree', 'Introspect', 'Get'):
             for n in (4, 100):
@@ -116,10 +120,7 @@ class TestBusLimits(unittest.TestCase):
 
     def test_a_bus_that_reads_nothing_more_is_left(self):
         """Root's own calls have no bound, and fill it as signals would that a subscriber never reads."""
-        root = Wire(self.crowd.bus.socket_path, seconds=60)
-        self.addCleanup(root.close)
-        owner = root.call('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'GetNameOwner', 's',
-                          (NAME,)).values[0]
+        root, owner = self.connect()
         # dbus-daemon has 256 connections of a user, and reads nothing more of who has 127 MiB unread.
         for _ in range(240):
             if 'connecting to it anew' in self.crowd.agent.log() or self.unread(root, owner) > 100 << 20:

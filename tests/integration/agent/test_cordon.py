@@ -2,7 +2,6 @@
 """The host or a device out of use: in Placement, for claims, over restarts, and given back."""
 
 import getpass
-import json
 import uuid
 
 from tests.env.agent import Agent
@@ -39,17 +38,13 @@ class TestCordon(AgentCase):
             self.assertIn(name + ' cordoned ', line)
         return named
 
-    def claim(self, agent, resources, consumer=None, check=True):
-        return agent.ctl('claim', '--consumer', consumer or uuid.uuid4(), '--resources', resources,
-                         '--json=short', check=check)
-
     def test_a_host(self):
         agent = self.start_agent()
         consumer = uuid.uuid4()
-        claim = json.loads(self.claim(agent, 'VCPU=1', consumer).stdout)
+        claim = agent.claim('VCPU=1', consumer)
         agent.ctl('cordon', '--reason', 'the fan is broken')
         self.assertIn(TRAIT, self.traits(agent))
-        done = self.claim(agent, 'VCPU=1', check=False)
+        done = agent.claim('VCPU=1', check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn('cordoned by %s' % getpass.getuser(), done.stderr)
         self.assertIn('the fan is broken', done.stderr)
@@ -58,8 +53,7 @@ class TestCordon(AgentCase):
         self.assertIn('the fan is broken', self.not_well(agent))
         self.assertEqual(self.named(agent), ['demo'])
         # what is promised is promised
-        self.assertEqual(json.loads(self.claim(agent, 'VCPU=1', consumer).stdout)['id'],
-                         claim['id'])
+        self.assertEqual(agent.claim('VCPU=1', consumer)['id'], claim['id'])
         self.assertEqual(agent.ctl('drain', check=False).returncode, 3)
         agent.ctl('release', claim['id'])
         self.assertEqual(agent.ctl('drain').returncode, 0)
@@ -69,12 +63,12 @@ class TestCordon(AgentCase):
         self.placement.edit(agent.root(), 'traits', lambda traits: (traits.remove(TRAIT), traits.append('CUSTOM_OF_SOMEBODY')))
         agent.restart('synced')
         self.assertLessEqual({TRAIT, 'CUSTOM_OF_SOMEBODY'}, self.traits(agent))
-        self.assertEqual(self.claim(agent, 'VCPU=1', check=False).returncode, 1)
+        self.assertEqual(agent.claim('VCPU=1', check=False).returncode, 1)
 
         agent.ctl('uncordon')
         self.assertNotIn(TRAIT, self.traits(agent))
         self.assertEqual(self.named(agent), [])
-        self.claim(agent, 'VCPU=1')
+        agent.claim('VCPU=1')
         done = agent.ctl('uncordon', code=1)
         self.assertIn('not cordoned', done.stderr)
         # one that an operator sets stays
@@ -92,9 +86,9 @@ class TestCordon(AgentCase):
         self.assertEqual(self.reserved(agent, GPU_A), (4, 4))
         self.assertEqual(self.reserved(agent, GPU_B), (0, 5))
         for _ in range(5):
-            claim = json.loads(self.claim(agent, 'VGPU=1').stdout)
+            claim = agent.claim('VGPU=1')
             self.assertEqual(claim['allocations'][0]['name'], GPU_B)
-        done = self.claim(agent, 'VGPU=1', check=False)
+        done = agent.claim('VGPU=1', check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn('ECC errors', done.stderr)
         self.assertIn('ECC errors', self.not_well(agent))
@@ -111,7 +105,7 @@ class TestCordon(AgentCase):
         self.assertEqual(self.reserved(agent, GPU_A), (4, 4))
         agent.ctl('uncordon', 'pci_0000_41_00_0')  # another of its names
         self.assertEqual(self.reserved(agent, GPU_A), (0, 4))
-        self.claim(agent, 'VGPU=1')
+        agent.claim('VGPU=1')
         done = agent.ctl('cordon', '0000:ff:00.0', code=1)
         self.assertIn('no device of this host', done.stderr)
         self.assertEqual(agent.ctl('cordon', 'a', 'b', check=False).returncode, 2)

@@ -48,14 +48,8 @@ class KeystoneCase(unittest.TestCase):
     def setUp(self):
         self.scratch = Scratch.of(self)
         self.keystone.set_endpoint(self.placement.endpoint)
-        self.addCleanup(self.forget_providers)
+        self.addCleanup(self.placement.forget_providers)
         self.mark = self.keystone.mark()
-
-    def forget_providers(self):
-        """What an agent made would stand in the way of the next one, which is another host."""
-        providers = self.placement.get('/resource_providers')['resource_providers']
-        for provider in sorted(providers, key=lambda provider: provider['parent_provider_uuid'] is None):
-            self.placement.request('DELETE', '/resource_providers/' + provider['uuid'])
 
     def options(self, **placement):
         return {'auth_type': 'password', 'auth_url': self.keystone.url + '/v3', 'username': 'agent',

@@ -8,6 +8,7 @@ import uuid
 
 from tests.run.demo import expected_tree, placement_tree
 from tests.env import faults
+from tests.env.libvirtd import guest_xml
 from tests.env.proxy import Proxy
 from tests.env.scratch import wait_until
 from tests.integration.agent.test_agent import AgentCase
@@ -17,9 +18,6 @@ NO_ROOM = '(Cannot read or write|No space left for) the claim database'
 
 
 class TroubleCase(AgentCase):
-    def claim(self, agent, resources='VCPU=1'):
-        return agent.claim(resources)
-
     def wait_equal(self, agent, seconds=40):
         agent.wait_state('synced', seconds)
         self.assertEqual(placement_tree(self.placement, agent.root()),
@@ -31,7 +29,7 @@ class TestPlacement(TroubleCase):
         agent = self.start_agent()
         self.placement.kill()
         agent.wait_state('offline')
-        self.claim(agent)
+        agent.claim('VCPU=1')
         self.placement.start()
         self.wait_equal(agent)
         self.assertEqual(agent.n_starts, 1)
@@ -42,7 +40,7 @@ class TestPlacement(TroubleCase):
     def test_down_at_start(self):
         self.placement.kill()
         agent = self.make_agent().start('offline')
-        self.claim(agent, 'VGPU=1')
+        agent.claim('VGPU=1')
         self.placement.start()
         self.wait_equal(agent)
 
@@ -65,7 +63,7 @@ class TestPlacement(TroubleCase):
                     with proxy.fault(fault):
                         agent.ctl('sync', code=1)
                         self.assertIn(agent.status()['sync_state'], ('offline', 'stale'))
-                        self.claim(agent)
+                        agent.claim('VCPU=1')
                     agent.ctl('sync')
                     self.assertEqual(agent.status()['sync_state'], 'synced')
 
@@ -91,7 +89,7 @@ class TestPlacement(TroubleCase):
         with self.placement.paused():
             agent.wait_state('offline')
             begin = time.monotonic()
-            self.claim(agent)
+            agent.claim('VCPU=1')
             self.assertLess(time.monotonic() - begin, 2)
         self.wait_equal(agent)
 
@@ -107,7 +105,7 @@ class TestPlacement(TroubleCase):
             mark = proxy.mark()
             for i in range(8):
                 name = 'comes-%d' % i
-                self.libvirtd.virsh('define', self.guest(name))
+                self.libvirtd.define(guest_xml(name))
                 time.sleep(0.5)
                 self.libvirtd.virsh('undefine', name)
             self.assertEqual(proxy.requests_since(mark), [])
@@ -116,12 +114,6 @@ class TestPlacement(TroubleCase):
             proxy.clear()
             agent.ctl('sync')
             self.wait_equal(agent)
-
-    def guest(self, name):
-        path = self.scratch.path / (name + '.xml')
-        path.write_text("<domain type='qemu'><name>%s</name><memory unit='MiB'>32</memory><os><type>hvm</type></os>"
-                        '</domain>' % name)
-        return path
 
     def test_an_agent_that_fails_asks_for_less_than_one_that_is_well(self):
         with Proxy(self.placement.port) as proxy:
@@ -158,7 +150,7 @@ class TestHypervisor(TroubleCase):
         agent = self.start_agent()
         self.libvirtd.kill()
         wait_until(lambda: agent.status().get('hypervisor_error'), 20, 'the hypervisor error')
-        self.claim(agent)
+        agent.claim('VCPU=1')
         self.assertEqual(agent.status()['sync_state'], 'synced')
         self.libvirtd.start()
         wait_until(lambda: not agent.status().get('hypervisor_error'), 40, 'the hypervisor back')
@@ -182,7 +174,7 @@ class TestHypervisor(TroubleCase):
             pings = len([line for line in agent.notifications if line == 'WATCHDOG=1'])
             while time.monotonic() < end:
                 begin = time.monotonic()
-                claim = self.claim(agent)
+                claim = agent.claim('VCPU=1')
                 agent.ctl('release', claim['id'])
                 self.assertLess(time.monotonic() - begin, 1.5)
                 time.sleep(0.2)
@@ -243,12 +235,12 @@ class TestOwnState(TroubleCase):
         self.assertEqual(agent.ctl('status', check=False).returncode, 4)
         (agent.state / 'claim.sqlite').rmdir()
         agent.ctl('sync', check=False)
-        self.claim(agent)
+        agent.claim('VCPU=1')
 
     def test_a_disk_that_is_full(self):
         """The disk fills up under a running agent: claims fail in words, nothing is lost, then it goes on."""
         agent = self.start_agent()
-        kept = self.claim(agent)
+        kept = agent.claim('VCPU=1')
         # A limit of the running process stands in for the full disk: no file may grow.
         resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', code=1)
@@ -261,7 +253,7 @@ class TestOwnState(TroubleCase):
                          (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         agent.ctl('sync')
         self.assertEqual(agent.ctl('status', check=False).returncode, 0)
-        self.claim(agent)
+        agent.claim('VCPU=1')
         self.assertEqual(len(agent.claims()), 2)
 
     def test_a_claim_ends_the_trouble_of_a_full_disk(self):
@@ -272,7 +264,7 @@ class TestOwnState(TroubleCase):
         self.assertRegex(agent.status()['claim_error'], NO_ROOM)
         resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE,
                          (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        self.claim(agent)
+        agent.claim('VCPU=1')
         self.assertEqual(agent.status()['claim_error'], '')
 
     def test_an_identity_that_is_none_stops_the_start_in_words(self):

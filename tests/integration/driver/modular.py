@@ -29,7 +29,7 @@ class TestModular(TroubleCase):
         self.libvirtd.others[NODEDEV].kill()
         self.wait_error(agent)
         self.assertEqual(len(agent.ctl_json('tree')['providers']), 3)
-        self.claim(agent)
+        agent.claim('VCPU=1')
         done = agent.claim('VGPU=1', check=False)
         self.assertIn('Which devices guests have cannot be read', done.stderr)
         self.libvirtd.start_other(NODEDEV)
@@ -42,7 +42,7 @@ class TestModular(TroubleCase):
         daemon.signal(signal.SIGSTOP)
         self.addCleanup(daemon.signal, signal.SIGCONT)
         self.wait_error(agent)
-        self.claim(agent)
+        agent.claim('VCPU=1')
         daemon.signal(signal.SIGCONT)
         self.wait_equal(agent, 90)
 

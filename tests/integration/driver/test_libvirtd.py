@@ -5,18 +5,16 @@ import json
 import os
 import subprocess
 import time
-from pathlib import Path
 
 from tests.env import fakesys
-from tests.env.agent import refuse_sanitizers
+from tests.env.agent import build_folder, refuse_sanitizers
 from tests.env.case import EnvCase
 from tests.env.fakesys import DEMO_MDEV, demo_host
 from tests.env.hosts import Gpu, m10_types, nodedev_name
 from tests.env.libvirtd import guest_xml, testdriver_xml
 from tests.env.scratch import EnvError, wait_until
 
-ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get('COMPUTE_AGENT_BUILD', ROOT / 'build'))
+BUILD = build_folder()
 GPU_A = 'pci_0000_41_00_0'
 NEW_MDEV = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'
 
@@ -24,10 +22,9 @@ NEW_MDEV = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'
 class Probe:
     """A running driver-probe: its lines as (monotonic time at which they were seen, text)."""
 
-    def __init__(self, scratch, uri, *options, driver='libvirt'):
-        folder = scratch.folder('probe')
-        self.child = scratch.spawn([BUILD / 'tests/probes/driver-probe', *options, driver, uri], 'probe',
-                                   folder)
+    def __init__(self, scratch, uri, *options, driver='libvirt', within=()):
+        self.child = scratch.spawn([*within, BUILD / 'tests/probes/driver-probe', *options, driver, uri], 'probe',
+                                   scratch.folder('probe'), wrapper=bool(within))
 
     def lines(self):
         text = self.child.log.read_text()

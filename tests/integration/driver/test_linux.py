@@ -14,15 +14,16 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.env import fakesys
-from tests.env.agent import Agent
+from tests.env.agent import Agent, build_folder
 from tests.env.case import EnvCase
 from tests.env.hosts import (DEMO_MDEV, Cell, Gpu, Host, Pci, demo_host, m10_types, simple_host, sriov,
                              vgpu_card)
 from tests.env.libvirtd import Libvirtd, guest_xml
 from tests.env.scratch import wait_until
+from tests.integration.driver.test_libvirtd import DriverCase
 
 ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get('COMPUTE_AGENT_BUILD', ROOT / 'build'))
+BUILD = build_folder()
 MDEV = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'
 
 # The rows of the table of the manual, and the members of what the drivers find that differ: of the host, of a device.
@@ -122,14 +123,11 @@ def hwloc_cells(sys, folder):
         'cpus': {cpu: (sockets[cpu], siblings[cpu]) for cpu in cpus}} for cpus, node in find('NUMANode').items()}
 
 
-class TestAgrees(EnvCase):
+class TestAgrees(DriverCase):
     maxDiff = None
 
-    def probe(self, libvirtd, driver):
-        done = subprocess.run([*libvirtd.enter('-m', '-n', '-u', '-p'), BUILD / 'tests/probes/driver-probe', '--once', driver,
-                               libvirtd.uri], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return json.loads(done.stdout.partition(' ')[2])
+    def probe_in(self, libvirtd, driver, *options):
+        return self.probe(libvirtd.uri, *options, driver=driver, within=libvirtd.enter('-m', '-n', '-u', '-p'))
 
     def test_snapshots(self):
         """What the manual says, and nothing else, differs."""
@@ -137,7 +135,7 @@ class TestAgrees(EnvCase):
         for name, make in HOSTS.items():
             with self.subTest(name), Libvirtd(make(), self.scratch) as libvirtd:
                 libvirtd.define(guest_xml('guest'))
-                told, found = (self.probe(libvirtd, driver) for driver in ('libvirt', 'linux'))
+                told, found = (self.probe_in(libvirtd, driver, '--once').snapshot() for driver in ('libvirt', 'linux'))
                 self.assertEqual(comparable(found), comparable(told))
                 self.assertEqual(cells_of(found), hwloc_cells(libvirtd.sys, self.scratch.folder('hwloc')))
                 differ |= differing(found, told)
@@ -149,30 +147,23 @@ class TestAgrees(EnvCase):
         with Libvirtd(card_host(), self.scratch) as libvirtd:
             sys, gpu, card = libvirtd.sys, Gpu('0000:43:00.0', 0, driver='', types={}), '0000:8b:00.0'
             libvirtd.plug_device(gpu)
-            child = self.scratch.spawn([*libvirtd.enter('-m', '-n', '-u', '-p'), BUILD / 'tests/probes/driver-probe', '--interval', '0.2',
-                                        'linux', 'x'], 'probe', self.scratch.folder('probe'), wrapper=True)
-            self.addCleanup(child.kill)
+            probe = self.probe_in(libvirtd, 'linux', '--interval', '0.2')
 
-            def wait(look, what):
-                def check():
-                    lines = [line for line in child.log.read_text().splitlines(keepends=True)
-                             if line.startswith('snapshot ') and line.endswith('\n')]
-                    found = comparable(json.loads(lines[-1].partition(' ')[2])) if lines else None
-                    return found and look(found['devices'])
-                wait_until(check, 30, what)
+            def wait(look):
+                probe.wait_snapshot(lambda host: look(comparable(host)['devices']), 30)
 
-            wait(lambda devices: devices['pci_0000_43_00_0']['driver'] == '', 'the card without a driver')
+            wait(lambda devices: devices['pci_0000_43_00_0']['driver'] == '')
             (fakesys.device_path(sys, card) / 'numa_node').write_text('1\n')
             fakesys.bind_driver(sys, gpu, 'nvidia', m10_types())
             path = fakesys.device_path(sys, gpu.address) / 'uevent'
             path.write_text('DRIVER=nvidia\n' + path.read_text())
             wait(lambda devices: len(devices['pci_0000_43_00_0']['mdev_types']) == 3 and
-                 devices['pci_0000_43_00_0']['driver'] == 'nvidia', 'the driver, of which no event tells')
-            self.assertNotIn('changed', child.log.read_text().split())
+                 devices['pci_0000_43_00_0']['driver'] == 'nvidia')  # of which no event tells
+            self.assertNotIn('changed', probe.lines())
             for _ in range(300):
                 libvirtd.announce('change', card, wait=False)
-            wait(lambda devices: devices['pci_0000_8b_00_0']['numa_node'] == 1, 'what changed with an event')
-            self.assertIn('changed', child.log.read_text().split())
+            wait(lambda devices: devices['pci_0000_8b_00_0']['numa_node'] == 1)
+            self.assertIn('changed', probe.lines())
 
 
 class TestFlood(EnvCase):

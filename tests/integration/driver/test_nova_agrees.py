@@ -8,17 +8,17 @@ has no such thing.
 """
 
 import json
-import os
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.env.agent import build_folder
 from tests.env.case import EnvCase
 from tests.env.fakesys import Cell, Host, demo_host, simple_host
 from tests.env.libvirtd import Libvirtd
 
 ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get('COMPUTE_AGENT_BUILD', ROOT / 'build'))
+BUILD = build_folder()
 
 # Every trait that one side tells and the other does not, in every case that has it.
 NEWER = 'Nova tells it since a later version than the one installed (facts C8)'
@@ -50,7 +50,10 @@ BASE = '''[DEFAULT]
 my_ip = 127.0.0.1
 instances_path = {path}
 state_path = {path}
-{initial}{default}
+initial_cpu_allocation_ratio = 4.0
+initial_ram_allocation_ratio = 1.0
+initial_disk_allocation_ratio = 1.0
+{default}
 [compute]
 {compute}
 [libvirt]
@@ -59,10 +62,6 @@ virt_type = qemu
 {libvirt}
 [devices]
 {devices}
-'''
-INITIAL = '''initial_cpu_allocation_ratio = 4.0
-initial_ram_allocation_ratio = 1.0
-initial_disk_allocation_ratio = 1.0
 '''
 
 
@@ -194,9 +193,7 @@ class TestNovaAgrees(EnvCase):
 
     def write(self, number, case, uri):
         path = self.scratch.path / ('%d.conf' % number)
-        initial = INITIAL
-        path.write_text(BASE.format(path=self.scratch.path, uri=uri, initial=initial,
-                                    default=case.default, compute=case.compute,
+        path.write_text(BASE.format(path=self.scratch.path, uri=uri, default=case.default, compute=case.compute,
                                     libvirt=case.libvirt, devices=case.devices))
         return str(path)
 

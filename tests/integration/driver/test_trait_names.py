@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Every trait that the driver may tell is one of os-traits, or one that came after it."""
 
-import os
 import subprocess
 import unittest
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get('COMPUTE_AGENT_BUILD', ROOT / 'build'))
+from tests.env.agent import build_folder
 
 # Later than os-traits 3.4 of Debian 13. Where Placement does not know them, the reporter leaves them out.
 LATER = (
@@ -34,7 +31,7 @@ class TestTraitNames(unittest.TestCase):
         known = subprocess.run(
             ['/usr/bin/python3', '-c', 'import os_traits; print(*os_traits.get_traits())'],
             capture_output=True, text=True, timeout=60, check=True).stdout.split()
-        told = subprocess.run([BUILD / 'tests/unit/drivers/tree/test-host-traits', '--list'], capture_output=True,
+        told = subprocess.run([build_folder() / 'tests/unit/drivers/tree/test-host-traits', '--list'], capture_output=True,
                               text=True, timeout=60, check=True).stdout.split()
         self.assertGreater(len(told), 120)
         unknown = [trait for trait in told if trait not in known]

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the tests of libvirt's hook share: a real libvirtd that runs computectl for real guests."""
 
-import subprocess
 import uuid
 
 from tests.env.agent import Agent, build_folder
 from tests.env.libvirtd import guest_xml
-from tests.env.scratch import EnvTimeout, wait_until
+from tests.env.scratch import EnvError, EnvTimeout, wait_until
 from tests.integration.claims.placement_case import HostCase
 
 
@@ -23,10 +22,11 @@ def install_hook(libvirtd, bus, agent, program=None):
 
 def virsh_words(libvirtd, *args, timeout=120):
     """Run virsh; what it said when it failed, else ''."""
-    done = subprocess.run(['virsh', '-c', libvirtd.uri, '-q', *map(str, args)], timeout=timeout,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    assert (done.returncode == 0) == (done.stderr == ''), done.stderr
-    return done.stderr
+    try:
+        libvirtd.virsh(*args, timeout=timeout)
+    except EnvError as error:
+        return str(error)
+    return ''
 
 
 class HookCase(HostCase):
