@@ -304,8 +304,7 @@ class TestSecondReporter(NovaCase):
             self.assertRegex(agent.status()['second_reporter'],
                              r'inventory MEMORY_MB of %s: reserved 17, not \d+ \(undone 3 times\)' % NODE)
             agent.stop()
-            self.placement.stop()
-            self.setUp()
+            self.placement.forget_providers()
 
     def test_what_is_reserved_beside_nova(self):
         agent, _ = self.start_quiet('beside')
