@@ -1,35 +1,38 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The clock of the host is set while the agent runs. The machine's own stays as it is: tests/shims/clock.c is preloaded."""
 
+import re
 import time
 import uuid
 
 from tests.env.agent import Agent
-from tests.env.clock import YEAR, write_offset
+from tests.env.case import EnvCase
 from tests.env.libvirtd import guest_xml
-from tests.integration.claims.placement_case import HostCase
+from tests.env.scratch import wait_until
+
+YEAR = 365 * 86400
 
 
-class TestClock(HostCase):
-    shared = ('scratch', 'bus')
+class TestClock(EnvCase):
+    shared = ('libvirtd',)
 
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.libvirtd.start()
-
-    def setUp(self):
-        self.agent = Agent(self.scratch, bus=self.bus, uri=self.libvirtd.uri, options={'DEFAULT': {'claim_expiry_time': 60}})
+    def start(self, placement=None):
+        self.metrics = self.scratch.path / 'agent.prom'
+        self.agent = Agent(self.scratch, placement, bus=self.bus, uri=self.libvirtd.uri, options={
+            'DEFAULT': {'claim_expiry_time': 60, 'update_resources_interval': 1}, 'agent': {'metrics_file': self.metrics}})
+        self.agent.watchdog_usec = 2_000_000
         self.offset = self.agent.folder / 'clock-offset'
         self.set_clock(0)
         self.agent.preload('clock', CLOCK_SHIM=str(self.offset))
         self.addCleanup(self.agent.stop)
-        self.agent.start()
+        self.agent.start('synced' if placement else 'standalone')
         self.agent.ctl('sync')
 
     def set_clock(self, seconds):
-        """The agent's is ahead by so many."""
-        write_offset(self.offset, seconds)
+        """The agent's is ahead by so many; it sees the old or the new."""
+        fresh = self.offset.with_suffix('.new')
+        fresh.write_text('%d\n' % seconds)
+        fresh.rename(self.offset)
 
     def claim(self):
         return self.agent.claim('VCPU=1')['id']
@@ -41,10 +44,31 @@ class TestClock(HostCase):
         now = time.time() + int(self.offset.read_text())
         return has['expires_usec'] / 1e6 - now
 
+    def metric(self, name):
+        return float(re.search(r'^compute_agent_%s (\S+)$' % name, self.metrics.read_text(), re.M)[1])
+
+    def wait_cycles(self):
+        """Some that nobody asked for; the watchdog is told of life all the same."""
+        n_cycles, n_pings = self.metric('cycles_total'), self.agent.notifications.count('WATCHDOG=1')
+        wait_until(lambda: self.metric('cycles_total') > n_cycles + 2, 30, 'cycles, unasked')
+        self.assertGreater(self.agent.notifications.count('WATCHDOG=1'), n_pings)
+
+    def check_times(self):
+        """What status and metrics say of the last cycle is of just now, by the agent's clock."""
+        now = time.time() + int(self.offset.read_text())
+        status = self.agent.status()
+        for seconds in (self.metric('last_sync_timestamp_seconds'), self.metric('last_poll_timestamp_seconds'), status['last_sync_usec'] / 1e6):
+            self.assertAlmostEqual(seconds, now, delta=60)
+        self.assertEqual((status['state'], status['sync_state']), ('ok', 'synced'))
+        self.assertRegex(self.agent.ctl('status').stdout, r'last published .* UTC; (\d+s ago|now)')
+
     def test_forward_and_back(self):
+        self.start(self.placement)
         old = self.claim()
         for seconds in (YEAR, 0, -YEAR, 0):
             self.set_clock(seconds)
+            self.wait_cycles()
+            self.check_times()
             self.agent.ctl('sync')
             new = self.claim()
             self.agent.ctl('sync')
@@ -64,6 +88,7 @@ class TestClock(HostCase):
         self.assertEqual(self.agent.ctl_json('show', changed)['state'], 'claimed')
 
     def test_a_guest_that_is_away_for_a_moment_is_no_orphan(self):
+        self.start()
         guest = str(uuid.uuid4())
         self.libvirtd.define(guest_xml('moved', uuid=guest))
         self.agent.ctl('sync')
