@@ -57,18 +57,6 @@ class AuditCase(GuestCase):
         wait_until(lambda: self.audit(agent)[1].get(consumer, ('', ''))[1] == remedy, 20,
                    'the remedy %s' % remedy)
 
-    def start_with_told(self):
-        """An agent, and a guest that it told Placement of itself: 1 VCPU, 40 MiB."""
-        guest = str(uuid.uuid4())
-        agent = self.start_agent({**OPTIONS, 'DEFAULT': {'claim_expiry_time': 3600}})
-        claim = agent.claim('VCPU=1,MEMORY_MB=40', guest)
-        self.libvirtd.start_guest('told', memory_mib=40, vcpus=1, uuid=guest)
-        agent.ctl('confirm', claim['id'])
-        agent.stop()
-        agent.configure(OPTIONS)
-        agent.start('synced')
-        return agent, guest
-
     def start_behind_proxy(self):
         """An agent that runs no cycle by itself, and the proxy before its Placement."""
         options = {**OPTIONS, 'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 3600}}
@@ -131,7 +119,14 @@ class TestAudit(AuditCase):
 
     def test_claims_that_placement_has_otherwise_or_not_at_all(self):
         """F8 1848343: and the migration of a guest that was deleted while it was moved."""
-        agent, bare = self.start_with_told()
+        bare = str(uuid.uuid4())
+        agent = self.start_agent({**OPTIONS, 'DEFAULT': {'claim_expiry_time': 3600}})
+        claim = agent.claim('VCPU=1,MEMORY_MB=40', bare)
+        self.libvirtd.start_guest('told', memory_mib=40, vcpus=1, uuid=bare)
+        agent.ctl('confirm', claim['id'])
+        agent.stop()
+        agent.configure(OPTIONS)
+        agent.start('synced')
         root = agent.root()
         guest = self.libvirtd.start_guest('good', memory_mib=40, vcpus=2)
         wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')

@@ -219,14 +219,6 @@ class TestDocuments(BusCase):
         wait_until(lambda: watch.values('NClaims'), 10, 'the number')
         self.assertEqual(watch.values('NodeName'), [])
 
-    def test_a_device_tells_who_has_it(self):
-        claim = self.claim('VGPU=1')
-        device = claim['devices'][0]['device']
-        done = self.agent.ctl_json('who', device)
-        self.assertEqual([one['id'] for one in done['claims']], [claim['id']])
-        self.agent.ctl('release', claim['id'])
-        self.assertEqual(self.agent.ctl('who', device, check=False).returncode, 1)
-
     def test_there_is_one_object(self):
         for path in ('/claim/1', '/provider', '/operation/1', '/x'):
             done = self.bus.busctl('call', NAME, NODE + path, 'org.freedesktop.DBus.Properties', 'GetAll', 's', NAME)

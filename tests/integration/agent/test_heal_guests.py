@@ -230,19 +230,6 @@ class TestDeleted(AuditCase):
         self.assertEqual(self.holds(guest), {})
         self.assertEqual(len(self.of_guest(agent, guest)), 1)
 
-    def test_14_4_what_the_agent_wrote_it_writes_again(self):
-        agent, guest = self.start_with_told()
-        held = self.holds(guest)
-        self.assertEqual(held, {agent.root(): {'VCPU': 1, 'MEMORY_MB': 40}})
-        self.placement.request('DELETE', '/allocations/%s' % guest)
-        self.wait_findings(agent, {guest: 'untold'})
-        wait_until(lambda: self.audit(agent, 'heal')[1][guest] == ('untold', 'write-claim', 'healed'),
-                   20, 'healing')
-        self.assertEqual(self.holds(guest), held)
-        # It goes when the claim ends.
-        self.libvirtd.delete_guest('told')
-        wait_until(lambda: not self.holds(guest), 30, 'the removal')
-
 
 class TestCertain(AuditCase):
     def test_a_guest_with_more_than_its_claim_keeps_what_placement_has(self):

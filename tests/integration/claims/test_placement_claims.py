@@ -526,26 +526,6 @@ class TestWrite(PlacementClaimCase):
                 fits.append(bool(found))
         self.assertEqual(fits, [True, True, True, False, True, False])
 
-    def test_two_agents_for_the_last_unit(self):
-        """Two services of one host's tree, each with books of its own: Placement decides."""
-        bus = Bus(self.scratch).start()
-        self.addCleanup(bus.stop)
-        second = self.make_agent('one', bus=bus)
-        (second.state / 'compute_id').write_text(self.root + '\n')
-        self.addCleanup(second.stop)
-        second.start('synced')
-        self.place(str(uuid.uuid4()), {self.nics[0]: {'CUSTOM_BW': 1000}})
-        consumers = [str(uuid.uuid4()) for _ in range(2)]
-        processes = [agent.begin('claim', '--consumer', consumer, '--resources', 'CUSTOM_BW=1000')
-                     for consumer, agent in zip(consumers, (self.agent, second))]
-        words = [process.communicate(timeout=60)[1] for process in processes]
-        codes = [process.returncode for process in processes]
-        self.assertEqual(sorted(codes), [0, 1], words)
-        winner = codes.index(0)
-        self.assertEqual(self.held(consumers[winner]), {self.nics[1]: {'CUSTOM_BW': 1000}})
-        self.assertEqual(self.held(consumers[1 - winner]), {})
-        self.assertIn('other consumers hold in Placement', words[1 - winner])
-
 
 class TestWide(PlacementClaimCase):
     """Many groups on many devices that are alike; what Placement has of it is found out by the write.

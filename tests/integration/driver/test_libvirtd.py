@@ -2,7 +2,6 @@
 """The libvirt driver against a real libvirtd over made-up hardware, seen through driver-probe."""
 
 import json
-import os
 import subprocess
 import time
 
@@ -156,13 +155,6 @@ class TestHost(LibvirtdCase):
         for changed in ('driver', 'taken_realtime_usec'):
             self.assertNotEqual(again.pop(changed), snapshot.pop(changed))
         self.assertEqual(again, snapshot)
-
-    def test_the_disk_is_that_of_instances_path(self):
-        there = self.probe(self.libvirtd.uri, '--once', '--instances-path', '/').snapshot()
-        self.assertEqual(there['disk_total_bytes'],
-                         os.statvfs('/').f_blocks * os.statvfs('/').f_frsize)
-        missing = self.probe(self.libvirtd.uri, '--once', '--instances-path', '/nonexistent')
-        self.assertEqual(missing.snapshot()['disk_total_bytes'], 0)
 
 
 class TestChanges(LibvirtdCase):
