@@ -6,7 +6,8 @@ import unittest
 import uuid
 from pathlib import Path
 
-from tests.boot.machine import UNIT, Machine, OutsidePlacement
+from tests.boot.machine import UNIT, Machine
+from tests.env.placement import Placement
 from tests.env.scratch import EnvError, Scratch
 
 
@@ -27,7 +28,7 @@ class BootCase(unittest.TestCase):
         """To be called by setUpModule()."""
         scratch = Scratch()
         unittest.addModuleCleanup(scratch.close)
-        BootCase.placement = OutsidePlacement(scratch)
+        BootCase.placement = Placement(scratch, 'unix')
         cls.placement.start(wait=False)
         BootCase.machine = Machine(cls.placement, scratch)
         unittest.addModuleCleanup(cls.machine.kill)

@@ -15,35 +15,17 @@ from pathlib import Path
 
 from tests.boot.rootfs import rootfs
 from tests.env import fakesys
-from tests.env.placement import Placement
 from tests.env.scratch import EnvError, running, wait_until
 from tests.env.service import Service
 
 UNIT = 'compute-agent.service'
+ENDPOINT = 'unix:///outside/placement.sock'  # of Placement
 POWER_OFF = signal.SIGRTMIN + 4
 _CONFIG = '/etc/compute-agent/compute-agent.conf'
 _LIBVIRTD = '''[Service]
 BindPaths=/fakesys:/sys /sys/fs/cgroup:/sys/fs/cgroup
 Environment=SYSTEMD_DEVICE_VERIFY_SYSFS=0
 '''
-
-
-class OutsidePlacement(Placement):
-    """A Placement with a socket that every user may connect to."""
-
-    def __init__(self, scratch):
-        super().__init__(scratch, 'gunicorn')
-        self.port = None
-        self.socket_path = str(scratch.folder('outside') / 'placement.sock')
-
-    def _argv(self):
-        self.port = 0
-        argv = super()._argv()
-        self.port = None
-        return ['unix:' + self.socket_path if arg == '127.0.0.1:0' else arg for arg in argv]
-
-    def endpoint_inside(self):
-        return 'unix:///outside/placement.sock'
 
 
 class Machine(Service):
@@ -143,7 +125,7 @@ class Machine(Service):
                  '[devices]', 'enabled_mdev_types = nvidia-35']
         if options.get('placement', True):
             lines += ['[placement]', 'auth_type = admin_token',
-                      'endpoint_override = ' + self.placement.endpoint_inside()]
+                      'endpoint_override = ' + ENDPOINT]
             if options.get('token', True):
                 lines.append('token = admin')
         self.write(_CONFIG, '\n'.join(lines) + '\n' + more)

@@ -105,7 +105,7 @@ def ready_made_database():
 class Placement(Service):
     """Placement on a port (or Unix socket) that stays the same from start to start.
 
-    server: 'gunicorn' (two processes of four threads), 'simple' (one thread), 'uwsgi-unix'.
+    server: 'gunicorn' (two processes of four threads), 'unix' (the same on a Unix socket, for every user), 'simple' (one thread).
     Parallel writes may get 500 "database is locked" from SQLite, never with 'simple'.
     keystone: the Keystone that it asks about tokens; its administrator reads here then.
     database: a server of tests.env.databases, which is borrowed, or the URL of one with the schema; None: SQLite.
@@ -118,8 +118,8 @@ class Placement(Service):
         super().__init__(scratch)
         self.server = server
         self.keystone = keystone
-        self.port = None if server == 'uwsgi-unix' else free_port()
-        self.socket_path = None if self.port else str(self.folder / 'http.sock')
+        self.port = None if server == 'unix' else free_port()
+        self.socket_path = None if self.port else str(self.scratch.folder('socket') / 'placement.sock')
         self._records = self.folder / 'requests.jsonl'
         self._records.touch()
         url = database
@@ -134,25 +134,19 @@ class Placement(Service):
 
     @property
     def endpoint(self):
-        """The URL; with 'uwsgi-unix' the host means nothing, connect to socket_path."""
+        """The URL; with 'unix' the host means nothing, connect to socket_path."""
         return 'http://127.0.0.1:%d' % self.port if self.port else 'http://localhost'
 
     def _argv(self):
         if self.server == 'simple':
             return [_APP, '127.0.0.1', self.port]
-        if self.server == 'uwsgi-unix':
-            return ['uwsgi', '--plugin', 'python3', '--master', '--processes', 2, '--lazy-apps',
-                    '--http11-socket', self.socket_path, '--chmod-socket=600', '--no-orphans',
-                    '--need-app', '--die-on-term', '--disable-logging', '--wsgi-file', _APP]
-        return ['gunicorn', '--chdir', _APP.parent, '-b', '127.0.0.1:%d' % self.port,
+        return ['gunicorn', '--chdir', _APP.parent, '-b', 'unix:' + self.socket_path if self.socket_path else '127.0.0.1:%d' % self.port,
                 '-w', 2, '-k', 'gthread', '--threads', 4, '--keep-alive', 60,
                 '--graceful-timeout', 2, 'placement_app:make_application()']
 
     def _spawn(self):
-        env = _environment(self.folder, self.server.partition('-')[0])
-        how = {} if self.server == 'uwsgi-unix' else {'popen': preloaded.popen}
-        return self.scratch.spawn(self._argv(), self.server, self.folder, env=env,
-                                  cwd=self.folder, **how)
+        return self.scratch.spawn(self._argv(), self.server, self.folder, env=_environment(self.folder, self.server),
+                                  cwd=self.folder, popen=preloaded.popen)
 
     def answers(self):
         return self.request('GET', '/', timeout=2, record=False).status == 200

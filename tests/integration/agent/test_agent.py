@@ -117,7 +117,7 @@ class TestPublish(AgentCase):
         self.assertEqual(self.placement.tree_by_name(agent.root()).keys(), before.keys())
 
     def test_over_a_unix_socket(self):
-        placement = Placement(self.scratch, 'uwsgi-unix').start()
+        placement = Placement(self.scratch, 'unix').start()
         agent = self.start_agent(placement=placement)
         self.assertEqual(placement_tree(placement, agent.root()), expected_tree(agent, self.host))
 

@@ -316,7 +316,7 @@ class TestInUse(ReportCase):
 
 
 class TestUnixSocket(ReportCase):
-    server = 'uwsgi-unix'
+    server = 'unix'
 
     def test_publish(self):
         tree = big_tree()
