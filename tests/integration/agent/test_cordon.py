@@ -60,7 +60,8 @@ class TestCordon(AgentCase):
 
         # somebody else writes traits, without ours
         self.placement.request('PUT', '/traits/CUSTOM_OF_SOMEBODY')
-        self.placement.edit(agent.root(), 'traits', lambda traits: (traits.remove(TRAIT), traits.append('CUSTOM_OF_SOMEBODY')))
+        self.placement.edit(agent.root(), 'traits', lambda traits: traits.remove(TRAIT))
+        self.placement.edit(agent.root(), 'traits', lambda traits: traits.append('CUSTOM_OF_SOMEBODY'))
         agent.restart('synced')
         self.assertLessEqual({TRAIT, 'CUSTOM_OF_SOMEBODY'}, self.traits(agent))
         self.assertEqual(agent.claim('VCPU=1', check=False).returncode, 1)

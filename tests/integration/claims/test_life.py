@@ -173,7 +173,7 @@ class TestFullHost(LifeCase):
 class TestGuestThatGoes(LifeCase):
     """A guest that runs, or does not come to run; the names are those of the facts (F8)."""
 
-    options = {'DEFAULT': {'claim_expiry_time': 3600, 'update_resources_interval': 3600}}
+    options = TestFullHost.options
     HELD, RESOURCES = {'VCPU': 1, 'MEMORY_MB': 32}, 'VCPU=1,MEMORY_MB=32'
 
     @classmethod
