@@ -157,7 +157,7 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                 return ctl_findings_add(findings, "devices", "ok", NULL,
                                         "No virtual GPUs are enabled");
         return ctl_findings_add(findings, "devices", "ok", NULL,
-                                "Every one of %zu mdev type(s) is offered", n);
+                                "All enabled mdev types are offered (%zu)", n);
 }
 
 static int judge_storage(const CtlFacts *facts, json_t *findings)
@@ -175,7 +175,8 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
                         "The size of %s is not known: DISK_GB is not reported%s",
                         pool ? pool : facts->config->driver.host.instances_path,
                         may_be_kept ? ", or keeps what was reported last" : "");
-        return ctl_findings_add(findings, "storage", "ok", NULL, "The size of the disk is known");
+        return ctl_findings_add(findings, "storage", "ok", NULL,
+                                "The size of the disk for guests is known");
 }
 
 static int judge_placement(const CtlFacts *facts, json_t *findings)
