@@ -610,7 +610,7 @@ static int reshape_alone(Tracker *tracker, Error *reterr)
         return 0;
 }
 
-/* Is nothing said to Placement in this cycle, for that reason? */
+/* Is nothing said to Placement in this cycle, for that reason (no error before)? */
 static bool stays_here(Tracker *tracker, Error *ret)
 {
         if (!tracker->config.reporter) {
@@ -628,7 +628,7 @@ static bool stays_here(Tracker *tracker, Error *ret)
 /* The poll is over, well or not: hold claims and Placement equal to the last good snapshot. */
 static void reconcile(Tracker *tracker)
 {
-        Error error = ERROR_NULL;
+        Error error = ERROR_NULL, why_not = ERROR_NULL;
         int r;
 
         claim_service_tend(tracker->config.claims);
@@ -643,8 +643,8 @@ static void reconcile(Tracker *tracker)
                 r = 0;
         if (r >= 0 && !tracker->config.reporter)
                 r = reshape_alone(tracker, &error);
-        if (r >= 0 && stays_here(tracker, &error)) {
-                auditor_give_up(tracker->auditor, &error);
+        if (r >= 0 && stays_here(tracker, &why_not)) {
+                auditor_give_up(tracker->auditor, &why_not);
                 end_cycle(tracker);
                 return;
         }

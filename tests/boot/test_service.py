@@ -12,7 +12,7 @@ import uuid
 from pathlib import Path
 
 from tests.boot.case import BootCase
-from tests.boot.machine import UNIT
+from tests.boot.machine import ENDPOINT, UNIT
 from tests.env.scratch import wait_until
 
 MESSAGE_PUBLISHED = '6a2f4d0a3c5b4b6f8a7d1f6f0b9d3c11'
@@ -154,7 +154,7 @@ class Start(BootCase):
                          '/outside/keystone.sock')
         self.addCleanup(self.machine.run, 'systemctl', 'stop', 'keystone-proxy.service')
         common = ('[placement]\nauth_url = http://127.0.0.1:5000\n'
-                  'endpoint_override = %s\n' % self.placement.endpoint_inside())
+                  'endpoint_override = %s\n' % ENDPOINT)
         for kind, name, more in (
                 ('password', 'placement-password',
                  'username = agent\nuser_domain_id = default\nproject_name = service\n'

@@ -259,17 +259,18 @@ class TestDBusFiles(InstalledCase):
         rows = re.findall(r'^\| ((?:[A-Z]\w+(?:, |;| ))+).*\| (.*) \|$', (ROOT / 'SECURITY.md').read_text(), re.M)
         told = {method: who for methods, who in rows for method in re.findall(r'\w+', methods)}
         source = (ROOT / 'agent/bus/bus.c').read_text()
-        handlers = dict(re.findall(r'\bMETHOD\("(\w+)",.*?\bmethod_(\w+)', source, re.S))
-        guards = dict(re.findall(r'^GUARDED(?:_IF)?\((\w+), (POLKIT_ACTION_\w+)\b', source, re.M))
+        handlers = dict(re.findall(r'\bMETHOD\("(\w+)",.*?\b((?:on|method)_\w+)', source, re.S))
+        guards = dict(re.findall(r'^ +{ "(\w+)", (POLKIT_ACTION_\w+),', source, re.M))
         actions = dict(re.findall(r'#define (POLKIT_ACTION_\w+)\s+"([^"]+)"', (ROOT / 'agent/bus/polkit.h').read_text()))
         self.assertGreater(len(guards), 15)
         for member in self.interface.findall('method'):
             name = member.get('name')
             if name == 'Cancel':  # by what it cancels: tests.integration.agent.test_bus_documents
                 continue
-            guard = guards.get(handlers[name])
+            guard = guards.get(name)
             self.assertEqual(told.get(name), actions[guard] if guard else 'everybody', name)
-        self.assertEqual(set(guards) - set(handlers.values()), set())
+            self.assertEqual(handlers[name] == 'on_method', bool(guard), name)
+        self.assertEqual(set(guards) - set(handlers), set())
 
     def test_the_version_is_said(self):
         self.assertIn('of this interface, %s.' % re.search(r'#define BUS_INTERFACE_VERSION (\d+)', self.header)[1], self.text)
