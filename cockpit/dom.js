@@ -7,11 +7,19 @@
 /* children: more of these, strings, null for nothing, arrays of all that. Attributes: on… are listeners, key tells siblings apart, share
  * (0 to 1) is the width; true and false are with and without the attribute. */
 export function h(tag, attributes, ...children) {
-    return { tag, attributes: attributes ?? {}, children: children.flat(Infinity).filter(one => one !== null && one !== undefined && one !== '') };
+    return { tag, attributes: attributes ?? {}, children };
 }
 
-function keyOf(node, i) {
-    return typeof node === 'object' ? `${node.tag} ${node.attributes.key ?? i}` : `text ${i}`;
+/* What is there of such children, each with its key: a node without one goes by where it is written, whether or not those before it
+ * are there. */
+function place(children, path = '') {
+    return children.flatMap((node, i) => {
+        if (Array.isArray(node))
+            return place(node, `${path}${i} `);
+        if (node === null || node === undefined || node === '')
+            return [];
+        return [{ node, key: typeof node === 'object' ? `${node.tag} ${node.attributes.key ?? path + i}` : `text ${path}${i}` }];
+    });
 }
 
 function setAttributes(element, attributes) {
@@ -41,9 +49,9 @@ function update(element, node) {
     }
 }
 
-/* The children of parent become these nodes. */
-export function patch(parent, nodes) {
-    const keys = nodes.map(keyOf), wanted = new Set(keys), there = new Map();
+/* The children of parent become these. */
+export function patch(parent, children) {
+    const nodes = place(children), wanted = new Set(nodes.map(({ key }) => key)), there = new Map();
     for (const child of [...parent.childNodes]) {
         if (wanted.has(child.pageKey) && !there.has(child.pageKey))
             there.set(child.pageKey, child);
@@ -51,17 +59,17 @@ export function patch(parent, nodes) {
             child.remove();
     }
     let next = parent.firstChild;
-    nodes.forEach((node, i) => {
-        let child = there.get(keys[i]);
-        there.delete(keys[i]);
+    for (const { node, key } of nodes) {
+        let child = there.get(key);
+        there.delete(key);
         if (!child) {
             child = typeof node === 'object' ? document.createElement(node.tag) : document.createTextNode('');
-            child.pageKey = keys[i];
+            child.pageKey = key;
         }
         if (child === next)
             next = next.nextSibling;
         else
             parent.insertBefore(child, next);
         update(child, node);
-    });
+    }
 }

@@ -376,7 +376,7 @@ function drawNow() {
         bus.isRunning === false ? drawStopped()
             : !bus.documents.status ? h('p', { key: 'wait' }, 'Reading …')
             : [drawVerdict(now), drawHost(), drawClaims(now), drawGuests(), drawDifferences(now)],
-    ].flat());
+    ]);
 }
 
 /* What comes at once is drawn once. */

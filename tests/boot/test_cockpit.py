@@ -306,6 +306,16 @@ class Operator(Page):
         self.see('#said', text='Polled: all is published.')
         self.assertGreater(self.machine.ctl_json('status', check=False)['last_poll_usec'], before)
 
+    def test_what_comes_and_goes_takes_no_focus(self):
+        self.get('[...page.querySelectorAll("#verdict button")].find(one => one.textContent === "Sync now").focus()')
+        self.machine.run('computectl', 'cordon')
+        self.addCleanup(self.machine.run, 'computectl', 'uncordon', check=False)
+        self.see('#verdict button', text='Uncordon the host')
+        self.assertEqual(self.get('page.activeElement.textContent'), 'Sync now')
+        self.machine.run('computectl', 'uncordon')
+        self.see('#verdict button', text='Cordon the host')
+        self.assertEqual(self.get('page.activeElement.textContent'), 'Sync now')
+
     def test_what_differs(self):
         self.push('#differences button')
         self.see('#said', text='Placement, claims and guests agree.')
