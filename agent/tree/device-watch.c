@@ -15,7 +15,8 @@
 struct DeviceWatch {
         char *state_file;
         bool read_only;
-        DeviceMoment moment; /* but for its time */
+        DeviceMoment moment;  /* but for its time */
+        uint64_t looked_usec; /* until then, what was due has been looked at */
         DeviceLedger ledger;
         size_t n_missing;
         bool saved;      /* the file has the ledger as it was before it changed */
@@ -178,6 +179,7 @@ int device_watch_apply(DeviceWatch *watch, const Snapshot *snapshot, ProviderTre
 
         if (!known)
                 return apply_to_copy(watch, snapshot, tree, root, reterr);
+        watch->looked_usec = moment.now_usec;
         r = device_ledger_update(&watch->ledger, snapshot, tree, root, &moment, on_news, watch,
                                  reterr);
         watch->n_missing = device_ledger_count_missing(&watch->ledger);
@@ -196,10 +198,13 @@ size_t device_watch_count_missing(const DeviceWatch *watch)
         return watch->n_missing;
 }
 
-uint64_t device_watch_due_in_usec(const DeviceWatch *watch)
+uint64_t device_watch_due_in_usec(DeviceWatch *watch)
 {
-        const DeviceMoment moment = now(watch);
-        uint64_t due = device_ledger_due_usec(&watch->ledger, &moment);
+        DeviceMoment moment = now(watch);
+        uint64_t now_usec = moment.now_usec, due;
 
-        return due == UINT64_MAX ? due : due - moment.now_usec;
+        moment.now_usec = watch->looked_usec;
+        due = device_ledger_due_usec(&watch->ledger, &moment);
+        watch->looked_usec = now_usec;
+        return due == UINT64_MAX ? due : due - MIN(due, now_usec);
 }

@@ -29,5 +29,6 @@ const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch);
 /* Devices that were missing in the last picture. */
 size_t device_watch_count_missing(const DeviceWatch *watch);
 
-/* How long until a picture of the same host would look otherwise; UINT64_MAX: for ever. */
-uint64_t device_watch_due_in_usec(const DeviceWatch *watch);
+/* How long until a picture of the same host would look otherwise; UINT64_MAX: for ever. What came
+ * due since the last picture, or since this was asked last, is said once: 0. */
+uint64_t device_watch_due_in_usec(DeviceWatch *watch);

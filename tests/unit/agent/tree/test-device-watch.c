@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <time.h>
+
+#include "agent/tree/device-watch.h"
+#include "tests/fixtures/host.h"
+
+#define HOLD_USEC (200 * USEC_PER_MSEC)
+#define GPU       "\"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\"}]"
+
+static void apply(DeviceWatch *watch, bool there)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(there ? GPU : "\"devices\": []");
+        Provider *root, *provider;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+        Uuid uuid = uuid_make_child(&root->uuid, "gpu");
+
+        if (there) {
+                assert_int_equal(provider_tree_add(tree, &uuid, "cn1_pci_0000_41_00_0", &root->uuid,
+                                                   &provider, NULL),
+                                 0);
+                assert_int_equal(provider_set_inventory(provider, "VGPU", &INVENTORY_DEFAULT(4)),
+                                 0);
+        }
+        assert_int_equal(device_watch_apply(watch, host, tree, &root->uuid, true, NULL), 0);
+}
+
+/* A hold that ends while the cycle that looked at it goes on is not forgotten, and not said for
+ * ever. */
+static void test_due_since_it_was_looked_at(void **state)
+{
+        static const struct timespec longer = { .tv_nsec = 2 * HOLD_USEC * NSEC_PER_USEC };
+        _cleanup_(device_watch_freep) DeviceWatch *watch = NULL;
+        const HostConfig config = { 0 };
+        uint64_t due;
+
+        assert_int_equal(device_watch_new(&watch, "/nonexistent", &config, NULL, HOLD_USEC, true),
+                         0);
+        apply(watch, true);
+        assert_int_equal(device_watch_due_in_usec(watch), UINT64_MAX);
+        apply(watch, false);
+        apply(watch, true);
+        due = device_watch_due_in_usec(watch);
+        assert_true(due <= HOLD_USEC);
+        nanosleep(&longer, NULL);
+        assert_int_equal(device_watch_due_in_usec(watch), 0);
+        assert_int_equal(device_watch_due_in_usec(watch), UINT64_MAX);
+}
+
+TEST_MAIN(test_due_since_it_was_looked_at)
