@@ -264,12 +264,7 @@ void ctl_claim_print(const json_t *document, CtlPage *page)
         fputs("Claim ", page->output);
         ctl_page_write(page, CTL_BOLD, "%" PRIu64, id);
         fputc('\n', page->output);
-        ctl_allocations_print(document, page);
-        ctl_mappings_print(document, page);
-        ctl_layout_print(document, page);
-        if (json_array_size(json_object_get(document, "devices")) > 0)
-                fputc('\n', page->output);
-        ctl_devices_print(document, page);
+        ctl_held_print(document, page);
         if (page->style.legend && ctl_json_text(document, "guest")[0])
                 fputs("\nIts guest is here: it is kept as long as that is.\n", page->output);
         else if (page->style.legend)

@@ -22,7 +22,8 @@ static void add_device(CtlTable *table, const json_t *device, const CtlStyle *st
         ctl_table_cell(table, exists ? CTL_PLAIN : CTL_YELLOW, "%s", exists ? "" : "to be made");
 }
 
-void ctl_devices_print(const json_t *claim, CtlPage *page)
+/* Nothing when there is none. */
+static void print_devices(const json_t *claim, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "DEVICE", CTL_COLUMN_LEFT }, { "ADDRESS", CTL_COLUMN_LEFT },
@@ -62,7 +63,8 @@ static char *format_pins(const json_t *claim, const json_t *cell)
         return NULL;
 }
 
-void ctl_layout_print(const json_t *claim, CtlPage *page)
+/* An empty line, and the table of the guest's cells; nothing when there is none. */
+static void print_layout(const json_t *claim, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "CELL", CTL_COLUMN_RIGHT },      { "HOST CELL", CTL_COLUMN_RIGHT },
@@ -162,7 +164,7 @@ void ctl_allocation_cells(CtlTable *table, const json_t *allocation, const CtlSt
         ctl_table_take(table, ctl_json_format_resources(resources), "");
 }
 
-void ctl_allocations_print(const json_t *claim, CtlPage *page)
+static void print_allocations(const json_t *claim, CtlPage *page)
 {
         static const CtlColumn columns[] = {
                 { "PROVIDER", CTL_COLUMN_LEFT },
@@ -205,16 +207,21 @@ static void print_fields(const json_t *claim, CtlPage *page)
         }
 }
 
+void ctl_held_print(const json_t *claim, CtlPage *page)
+{
+        print_allocations(claim, page);
+        ctl_mappings_print(claim, page);
+        print_layout(claim, page);
+        if (json_array_size(json_object_get(claim, "devices")) > 0)
+                fputc('\n', page->output);
+        print_devices(claim, page);
+}
+
 void ctl_show_print(const json_t *claim, CtlPage *page)
 {
         print_fields(claim, page);
         fputc('\n', page->output);
-        ctl_allocations_print(claim, page);
-        ctl_mappings_print(claim, page);
-        ctl_layout_print(claim, page);
-        if (json_array_size(json_object_get(claim, "devices")) > 0)
-                fputc('\n', page->output);
-        ctl_devices_print(claim, page);
+        ctl_held_print(claim, page);
 }
 
 static void add_problem(CtlTable *table, const json_t *problem, const CtlStyle *style)

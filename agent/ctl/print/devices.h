@@ -13,11 +13,8 @@
 /* The provider of an allocation, and what it has of it. */
 void ctl_allocation_cells(CtlTable *table, const json_t *allocation, const CtlStyle *style);
 
-/* The table of providers and what it has of each. */
-void ctl_allocations_print(const json_t *claim, CtlPage *page);
-
-/* The table of devices; nothing when there is none. */
-void ctl_devices_print(const json_t *claim, CtlPage *page);
+/* All that a claim has, in tables: of each provider, for each group, its cells and its devices. */
+void ctl_held_print(const json_t *claim, CtlPage *page);
 
 /* An empty line, and which provider and which of its devices each group with a suffix got; nothing
  * when there is no such group. */
@@ -25,9 +22,6 @@ void ctl_mappings_print(const json_t *claim, CtlPage *page);
 
 /* One claim of agent/ctl/print/claims.h with all that is known of it. */
 void ctl_show_print(const json_t *claim, CtlPage *page);
-
-/* An empty line, and the table of the guest's cells; nothing when there is none. */
-void ctl_layout_print(const json_t *claim, CtlPage *page);
 
 /* {"problems": [{"consumer", "claim", "text"}]}. */
 void ctl_problems_print(const json_t *document, CtlPage *page);
