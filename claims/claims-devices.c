@@ -42,7 +42,14 @@ static int limit_rooms(HostView *view, size_t index, const char *node, const Dev
                 const DeviceRoom *room =
                         device_rooms_find(rooms, node, provider->name, resource_class);
 
-                if (room && host_view_limit(view, index, room->resource_class, room->n_free) < 0)
+                const HostLimit limit = { .provider = index,
+                                          .resource_class = room ? room->resource_class : NULL,
+                                          .n_free = room ? room->n_free : 0,
+                                          .n_blocked = room ? room->n_blocked : 0,
+                                          .blocker = room ? room->blocker : NULL,
+                                          .in_part = room && room->in_part };
+
+                if (room && host_view_limit(view, &limit) < 0)
                         return -ENOMEM;
         }
         return 0;
@@ -77,7 +84,7 @@ static int choose_some(Claims *claims, const Provider *provider, const char *suf
                 if (device_choose(claims->facts, device, taken, &mdev, reterr) > 0)
                         return CLAIM_E_NO_CAPACITY;
                 if (claims_add_device(ret, provider, suffix, device, &mdev) < 0 ||
-                    taken_add(taken, &mdev, device->name, "") < 0)
+                    taken_add(taken, &mdev, device->name, device->address) < 0)
                         return error_oom(reterr);
         }
         return 0;
@@ -100,7 +107,7 @@ int claims_choose_pci(Claims *claims, const Provider *provider, const char *reso
 
         while (amount > 0 && (pci = pci_of_provider(claims->facts, claims->node, provider->name,
                                                     resource_class, pci))) {
-                if (taken_has(taken, pci->address))
+                if (taken_blocks_pci(taken, pci->address, NULL) != TAKEN_BLOCK_NONE)
                         continue;
                 if (claims_add_pci(ret, provider, suffix, pci) < 0 ||
                     taken_add(taken, &UUID_NULL, pci->name, pci->address) < 0)

@@ -64,13 +64,41 @@ static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_
         return false;
 }
 
-/* 1 when a living claim has it: an mdev by its uuid, a whole device by its address. */
-static int is_claimed(Claims *claims, const char *thing, Error *reterr)
+/* Looks for a living claim that has the mdev, or the whole device that it is on. Returns 1 when
+ * there is one. */
+static int is_mdev_claimed(Claims *claims, const Uuid *mdev, const HostDevice *device,
+                           Error *reterr)
 {
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = claims_list(claims, CLAIMS_OF_DEVICE, thing, &list, reterr);
+        _cleanup_(taken_done) Taken taken = { 0 };
+        int r = store_taken(claims, &taken, reterr);
 
-        return r < 0 ? r : list.n_claims > 0;
+        return r < 0 ? r
+                     : taken_has(&taken, mdev->text) ||
+                               taken_blocks_mdevs(&taken, device->address, NULL) !=
+                                       TAKEN_BLOCK_NONE;
+}
+
+/* Looks for a living claim that has the PCI device, its card or a part of it. Returns 1 with words
+ * when there is one. */
+static int is_pci_claimed(Claims *claims, const char *address, Error *reterr)
+{
+        static const char *const words[] = {
+                [TAKEN_BLOCK_SELF] = "PCI device",
+                [TAKEN_BLOCK_CARD] = "The card",
+                [TAKEN_BLOCK_PART] = "A part of PCI device",
+        };
+        _cleanup_(taken_done) Taken taken = { 0 };
+        const char *blocker;
+        TakenBlock block;
+        int r = store_taken(claims, &taken, reterr);
+
+        if (r < 0)
+                return r;
+        block = taken_blocks_pci(&taken, address, &blocker);
+        if (block == TAKEN_BLOCK_NONE)
+                return 0;
+        error_setf(reterr, EEXIST, "%s %s is promised to another", words[block], blocker);
+        return 1;
 }
 
 static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, Error *reterr)
@@ -84,7 +112,7 @@ static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, 
                 adoption->outcome = CLAIM_E_CONFLICT;
                 return 0;
         }
-        r = is_claimed(claims, mdev->text, reterr);
+        r = is_mdev_claimed(claims, mdev, device, reterr);
         if (r < 0)
                 return r;
         if (r > 0) {
@@ -124,13 +152,9 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
 
         if (provider == SIZE_MAX)
                 return 0;
-        r = is_claimed(claims, pci->address, reterr);
-        if (r < 0)
-                return r;
-        if (r > 0) {
-                error_setf(reterr, EEXIST, "PCI device %s is promised to another", pci->address);
-                return CLAIM_E_CONFLICT;
-        }
+        r = is_pci_claimed(claims, pci->address, reterr);
+        if (r != 0)
+                return r < 0 ? r : CLAIM_E_CONFLICT;
         if (claims_add_pci(devices, claims->view->tree->providers[provider], "", pci) < 0 ||
             fit_add(fit, provider, pci->resource_class, 1) < 0)
                 return error_oom(reterr);
@@ -190,6 +214,43 @@ static int take_layout(Adoption *adoption, Error *reterr)
         return 0;
 }
 
+static int add_all_pci(Adoption *adoption, const char (*pci)[HOST_ADDRESS_SIZE], size_t n,
+                       Resources *resources, Error *reterr)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = add_pci(adoption, pci[i], resources, reterr);
+        return r;
+}
+
+static int add_all_mdevs(Adoption *adoption, const Uuid *mdevs, size_t n, Resources *resources,
+                         Error *reterr)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = add_mdev(adoption, &mdevs[i], resources, reterr);
+        return r;
+}
+
+/* The devices of both definitions of a running guest (decision devices/definition). */
+static int collect_devices(Adoption *adoption, Resources *resources, Error *reterr)
+{
+        const HostDomain *domain = adoption->domain;
+        int r = add_all_pci(adoption, domain->pci, domain->n_pci, resources, reterr);
+
+        if (r == 0)
+                r = add_all_pci(adoption, domain->config_pci, domain->n_config_pci, resources,
+                                reterr);
+        if (r == 0)
+                r = add_all_mdevs(adoption, domain->mdevs, domain->n_mdevs, resources, reterr);
+        if (r == 0)
+                r = add_all_mdevs(adoption, domain->config_mdevs, domain->n_config_mdevs,
+                                  resources, reterr);
+        return r;
+}
+
 static int collect(Adoption *adoption, Error *reterr)
 {
         const HostDomain *domain = adoption->domain;
@@ -206,19 +267,7 @@ static int collect(Adoption *adoption, Error *reterr)
             fit_force_numa(claims->view, claims->facts, claims->node, &group->resources,
                            &domain->layout, &adoption->fit) < 0)
                 return error_oom(reterr);
-        for (size_t i = 0; i < domain->n_pci; i++) {
-                int r = add_pci(adoption, domain->pci[i], &group->resources, reterr);
-
-                if (r < 0)
-                        return r;
-        }
-        for (size_t i = 0; i < domain->n_mdevs; i++) {
-                int r = add_mdev(adoption, &domain->mdevs[i], &group->resources, reterr);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        return collect_devices(adoption, &group->resources, reterr);
 }
 
 static InventoryFit check_piece(const Inventory *inventory, uint64_t used, uint64_t amount,
@@ -497,7 +546,7 @@ static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
                         return CLAIM_E_NO_CAPACITY;
                 if (claims_add_device(ret, &provider, suffix_of(claim, &provider.uuid), device,
                                       &mdev) < 0 ||
-                    taken_add(&taken, &mdev, device->name, "") < 0)
+                    taken_add(&taken, &mdev, device->name, device->address) < 0)
                         return error_oom(reterr);
         }
         return MIN(r, 0);

@@ -388,21 +388,47 @@ static int look_at_lonely(const ReconcileInput *input, const Claim *claim, bool 
 
 /* Claims with a guest. */
 
-static bool domain_has_mdev(const HostDomain *domain, const Uuid *mdev)
+static bool has_mdev(const Uuid *mdevs, size_t n, const Uuid *mdev)
 {
-        for (size_t i = 0; i < domain->n_mdevs; i++)
-                if (uuid_equal(&domain->mdevs[i], mdev))
+        for (size_t i = 0; i < n; i++)
+                if (uuid_equal(&mdevs[i], mdev))
                         return true;
         return false;
 }
 
+static bool domain_has_mdev(const HostDomain *domain, const Uuid *mdev)
+{
+        return has_mdev(domain->mdevs, domain->n_mdevs, mdev) ||
+               has_mdev(domain->config_mdevs, domain->n_config_mdevs, mdev);
+}
+
+/* Lists mdevs of the guest that its claim does not name. where says in which definition they are. */
+static int list_unclaimed_mdevs(const Claim *claim, const HostDomain *domain, const Uuid *mdevs,
+                                size_t n, const char *where, ReconcileProblems *problems)
+{
+        for (size_t i = 0; i < n; i++) {
+                if (claim_has_mdev(claim, &mdevs[i]))
+                        continue;
+                if (reconcile_add_problem(
+                            problems, &claim->consumer, claim->id,
+                            "guest %.60s has mdev %s%s, which its claim does not name",
+                            domain->name, mdevs[i].text, where) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static const char in_config[] = " in its persistent definition";
+
 static int compare_mdevs(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
                          ReconcileProblems *problems)
 {
+        int r;
+
         for (size_t i = 0; i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
-                int r = 0;
 
+                r = 0;
                 if (uuid_empty(&device->mdev))
                         continue;
                 if (!domain_has_mdev(domain, &device->mdev))
@@ -417,28 +443,48 @@ static int compare_mdevs(const ReconcileInput *input, const Claim *claim, const 
                 if (r < 0)
                         return r;
         }
-        for (size_t i = 0; i < domain->n_mdevs; i++) {
-                if (claim_has_mdev(claim, &domain->mdevs[i]))
+        r = list_unclaimed_mdevs(claim, domain, domain->mdevs, domain->n_mdevs, "", problems);
+        return r < 0 ? r
+                     : list_unclaimed_mdevs(claim, domain, domain->config_mdevs,
+                                            domain->n_config_mdevs, in_config, problems);
+}
+
+static bool has_pci(const char (*pci)[HOST_ADDRESS_SIZE], size_t n, const char *address)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(pci[i], address) == 0)
+                        return true;
+        return false;
+}
+
+static bool domain_has_pci(const HostDomain *domain, const char *address)
+{
+        return has_pci(domain->pci, domain->n_pci, address) ||
+               has_pci(domain->config_pci, domain->n_config_pci, address);
+}
+
+/* Lists PCI devices of the guest that this host offers and its claim does not name. */
+static int list_unclaimed_pci(const ReconcileInput *input, const Claim *claim,
+                              const HostDomain *domain, const char (*pci)[HOST_ADDRESS_SIZE],
+                              size_t n, const char *where, ReconcileProblems *problems)
+{
+        for (size_t i = 0; i < n; i++) {
+                if (claim_has_pci(claim, pci[i]) || !is_pci(input, pci[i]))
                         continue;
-                if (reconcile_add_problem(problems, &claim->consumer, claim->id,
-                                          "guest %.60s has mdev %s, which its claim does not name",
-                                          domain->name, domain->mdevs[i].text) < 0)
+                if (reconcile_add_problem(
+                            problems, &claim->consumer, claim->id,
+                            "guest %.60s has PCI device %s%s, which its claim does not name",
+                            domain->name, pci[i], where) < 0)
                         return -ENOMEM;
         }
         return 0;
 }
 
-static bool domain_has_pci(const HostDomain *domain, const char *address)
-{
-        for (size_t i = 0; i < domain->n_pci; i++)
-                if (strcmp(domain->pci[i], address) == 0)
-                        return true;
-        return false;
-}
-
 static int compare_pci(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
                        ReconcileProblems *problems)
 {
+        int r;
+
         for (size_t i = 0; i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
 
@@ -450,16 +496,10 @@ static int compare_pci(const ReconcileInput *input, const Claim *claim, const Ho
                             domain->name, device->address) < 0)
                         return -ENOMEM;
         }
-        for (size_t i = 0; i < domain->n_pci; i++) {
-                if (claim_has_pci(claim, domain->pci[i]) || !is_pci(input, domain->pci[i]))
-                        continue;
-                if (reconcile_add_problem(
-                            problems, &claim->consumer, claim->id,
-                            "guest %.60s has PCI device %s, which its claim does not name",
-                            domain->name, domain->pci[i]) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
+        r = list_unclaimed_pci(input, claim, domain, domain->pci, domain->n_pci, "", problems);
+        return r < 0 ? r
+                     : list_unclaimed_pci(input, claim, domain, domain->config_pci,
+                                          domain->n_config_pci, in_config, problems);
 }
 
 static const LayoutCpu *find_cpu(const Layout *layout, unsigned vcpu)

@@ -74,6 +74,13 @@ static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFact
         }
 }
 
+static const char *find_address(const Snapshot *snapshot, const char *name)
+{
+        const SnapshotDevice *device = snapshot_find_device(snapshot, name);
+
+        return device ? device->address : "";
+}
+
 static void add_mdevs(const Snapshot *snapshot, HostFacts *facts)
 {
         for (size_t i = 0; i < snapshot->n_mdevs; i++)
@@ -81,7 +88,24 @@ static void add_mdevs(const Snapshot *snapshot, HostFacts *facts)
                         .uuid = snapshot->mdevs[i].uuid,
                         .device = snapshot->mdevs[i].parent,
                         .type = snapshot->mdevs[i].type,
+                        .address = find_address(snapshot, snapshot->mdevs[i].parent),
                 };
+}
+
+static int order_functions(const void *a, const void *b)
+{
+        return strcmp(((const HostFunction *)a)->address, ((const HostFunction *)b)->address);
+}
+
+static void add_functions(const Snapshot *snapshot, HostFacts *facts)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (snapshot->devices[i].is_pci && snapshot->devices[i].physical_function[0])
+                        facts->functions[facts->n_functions++] = (HostFunction){
+                                .address = snapshot->devices[i].address,
+                                .physical_function = snapshot->devices[i].physical_function,
+                        };
+        qsort(facts->functions, facts->n_functions, sizeof(HostFunction), order_functions);
 }
 
 static int order_cpus(const void *a, const void *b)
@@ -187,16 +211,39 @@ int claim_facts_make_domain(const SnapshotDomain *domain, const HostFacts *facts
                 .n_mdevs = domain->n_mdevs,
                 .pci = (const char(*)[HOST_ADDRESS_SIZE])domain->pci_addresses,
                 .n_pci = domain->n_pci_addresses,
+                .config_mdevs = domain->config_mdevs,
+                .n_config_mdevs = domain->n_config_mdevs,
+                .config_pci = (const char(*)[HOST_ADDRESS_SIZE])domain->config_pci_addresses,
+                .n_config_pci = domain->n_config_pci_addresses,
         };
         return claim_layout_make(domain, facts, &ret->layout);
 }
 
+/* A guest that does not run has CPUs by its claim alone: several of them can be defined for the
+ * same CPUs. */
+static int add_guest_cpus(const SnapshotDomain *domain, const Layout *layout, HostFacts *facts)
+{
+        if (domain->state == DOMAIN_SHUTOFF)
+                return 0;
+        CPU_SET_FOREACH(cpu, &layout->held)
+                if (cpu_set_add(&facts->guest_cpus, cpu) < 0)
+                        return -ENOMEM;
+        CPU_SET_FOREACH(cpu, &domain->config_cpus)
+                if (claim_layout_is_dedicated(facts, cpu) &&
+                    cpu_set_add(&facts->guest_cpus, cpu) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
 static int add_domains(const Snapshot *snapshot, HostFacts *facts)
 {
-        for (size_t i = 0; i < snapshot->n_domains; i++)
-                if (claim_facts_make_domain(&snapshot->domains[i], facts,
-                                            &facts->domains[facts->n_domains++]) < 0)
+        for (size_t i = 0; i < snapshot->n_domains; i++) {
+                HostDomain *domain = &facts->domains[facts->n_domains++];
+
+                if (claim_facts_make_domain(&snapshot->domains[i], facts, domain) < 0 ||
+                    add_guest_cpus(&snapshot->domains[i], &domain->layout, facts) < 0)
                         return -ENOMEM;
+        }
         return 0;
 }
 
@@ -211,13 +258,16 @@ int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const S
         facts.devices = calloc(plan.n_offers + 1, sizeof(HostDevice));
         facts.pci = calloc(snapshot->n_devices + 1, sizeof(HostPci));
         facts.mdevs = calloc(snapshot->n_mdevs + 1, sizeof(HostMdev));
+        facts.functions = calloc(snapshot->n_devices + 1, sizeof(HostFunction));
         facts.cells = calloc(snapshot->n_cells + 1, sizeof(HostCell));
         facts.domains = calloc(guests->n_domains + 1, sizeof(HostDomain));
-        if (!facts.devices || !facts.pci || !facts.mdevs || !facts.cells || !facts.domains)
+        if (!facts.devices || !facts.pci || !facts.mdevs || !facts.functions || !facts.cells ||
+            !facts.domains)
                 return -ENOMEM;
         facts.taken_usec = snapshot->begun_realtime_usec;
         add_pci(config, snapshot, &facts);
         add_mdevs(snapshot, &facts);
+        add_functions(snapshot, &facts);
         if (add_devices(&plan, &facts) < 0 || add_cells(config, snapshot, &facts) < 0 ||
             add_domains(guests, &facts) < 0)
                 return -ENOMEM;
@@ -236,6 +286,8 @@ void claim_facts_done(HostFacts *facts)
         free(facts->devices);
         free(facts->pci);
         free(facts->mdevs);
+        free(facts->functions);
+        cpu_set_done(&facts->guest_cpus);
         free(facts->cells);
         free(facts->domains);
         string_set_done(&facts->configured);

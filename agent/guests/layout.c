@@ -21,6 +21,14 @@ static const HostCpu *find_cpu(const HostFacts *facts, unsigned id, unsigned *re
         return NULL;
 }
 
+bool claim_layout_is_dedicated(const HostFacts *facts, unsigned cpu)
+{
+        unsigned cell;
+        const HostCpu *found = find_cpu(facts, cpu, &cell);
+
+        return found && found->dedicated;
+}
+
 /* Host CPUs of a guest's CPU; NULL when it may run on any. */
 static const CpuSet *find_pin(const SnapshotDomain *domain, unsigned vcpu)
 {
@@ -129,6 +137,16 @@ static int add_cell(Guest *guest, const DomainCell *from)
         return 0;
 }
 
+/* A CPU that the next start of the guest needs is held now. */
+static int hold_config_cpus(Guest *guest)
+{
+        CPU_SET_FOREACH(cpu, &guest->domain->config_cpus)
+                if (claim_layout_is_dedicated(guest->facts, cpu) &&
+                    cpu_set_add(&guest->layout.held, cpu) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
 static size_t count_cpus(const DomainCell *cells, size_t n_cells)
 {
         size_t n = 0;
@@ -150,6 +168,8 @@ static int make(const SnapshotDomain *domain, const HostFacts *facts, const Doma
                 guest.next_number = MAX(guest.next_number, cells[i].id + 1);
         for (size_t i = 0; r == 0 && i < n_cells; i++)
                 r = add_cell(&guest, &cells[i]);
+        if (r == 0)
+                r = hold_config_cpus(&guest);
         if (r < 0 || guest.layout.n_cells == 0) {
                 layout_done(&guest.layout);
                 return r;

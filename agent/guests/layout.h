@@ -11,5 +11,10 @@
  * in none, as for Nova. Memory is in the one cell that it is bound to, else where the CPUs of its
  * cell are. So a guest's cell that is spread over host cells becomes one for each of them. A guest
  * that sees no cells is one. A CPU is dedicated when it is pinned to one host CPU of those that are
- * dedicated. A guest that is in no cell has no layout. ret must be LAYOUT_INIT. -ENOMEM. */
+ * dedicated. A guest that is in no cell has no layout. ret must be LAYOUT_INIT. -ENOMEM. The layout
+ * also holds the dedicated CPUs of the persistent definition of a running guest (decision
+ * devices/definition). */
 int claim_layout_make(const SnapshotDomain *domain, const HostFacts *facts, Layout *ret);
+
+/* Is it a host CPU for one guest CPU alone? */
+bool claim_layout_is_dedicated(const HostFacts *facts, unsigned cpu);

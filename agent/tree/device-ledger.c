@@ -359,18 +359,35 @@ static int list_members(const Update *update, const SnapshotDevice *device, Stri
         return r < 0 ? r : 0;
 }
 
-/* Whether a domain has a part of it. */
+static bool has_mdev(const StringSet *members, const Uuid *mdevs, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (string_set_contains(members, mdevs[i].text))
+                        return true;
+        return false;
+}
+
+static bool has_pci(const StringSet *members, char (*addresses)[PCI_ADDRESS_SIZE], size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (string_set_contains(members, addresses[i]))
+                        return true;
+        return false;
+}
+
+/* Returns whether a domain has a part of the device by one of its definitions. */
 static bool is_used(const Update *update, const LedgerDevice *device)
 {
+        const StringSet *members = &device->members;
+
         for (size_t i = 0; i < update->snapshot->n_domains; i++) {
                 const SnapshotDomain *domain = &update->snapshot->domains[i];
 
-                for (size_t j = 0; j < domain->n_mdevs; j++)
-                        if (string_set_contains(&device->members, domain->mdevs[j].text))
-                                return true;
-                for (size_t j = 0; j < domain->n_pci_addresses; j++)
-                        if (string_set_contains(&device->members, domain->pci_addresses[j]))
-                                return true;
+                if (has_mdev(members, domain->mdevs, domain->n_mdevs) ||
+                    has_mdev(members, domain->config_mdevs, domain->n_config_mdevs) ||
+                    has_pci(members, domain->pci_addresses, domain->n_pci_addresses) ||
+                    has_pci(members, domain->config_pci_addresses, domain->n_config_pci_addresses))
+                        return true;
         }
         return false;
 }

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 const HostDevice *host_facts_find_device(const HostFacts *facts, const char *name)
 {
         for (size_t i = 0; i < facts->n_devices; i++)
@@ -42,4 +44,18 @@ const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address)
                 if (strcmp(facts->pci[i].address, address) == 0)
                         return &facts->pci[i];
         return NULL;
+}
+
+static int order_functions(const void *key, const void *item)
+{
+        return strcmp(key, ((const HostFunction *)item)->address);
+}
+
+const char *host_facts_physical_function(const HostFacts *facts, const char *address)
+{
+        bool found;
+        size_t i = array_find(facts->functions, sizeof(HostFunction), facts->n_functions, address,
+                              order_functions, &found);
+
+        return found ? facts->functions[i].physical_function : "";
 }

@@ -62,7 +62,14 @@ typedef struct HostMdev {
         Uuid uuid;
         const char *device; /* name of the parent */
         const char *type;
+        const char *address; /* PCI address of the parent, "" when it has none */
 } HostMdev;
+
+/* A virtual function, whether it is given to guests or not. */
+typedef struct HostFunction {
+        const char *address;
+        const char *physical_function; /* PCI address of the card that it is a part of */
+} HostFunction;
 
 typedef struct HostDomain {
         Uuid uuid;
@@ -76,6 +83,11 @@ typedef struct HostDomain {
         size_t n_mdevs;
         const char (*pci)[HOST_ADDRESS_SIZE]; /* addresses */
         size_t n_pci;
+        /* Of the persistent definition of a running guest alone: its next start needs them */
+        const Uuid *config_mdevs;
+        size_t n_config_mdevs;
+        const char (*config_pci)[HOST_ADDRESS_SIZE];
+        size_t n_config_pci;
         Layout layout; /* no cells: it is not said where it is */
 } HostDomain;
 
@@ -88,11 +100,14 @@ typedef struct HostFacts {
         size_t n_pci;
         HostMdev *mdevs;
         size_t n_mdevs;
+        HostFunction *functions; /* by address */
+        size_t n_functions;
         HostCell *cells; /* by id */
         size_t n_cells;
         uint64_t small_page_kib; /* 0: not known */
         HostDomain *domains;
         size_t n_domains;
+        CpuSet guest_cpus; /* dedicated host CPUs that running guests have by either definition */
         StringSet configured; /* types and classes of devices, whose configuration may go first */
 } HostFacts;
 
@@ -103,3 +118,7 @@ const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uui
 
 const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id);
 const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address);
+
+/* Returns the PCI address of the physical function of a virtual function, borrowed; "" for all
+ * other devices. */
+const char *host_facts_physical_function(const HostFacts *facts, const char *address);

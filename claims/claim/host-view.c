@@ -56,14 +56,12 @@ HostView *host_view_free(HostView *view)
         return NULL;
 }
 
-int host_view_limit(HostView *view, size_t provider, const char *resource_class, uint64_t n_free)
+int host_view_limit(HostView *view, const HostLimit *limit)
 {
         if (array_grow(&view->limits, sizeof(HostLimit), view->n_limits,
                        &view->n_limits_allocated) < 0)
                 return -ENOMEM;
-        view->limits[view->n_limits++] = (HostLimit){ .provider = provider,
-                                                      .resource_class = resource_class,
-                                                      .n_free = n_free };
+        view->limits[view->n_limits++] = *limit;
         return 0;
 }
 
@@ -80,7 +78,8 @@ static int order_limit(const void *key, const void *item)
 }
 
 /* The first limit of the provider is found, then the class is looked for. */
-uint64_t host_view_get_limit(const HostView *view, size_t provider, const char *resource_class)
+const HostLimit *host_view_find_limit(const HostView *view, size_t provider,
+                                      const char *resource_class)
 {
         bool found;
         size_t i = array_find(view->limits, sizeof(HostLimit), view->n_limits, &provider,
@@ -90,8 +89,8 @@ uint64_t host_view_get_limit(const HostView *view, size_t provider, const char *
                 i--;
         for (; found && i < view->n_limits && view->limits[i].provider == provider; i++)
                 if (strcmp(view->limits[i].resource_class, resource_class) == 0)
-                        return view->limits[i].n_free;
-        return UINT64_MAX;
+                        return &view->limits[i];
+        return NULL;
 }
 
 bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index)

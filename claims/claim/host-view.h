@@ -35,6 +35,9 @@ typedef struct HostLimit {
         size_t provider;
         const char *resource_class; /* borrowed from the host's facts */
         uint64_t n_free;
+        uint64_t n_blocked;  /* devices that are not taken, and that another device blocks */
+        const char *blocker; /* PCI address of that one, borrowed as the class; NULL: none */
+        bool in_part;        /* a part of it is taken, not the whole */
 } HostLimit;
 
 typedef struct HostView {
@@ -59,12 +62,13 @@ DEFINE_CLEANUP(HostView *, host_view_free);
 /* False when there is no such provider. */
 bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index);
 
-/* Adds a limit; providers in their order. -ENOMEM. */
-int host_view_limit(HostView *view, size_t provider, const char *resource_class, uint64_t n_free);
+/* Adds a copy of the limit; providers in their order. -ENOMEM. */
+int host_view_limit(HostView *view, const HostLimit *limit);
 void host_view_unlimit(HostView *view);
 
-/* UINT64_MAX: none. */
-uint64_t host_view_get_limit(const HostView *view, size_t provider, const char *resource_class);
+/* Returns the limit of the class on the provider, borrowed; NULL when there is none. */
+const HostLimit *host_view_find_limit(const HostView *view, size_t provider,
+                                      const char *resource_class);
 
 /* The provider that is the host itself: the root named node, else the first root that is no sharing
  * provider. False when there is none. */

@@ -117,8 +117,14 @@ int device_choose(const HostFacts *facts, const HostDevice *device, const Taken 
                   Error *reterr)
 {
         const HostMdev *mdev = find_free(facts, device, taken);
+        const char *blocker;
         uint64_t unmade;
 
+        if (taken_blocks_mdevs(taken, device->address, &blocker) != TAKEN_BLOCK_NONE) {
+                error_setf(reterr, ENOSPC, "%s: %s is not free, a guest or claim has %s",
+                           device->resource_class, device->name, blocker);
+                return CLAIM_E_NO_CAPACITY;
+        }
         if (mdev) {
                 *ret = mdev->uuid;
                 return CLAIM_DONE;

@@ -110,6 +110,22 @@ static const char *why_not_usable(const FitProblem *problem, const FitItem *item
                                                             : "is not part of this node";
 }
 
+/* Adds which device blocks some of the room, and how many devices guests have. */
+static void explain_devices(const FitRoom *room, char *text, size_t size)
+{
+        uint64_t n_blocked = room->devices ? MIN(room->devices->n_blocked, room->n_of_guests) : 0;
+        uint64_t n_taken = room->n_of_guests - n_blocked;
+        size_t n;
+
+        if (n_taken > 0)
+                snprintf(text, size, "; guests have %" PRIu64, n_taken);
+        n = n_taken > 0 ? strlen(text) : 0;
+        if (n_blocked > 0)
+                snprintf(text + n, size - n,
+                         "; %" PRIu64 " blocked: a guest or claim has %s%.12s", n_blocked,
+                         room->devices->in_part ? "a part of " : "", room->devices->blocker);
+}
+
 /* Why the need does not fit into the room. */
 static const char *explain_amount(const FitRoom *room, InventoryFit fit, uint64_t amount,
                                   char *text, size_t size)
@@ -119,7 +135,7 @@ static const char *explain_amount(const FitRoom *room, InventoryFit fit, uint64_
         inventory_fit_explain(fit, room->inventory, room->used, amount, text, size);
         n = strlen(text);
         if (fit == INVENTORY_E_CAPACITY && room->n_of_guests > 0)
-                snprintf(text + n, size - n, "; guests have %" PRIu64, room->n_of_guests);
+                explain_devices(room, text + n, size - n);
         return text;
 }
 

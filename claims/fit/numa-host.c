@@ -63,7 +63,8 @@ static uint64_t overcommitted(const NumaHost *host, const NumaRoom *room, NumaCl
 
 static bool is_free(const NumaHost *host, const HostCpu *cpu)
 {
-        return cpu->dedicated && !cpu_set_contains(&host->view->held, cpu->id);
+        return cpu->dedicated && !cpu_set_contains(&host->view->held, cpu->id) &&
+               !cpu_set_contains(&host->facts->guest_cpus, cpu->id);
 }
 
 /* The threads of a core in this cell: how many are for guests, and how many of these are free. */

@@ -94,8 +94,8 @@ static FitRoom make_room(FitProblem *problem, const Consumer *placed, size_t pro
         room.inventory = inventory;
         capacity = inventory_capacity(inventory);
         unclaimed = capacity - MIN(claimed, capacity);
-        room.free_amount =
-                MIN(unclaimed, host_view_get_limit(problem->view, provider, resource_class));
+        room.devices = host_view_find_limit(problem->view, provider, resource_class);
+        room.free_amount = room.devices ? MIN(unclaimed, room.devices->n_free) : unclaimed;
         room.n_of_guests = unclaimed - room.free_amount;
         room.used = claimed + room.n_of_guests;
         room.limit = MIN(room.free_amount, inventory->max_unit);

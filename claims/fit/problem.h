@@ -10,7 +10,8 @@
 typedef struct FitRoom {
         const Inventory *inventory; /* NULL: the provider does not have the class */
         uint64_t used;              /* by claims, and by guests that have devices without one */
-        uint64_t n_of_guests;       /* the latter */
+        uint64_t n_of_guests;       /* the latter, and devices that are blocked */
+        const HostLimit *devices;   /* of the class's devices here; NULL: they are not limited */
         uint64_t free_amount;       /* capacity less used */
         uint64_t limit; /* what a fit may take here: the free amount, at most max_unit */
 } FitRoom;

@@ -14,21 +14,46 @@
 void taken_done(Taken *taken)
 {
         string_set_done(&taken->things);
+        string_set_done(&taken->divided);
         for (size_t i = 0; i < taken->n_mdevs; i++)
                 free(taken->mdevs[i].device);
         free(taken->mdevs);
         *taken = (Taken){ 0 };
 }
 
+static const char *find_card(const Taken *taken, const char *address)
+{
+        return taken->facts ? host_facts_physical_function(taken->facts, address) : "";
+}
+
+static int divide(Taken *taken, const char *address)
+{
+        return address[0] && string_set_add(&taken->divided, address) < 0 ? -ENOMEM : 0;
+}
+
+/* Adds a whole device. */
+static int add_pci(Taken *taken, const char *address)
+{
+        if (address[0] && string_set_add(&taken->things, address) < 0)
+                return -ENOMEM;
+        return divide(taken, find_card(taken, address));
+}
+
+/* Adds an mdev on the device of that address. */
+static int add_mdev(Taken *taken, const Uuid *mdev, const char *address)
+{
+        if (string_set_add(&taken->things, mdev->text) < 0 || divide(taken, address) < 0)
+                return -ENOMEM;
+        return divide(taken, find_card(taken, address));
+}
+
 int taken_add(Taken *taken, const Uuid *mdev, const char *device, const char *address)
 {
         TakenMdev *item;
 
-        if (address[0] && string_set_add(&taken->things, address) < 0)
-                return -ENOMEM;
         if (uuid_empty(mdev))
-                return 0;
-        if (string_set_add(&taken->things, mdev->text) < 0 ||
+                return add_pci(taken, address);
+        if (add_mdev(taken, mdev, address) < 0 ||
             array_grow(&taken->mdevs, sizeof(TakenMdev), taken->n_mdevs, &taken->n_allocated) < 0)
                 return -ENOMEM;
         item = &taken->mdevs[taken->n_mdevs];
@@ -39,24 +64,96 @@ int taken_add(Taken *taken, const Uuid *mdev, const char *device, const char *ad
         return 0;
 }
 
-int taken_add_guests(Taken *taken, const HostFacts *facts)
+static int order_mdevs(const void *a, const void *b)
 {
-        for (size_t i = 0; i < facts->n_domains; i++) {
-                const HostDomain *domain = &facts->domains[i];
+        return uuid_order(&(*(const HostMdev *const *)a)->uuid,
+                          &(*(const HostMdev *const *)b)->uuid);
+}
 
-                for (size_t j = 0; j < domain->n_mdevs; j++)
-                        if (string_set_add(&taken->things, domain->mdevs[j].text) < 0)
-                                return -ENOMEM;
-                for (size_t j = 0; j < domain->n_pci; j++)
-                        if (string_set_add(&taken->things, domain->pci[j]) < 0)
-                                return -ENOMEM;
+static int order_mdev(const void *key, const void *item)
+{
+        return uuid_order(key, &(*(const HostMdev *const *)item)->uuid);
+}
+
+/* mdevs: those of the host, sorted by uuid. An mdev that nobody made yet is on no known device. */
+static int add_mdevs(Taken *taken, const Uuid *of_guest, size_t n, const HostMdev **mdevs,
+                     size_t n_mdevs)
+{
+        for (size_t i = 0; i < n; i++) {
+                bool found;
+                size_t place = array_find(mdevs, sizeof(HostMdev *), n_mdevs, &of_guest[i],
+                                          order_mdev, &found);
+                const char *address = found ? mdevs[place]->address : NULL;
+
+                if (add_mdev(taken, &of_guest[i], address ? address : "") < 0)
+                        return -ENOMEM;
         }
         return 0;
+}
+
+static int add_all_pci(Taken *taken, const char (*pci)[HOST_ADDRESS_SIZE], size_t n)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = add_pci(taken, pci[i]);
+        return r;
+}
+
+static int add_guest(Taken *taken, const HostDomain *domain, const HostMdev **mdevs, size_t n_mdevs)
+{
+        int r = add_all_pci(taken, domain->pci, domain->n_pci);
+
+        if (r == 0)
+                r = add_all_pci(taken, domain->config_pci, domain->n_config_pci);
+        if (r == 0)
+                r = add_mdevs(taken, domain->mdevs, domain->n_mdevs, mdevs, n_mdevs);
+        if (r == 0)
+                r = add_mdevs(taken, domain->config_mdevs, domain->n_config_mdevs, mdevs, n_mdevs);
+        return r;
+}
+
+int taken_add_guests(Taken *taken, const HostFacts *facts)
+{
+        _cleanup_free_ const HostMdev **mdevs = calloc(facts->n_mdevs + 1, sizeof(HostMdev *));
+        int r = 0;
+
+        if (!mdevs)
+                return -ENOMEM;
+        for (size_t i = 0; i < facts->n_mdevs; i++)
+                mdevs[i] = &facts->mdevs[i];
+        qsort(mdevs, facts->n_mdevs, sizeof(HostMdev *), order_mdevs);
+        for (size_t i = 0; i < facts->n_domains && r == 0; i++)
+                r = add_guest(taken, &facts->domains[i], mdevs, facts->n_mdevs);
+        return r;
 }
 
 bool taken_has(const Taken *taken, const char *thing)
 {
         return string_set_contains(&taken->things, thing);
+}
+
+TakenBlock taken_blocks_pci(const Taken *taken, const char *address, const char **ret_blocker)
+{
+        const char *card = find_card(taken, address);
+        TakenBlock block = taken_has(taken, address)                          ? TAKEN_BLOCK_SELF
+                           : card[0] && taken_has(taken, card)                ? TAKEN_BLOCK_CARD
+                           : string_set_contains(&taken->divided, address) ? TAKEN_BLOCK_PART
+                                                                              : TAKEN_BLOCK_NONE;
+
+        if (ret_blocker)
+                *ret_blocker = block == TAKEN_BLOCK_CARD ? card : address;
+        return block;
+}
+
+TakenBlock taken_blocks_mdevs(const Taken *taken, const char *address, const char **ret_blocker)
+{
+        const char *card = find_card(taken, address);
+        bool whole = address[0] && taken_has(taken, address);
+
+        if (ret_blocker)
+                *ret_blocker = whole ? address : card;
+        return whole || (card[0] && taken_has(taken, card)) ? TAKEN_BLOCK_CARD : TAKEN_BLOCK_NONE;
 }
 
 /* Rooms. */
@@ -175,28 +272,67 @@ static void count_mdevs(Counting *counting)
         }
 }
 
+/* Moves what is free of a room to what is blocked. */
+static void block_room(DeviceRoom *room, TakenBlock block, const char *blocker)
+{
+        room->n_blocked = room->n_free;
+        room->n_free = 0;
+        room->blocker = blocker;
+        room->in_part = block == TAKEN_BLOCK_PART;
+}
+
+static void add_room_of_mdevs(const Counting *counting, const Count *count, DeviceRooms *rooms)
+{
+        uint64_t available = count->device->available;
+        DeviceRoom *room = &rooms->items[rooms->n_items++];
+        const char *blocker;
+        TakenBlock block = taken_blocks_mdevs(counting->taken, count->device->address, &blocker);
+
+        *room = (DeviceRoom){
+                .key = count->device->name,
+                .resource_class = count->device->resource_class,
+                .n_free = count->n_free + available - MIN(count->n_unmade, available),
+                .cell = count->device->cell,
+        };
+        if (block != TAKEN_BLOCK_NONE)
+                block_room(room, block, blocker);
+}
+
+static void add_room_of_pci(const Counting *counting, const HostPci *pci, DeviceRooms *rooms)
+{
+        DeviceRoom *room = &rooms->items[rooms->n_items++];
+        const char *blocker;
+        TakenBlock block = taken_blocks_pci(counting->taken, pci->address, &blocker);
+
+        *room = (DeviceRoom){
+                .key = pci->provider,
+                .resource_class = pci->resource_class,
+                .n_free = block != TAKEN_BLOCK_SELF,
+                .cell = pci->cell,
+        };
+        if (block == TAKEN_BLOCK_CARD || block == TAKEN_BLOCK_PART)
+                block_room(room, block, blocker);
+}
+
 static void add_rooms(const Counting *counting, DeviceRooms *rooms)
 {
         const HostFacts *facts = counting->facts;
 
-        for (size_t i = 0; i < facts->n_devices; i++) {
-                const Count *count = &counting->counts[i];
-                uint64_t available = count->device->available;
-
-                rooms->items[rooms->n_items++] = (DeviceRoom){
-                        .key = count->device->name,
-                        .resource_class = count->device->resource_class,
-                        .n_free = count->n_free + available - MIN(count->n_unmade, available),
-                        .cell = count->device->cell,
-                };
-        }
+        for (size_t i = 0; i < facts->n_devices; i++)
+                add_room_of_mdevs(counting, &counting->counts[i], rooms);
         for (size_t i = 0; i < facts->n_pci; i++)
-                rooms->items[rooms->n_items++] = (DeviceRoom){
-                        .key = facts->pci[i].provider,
-                        .resource_class = facts->pci[i].resource_class,
-                        .n_free = !taken_has(counting->taken, facts->pci[i].address),
-                        .cell = facts->pci[i].cell,
-                };
+                add_room_of_pci(counting, &facts->pci[i], rooms);
+}
+
+/* Adds one of two rooms of the same provider and class to the other. */
+static void add_to_room(DeviceRoom *room, const DeviceRoom *other)
+{
+        room->n_free += other->n_free;
+        room->n_blocked += other->n_blocked;
+        if (!room->blocker) {
+                room->blocker = other->blocker;
+                room->in_part = other->in_part;
+        }
 }
 
 /* Virtual functions of one card are one room. */
@@ -207,7 +343,7 @@ static void merge_rooms(DeviceRooms *rooms)
         qsort(rooms->items, rooms->n_items, sizeof(DeviceRoom), order_rooms);
         for (size_t i = 0; i < rooms->n_items; i++)
                 if (n > 0 && order_rooms(&rooms->items[n - 1], &rooms->items[i]) == 0)
-                        rooms->items[n - 1].n_free += rooms->items[i].n_free;
+                        add_to_room(&rooms->items[n - 1], &rooms->items[i]);
                 else
                         rooms->items[n++] = rooms->items[i];
         rooms->n_items = n;

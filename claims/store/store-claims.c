@@ -331,6 +331,7 @@ static int add_taken(Claims *claims, sqlite3_stmt *statement, void *taken, Error
 
 int store_taken(Claims *claims, Taken *ret, Error *reterr)
 {
+        ret->facts = claims->facts;
         return store_each(claims, STATEMENT_TAKEN, add_taken, ret, reterr, "");
 }
 

@@ -127,9 +127,18 @@ typedef struct SnapshotDomain {
                               * hugepages of no size gets the host's default, taken as 2048 */
         Uuid *mdevs;         /* of its <hostdev>s */
         size_t n_mdevs;
-        char (*pci_addresses)[PCI_ADDRESS_SIZE]; /* of its <hostdev>s and <interface
-                                                    type='hostdev'>s */
+        char (*pci_addresses)[PCI_ADDRESS_SIZE]; /* of its <hostdev>s, <interface
+                                                    type='hostdev'>s and <disk type='nvme'>s */
         size_t n_pci_addresses;
+        /* A running domain has a second, persistent definition, which its next start uses. All
+         * fields above are of the live one. These are of the persistent one alone, and empty for a
+         * domain that does not run (decision devices/definition). */
+        Uuid *config_mdevs;
+        size_t n_config_mdevs;
+        char (*config_pci_addresses)[PCI_ADDRESS_SIZE];
+        size_t n_config_pci_addresses;
+        CpuSet config_cpus; /* host CPUs that the persistent definition gives to one guest CPU each.
+                             * The live definition can give them, too */
 } SnapshotDomain;
 
 /* What guests of one architecture and machine type may have: libvirt's domain capabilities. The

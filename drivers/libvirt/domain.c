@@ -3,13 +3,33 @@
 #include "drivers/libvirt/domain.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "drivers/libvirt/domain-placement.h"
 #include "drivers/libvirt/xml.h"
 
-/* Counts what the arrays have room for; the snapshot itself does not. */
+static bool domain_has_mdev(const SnapshotDomain *domain, const Uuid *mdev)
+{
+        for (size_t i = 0; i < domain->n_mdevs; i++)
+                if (uuid_equal(&domain->mdevs[i], mdev))
+                        return true;
+        return false;
+}
+
+static bool domain_has_pci(const SnapshotDomain *domain, const char *address)
+{
+        for (size_t i = 0; i < domain->n_pci_addresses; i++)
+                if (strcmp(domain->pci_addresses[i], address) == 0)
+                        return true;
+        return false;
+}
+
+/* Of one guest. Each device is compared with the others, so this bounds the time. */
+#define DOMAIN_DEVICES_MAX 4096
+
+/* A domain that is being read, with the allocated sizes of its arrays. */
 typedef struct Reader {
         SnapshotDomain domain;
         size_t n_mdevs_allocated;
@@ -24,7 +44,7 @@ static int add_mdev(const XmlNode *address, Reader *reader, Error *reterr)
         if (uuid_from_text(xml_attribute(address, "uuid"), &uuid) < 0)
                 return error_setf(reterr, EBADMSG, "A mediated device has no uuid: \"%.40s\"",
                                   xml_attribute(address, "uuid"));
-        if (domain->n_mdevs >= SNAPSHOT_LIST_MAX)
+        if (domain->n_mdevs >= DOMAIN_DEVICES_MAX)
                 return error_setf(reterr, EBADMSG, "Too many devices");
         if (array_grow(&domain->mdevs, sizeof(Uuid), domain->n_mdevs, &reader->n_mdevs_allocated) <
             0)
@@ -39,9 +59,9 @@ static int add_pci(const XmlNode *node, Reader *reader, Error *reterr)
         char address[PCI_ADDRESS_SIZE];
         int r = xml_pci_address(node, xml_attribute, address, reterr);
 
-        if (r < 0 || !address[0])
+        if (r < 0 || !address[0] || domain_has_pci(domain, address))
                 return r;
-        if (domain->n_pci_addresses >= SNAPSHOT_LIST_MAX)
+        if (domain->n_pci_addresses >= DOMAIN_DEVICES_MAX)
                 return error_setf(reterr, EBADMSG, "Too many devices");
         if (array_grow(&domain->pci_addresses, PCI_ADDRESS_SIZE, domain->n_pci_addresses,
                        &reader->n_pci_addresses_allocated) < 0)
@@ -50,32 +70,80 @@ static int add_pci(const XmlNode *node, Reader *reader, Error *reterr)
         return 0;
 }
 
-static int read_devices(const XmlNode *devices, Reader *reader, Error *reterr)
+static bool is_of_type(const XmlNode *node, const char *type)
+{
+        return strcmp(xml_attribute(node, "type"), type) == 0;
+}
+
+static const XmlNode *source_address(const XmlNode *device)
+{
+        return xml_child(xml_child(device, "source"), "address");
+}
+
+static int read_hostdevs(const XmlNode *devices, Reader *reader, Error *reterr)
 {
         XML_FOREACH(hostdev, devices, "hostdev") {
-                const XmlNode *address = xml_child(xml_child(hostdev, "source"), "address");
-                const char *type = xml_attribute(hostdev, "type");
+                const XmlNode *address = source_address(hostdev);
                 int r = 0;
 
-                if (address && strcmp(type, "mdev") == 0)
+                if (address && is_of_type(hostdev, "mdev"))
                         r = add_mdev(address, reader, reterr);
-                else if (address && strcmp(type, "pci") == 0)
+                else if (address && is_of_type(hostdev, "pci"))
                         r = add_pci(address, reader, reterr);
                 if (r < 0)
                         return r;
         }
-        /* a PCI device again, which libvirt lists as a network interface */
+        return 0;
+}
+
+/* A network interface that is a host device. It can also be on USB. */
+static int read_interfaces(const XmlNode *devices, Reader *reader, Error *reterr)
+{
         XML_FOREACH(interface, devices, "interface") {
-                const XmlNode *address = xml_child(xml_child(interface, "source"), "address");
+                const XmlNode *address = source_address(interface);
                 int r;
 
-                if (!address || strcmp(xml_attribute(interface, "type"), "hostdev") != 0)
+                if (!address || !is_of_type(interface, "hostdev") || is_of_type(address, "usb"))
                         continue;
                 r = add_pci(address, reader, reterr);
                 if (r < 0)
                         return r;
         }
         return 0;
+}
+
+/* Reads the source of a disk or of one of its images. Two images can be namespaces of one
+ * controller. */
+static int read_nvme(const XmlNode *image, Reader *reader, Error *reterr)
+{
+        const XmlNode *address = source_address(image);
+
+        return address && is_of_type(image, "nvme") ? add_pci(address, reader, reterr) : 0;
+}
+
+/* QEMU drives an NVMe disk itself, through VFIO: the guest has the whole controller. Images behind
+ * the first one (<backingStore>) and the target of a copy (<mirror>) are open at the same time. */
+static int read_disks(const XmlNode *devices, Reader *reader, Error *reterr)
+{
+        XML_FOREACH(disk, devices, "disk") {
+                int r = read_nvme(xml_child(disk, "mirror"), reader, reterr);
+
+                for (const XmlNode *image = disk; image && r == 0;
+                     image = xml_child(image, "backingStore"))
+                        r = read_nvme(image, reader, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int read_devices(const XmlNode *devices, Reader *reader, Error *reterr)
+{
+        int r = read_hostdevs(devices, reader, reterr);
+
+        if (r == 0)
+                r = read_interfaces(devices, reader, reterr);
+        return r < 0 ? r : read_disks(devices, reader, reterr);
 }
 
 static int read_domain(const XmlNode *root, Reader *reader, Error *reterr)
@@ -113,5 +181,63 @@ int domain_parse(const char *text, SnapshotDomain *ret, Error *reterr)
                 return error_prefixf(reterr, r, "Domain");
         }
         *ret = reader.domain;
+        return 0;
+}
+
+/* The persistent definition. */
+
+static int add_config_mdevs(SnapshotDomain *domain, const SnapshotDomain *config)
+{
+        if (config->n_mdevs == 0)
+                return 0;
+        domain->config_mdevs = calloc(config->n_mdevs, sizeof(Uuid));
+        if (!domain->config_mdevs)
+                return -ENOMEM;
+        for (size_t i = 0; i < config->n_mdevs; i++)
+                if (!domain_has_mdev(domain, &config->mdevs[i]))
+                        domain->config_mdevs[domain->n_config_mdevs++] = config->mdevs[i];
+        return 0;
+}
+
+static int add_config_pci(SnapshotDomain *domain, const SnapshotDomain *config)
+{
+        if (config->n_pci_addresses == 0)
+                return 0;
+        domain->config_pci_addresses = calloc(config->n_pci_addresses, PCI_ADDRESS_SIZE);
+        if (!domain->config_pci_addresses)
+                return -ENOMEM;
+        for (size_t i = 0; i < config->n_pci_addresses; i++)
+                if (!domain_has_pci(domain, config->pci_addresses[i]))
+                        memcpy(domain->config_pci_addresses[domain->n_config_pci_addresses++],
+                               config->pci_addresses[i], PCI_ADDRESS_SIZE);
+        return 0;
+}
+
+static int add_only_cpu(CpuSet *ret, const CpuSet *cpus)
+{
+        return cpu_set_count(cpus) == 1 ? cpu_set_add(ret, cpu_set_next(cpus, 0)) : 0;
+}
+
+static int add_config_cpus(SnapshotDomain *domain, const SnapshotDomain *config)
+{
+        int r = add_only_cpu(&domain->config_cpus, &config->cpus);
+
+        for (size_t i = 0; r == 0 && i < config->n_pins; i++)
+                r = add_only_cpu(&domain->config_cpus, &config->pins[i].cpus);
+        return r;
+}
+
+int domain_set_config(SnapshotDomain *domain, const SnapshotDomain *config)
+{
+        free(domain->config_mdevs);
+        free(domain->config_pci_addresses);
+        cpu_set_done(&domain->config_cpus);
+        domain->config_mdevs = NULL;
+        domain->config_pci_addresses = NULL;
+        domain->config_cpus = CPU_SET_INIT;
+        domain->n_config_mdevs = domain->n_config_pci_addresses = 0;
+        if (add_config_mdevs(domain, config) < 0 || add_config_pci(domain, config) < 0 ||
+            add_config_cpus(domain, config) < 0)
+                return -ENOMEM;
         return 0;
 }

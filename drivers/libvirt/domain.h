@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* libvirt's domain XML: what a guest is given of the host. Pure: text in, struct out. */
+/* Reads libvirt's domain XML: the host's CPUs, memory and devices that a guest has. Pure: text in,
+ * struct out. The elements that count are listed in tests/lint/domain-schema.py, beside all others
+ * of libvirt's schema that name a part of the host. */
 
 #include "drivers/host/snapshot.h"
 
-/* Reads all of a SnapshotDomain but its state, which the XML does not have. Devices that
- * are not named by a uuid or a PCI address that fits are left out. -EBADMSG with words, -ENOMEM. */
+/* Fills ret, except for its state, which the XML does not have, and for its config fields.
+ * Skips devices whose PCI domain has more than 16 bits. The caller frees ret with
+ * snapshot_domain_done(). Returns -EBADMSG with words, or -ENOMEM. */
 int domain_parse(const char *text, SnapshotDomain *ret, Error *reterr);
+
+/* Replaces the config fields of a running domain: config is its persistent definition, parsed.
+ * Copies from config. Returns -ENOMEM with some of the fields filled. */
+int domain_set_config(SnapshotDomain *domain, const SnapshotDomain *config);

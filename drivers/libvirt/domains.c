@@ -65,20 +65,49 @@ static int leave_out(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid, in
         return r;
 }
 
-/* 1 when it was read, 0 when it is gone. */
+/* Reads one definition of a domain. flags: 0 for the live one of a domain that runs, else for its
+ * only one; VIR_DOMAIN_XML_INACTIVE for the persistent one. Returns 1 when it was read, 0 when the
+ * domain is gone. */
+static int read_definition(virDomainPtr handle, unsigned flags, SnapshotDomain *ret, Error *reterr)
+{
+        _cleanup_free_ char *xml = virDomainGetXMLDesc(handle, flags);
+        int r;
+
+        if (!xml)
+                return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Domain");
+        r = domain_parse(xml, ret, reterr);
+        return r < 0 ? r : 1;
+}
+
+/* Adds what the persistent definition of a running domain has. A transient domain has none: libvirt
+ * then returns the live one, which adds nothing. */
+static int read_config(virDomainPtr handle, SnapshotDomain *domain, Error *reterr)
+{
+        _cleanup_(snapshot_domain_done) SnapshotDomain config = { 0 };
+        int r = read_definition(handle, VIR_DOMAIN_XML_INACTIVE, &config, reterr);
+
+        if (r < 0)
+                return error_prefixf(reterr, r, "Persistent definition");
+        if (r > 0 && domain_set_config(domain, &config) < 0)
+                return error_oom(reterr);
+        return r;
+}
+
+/* Reads both definitions of a domain into the cache. Returns 1 when it was read, 0 when it is gone.
+ */
 static int read_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
                        const SnapshotDomain **ret, Error *reterr)
 {
         int state = VIR_DOMAIN_SHUTOFF;
         _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
-        _cleanup_free_ char *xml = NULL;
         int r;
 
-        if ((is_active(handle) && virDomainGetState(handle, &state, NULL, 0) < 0) ||
-            !(xml = virDomainGetXMLDesc(handle, 0)))
+        if (is_active(handle) && virDomainGetState(handle, &state, NULL, 0) < 0)
                 return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Domain");
-        r = domain_parse(xml, &domain, reterr);
-        if (r < 0)
+        r = read_definition(handle, 0, &domain, reterr);
+        if (r > 0 && is_active(handle))
+                r = read_config(handle, &domain, reterr);
+        if (r <= 0)
                 return r;
         domain.state = translate_state(handle, state);
         return poll_cache_put_domain(poll->cache, uuid->text, &domain, ret) < 0 ? error_oom(reterr)

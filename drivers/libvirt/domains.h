@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The part of a poll that reads domains. One call lists which there are and which of them run;
- * one more, or two for each that runs, for what the cache does not know, or knows as the other.
- * That one is paused or goes on is an event. What vanished since it was listed is left out. Blocks:
+/* The part of a poll that reads domains. One call lists them and says which of them run. A domain
+ * that the cache does not have, or has in another state, costs one more call if it does not run and
+ * three if it runs: its state, its live and its persistent definition. An event announces that a
+ * domain is paused or resumed. Domains that vanish after the list was made are skipped. Blocks:
  * virt thread only. */
 
 #include <libvirt/libvirt.h>

@@ -206,7 +206,8 @@ static void clear_seen(CacheTable *table)
                 table->entries[i]->seen = false;
 }
 
-/* Of the domains behind the one that was the last: those that do not run, as many as that. */
+/* Marks n domains to be read again, in turn: those behind the last one that was marked. libvirt
+ * sends no event when the persistent definition of a domain changes, whether it runs or not. */
 static void refresh_domains(PollCache *cache, size_t n)
 {
         CacheTable *table = &cache->domains;
@@ -218,8 +219,6 @@ static void refresh_domains(PollCache *cache, size_t n)
         for (size_t i = 0; i < table->n_entries && n > 0; i++) {
                 CacheEntry *entry = table->entries[(place + i) % table->n_entries];
 
-                if (entry->domain.state != DOMAIN_SHUTOFF)
-                        continue;
                 entry->stale = true;
                 last = entry;
                 n--;

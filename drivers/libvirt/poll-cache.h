@@ -6,11 +6,11 @@
  *
  * Event callbacks mark what changed, on any thread; the virt thread reads and fills the cache. A
  * mark that comes during a poll counts for the next one, so nothing that was read before a change
- * outlives it. What libvirt sends no event for is found by
- * a poll that reads everything, which poll_cache_begin() orders every POLL_CACHE_LIFE_USEC. Guests
- * that do not run are edited without an event (virsh attach-device --config): each poll reads
- * POLL_CACHE_REFRESH_MAX of them again, in turn, and one that must know them all reads all. It
- * knows no libvirt. */
+ * outlives it. A poll that reads everything finds the changes that libvirt sends no event for;
+ * poll_cache_begin() orders it every POLL_CACHE_LIFE_USEC. libvirt sends no event when "virsh
+ * attach-device --config" changes a persistent definition. Therefore each poll reads
+ * POLL_CACHE_REFRESH_MAX domains again, in turn, and DRIVER_POLL_GUESTS reads all of them. This
+ * module does not call libvirt. */
 
 #include "drivers/driver.h"
 #include "drivers/libvirt/node-device.h"

@@ -21,7 +21,7 @@ typedef struct PciView {
         bool refused;                   /* its provider is left as it is */
         bool one_time_use;
         uint64_t n_devices;                          /* matched, or in use */
-        uint64_t n_used;                             /* of those, which a domain has */
+        uint64_t n_used; /* of those, which a domain has or had: not only for its next start */
         char resource_class[RESOURCE_CLASS_MAX + 1]; /* "" when only devices in use are left */
         StringSet traits;
 } PciView;
@@ -51,14 +51,27 @@ static void note_problem(PciUpdate *update, const Error *error)
 
 /* The view */
 
-static bool is_used(const Snapshot *snapshot, const char *address)
+static bool has_address(const char (*addresses)[PCI_ADDRESS_SIZE], size_t n, const char *address)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(addresses[i], address) == 0)
+                        return true;
+        return false;
+}
+
+/* Returns whether a domain has the device. Where in_config is false, the persistent definitions of
+ * domains that run do not count. */
+static bool is_used(const Snapshot *snapshot, const char *address, bool in_config)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++) {
                 const SnapshotDomain *domain = &snapshot->domains[i];
 
-                for (size_t j = 0; j < domain->n_pci_addresses; j++)
-                        if (strcmp(domain->pci_addresses[j], address) == 0)
-                                return true;
+                if (has_address((const char(*)[PCI_ADDRESS_SIZE])domain->pci_addresses,
+                                domain->n_pci_addresses, address) ||
+                    (in_config &&
+                     has_address((const char(*)[PCI_ADDRESS_SIZE])domain->config_pci_addresses,
+                                 domain->n_config_pci_addresses, address)))
+                        return true;
         }
         return false;
 }
@@ -196,7 +209,7 @@ static int add_used(PciUpdate *update)
                 const PciSpec *spec = pci_specs_find(&update->config->pci_specs, device);
                 PciView *view;
 
-                if (!device->is_pci || !is_used(update->snapshot, device->address) ||
+                if (!device->is_pci || !is_used(update->snapshot, device->address, true) ||
                     (spec && pci_spec_has_physical_network(spec)))
                         continue;
                 if (ensure_view(update, provider_address(device), &view) < 0)
@@ -205,7 +218,7 @@ static int add_used(PciUpdate *update)
                         continue;
                 if (!spec && view->n_devices++ == 0)
                         view->has_parent = !is_child(device);
-                view->n_used++;
+                view->n_used += is_used(update->snapshot, device->address, false);
         }
         return 0;
 }
@@ -316,7 +329,7 @@ static bool is_kept(const PciUpdate *update, const char *address)
         const PciView *view = find_view(update, address);
 
         return (view && (view->refused || view->n_devices > 0)) ||
-               is_used(update->snapshot, address);
+               is_used(update->snapshot, address, true);
 }
 
 /* Somebody renamed it: no device has its address, and it is none of ours to remove. */

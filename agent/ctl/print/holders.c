@@ -102,6 +102,9 @@ const Holder *holders_find_mdev(const Holders *holders, const Uuid *mdev)
                 for (size_t j = 0; domain && j < domain->n_mdevs; j++)
                         if (uuid_equal(&domain->mdevs[j], mdev))
                                 return &holders->items[i];
+                for (size_t j = 0; domain && j < domain->n_config_mdevs; j++)
+                        if (uuid_equal(&domain->config_mdevs[j], mdev))
+                                return &holders->items[i];
         }
         return find_claimed(holders, "mdev", mdev->text);
 }
@@ -129,6 +132,9 @@ const Holder *holders_find_pci(const Holders *holders, const char *address)
 
                 for (size_t j = 0; domain && j < domain->n_pci_addresses; j++)
                         if (strcmp(domain->pci_addresses[j], address) == 0)
+                                return &holders->items[i];
+                for (size_t j = 0; domain && j < domain->n_config_pci_addresses; j++)
+                        if (strcmp(domain->config_pci_addresses[j], address) == 0)
                                 return &holders->items[i];
         }
         return find_claimed(holders, "address", address);
