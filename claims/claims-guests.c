@@ -246,8 +246,8 @@ static int collect_devices(Adoption *adoption, Resources *resources, Error *rete
         if (r == 0)
                 r = add_all_mdevs(adoption, domain->mdevs, domain->n_mdevs, resources, reterr);
         if (r == 0)
-                r = add_all_mdevs(adoption, domain->config_mdevs, domain->n_config_mdevs,
-                                  resources, reterr);
+                r = add_all_mdevs(adoption, domain->config_mdevs, domain->n_config_mdevs, resources,
+                                  reterr);
         return r;
 }
 

@@ -402,7 +402,8 @@ static bool domain_has_mdev(const HostDomain *domain, const Uuid *mdev)
                has_mdev(domain->config_mdevs, domain->n_config_mdevs, mdev);
 }
 
-/* Lists mdevs of the guest that its claim does not name. where says in which definition they are. */
+/* Lists mdevs of the guest that its claim does not name. where says in which definition they are.
+ */
 static int list_unclaimed_mdevs(const Claim *claim, const HostDomain *domain, const Uuid *mdevs,
                                 size_t n, const char *where, ReconcileProblems *problems)
 {

@@ -121,9 +121,9 @@ static void explain_devices(const FitRoom *room, char *text, size_t size)
                 snprintf(text, size, "; guests have %" PRIu64, n_taken);
         n = n_taken > 0 ? strlen(text) : 0;
         if (n_blocked > 0)
-                snprintf(text + n, size - n,
-                         "; %" PRIu64 " blocked: a guest or claim has %s%.12s", n_blocked,
-                         room->devices->in_part ? "a part of " : "", room->devices->blocker);
+                snprintf(text + n, size - n, "; %" PRIu64 " blocked: a guest or claim has %s%.12s",
+                         n_blocked, room->devices->in_part ? "a part of " : "",
+                         room->devices->blocker);
 }
 
 /* Why the need does not fit into the room. */

@@ -136,10 +136,10 @@ bool taken_has(const Taken *taken, const char *thing)
 TakenBlock taken_blocks_pci(const Taken *taken, const char *address, const char **ret_blocker)
 {
         const char *card = find_card(taken, address);
-        TakenBlock block = taken_has(taken, address)                          ? TAKEN_BLOCK_SELF
-                           : card[0] && taken_has(taken, card)                ? TAKEN_BLOCK_CARD
+        TakenBlock block = taken_has(taken, address)                       ? TAKEN_BLOCK_SELF
+                           : card[0] && taken_has(taken, card)             ? TAKEN_BLOCK_CARD
                            : string_set_contains(&taken->divided, address) ? TAKEN_BLOCK_PART
-                                                                              : TAKEN_BLOCK_NONE;
+                                                                           : TAKEN_BLOCK_NONE;
 
         if (ret_blocker)
                 *ret_blocker = block == TAKEN_BLOCK_CARD ? card : address;

@@ -114,6 +114,45 @@ static int read_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
                                                                                 : 1;
 }
 
+/* Reads the persistent definition of a running domain again: known is as it was read before. An
+ * event announces each change of the live one. Returns as read_domain(). */
+static int refresh_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
+                          const SnapshotDomain *known, const SnapshotDomain **ret, Error *reterr)
+{
+        _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
+        int r = snapshot_domain_copy(&domain, known);
+
+        if (r < 0)
+                return error_oom(reterr);
+        r = read_config(handle, &domain, reterr);
+        if (r <= 0)
+                return r;
+        return poll_cache_put_domain(poll->cache, uuid->text, &domain, ret) < 0 ? error_oom(reterr)
+                                                                                : 1;
+}
+
+static bool is_as_listed(const SnapshotDomain *domain, virDomainPtr handle)
+{
+        return domain && (domain->state != DOMAIN_SHUTOFF) == is_active(handle);
+}
+
+/* Returns the domain as the cache has it, or reads what is missing there. Returns as read_domain().
+ */
+static int find_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
+                       const SnapshotDomain **ret, Error *reterr)
+{
+        const SnapshotDomain *known = poll_cache_find_domain(poll->cache, uuid->text),
+                             *stale = poll_cache_find_stale_domain(poll->cache, uuid->text);
+
+        if (is_as_listed(known, handle)) {
+                *ret = known;
+                return 1;
+        }
+        if (is_active(handle) && is_as_listed(stale, handle))
+                return refresh_domain(poll, handle, uuid, stale, ret, reterr);
+        return read_domain(poll, handle, uuid, ret, reterr);
+}
+
 static int poll_domain(DomainPoll *poll, virDomainPtr handle, Error *reterr)
 {
         Snapshot *snapshot = poll->snapshot;
@@ -121,15 +160,13 @@ static int poll_domain(DomainPoll *poll, virDomainPtr handle, Error *reterr)
         const SnapshotDomain *domain;
         Error error = ERROR_NULL;
         Uuid uuid;
-        int r = 1;
+        int r;
 
         /* the text of libvirt's own takes a third of what there is to do for a guest */
         if (virDomainGetUUID(handle, bytes) < 0)
                 return libvirt_error(reterr, "Cannot get the uuid of a domain");
         uuid = uuid_from_bytes(bytes);
-        domain = poll_cache_find_domain(poll->cache, uuid.text);
-        if (!domain || (domain->state != DOMAIN_SHUTOFF) != is_active(handle))
-                r = read_domain(poll, handle, &uuid, &domain, &error);
+        r = find_domain(poll, handle, &uuid, &domain, &error);
         if (r < 0)
                 return leave_out(poll, handle, &uuid, r, &error, reterr);
         if (r == 0)

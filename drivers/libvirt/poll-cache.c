@@ -282,6 +282,13 @@ const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid)
         return entry && !entry->stale ? &entry->domain : NULL;
 }
 
+const SnapshotDomain *poll_cache_find_stale_domain(PollCache *cache, const char *uuid)
+{
+        const CacheEntry *entry = table_find(&cache->domains, uuid);
+
+        return entry && entry->stale ? &entry->domain : NULL;
+}
+
 int poll_cache_put_device(PollCache *cache, const char *name, NodeDevice *value,
                           const NodeDevice **ret)
 {

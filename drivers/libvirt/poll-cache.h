@@ -51,6 +51,10 @@ const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i);
 const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name);
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid);
 
+/* Returns a domain of which the persistent definition is to be read again, borrowed until it is put
+ * or the poll ends; NULL when there is none of that uuid. */
+const SnapshotDomain *poll_cache_find_stale_domain(PollCache *cache, const char *uuid);
+
 /* Hands over what was read (*value is left empty) and lends it back. -ENOMEM leaves it alone. */
 int poll_cache_put_device(PollCache *cache, const char *name, NodeDevice *value,
                           const NodeDevice **ret);

@@ -20,8 +20,8 @@ typedef struct PciView {
         bool has_parent;                /* the device itself is matched */
         bool refused;                   /* its provider is left as it is */
         bool one_time_use;
-        uint64_t n_devices;                          /* matched, or in use */
-        uint64_t n_used; /* of those, which a domain has or had: not only for its next start */
+        uint64_t n_devices; /* matched, or in use */
+        uint64_t n_used;    /* of those, which a domain has or had: not only for its next start */
         char resource_class[RESOURCE_CLASS_MAX + 1]; /* "" when only devices in use are left */
         StringSet traits;
 } PciView;

@@ -273,3 +273,71 @@ void ctl_claim_print(const json_t *document, CtlPage *page)
                         "\nWhen it is gone, give it back: computectl release %" PRIu64 "\n",
                         id, id);
 }
+
+/* Guests that have a device without a claim that names it. */
+
+static bool lists(const json_t *array, const char *what)
+{
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(array, i, item)
+                if (strcasecmp(json_string_value(item) ? json_string_value(item) : "", what) == 0)
+                        return true;
+        return false;
+}
+
+static bool has_by(const json_t *domain, const char *mdevs, const char *addresses, const char *what)
+{
+        return lists(json_object_get(domain, mdevs), what) ||
+               lists(json_object_get(domain, addresses), what);
+}
+
+static bool is_listed(const json_t *document, const char *consumer)
+{
+        const json_t *claims = json_object_get(document, "claims");
+
+        return ctl_json_find(claims, "consumer", consumer);
+}
+
+static json_t *make_guest(const json_t *domain, bool live)
+{
+        return json_pack("{ss ss sb}", "uuid", ctl_json_text(domain, "uuid"), "name",
+                         ctl_json_text(domain, "name"), "next_start", !live);
+}
+
+int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what)
+{
+        const json_t *device = ctl_host_find_device(host, what), *domain;
+        const char *address = device ? ctl_json_text(device, "address") : "";
+        json_t *guests = json_array();
+        size_t i;
+
+        if (json_object_set_new(document, "guests", guests) < 0)
+                return -ENOMEM;
+        if (address[0])
+                what = address;
+        json_array_foreach(json_object_get(host, "domains"), i, domain) {
+                bool live = has_by(domain, "mdevs", "pci_addresses", what);
+
+                if (!live && !has_by(domain, "config_mdevs", "config_pci_addresses", what))
+                        continue;
+                if (!is_listed(document, ctl_json_text(domain, "uuid")) &&
+                    json_array_append_new(guests, make_guest(domain, live)) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+void ctl_claims_print_guests(const json_t *document, CtlPage *page)
+{
+        const json_t *guest;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "guests"), i, guest)
+                fprintf(page->output, "Guest %s %s; its claim does not name it.\n",
+                        ctl_json_text(guest, "name"),
+                        json_is_true(json_object_get(guest, "next_start"))
+                                ? "needs it for its next start"
+                                : "has it");
+}

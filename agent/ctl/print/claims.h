@@ -21,6 +21,14 @@ void ctl_claims_keep(json_t *document, const char *name);
  * PCI address, nor use the host CPU or part of the host cell ("cpu:5", "cell:1") that what is. */
 void ctl_claims_find(json_t *document, const char *what);
 
+/* Adds a member "guests" to the claims: the guests of the host's document that have the device by
+ * one of their definitions, and that no claim of the list belongs to. what is an mdev's uuid, a PCI
+ * address or libvirt's name of a PCI device. -ENOMEM. */
+int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what);
+
+/* Prints that member, a line for each guest. */
+void ctl_claims_print_guests(const json_t *document, CtlPage *page);
+
 /* The device of the host's document with that name of libvirt's or PCI address, in letters of
  * either case. Borrowed, or NULL. */
 const json_t *ctl_host_find_device(const json_t *host, const char *what);

@@ -242,7 +242,26 @@ static int check_name(Ctl *ctl, const char *name, Error *reterr)
                 name);
 }
 
-/* Exit code 1 when nobody has it, so that scripts need not read. */
+/* Adds the guests that have it without a claim. Before the first poll they are unknown. */
+static int find_guests(Ctl *ctl, const char *what, json_t *document, Error *reterr)
+{
+        _cleanup_json_ json_t *host = NULL;
+
+        (void)ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, NULL);
+        return ctl_claims_add_guests(document, host, what) < 0 ? error_oom(reterr) : 0;
+}
+
+static void print_who(Ctl *ctl, const json_t *document)
+{
+        bool guests = json_array_size(json_object_get(document, "guests")) > 0;
+
+        if (ctl_wants_json(ctl) || !guests || json_array_size(json_object_get(document, "claims")))
+                print_claims(ctl, document, false);
+        if (!ctl_wants_json(ctl))
+                ctl_claims_print_guests(document, &ctl->page);
+}
+
+/* Exits with 1 when neither a claim nor a guest has it, for scripts. */
 int ctl_verb_who(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
@@ -253,10 +272,14 @@ int ctl_verb_who(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         ctl_claims_find(document, what);
-        anybody = json_array_size(json_object_get(document, "claims")) > 0;
+        r = find_guests(ctl, what, document, reterr);
+        if (r < 0)
+                return r;
+        anybody = json_array_size(json_object_get(document, "claims")) > 0 ||
+                  json_array_size(json_object_get(document, "guests")) > 0;
         if (!ctl_wants_json(ctl) && !anybody && (r = check_name(ctl, what, reterr)) < 0)
                 return r;
-        print_claims(ctl, document, false);
+        print_who(ctl, document);
         return anybody ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -147,6 +147,149 @@ static void test_rooms_of_pci_devices(void **state)
                          0);
 }
 
+/* A card of two functions, of which the second has an mdev, and a GPU with an mdev. */
+typedef struct Cards {
+        HostFunction functions[2];
+        HostMdev mdevs[2];
+        HostDevice devices[2];
+        HostPci pci[4];
+        HostFacts facts;
+} Cards;
+
+#define CARD       "0000:10:00.0"
+#define FUNCTION_1 "0000:10:00.1"
+#define FUNCTION_2 "0000:10:00.2"
+#define GPU        "0000:41:00.0"
+
+static void make_cards(Cards *ret)
+{
+        *ret = (Cards){
+                .functions = { { FUNCTION_1, CARD }, { FUNCTION_2, CARD } },
+                .mdevs = { { make_mdev('1'), "f2", "t", FUNCTION_2 },
+                           { make_mdev('2'), "gpu", "t", GPU } },
+                .devices = { { "f2", FUNCTION_2, "t", "VGPU", 1, HOST_CELL_NONE },
+                             { "gpu", GPU, "t", "VGPU", 1, HOST_CELL_NONE } },
+                .pci = { { "f1", FUNCTION_1, CARD, "CUSTOM_VF", HOST_CELL_NONE, true },
+                         { "f2", FUNCTION_2, CARD, "CUSTOM_VF", HOST_CELL_NONE, true },
+                         { "card", CARD, CARD, "CUSTOM_PF", HOST_CELL_NONE, true },
+                         { "gpu", GPU, GPU, "CUSTOM_GPU", HOST_CELL_NONE, true } },
+        };
+        ret->facts = (HostFacts){
+                .functions = ret->functions,
+                .n_functions = 2,
+                .mdevs = ret->mdevs,
+                .n_mdevs = 2,
+                .devices = ret->devices,
+                .n_devices = 2,
+                .pci = ret->pci,
+                .n_pci = 4,
+        };
+}
+
+/* Compares the rooms of all classes with "VF PF GPU VGPU-of-f2 VGPU-of-gpu". */
+static void expect_rooms(const HostFacts *facts, const Taken *taken, const char *name,
+                         const char *expected)
+{
+        static const char *const providers[][2] = {
+                { "h_" CARD, "CUSTOM_VF" }, { "h_" CARD, "CUSTOM_PF" }, { "h_" GPU, "CUSTOM_GPU" },
+                { "h_f2", "VGPU" },         { "h_gpu", "VGPU" },
+        };
+        _cleanup_(device_rooms_done) DeviceRooms rooms = { 0 };
+        char found[ARRAY_SIZE(providers) + 1] = "";
+
+        assert_int_equal(device_rooms_make(&rooms, facts, taken), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(providers); i++) {
+                const DeviceRoom *room =
+                        device_rooms_find(&rooms, "h", providers[i][0], providers[i][1]);
+
+                assert_non_null(room);
+                found[i] = (char)('0' + room->n_free);
+                assert_int_equal(room->n_blocked > 0, room->blocker != NULL);
+        }
+        if (strcmp(found, expected) != 0)
+                fail_msg("%s: %s, not %s", name, found, expected);
+}
+
+/* A device that is taken whole blocks its parts, and a part blocks the whole. */
+static void test_cards_and_their_parts(void **state)
+{
+        static const struct {
+                const char *name;
+                const char *pci, *config_pci;
+                char mdev, config_mdev;
+                const char *expected;
+        } rows[] = {
+                { "nothing is taken", NULL, NULL, 0, 0, "21122" },
+                { "the card blocks its functions and their mdevs", CARD, NULL, 0, 0, "00102" },
+                { "also by a persistent definition", NULL, CARD, 0, 0, "00102" },
+                { "a function blocks its card alone", FUNCTION_1, NULL, 0, 0, "10122" },
+                { "a function blocks its own mdevs", FUNCTION_2, NULL, 0, 0, "10102" },
+                { "an mdev blocks its function and the card", NULL, NULL, '1', 0, "10112" },
+                { "also by a persistent definition", NULL, NULL, 0, '1', "10112" },
+                { "an mdev blocks its GPU, not other mdevs", NULL, NULL, '2', 0, "21021" },
+                { "a GPU that is taken whole blocks its mdevs", GPU, NULL, 0, 0, "21020" },
+                { "an mdev that nobody made is on no device", NULL, NULL, '9', 0, "21122" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                char pci[1][HOST_ADDRESS_SIZE] = { "" }, config_pci[1][HOST_ADDRESS_SIZE] = { "" };
+                const Uuid mdev = make_mdev(rows[i].mdev), other = make_mdev(rows[i].config_mdev);
+                HostDomain domain = {
+                        .name = "g",
+                        .running = true,
+                        .pci = (const char(*)[HOST_ADDRESS_SIZE])pci,
+                        .n_pci = rows[i].pci != NULL,
+                        .config_pci = (const char(*)[HOST_ADDRESS_SIZE])config_pci,
+                        .n_config_pci = rows[i].config_pci != NULL,
+                        .mdevs = &mdev,
+                        .n_mdevs = rows[i].mdev != 0,
+                        .config_mdevs = &other,
+                        .n_config_mdevs = rows[i].config_mdev != 0,
+                };
+                _cleanup_(taken_done) Taken taken = { 0 };
+                Cards cards;
+
+                make_cards(&cards);
+                strcpy(pci[0], rows[i].pci ? rows[i].pci : "");
+                strcpy(config_pci[0], rows[i].config_pci ? rows[i].config_pci : "");
+                cards.facts.domains = &domain;
+                cards.facts.n_domains = 1;
+                taken.facts = &cards.facts;
+                assert_int_equal(taken_add_guests(&taken, &cards.facts), 0);
+                expect_rooms(&cards.facts, &taken, rows[i].name, rows[i].expected);
+        }
+}
+
+/* The same of claims, also within one claim, whose devices are chosen one after the other. */
+static void test_claims_of_cards_and_parts(void **state)
+{
+        static const struct {
+                const char *name, *address;
+                char mdev;
+                const char *expected;
+        } rows[] = {
+                { "a claim has the card", CARD, 0, "00102" },
+                { "a claim has a function", FUNCTION_1, 0, "10122" },
+                { "a claim has an mdev", FUNCTION_2, '1', "10112" },
+                { "a claim has an mdev that is not made yet", FUNCTION_2, '9', "10112" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                const Uuid mdev = rows[i].mdev ? make_mdev(rows[i].mdev) : UUID_NULL;
+                _cleanup_(taken_done) Taken taken = { 0 };
+                Uuid chosen;
+                Cards cards;
+
+                make_cards(&cards);
+                taken.facts = &cards.facts;
+                assert_int_equal(taken_add(&taken, &mdev, "f2", rows[i].address), 0);
+                expect_rooms(&cards.facts, &taken, rows[i].name, rows[i].expected);
+                assert_int_equal(
+                        device_choose(&cards.facts, &cards.devices[0], &taken, &chosen, NULL),
+                        rows[i].expected[3] == '0' ? CLAIM_E_NO_CAPACITY : CLAIM_DONE);
+        }
+}
+
 static void test_provider(void **state)
 {
         FactsFixture facts;
@@ -161,4 +304,5 @@ static void test_provider(void **state)
         assert_null(device_of_provider(&facts.facts, "other", "host_a", "VGPU"));
 }
 
-TEST_MAIN(test_choice, test_rooms_are_what_can_be_chosen, test_rooms_of_pci_devices, test_provider)
+TEST_MAIN(test_cards_and_their_parts, test_claims_of_cards_and_parts, test_choice,
+          test_rooms_are_what_can_be_chosen, test_rooms_of_pci_devices, test_provider)

@@ -39,6 +39,8 @@ static const char whole_host[] =
         " 'domains': [{'uuid': '" UUID_B "', 'name': 'b', 'state': 'paused',"
         "  'vcpus': 2, 'memory_kib': 32768,"
         "  'mdevs': ['" UUID_A "'], 'pci_addresses': ['0000:05:00.1'],"
+        "  'config_mdevs': ['" UUID_B "'], 'config_pci_addresses': ['0000:05:00.2'],"
+        "  'config_cpus': '7',"
         "  'cpus': '0-3', 'memory_cells': '0,2', 'page_kib': 2048,"
         "  'pins': [{'vcpu': 1, 'cpus': '2'}, {'vcpu': 0, 'cpus': '0-1'}],"
         "  'cells': [{'id': 1, 'memory_kib': 16384, 'vcpus': '1', 'page_kib': 1048576,"
@@ -142,7 +144,7 @@ static void test_round_trip(void **state)
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "devices"), 0)),
                          17);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "domains"), 1)),
-                         13);
+                         16);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "emulators"), 0)),
                          14);
 }

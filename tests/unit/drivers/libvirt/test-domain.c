@@ -96,8 +96,7 @@ static void test_table(void **state)
 }
 
 #define ADDRESS(slot) "<address domain='0x0000' bus='0x05' slot='" slot "' function='0x0'/>"
-#define NVME(slot) \
-        "<source type='pci' managed='yes' namespace='1'>" ADDRESS(slot) "</source>"
+#define NVME(slot)    "<source type='pci' managed='yes' namespace='1'>" ADDRESS(slot) "</source>"
 
 /* Two namespaces of one controller are one device. */
 static void test_nvme_disks_are_pci_devices(void **state)
@@ -107,15 +106,17 @@ static void test_nvme_disks_are_pci_devices(void **state)
         _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
         Error error = ERROR_NULL;
 
-        if (domain_parse(DEVICES("<disk type='nvme' device='disk'>" NVME("0x01") "</disk>"
-                                 "<disk type='nvme'>" NVME("0x01") "</disk>"
-                                 "<disk type='file'><source file='/a'/><mirror type='nvme'>"
-                                 NVME("0x02") "</mirror><backingStore type='nvme'>" NVME("0x03")
-                                 "<backingStore type='nvme'>" NVME("0x04") "<backingStore/>"
-                                 "</backingStore></backingStore></disk>"
-                                 "<disk type='nvme'/><disk type='block'><source>" ADDRESS("0x09")
-                                 "</source></disk>"),
-                         &domain, &error) < 0)
+        if (domain_parse(
+                    DEVICES("<disk type='nvme' device='disk'>" NVME(
+                            "0x01") "</disk>"
+                                    "<disk type='nvme'>" NVME(
+                                            "0x01") "</disk>"
+                                                    "<disk type='file'><source file='/a'/><mirror type='nvme'>" NVME("0x02") "</mirror><backingStore type='nvme'>" NVME(
+                                                            "0x03") "<backingStore type='nvme'>" NVME("0x04") "<backingStore/>"
+                                                                                                              "</backingStore></backingStore></disk>"
+                                                                                                              "<disk type='nvme'/><disk type='block'><source>" ADDRESS(
+                                                                                                                      "0x09") "</source></disk>"),
+                    &domain, &error) < 0)
                 fail_msg("%s", error.text);
         assert_int_equal(domain.n_pci_addresses, ARRAY_SIZE(expected));
         for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
@@ -123,9 +124,8 @@ static void test_nvme_disks_are_pci_devices(void **state)
 }
 
 #define OTHER_MDEV "d60cc60c-c60c-4c60-8c60-c60cc60cc60c"
-#define MDEV(uuid) \
-        "<hostdev type='mdev'><source><address uuid='" uuid "'/></source></hostdev>"
-#define PCI(slot) "<hostdev type='pci'><source>" ADDRESS(slot) "</source></hostdev>"
+#define MDEV(uuid) "<hostdev type='mdev'><source><address uuid='" uuid "'/></source></hostdev>"
+#define PCI(slot)  "<hostdev type='pci'><source>" ADDRESS(slot) "</source></hostdev>"
 
 static void parse(const char *text, SnapshotDomain *ret)
 {
@@ -140,13 +140,13 @@ static void test_persistent_definition_adds_devices_and_cpus(void **state)
         _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 }, config = { 0 }, none = { 0 };
         _cleanup_free_ char *cpus = NULL;
 
-        parse(DOMAIN("<vcpu>2</vcpu><memory>1024</memory><devices>" MDEV(UUID_MDEV) PCI("0x01")
-                     "</devices>"),
+        parse(DOMAIN("<vcpu>2</vcpu><memory>1024</memory><devices>" MDEV(UUID_MDEV)
+                             PCI("0x01") "</devices>"),
               &domain);
         parse(DOMAIN("<vcpu cpuset='9'>4</vcpu><memory>2048</memory><cputune>"
                      "<vcpupin vcpu='0' cpuset='6'/><vcpupin vcpu='1' cpuset='7-8'/></cputune>"
-                     "<devices>" MDEV(UUID_MDEV) MDEV(OTHER_MDEV) PCI("0x01") PCI("0x02")
-                     "</devices>"),
+                     "<devices>" MDEV(UUID_MDEV) MDEV(OTHER_MDEV) PCI("0x01")
+                             PCI("0x02") "</devices>"),
               &config);
         for (unsigned i = 0; i < 2; i++)
                 assert_int_equal(domain_set_config(&domain, &config), 0);

@@ -271,5 +271,4 @@ TEST_MAIN_WITH(make_cache, free_cache, test_keeps_what_did_not_change, test_mark
                test_mdev_parent_is_always_read, test_mark_during_poll_counts_for_the_next,
                test_forgets_what_is_gone, test_forgets_all_after_a_failure,
                test_reads_all_now_and_then, test_keeps_nothing_without_events,
-               test_knows_all_devices, test_flood_of_marks,
-               test_guests_are_read_again_in_turn)
+               test_knows_all_devices, test_flood_of_marks, test_guests_are_read_again_in_turn)
