@@ -112,25 +112,38 @@ static int read_interfaces(const XmlNode *devices, Reader *reader, Error *reterr
         return 0;
 }
 
-/* Reads the source of a disk or of one of its images. Two images can be namespaces of one
- * controller. */
-static int read_nvme(const XmlNode *image, Reader *reader, Error *reterr)
+/* Reads one image, which can be an NVMe namespace. Two images can be on one controller. */
+static int read_image(const XmlNode *image, Reader *reader, Error *reterr)
 {
         const XmlNode *address = source_address(image);
 
         return address && is_of_type(image, "nvme") ? add_pci(address, reader, reterr) : 0;
 }
 
-/* QEMU drives an NVMe disk itself, through VFIO: the guest has the whole controller. Images behind
- * the first one (<backingStore>) and the target of a copy (<mirror>) are open at the same time. */
+/* Reads an image, the file of its data (<dataStore>) and the images behind it (<backingStore>). */
+static int read_images(const XmlNode *first, Reader *reader, Error *reterr)
+{
+        int r = 0;
+
+        for (const XmlNode *image = first; image && r == 0;
+             image = xml_child(image, "backingStore")) {
+                r = read_image(image, reader, reterr);
+                if (r == 0)
+                        r = read_image(xml_child(xml_child(image, "source"), "dataStore"), reader,
+                                       reterr);
+        }
+        return r;
+}
+
+/* QEMU drives an NVMe disk itself, through VFIO: the guest has the whole controller. All images of
+ * a disk are open at the same time, also those of the target of a copy (<mirror>). */
 static int read_disks(const XmlNode *devices, Reader *reader, Error *reterr)
 {
         XML_FOREACH(disk, devices, "disk") {
-                int r = read_nvme(xml_child(disk, "mirror"), reader, reterr);
+                int r = read_images(disk, reader, reterr);
 
-                for (const XmlNode *image = disk; image && r == 0;
-                     image = xml_child(image, "backingStore"))
-                        r = read_nvme(image, reader, reterr);
+                if (r == 0)
+                        r = read_images(xml_child(disk, "mirror"), reader, reterr);
                 if (r < 0)
                         return r;
         }
@@ -162,6 +175,7 @@ static int read_domain(const XmlNode *root, Reader *reader, Error *reterr)
                                      &domain->vcpus, reterr)) < 0 ||
             (r = xml_memory_kib(xml_child(root, "memory"), &domain->memory_kib, reterr)) < 0 ||
             (r = domain_read_placement(root, domain, reterr)) < 0 ||
+            (r = read_image(xml_child(xml_child(root, "os"), "nvram"), reader, reterr)) < 0 ||
             (r = read_devices(xml_child(root, "devices"), reader, reterr)) < 0)
                 return error_prefixf(reterr, r, "%s", domain->uuid.text);
         return 0;

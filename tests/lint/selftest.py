@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Each check fails on a tree with a planted violation, names its place, and passes without it."""
 
+import importlib.util
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -83,6 +85,7 @@ PLANTS = [
     ('spdx', 'base/Makefile.inc', '\n', 1, 'LGPL'),
     ('spdx', 'systemd/a.service', '[Unit]\n', 1, 'LGPL'),
     ('facts', 'tests/lint/facts.py', HASH, 1, 'has no test_root_table'),
+    ('domain-schema', 'tests/lint/domain-schema.py', HASH, 1, 'has no test_nvme_disks_are_pci_devices'),
     ('shell', 'tests/a.sh', '#!/bin/sh\n' + HASH + 'cd $1\n', 3, 'SC2086'),
     ('shell', 'check', '#!/bin/bash\n' + HASH + 'for i in x\n', 3, 'SC'),
     ('spec', 'rpm/a.spec', SPEC.replace('%description', '%fi'), 7, 'Unknown'),
@@ -148,6 +151,62 @@ class LintTest(unittest.TestCase):
             with self.subTest(check=name, file=path), Tree(path, text) as tree:
                 done = tree.check(name)
                 self.assertEqual((done.returncode, done.stdout), (0, ''))
+
+
+SCHEMA = '''<grammar xmlns="http://relaxng.org/ns/structure/1.0"><start><ref name="domain"/></start>
+<define name="domain"><element name="domain"><interleave><element name="pin"><attribute name="cpuset"><ref name="cpuset"/></attribute>
+</element><ref name="disk"/><element name="hidden"><attribute><anyName/><ref name="cpuset"/></attribute></element></interleave></element></define>
+<define name="disk"><element name="disk"><element name="source"><ref name="pciaddress"/></element><ref name="address"/>
+<optional><ref name="disk"/></optional></element></define>
+<define name="address"><element name="address"><ref name="pciaddress"/></element></define>
+<define name="cpuset"><text/></define><define name="pciaddress"><text/></define></grammar>
+'''
+
+
+class DomainSchemaTest(unittest.TestCase):
+    """A grammar with a CPU set, a PCI address in a recursive define, and the address that a guest sees."""
+
+    def setUp(self):
+        self.lint = load_check('domain-schema')
+        folder = tempfile.TemporaryDirectory(prefix='compute-agent-lint-')
+        self.addCleanup(folder.cleanup)
+        Path(folder.name, 'domain.rng').write_text('<grammar xmlns="http://relaxng.org/ns/structure/1.0">'
+                                                   '<include href="common.rng"/><start><ref name="domain"/></start></grammar>')
+        Path(folder.name, 'common.rng').write_text(SCHEMA)
+        self.paths = self.lint.read_paths(Path(folder.name))
+
+    def test_paths_of_the_host_are_found(self):
+        self.assertEqual(self.paths, {'/domain/pin/@cpuset', '/domain/hidden/@*', '/domain/disk/source'})
+
+    def problems(self, newer=None, version=9000000, **changes):
+        parts = {path: self.lint.excluded('why') for path in self.paths}
+        parts.update({path.replace('_', '/'): entry for path, entry in changes.items()})
+        return list(self.lint.compare(self.paths, {path: entry for path, entry in parts.items() if entry}, newer or {}, version))
+
+    def test_the_table_equals_the_grammar(self):
+        gone = {'_domain_gone': self.lint.excluded('why')}
+        newer = {'/domain/gone': 10000000}
+        self.assertEqual(self.problems(), [])
+        self.assertEqual(self.problems(_domain_disk_source=None),
+                         ["/domain/disk/source of libvirt's domain schema is neither counted nor excluded"])
+        self.assertEqual(self.problems(**gone), ["/domain/gone is not in libvirt's domain schema"])
+        self.assertEqual(self.problems(newer, **gone), [])
+        self.assertEqual(self.problems(newer, 11003000, **gone), ["/domain/gone is not in libvirt's domain schema"])
+        self.assertEqual(self.problems(newer), ['/domain/gone has a version and no entry'])
+        self.assertEqual(self.problems(_domain_disk_source=([], '')),
+                         ['/domain/disk/source must have either tests or a reason'])
+
+
+def load_check(name):
+    """A check of this folder as a module; its name can have a hyphen."""
+    spec = importlib.util.spec_from_file_location(name.replace('-', '_'), FOLDER / (name + '.py'))
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(FOLDER))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(FOLDER))
+    return module
 
 
 def add_plant_tests():

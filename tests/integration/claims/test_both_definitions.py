@@ -165,12 +165,13 @@ class TestAdoption(DefinitionCase):
 class TestCpus(DefinitionCase):
     def test_a_dedicated_cpu_of_the_next_start_is_not_given_away(self):
         self.libvirtd.start_guest('running')
-        self.start_agent(cpu_dedicated_set='1-3', cpu_shared_set='0,4-7')
+        self.start_agent(cpu_dedicated_set='1-2', cpu_shared_set='0,4-7')
         self.wait_for_claim('running')
         self.libvirtd.virsh('vcpupin', 'running', '0', '2', '--config')
         self.agent.ctl('sync')
-        given = self.agent.claim('PCPU=2,MEMORY_MB=16', None, '--numa-nodes', '1')
-        self.assertEqual(given['held'], '1,3')
+        ask = ('PCPU=1,MEMORY_MB=16', None, '--numa-nodes', '1')
+        self.assertEqual(self.agent.claim(*ask)['held'], '1')
+        self.assertNotEqual(self.agent.claim(*ask, check=False).returncode, 0)
 
 
 class TestNvme(DefinitionCase):
