@@ -6,9 +6,12 @@ candidates or by the agent, built, stopped, edited with virsh, migrated, evacuat
 tells the agents nothing. Agents are killed, healed and made to wait in between. The cloud keeps books of its own, and after each step they
 are compared with the world:
 
-  * each consumer of the books holds in Placement just what was written for it, and nobody else holds anything;
+  * each consumer of the books holds in Placement exactly what was written for it, however long its build or copy takes, and no other
+    consumer holds anything;
   * each device stands in the claims and domains of one server at most;
-  * who has an allocation here gets a claim, unless somebody edited a device away.
+  * a server with an allocation here gets a claim, unless an edit took its device or its device is gone.
+
+Another writer raises amounts beyond those of the domain, and virtual functions come and go under their guests.
 
 When a walk has ended and all is quiet, Placement, claims, guests and books agree, and an audit finds nothing.
 
@@ -25,7 +28,7 @@ import uuid
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
-from tests.env.fakesys import Gpu, Host, MdevType, simple_host, sriov
+from tests.env.fakesys import Gpu, Host, MdevType, device_path, simple_host, sriov
 from tests.env.libvirtd import Libvirtd, address_xml, guest_xml, hostdev_xml
 from tests.env.scratch import EnvError, wait_until
 from tests.integration.claims.placement_case import PlacementCase
@@ -69,11 +72,29 @@ class WalkHost:
                     'report_in_placement': 'true'}})
         self.start_agent()
         self.root = self.agent.root()
-        self.edited = set()  # devices that somebody gave to a guest with virsh
+        self.edited = set()  # devices that an operator gave to a guest with virsh
+        self.card, self.lost_vfs = card, False
 
     def start_agent(self):
         self.agent.start()
         self.agent.wait_state('synced', 60)
+
+    def set_vfs(self, present):
+        """Write 0 or the number of VFs to the card's sriov_numvfs, as an operator or a reloaded driver does."""
+        self.lost_vfs = not present
+        for vf in self.card[1:]:
+            if present:
+                self.libvirtd.plug_device(vf)
+            else:
+                self.libvirtd.remove_device(vf.address)
+        card = device_path(self.libvirtd.sys, self.card[0].address)
+        (card / 'sriov_numvfs').write_text('%d\n' % (len(self.vfs) if present else 0))
+        for number, address in enumerate(self.vfs):
+            link = card / ('virtfn%d' % number)
+            if present:
+                link.symlink_to('../../%s/%s' % (device_path('', address).parent.name, address))
+            else:
+                link.unlink()
 
     def domains(self):
         """{uuid: the devices in its XML}"""
@@ -94,7 +115,7 @@ class Server:
             self.amounts[device] = 1
         self.host = self.migration = self.target = None
         self.claim = self.since = None
-        self.has_domain = self.unplaced = False
+        self.has_domain = self.unplaced = self.is_copied = False
 
     def resources(self, separator='='):
         return ','.join('%s%s%d' % (name, separator, amount) for name, amount in self.amounts.items())
@@ -124,7 +145,7 @@ class Walk:
 
     def write(self, consumers):
         """One atomic POST, as Nova moves allocations, which tells no types: {consumer: {provider: amounts}}."""
-        for _ in range(4):  # again behind a conflict, as Nova: healing may take meanwhile what nobody claimed for
+        for _ in range(4):  # again after a conflict, as Nova does
             body = {consumer: {
                 'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
                 'project_id': 'project', 'user_id': 'user',
@@ -152,11 +173,12 @@ class Walk:
     # What a host does
 
     def ask_claim(self, host, server):
-        """The claim of who is placed; None where an edit took its device."""
+        """The claim of a placed server; None where an edit took its device, or its device is gone."""
         done = host.agent.claim(server.resources(), server.uuid, check=False)
         if done.returncode == 0:
             return json.loads(done.stdout)
-        need(host.edited and ('VGPU' in server.amounts or VF in server.amounts), done.stderr)
+        need(host.edited and ('VGPU' in server.amounts or VF in server.amounts) or host.lost_vfs and VF in server.amounts,
+             done.stderr)
         return None
 
     def step_claim(self):
@@ -176,7 +198,7 @@ class Walk:
         self.number += 1
         done = host.agent.claim(server.resources(), server.uuid, check=False)
         if done.returncode:
-            need(not room or host.edited, done.stderr, room)
+            need(not room or host.edited or host.lost_vfs, done.stderr, room)
             return 'no room for %s' % server.name
         server.claim, server.host, server.since, server.unplaced = json.loads(done.stdout), host, time.monotonic(), True
         self.books[server.uuid] = self.case.held(server.uuid)
@@ -193,8 +215,8 @@ class Walk:
                                        devices=self.devices(claim)))
 
     def start(self, host, server):
-        """Guests with devices cannot start on made-up hardware: they stay shut off."""
-        if not self.devices(server.claim):
+        """A guest with a device cannot start on made-up hardware, so it stays shut off."""
+        if not self.devices(server.claim) and server.uuid not in {edit[0] for edit in host.edited}:
             with contextlib.suppress(EnvError):  # it runs already
                 host.libvirtd.virsh('start', server.name, timeout=90)
 
@@ -210,7 +232,8 @@ class Walk:
         return 'build %s' % server.name
 
     def step_start_or_stop(self):
-        server = self.pick(lambda one: one.has_domain and not one.migration and not self.devices(one.claim))
+        server = self.pick(lambda one: one.has_domain and not one.migration and not self.devices(one.claim) and
+                           one.uuid not in {edit[0] for edit in one.host.edited})
         if not server:
             return None
         if server.name in server.host.libvirtd.virsh('list', '--name').split():
@@ -220,13 +243,14 @@ class Walk:
         return 'start %s' % server.name
 
     def step_edit(self):
-        """virsh edit of a guest that is shut off: it gets a device that nobody has."""
+        """A guest, running or not, gets a free device in its persistent definition."""
         server = self.pick(lambda one: one.has_domain and not one.migration)
-        if not server or server.name in server.host.libvirtd.virsh('list', '--name').split():
+        if not server:
             return None
         host = server.host
         taken = set().union(*self.owners(host)) | {d for one in self.servers if one.claim for d in self.devices(one.claim)}
-        free = [device for device in [*host.mdevs, *host.vfs] if device not in taken]
+        present = host.mdevs if host.lost_vfs else [*host.mdevs, *host.vfs]
+        free = [device for device in present if device not in taken]
         if not free or host.edited:
             return None
         device = self.rng.choice(free)
@@ -264,7 +288,52 @@ class Walk:
         server = self.pick(lambda one: not one.migration)
         return self.delete(server) if server else None
 
+    def step_raise(self):
+        """Another writer raises an amount of a guest beyond what its domain shows."""
+        server = self.pick(lambda one: one.has_domain and not one.migration and not one.unplaced)
+        if not server:
+            return None
+        held = {provider: dict(amounts) for provider, amounts in self.books[server.uuid].items()}
+        provider, name = self.rng.choice([(provider, name) for provider, amounts in held.items()
+                                          for name in amounts if name in ('VCPU', 'MEMORY_MB')])
+        held[provider][name] += self.rng.choice([1, 16])
+        if self.case.placement.put(server.uuid, held, project='project') != 204:
+            return None  # no capacity
+        self.books[server.uuid] = held
+        return 'raise %s of %s: %s' % (name, server.name, held)
+
+    def step_vfs(self):
+        """The virtual functions of a card vanish under their guests, or return."""
+        host = self.rng.choice(self.case.hosts)
+        return self.return_vfs(host) if host.lost_vfs else self.lose_vfs(host)
+
+    def lose_vfs(self, host):
+        host.set_vfs(False)
+        wait_until(lambda: not self.offers(host, VF), 30, 'no offer of lost virtual functions')
+        return 'lose the virtual functions of %s' % host.name
+
+    def return_vfs(self, host):
+        host.set_vfs(True)
+        return 'return the virtual functions of %s' % host.name
+
+    def offers(self, host, name):
+        return self.case.api('GET', '/allocation_candidates?resources=%s:1&in_tree=%s' % (name, host.root))['allocation_requests']
+
     # Moves
+
+    def finish_copy(self, server):
+        server.is_copied = False
+        return self.arrive(server, server.target)
+
+    def abort_copy(self, server):
+        server.is_copied = False
+        self.write({server.uuid: self.books[server.migration], server.migration: {}})
+        server.migration = server.target = None
+        return 'abort the copy of %s' % server.name
+
+    def step_end_copy(self):
+        server = self.pick(lambda one: one.is_copied)
+        return self.rng.choice([self.finish_copy, self.finish_copy, self.abort_copy])(server) if server else None
 
     def step_migrate(self):
         """Cold: until it is confirmed or reverted the migration holds the source, where the domain stays."""
@@ -278,10 +347,17 @@ class Walk:
             return None
         server.migration = str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
         self.write({server.uuid: held, server.migration: self.books[server.uuid]})
+        if self.rng.random() < 0.4:
+            server.is_copied, server.target = True, target
+            return 'begin to copy %s to %s' % (server.name, target.name)
+        return self.arrive(server, target)
+
+    def arrive(self, server, target):
+        """The target claims and defines a migrating server; without a device the migration is undone."""
         claim = self.ask_claim(target, server)
         if not claim:
             self.write({server.uuid: self.books[server.migration], server.migration: {}})
-            server.migration = None
+            server.migration = server.target = None
             return 'no device there for %s' % server.name
         server.host.libvirtd.virsh('destroy', server.name, check=False)
         self.define(target, server, claim)
@@ -303,7 +379,7 @@ class Walk:
         return 'revert %s' % server.name
 
     def step_end_migration(self):
-        server = self.pick(lambda one: one.migration)
+        server = self.pick(lambda one: one.migration and not one.is_copied)
         if not server:
             return None
         return self.rng.choice([self.confirm, self.revert])(server)
@@ -373,13 +449,13 @@ class Walk:
 
     @staticmethod
     def is_late(server):
-        """What nobody claimed for and what the agent itself wrote ends by age: nobody should build on it then."""
-        return (server.unplaced or not server.claim) and time.monotonic() - server.since > EXPIRY / 2
+        """Whether the allocation, which the agent itself wrote, can end by age before a build on it is over."""
+        return server.unplaced and time.monotonic() - server.since > EXPIRY / 2
 
     @staticmethod
     def may_be_given_up(server):
-        """Who was placed and never claimed for is leaked after a while: healing may take it. What the agent itself wrote ends by age."""
-        return not server.has_domain and bool(server.claim) == server.unplaced and time.monotonic() - server.since > EXPIRY
+        """Whether the allocation ends by age: only one that the agent itself wrote does."""
+        return server.unplaced and not server.has_domain and time.monotonic() - server.since > EXPIRY
 
     def forget_given_up(self):
         for server in list(self.servers):
@@ -393,7 +469,7 @@ class Walk:
         for consumer, held in self.books.items():
             need(found[consumer] == held, 'consumer %s holds %s, not %s' % (consumer, found[consumer], held))
         strangers = {one: self.case.held(one) for one in self.case.consumers() - set(self.books)}
-        need(not any(strangers.values()), 'nobody wrote', strangers)
+        need(not any(strangers.values()), 'not written by the walk:', strangers)
 
     def check_devices(self, host):
         owners = {}
@@ -421,15 +497,20 @@ class Walk:
 
     def run(self):
         weights = {'place': 5, 'claim': 6, 'claim_unplaced': 2, 'build': 6, 'start_or_stop': 2, 'edit': 2, 'delete': 3,
-                   'migrate': 4, 'end_migration': 3, 'evacuate': 1, 'kill': 1, 'heal': 3, 'sync': 1, 'wait': 2}
+                   'migrate': 4, 'end_migration': 3, 'end_copy': 2, 'raise': 2, 'vfs': 1, 'evacuate': 1, 'kill': 1, 'heal': 3, 'sync': 1, 'wait': 2}
         for name in self.rng.choices(list(weights), list(weights.values()), k=STEPS):
             self.step(getattr(self, 'step_' + name))
         self.end()
 
     def end(self):
-        """Each migration ends, who was never built is deleted, and all agree; then nobody is left."""
+        """Each migration ends, a server without a domain is deleted, and all agree; then the last servers are deleted."""
+        for host in self.case.hosts:
+            if host.lost_vfs:
+                self.step(lambda one=host: self.return_vfs(one))
         for server in list(self.servers):
-            if server.migration:
+            if server.is_copied:
+                self.step(lambda one=server: self.abort_copy(one))
+            elif server.migration:
                 self.step(lambda one=server: self.rng.choice([self.confirm, self.revert])(one))
             elif not server.has_domain and server in self.servers:
                 self.step(lambda one=server: self.delete(one))
@@ -446,7 +527,7 @@ class Walk:
         self.check()
 
     def wait_agreed(self):
-        """Each guest has one confirmed claim, and nobody else has any."""
+        """Each guest has one confirmed claim, and no other claim is left."""
         for host in self.case.hosts:
             guests = sorted((one.uuid, 'confirmed') for one in self.servers if one.host is host)
             host.agent.ctl('sync')
@@ -470,8 +551,9 @@ class WalkCase(PlacementCase):
         cls.providers = [provider for host in cls.hosts for provider in cls.placement.tree(host.root)]
 
     def consumers(self):
-        return {consumer for provider in self.providers
-                for consumer in self.api('GET', '/resource_providers/%s/allocations' % provider)['allocations']}
+        return {consumer for provider in self.providers  # one of a lost device can be gone
+                for consumer in self.placement.get('/resource_providers/%s/allocations' % provider,
+                                                   missing={'allocations': {}})['allocations']}
 
     def walk(self):
         for seed in range(FIRST, FIRST + SEEDS):
@@ -484,7 +566,7 @@ class WalkCase(PlacementCase):
 
 
 class TestWalk(WalkCase):
-    def test_nobody_who_lives_loses_anything(self):
+    def test_no_living_guest_loses_anything(self):
         self.walk()
 
 
@@ -493,7 +575,7 @@ class TestWalkThatHeals(WalkCase):
 
     options = {'heal': 1}
 
-    def test_nobody_who_lives_loses_anything(self):
+    def test_no_living_guest_loses_anything(self):
         self.walk()
 
 
@@ -502,5 +584,5 @@ class TestWalkOverCells(WalkCase):
 
     options = {'numa': 'true', 'heal': 2}
 
-    def test_nobody_who_lives_loses_anything(self):
+    def test_no_living_guest_loses_anything(self):
         self.walk()
