@@ -66,6 +66,8 @@
         "8e2f6cba4d1943b7c90b2e35f7a94108" /* was not finished before the agent ended */
 #define MESSAGE_SECOND_REPORTER \
         "e6d02a6088a0760588000ece5d6723d3" /* somebody else undoes what the agent writes */
+#define MESSAGE_LOCAL_DISK \
+        "4d8e2b6f9a1c4753b0d6e8f2a4c7913b" /* DISK_GB of the root is left out, withheld or back */
 #define MESSAGE_LEFT_TO_NOVA \
         "c9984aa6ade52356bfcee784c96f1fb0" /* [agent] nova: nova-compute reports this host */
 #define MESSAGE_CORDON_LOST "a0418edc6f3b45d9eb2d4057190b631a" /* cordon.json is not readable */

@@ -189,7 +189,7 @@ static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot,
 
 static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
-        if (snapshot->disk_total_bytes >> 30 > 0)
+        if (snapshot->disk_total_bytes >> 30 > 0 || config->report_local_disk == HOST_LOCAL_DISK_NO)
                 return 0;
         if (config->images_storage_pool)
                 return findings_warn(

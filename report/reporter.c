@@ -51,6 +51,7 @@ struct Reporter {
         Executor *executor;
         ProviderTree *desired;
         Allocations *allocations;
+        bool waited;    /* by a caller of the next refresh */
         bool prepares;  /* the attempt ends when the traits are known, and the name of a new root */
         size_t n_parts; /* of a gathering: that and the groundwork, as far as they run */
         ReporterDone done;
@@ -141,7 +142,7 @@ int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, 
         r = reporter_make_session(&reporter->session, event, config, reterr);
         if (r < 0)
                 return r;
-        if (sharing_new(&reporter->sharing, reporter->session) < 0)
+        if (sharing_new(&reporter->sharing, reporter->session, root, config->disk_use) < 0)
                 return error_oom(reterr);
         *ret = TAKE_PTR(reporter);
         return 0;
@@ -173,6 +174,7 @@ static void on_sharing_known(void *userdata)
 static void on_refreshed(int result, Mirror *next, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
+        bool waited = reporter->waited;
 
         if (next && result != REPORT_DONE) {
                 mirror_free(reporter->partial);
@@ -183,8 +185,9 @@ static void on_refreshed(int result, Mirror *next, const Error *error, void *use
                 reporter->partial = mirror_free(reporter->partial);
         }
         reporter->refreshed |= result == REPORT_DONE;
+        reporter->waited = false;
         if (result != REPORT_DONE ||
-            sharing_refresh(reporter->sharing, mirror_get_tree(reporter->mirror),
+            sharing_refresh(reporter->sharing, mirror_get_tree(reporter->mirror), waited,
                             event_now_usec(reporter->event, CLOCK_MONOTONIC), on_sharing_known,
                             reporter) <= 0)
                 finish(reporter, result, error);
@@ -513,9 +516,9 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
         return make_plan(reporter, desired, allocations, ret, reterr);
 }
 
-const PlacementProviders *reporter_get_sharing(const Reporter *reporter)
+const Sharing *reporter_get_sharing(const Reporter *reporter)
 {
-        return sharing_get(reporter->sharing);
+        return reporter->sharing;
 }
 
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
@@ -559,5 +562,6 @@ Session *reporter_get_session(Reporter *reporter)
 
 void reporter_ask_at_once(Reporter *reporter)
 {
+        reporter->waited = true;
         session_ask_at_once(reporter->session);
 }

@@ -21,12 +21,14 @@
 #include "report/placement/outcome.h"
 #include "report/placement/request-counts.h"
 #include "report/session/nova-mode.h"
+#include "report/sharing.h"
 
 /* [placement]. Filled by agent/, borrowed, must outlive the reporter. */
 typedef struct ReporterConfig {
-        HttpConfig http; /* endpoint NULL: as Keystone's catalogue has it */
-        AuthConfig auth; /* wants_endpoint follows from that */
-        NovaMode nova;   /* [agent] nova: what may be written */
+        HttpConfig http;     /* endpoint NULL: as Keystone's catalogue has it */
+        AuthConfig auth;     /* wants_endpoint follows from that */
+        NovaMode nova;       /* [agent] nova: what may be written */
+        SharingUse disk_use; /* when the usage of the root's DISK_GB is read */
 } ReporterConfig;
 
 typedef struct ReporterStatistics {
@@ -116,9 +118,9 @@ int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDo
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
                   Plan **ret, Error *reterr);
 
-/* The providers of other trees that share with this one, as the last refresh knew them (sharing.h).
- * Borrowed until the next call that starts an attempt. */
-const PlacementProviders *reporter_get_sharing(const Reporter *reporter);
+/* What the last refresh knew of sharing providers (sharing.h). The owner of the reporter may read
+ * it. Borrowed until the next call that starts an attempt. */
+const Sharing *reporter_get_sharing(const Reporter *reporter);
 
 /* Whether we may POST /reshaper; asked with the first publish, and again until it is known. Each
  * reshape shows it, too. */
@@ -129,8 +131,8 @@ void reporter_get_progress(const Reporter *reporter, Progress *ret);
 
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter);
 
-/* A person wants it tried now: what waits only to spare the services does not wait
- * (report/keystone/auth.h).
+/* A caller waits for the next attempt. Pauses that only spare the services are skipped
+ * (report/keystone/auth.h), and sharing providers are listed again.
  */
 void reporter_ask_at_once(Reporter *reporter);
 

@@ -1,33 +1,51 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A refresh has up to three stages, each skipped when it has nothing to read: the lists of sharing
+ * providers, their parts in parallel, and the usage of the root. A failure of one stage skips to
+ * the usage, because that does not depend on the others. */
+
 #include "report/sharing.h"
 
 #include "base/log.h"
+#include "report/session/reads.h"
+
+static const char disk_class[] = "DISK_GB";
 
 struct Sharing {
         Session *session;
-        StringSet asked; /* the aggregates that known belongs to */
-        uint64_t asked_usec;
-        PlacementProviders known;
+        Uuid root;
+        SharingUse use;
+        StringSet asked;                 /* the aggregates that known belongs to */
+        uint64_t listed_usec, read_usec; /* CLOCK_MONOTONIC, of the last list and parts */
+        PlacementProviders known;        /* with the generations that the parts were read at */
+        ProviderTree *pools;             /* the same providers with their parts */
+        bool old;                        /* read the parts again, whatever their age */
+        uint64_t disk_use;               /* of the root */
+        bool disk_use_known;
 
         /* Under way. */
         const ProviderTree *tree;
         StringSet aggregates;
         size_t next; /* the first aggregate that was not asked for yet */
         PlacementProviders found;
+        ProviderTree *read; /* found, while their parts are read */
+        Reads *reads;
         uint64_t now_usec;
+        bool waited;
         SessionCall *call;
         SharingDone done;
         void *userdata;
 };
 
-int sharing_new(Sharing **ret, Session *session)
+int sharing_new(Sharing **ret, Session *session, const Uuid *root, SharingUse use)
 {
         Sharing *sharing = calloc(1, sizeof(Sharing));
 
         if (!sharing)
                 return -ENOMEM;
         sharing->session = session;
+        sharing->root = *root;
+        sharing->use = use;
         *ret = sharing;
         return 0;
 }
@@ -37,9 +55,18 @@ void sharing_cancel(Sharing *sharing)
         if (!sharing)
                 return;
         sharing->call = session_call_cancel(sharing->call);
+        sharing->reads = reads_free(sharing->reads);
+        sharing->read = provider_tree_free(sharing->read);
         placement_providers_done(&sharing->found);
         string_set_done(&sharing->aggregates);
         sharing->tree = NULL;
+}
+
+static void drop_known(Sharing *sharing)
+{
+        placement_providers_done(&sharing->known);
+        sharing->pools = provider_tree_free(sharing->pools);
+        string_set_done(&sharing->asked);
 }
 
 Sharing *sharing_free(Sharing *sharing)
@@ -47,8 +74,7 @@ Sharing *sharing_free(Sharing *sharing)
         if (!sharing)
                 return NULL;
         sharing_cancel(sharing);
-        placement_providers_done(&sharing->known);
-        string_set_done(&sharing->asked);
+        drop_known(sharing);
         free(sharing);
         return NULL;
 }
@@ -68,15 +94,15 @@ static int collect_aggregates(const ProviderTree *tree, StringSet *ret)
         return 0;
 }
 
-static bool is_found(const PlacementProviders *providers, const Uuid *uuid)
+static const PlacementProvider *find_provider(const PlacementProviders *providers, const Uuid *uuid)
 {
         for (size_t i = 0; i < providers->n_items; i++)
                 if (uuid_equal(&providers->items[i].uuid, uuid))
-                        return true;
-        return false;
+                        return &providers->items[i];
+        return NULL;
 }
 
-/* Moves what is new, and not of the tree itself, from list to what was found. */
+/* Moves the providers of list that are new, and not part of the tree itself, to the found ones. */
 static int take_providers(Sharing *sharing, PlacementProviders *list)
 {
         PlacementProviders *found = &sharing->found;
@@ -89,7 +115,8 @@ static int take_providers(Sharing *sharing, PlacementProviders *list)
         for (size_t i = 0; i < list->n_items; i++) {
                 PlacementProvider *item = &list->items[i];
 
-                if (provider_tree_find(sharing->tree, &item->uuid) || is_found(found, &item->uuid))
+                if (provider_tree_find(sharing->tree, &item->uuid) ||
+                    find_provider(found, &item->uuid))
                         continue;
                 found->items[found->n_items++] = *item;
                 item->name = NULL;
@@ -97,20 +124,173 @@ static int take_providers(Sharing *sharing, PlacementProviders *list)
         return 0;
 }
 
-static void finish(Sharing *sharing, bool complete)
+static void finish(Sharing *sharing)
 {
-        if (complete) {
-                placement_providers_done(&sharing->known);
-                string_set_done(&sharing->asked);
-                sharing->known = sharing->found;
-                sharing->asked = sharing->aggregates;
-                sharing->asked_usec = sharing->now_usec;
-                sharing->found = PLACEMENT_PROVIDERS_INIT;
-                sharing->aggregates = STRING_SET_INIT;
-        }
         sharing_cancel(sharing);
         sharing->done(sharing->userdata);
 }
+
+/* The usage of the root */
+
+static bool has_disk(const ProviderTree *pools)
+{
+        for (size_t i = 0; pools && i < pools->n_providers; i++)
+                if (provider_find_inventory(pools->providers[i], disk_class))
+                        return true;
+        return false;
+}
+
+static bool needs_use(const Sharing *sharing)
+{
+        const Provider *root = provider_tree_find(sharing->tree, &sharing->root);
+
+        return root && provider_find_inventory(root, disk_class) &&
+               (sharing->use == SHARING_USE_ALWAYS ||
+                (sharing->use == SHARING_USE_WITH_POOL && has_disk(sharing->pools)));
+}
+
+static void on_usages(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
+        _cleanup_(resources_done) Resources usages = RESOURCES_INIT;
+        Sharing *sharing = userdata;
+        Error words = *error;
+        int r = result == REPORT_DONE ? placement_read_usages(answer->body, &usages, &words) : -EIO;
+
+        sharing->call = NULL;
+        if (r < 0)
+                log_debug("Usage of the root: %s", error_text(&words, r));
+        sharing->disk_use_known = r >= 0;
+        sharing->disk_use = resources_get(&usages, disk_class);
+        finish(sharing);
+}
+
+/* True: on_usages() ends the refresh. */
+static bool ask_for_use(Sharing *sharing)
+{
+        return needs_use(sharing) &&
+               session_send(sharing->session, placement_get_provider_usages(&sharing->root),
+                            on_usages, sharing, &sharing->call, NULL) >= 0;
+}
+
+static void end_pools(Sharing *sharing)
+{
+        if (!ask_for_use(sharing))
+                finish(sharing);
+}
+
+static void fail(Sharing *sharing, const Error *error, int r)
+{
+        log_debug("Sharing providers: %s", error_text(error, r));
+        end_pools(sharing);
+}
+
+/* The parts of the sharing providers */
+
+static void keep_read(Sharing *sharing)
+{
+        drop_known(sharing);
+        sharing->known = sharing->found;
+        sharing->pools = sharing->found.n_items > 0 ? TAKE_PTR(sharing->read) : NULL;
+        sharing->found = PLACEMENT_PROVIDERS_INIT;
+        sharing->read_usec = sharing->now_usec;
+        sharing->old = false;
+}
+
+static void note_listed(Sharing *sharing)
+{
+        string_set_done(&sharing->asked);
+        sharing->asked = sharing->aggregates;
+        sharing->aggregates = STRING_SET_INIT;
+        sharing->listed_usec = sharing->now_usec;
+}
+
+static PlacementRequest make_request(size_t i, void *userdata)
+{
+        const Sharing *sharing = userdata;
+
+        return placement_get_part(&sharing->found.items[i / _PLACEMENT_PART_MAX].uuid,
+                                  (PlacementPart)(i % _PLACEMENT_PART_MAX));
+}
+
+static int on_part(size_t i, int result, const SessionAnswer *answer, Error *error, void *userdata)
+{
+        Sharing *sharing = userdata;
+        Provider *pool = provider_tree_find(sharing->read,
+                                            &sharing->found.items[i / _PLACEMENT_PART_MAX].uuid);
+
+        if (result != REPORT_DONE)
+                return result;
+        return placement_read_part(answer->body, (PlacementPart)(i % _PLACEMENT_PART_MAX), pool,
+                                   error) < 0
+                       ? REPORT_E_UNAVAILABLE
+                       : REPORT_DONE;
+}
+
+static void on_parts(int result, const Error *error, void *userdata)
+{
+        Sharing *sharing = userdata;
+
+        if (result != REPORT_DONE) {
+                fail(sharing, error, -EIO);
+                return;
+        }
+        keep_read(sharing);
+        note_listed(sharing);
+        end_pools(sharing);
+}
+
+/* Returns 1 when reads were started, 0 when there is nothing to read. */
+static int read_parts(Sharing *sharing, Error *reterr)
+{
+        static const ReadsOps ops = { make_request, on_part, on_parts };
+        const PlacementProviders *found = &sharing->found;
+        Provider *pool;
+        int r = provider_tree_new(&sharing->read);
+
+        for (size_t i = 0; r >= 0 && i < found->n_items; i++)
+                r = provider_tree_add(sharing->read, &found->items[i].uuid, found->items[i].name,
+                                      NULL, &pool, reterr);
+        if (r < 0 || found->n_items == 0)
+                return r;
+        r = reads_new(&sharing->reads, sharing->session, found->n_items * _PLACEMENT_PART_MAX, &ops,
+                      sharing, reterr);
+        return r < 0 ? r : 1;
+}
+
+static bool are_parts_current(const Sharing *sharing)
+{
+        bool aged = sharing->now_usec - sharing->read_usec >= SHARING_AGE_USEC;
+
+        if (sharing->old || sharing->found.n_items != sharing->known.n_items)
+                return false;
+        for (size_t i = 0; i < sharing->found.n_items; i++) {
+                const PlacementProvider *found = &sharing->found.items[i],
+                                        *known = find_provider(&sharing->known, &found->uuid);
+
+                if (!known || ((aged || sharing->waited) && found->generation != known->generation))
+                        return false;
+        }
+        return true;
+}
+
+static void end_list(Sharing *sharing)
+{
+        Error error = ERROR_NULL;
+        int r = are_parts_current(sharing) ? 0 : read_parts(sharing, &error);
+
+        if (r > 0)
+                return;
+        if (r < 0) {
+                fail(sharing, &error, r);
+                return;
+        }
+        if (sharing->read)
+                keep_read(sharing);
+        note_listed(sharing);
+        end_pools(sharing);
+}
+
+/* The list of sharing providers */
 
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata);
 
@@ -139,41 +319,55 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
                         return;
         }
         if (r < 0)
-                log_debug("Sharing providers: %s", error_text(&words, r));
-        finish(sharing, r >= 0);
+                fail(sharing, &words, r);
+        else
+                end_list(sharing);
 }
 
-int sharing_refresh(Sharing *sharing, const ProviderTree *tree, uint64_t now_usec, SharingDone done,
-                    void *userdata)
+static bool needs_list(const Sharing *sharing)
+{
+        return sharing->aggregates.n_items > 0 &&
+               (sharing->waited || sharing->old || sharing->known.n_items > 0 ||
+                !string_set_equal(&sharing->aggregates, &sharing->asked) ||
+                sharing->now_usec - sharing->listed_usec >= SHARING_AGE_USEC);
+}
+
+int sharing_refresh(Sharing *sharing, const ProviderTree *tree, bool waited, uint64_t now_usec,
+                    SharingDone done, void *userdata)
 {
         int r;
 
         sharing_cancel(sharing);
+        sharing->disk_use_known = false;
         if (collect_aggregates(tree, &sharing->aggregates) < 0)
                 return -ENOMEM;
-        if (sharing->aggregates.n_items == 0) {
-                placement_providers_done(&sharing->known);
-                string_set_done(&sharing->asked);
-                return 0;
-        }
-        if (string_set_equal(&sharing->aggregates, &sharing->asked) &&
-            now_usec - sharing->asked_usec < SHARING_AGE_USEC)
-                return 0;
+        if (sharing->aggregates.n_items == 0)
+                drop_known(sharing);
         sharing->tree = tree;
+        sharing->waited = waited;
         sharing->now_usec = now_usec;
         sharing->next = 0;
         sharing->done = done;
         sharing->userdata = userdata;
+        if (!needs_list(sharing))
+                return ask_for_use(sharing);
         r = ask(sharing);
         return r < 0 ? r : 1;
 }
 
 void sharing_forget(Sharing *sharing)
 {
-        string_set_done(&sharing->asked);
+        sharing->old = true;
 }
 
-const PlacementProviders *sharing_get(const Sharing *sharing)
+const ProviderTree *sharing_get(const Sharing *sharing)
 {
-        return &sharing->known;
+        return sharing->pools;
+}
+
+bool sharing_get_disk_use(const Sharing *sharing, uint64_t *ret)
+{
+        if (sharing->disk_use_known)
+                *ret = sharing->disk_use;
+        return sharing->disk_use_known;
 }

@@ -32,12 +32,12 @@ static int not_ready(const BusConfig *config, sd_bus_error *error)
                                                                : "The host was not polled yet");
 }
 
-static int add_sharing(json_t *document, const PlacementProviders *sharing)
+static int add_sharing(json_t *document, const ProviderTree *sharing)
 {
         _cleanup_json_ json_t *names = json_array();
 
-        for (size_t i = 0; sharing && i < sharing->n_items; i++)
-                if (json_array_append_new(names, json_string(sharing->items[i].name)) < 0)
+        for (size_t i = 0; sharing && i < sharing->n_providers; i++)
+                if (json_array_append_new(names, json_string(sharing->providers[i]->name)) < 0)
                         return -ENOMEM;
         return json_object_set(document, "shares", names);
 }

@@ -56,6 +56,7 @@ typedef struct BusFacts {
         P(s, "HostCordoned", "host_cordoned", CHANGES, f.host_cordoned) \
         P(s, "DevicesCordoned", "devices_cordoned", CHANGES, f.devices_cordoned) \
         P(s, "DevicesWithheld", "devices_withheld", CHANGES, withheld) \
+        P(s, "LocalDisk", "local_disk", CHANGES, f.status->local_disk) \
         P(s, "HostUnread", "host_unread", CHANGES, unread) \
         P(s, "State", "state", CHANGES, verdict_state_to_text(verdict.state)) \
         P(s, "Summary", "summary", CHANGES, verdict_summary(&verdict, text, sizeof(text))) \

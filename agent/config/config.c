@@ -256,8 +256,23 @@ static int finish_placement(Config *config, const ConfigSettings *settings, Erro
         return check_placement(config, settings, place, reterr);
 }
 
+/* Local DISK_GB leaves Placement only where the agent writes the tree. */
+static SharingUse choose_disk_use(const Config *config)
+{
+        static const SharingUse uses[] = {
+                [HOST_LOCAL_DISK_AUTO] = SHARING_USE_WITH_POOL,
+                [HOST_LOCAL_DISK_YES] = SHARING_USE_NEVER,
+                [HOST_LOCAL_DISK_NO] = SHARING_USE_ALWAYS,
+        };
+
+        return nova_mode_refuses(config->reporter.nova, NOVA_ACTION_PUBLISH)
+                       ? SHARING_USE_NEVER
+                       : uses[config->driver.host.report_local_disk];
+}
+
 void config_lend_strings(Config *config)
 {
+        config->reporter.disk_use = choose_disk_use(config);
         config->reporter.http.endpoint = config->placement_endpoint;
         config->reporter.auth.token = config->placement_token;
         config->reporter.auth.keystone = &config->keystone;

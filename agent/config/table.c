@@ -43,6 +43,13 @@ static const ConfigWord numa_forms[] = {
         { "root", HOST_NUMA_ROOT },  {},
 };
 
+static const ConfigWord local_disks[] = {
+        { "auto", HOST_LOCAL_DISK_AUTO },
+        { "yes", HOST_LOCAL_DISK_YES },
+        { "no", HOST_LOCAL_DISK_NO },
+        {},
+};
+
 static const ConfigWord startup_failures[] = {
         { "degraded", CONFIG_STARTUP_DEGRADED },
         { "exit", CONFIG_STARTUP_EXIT },
@@ -243,6 +250,8 @@ const ConfigOption config_options[] = {
         CPUS("compute", "cpu_dedicated_set", driver.host.cpu_dedicated_set),
         WORD("compute", "numa_in_placement", driver.host.numa_in_placement, "false", numa_forms,
              "true, false or root"),
+        WORD("compute", "report_local_disk", driver.host.report_local_disk, "auto", local_disks,
+             "auto, yes or no"),
         LIST("compute", "image_type_exclude_list", NULL, driver.host.image_type_exclude_list,
              config_is_word, "a list such as vmdk, raw, with commas between them"),
 

@@ -36,9 +36,9 @@ const TrackerStatus *tracker_get_status(const Tracker *tracker)
         return &tracker->status;
 }
 
-const PlacementProviders *tracker_get_sharing(const Tracker *tracker)
+const ProviderTree *tracker_get_sharing(const Tracker *tracker)
 {
-        return tracker->reporter ? reporter_get_sharing(tracker->reporter) : NULL;
+        return tracker->reporter ? sharing_get(reporter_get_sharing(tracker->reporter)) : NULL;
 }
 
 const ProviderTree *tracker_get_tree(const Tracker *tracker)

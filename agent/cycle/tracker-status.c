@@ -214,6 +214,28 @@ void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const 
         status->device_error = *error;
 }
 
+void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, LocalDisk decision,
+                                    bool was_there, const LocalDiskFacts *facts)
+{
+        const char *const fields[] = { LOG_FIELD_PROVIDER, root->text, NULL, NULL };
+        LocalDisk before = status->local_disk_decision;
+        bool leaves =
+                decision == LOCAL_DISK_LEFT_OUT && (was_there || before != LOCAL_DISK_OFFERED);
+
+        status->local_disk_decision = decision;
+        (void)local_disk_describe(decision, facts, status->local_disk, sizeof(status->local_disk));
+        if (decision == before)
+                return;
+        if (decision == LOCAL_DISK_OFFERED)
+                log_event(LOG_NOTICE, MESSAGE_LOCAL_DISK, fields,
+                          "Local DISK_GB is reported again: no sharing provider has DISK_GB.");
+        else if (decision == LOCAL_DISK_WITHHELD)
+                log_event(LOG_NOTICE, MESSAGE_LOCAL_DISK, fields, "%s.", status->local_disk);
+        else if (leaves)
+                log_event(LOG_NOTICE, MESSAGE_LOCAL_DISK, fields,
+                          "%s; no consumer holds local DISK_GB.", status->local_disk);
+}
+
 /* As many as a person reads, and how many more there are. */
 static void name_parts(const StringSet *problems, Error *ret)
 {

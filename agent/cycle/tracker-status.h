@@ -5,6 +5,7 @@
  * changes, not at each retry. It decides nothing. Main thread. */
 
 #include "agent/cycle/contest.h"
+#include "agent/tree/local-disk.h"
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
@@ -36,8 +37,10 @@ typedef struct TrackerStatus {
                               */
         Error reshape_error; /* why the last reshape failed; code 0: it did not */
         Error device_error;  /* why some devices are not reported as configured; code 0: all are */
-        Error part_error;    /* what of the host could not be read, and how many more; code
-                                0: all was */
+        LocalDisk local_disk_decision;
+        char local_disk[LOCAL_DISK_TEXT_MAX]; /* why local DISK_GB is withheld or left out; or "" */
+        Error part_error;         /* what of the host could not be read, and how many more; code
+                                     0: all was */
         uint64_t sync_since_usec; /* CLOCK_REALTIME: since when sync_state is what it is */
         uint64_t last_sync_usec; /* CLOCK_REALTIME of the last cycle that ended synced, 0: not since
                                   * the start */
@@ -81,6 +84,10 @@ void tracker_status_note_retired(TrackerStatus *status);
 void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed);
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
 void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const Error *error);
+
+/* Logs each change of the decision about the root's DISK_GB. was_there: Placement has it. */
+void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, LocalDisk decision,
+                                    bool was_there, const LocalDiskFacts *facts);
 
 /* problems: what the last poll could not read; logged: what of it was logged, made equal. */
 void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,

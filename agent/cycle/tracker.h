@@ -132,9 +132,9 @@ const ProviderTree *tracker_get_tree(const Tracker *tracker);
 /* The devices that are expected, or NULL. Borrowed as above. */
 const DeviceLedger *tracker_get_devices(const Tracker *tracker);
 
-/* Providers of other trees that share with this one, or NULL before Placement was read. Borrowed as
- * above. */
-const PlacementProviders *tracker_get_sharing(const Tracker *tracker);
+/* The sharing providers of this tree as Placement was read last, or NULL: none is known. Borrowed
+ * as above. */
+const ProviderTree *tracker_get_sharing(const Tracker *tracker);
 
 /* The last snapshot that a poll brought, or NULL. Borrowed as above. */
 const Snapshot *tracker_get_snapshot(const Tracker *tracker);

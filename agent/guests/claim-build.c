@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "claims/claim/host-view.h"
+
 typedef struct Build {
         const Claim *claim;
         const Consumer *consumer;
@@ -12,12 +14,19 @@ typedef struct Build {
         Consumer *share;
 } Build;
 
-/* Can an amount of the class be held there by this host's claims? */
+static bool is_shared(const Provider *provider)
+{
+        return string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE);
+}
+
+/* Returns true when claims of this host can hold an amount of the class there. */
 static bool is_possible(const Build *build, const Uuid *uuid, const char *resource_class)
 {
         const Provider *provider = provider_tree_find(build->tree, uuid);
 
-        return provider && provider_tree_in_subtree(build->tree, provider, build->root) &&
+        return provider &&
+               (is_shared(provider) ||
+                provider_tree_in_subtree(build->tree, provider, build->root)) &&
                provider_find_inventory(provider, resource_class);
 }
 
@@ -54,16 +63,31 @@ static int take(const Allocation *allocations, size_t n, const char *resource_cl
         return 0;
 }
 
-/* Not of a class that a guest shows; and devices are on providers of their own. */
+/* How much of the class Placement has on the root and on sharing providers. Devices are on
+ * providers of their own. */
+static uint64_t sum_without_devices(const Build *build, const char *resource_class)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < build->consumer->n_allocations; i++) {
+                const Allocation *held = &build->consumer->allocations[i];
+                const Provider *provider = provider_tree_find(build->tree, &held->provider);
+
+                if (provider && (uuid_equal(&held->provider, build->root) || is_shared(provider)))
+                        sum += resources_get(&held->resources, resource_class);
+        }
+        return sum;
+}
+
+/* Returns true for a class that no guest shows, such as DISK_GB. */
 static bool is_not_shown(const Build *build, const char *resource_class, uint64_t placed)
 {
         static const char *const of_guests[] = { "VCPU", "PCPU", "MEMORY_MB" };
-        const Resources *on_root = consumer_find(build->consumer, build->root);
 
         for (size_t i = 0; i < ARRAY_SIZE(of_guests); i++)
                 if (strcmp(of_guests[i], resource_class) == 0)
                         return false;
-        return on_root && resources_get(on_root, resource_class) == placed;
+        return sum_without_devices(build, resource_class) == placed;
 }
 
 static int take_class(const Build *build, const char *resource_class)

@@ -22,14 +22,18 @@ bool claim_share_is_own(const HostView *view, const char *node, const Uuid *prov
 
 bool claim_share_has(const HostView *view, const char *node, const Consumer *consumer)
 {
-        size_t root;
+        size_t root, index, n_shared = 0;
 
         if (!host_view_root(view, node, &root))
                 return false;
-        for (size_t i = 0; i < consumer->n_allocations; i++)
-                if (is_own(view, root, &consumer->allocations[i].provider))
+        for (size_t i = 0; i < consumer->n_allocations; i++) {
+                const Uuid *provider = &consumer->allocations[i].provider;
+
+                if (is_own(view, root, provider))
                         return true;
-        return false;
+                n_shared += host_view_find(view, provider, &index) && host_view_shares(view, index);
+        }
+        return n_shared > 0 && n_shared == consumer->n_allocations;
 }
 
 static bool is_of_claim(const Claim *claim, const Uuid *provider)

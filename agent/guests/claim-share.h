@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What of a consumer is this host's: its allocations on the providers of the host's own tree. What
- * it holds of other hosts and of sharing providers is left alone. Pure. */
+/* The share of this host in a consumer: its allocations on the providers of the host's own tree.
+ * Allocations on other hosts and on sharing providers are not changed, except those that the agent
+ * wrote for a claim. Pure. */
 
 #include "claims/claim/host-view.h"
 #include "claims/claims.h"
@@ -10,7 +11,8 @@
 /* Is it one of the host's own tree? */
 bool claim_share_is_own(const HostView *view, const char *node, const Uuid *provider);
 
-/* Has it anything of this host? */
+/* Returns true when the consumer has an allocation on the host's own tree, or when all of its
+ * allocations are on sharing providers of this host. The latter names no other host. */
 bool claim_share_has(const HostView *view, const char *node, const Consumer *consumer);
 
 /* Takes it away, and what claim (NULL: nothing) held elsewhere, which the agent wrote for it. True

@@ -45,11 +45,27 @@ static int keep_foreign(const TreeMaker *maker, const ProviderTree *base, Provid
         return MIN(r, 0);
 }
 
+static LocalDisk edit_local_disk(const TreeMaker *maker, const ProviderTree *base,
+                                 ProviderTree *tree, bool *ret_was_there)
+{
+        const Provider *before = base ? provider_tree_find(base, &maker->root) : NULL;
+        Provider *root = provider_tree_find(tree, &maker->root);
+        bool present = before && provider_find_inventory(before, "DISK_GB");
+        LocalDisk decision =
+                local_disk_decide(maker->config->report_local_disk, present, &maker->local_disk);
+
+        local_disk_apply(decision, root);
+        *ret_was_there = present;
+        return decision;
+}
+
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
                     bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         Error error = ERROR_NULL;
+        LocalDisk local_disk;
+        bool disk_was_there;
         int updated, r = base ? provider_tree_copy(&tree, base) : provider_tree_new(&tree);
 
         if (r < 0)
@@ -65,6 +81,7 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                         *reterr = error;
                 return updated;
         }
+        local_disk = edit_local_disk(maker, base, tree, &disk_was_there);
         if (maker->device_watch)
                 r = device_watch_apply(maker->device_watch, snapshot, tree, &maker->root, known,
                                        reterr);
@@ -79,6 +96,8 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
         *ret_made = (MadeTree){
                 .tree = TAKE_PTR(tree),
                 .reshape_needed = updated == DRIVER_RESHAPE_NEEDED,
+                .local_disk = local_disk,
+                .disk_was_there = disk_was_there,
                 .device_error = error,
         };
         return 0;

@@ -2,11 +2,12 @@
 #pragma once
 
 /* The tree that a host should have: a copy of what Placement holds, with what the host has, the
- * device watch, what is cordoned, and provider.yaml, in this order. Main thread; reads and writes
- * their small files. */
+ * local disk, the device watch, what is cordoned, and provider.yaml, in this order. Main thread;
+ * reads and writes their small files. */
 
 #include "agent/tree/cordon.h"
 #include "agent/tree/device-watch.h"
+#include "agent/tree/local-disk.h"
 #include "agent/tree/provider-config.h"
 #include "base/provider-tree.h"
 #include "drivers/driver-reshape.h"
@@ -19,13 +20,16 @@ typedef struct TreeMaker {
         Cordon *cordon;                  /* NULL: none */
         ProviderConfig *provider_config; /* NULL: none */
         char *const *foreign_traits;     /* stay as they are in base; NULL: none */
+        LocalDiskFacts local_disk;
         Uuid root;
         const char *nodename;
 } TreeMaker;
 
 typedef struct MadeTree {
-        ProviderTree *tree;  /* owned */
-        bool reshape_needed; /* what had to move stayed where it is */
+        ProviderTree *tree;   /* owned */
+        bool reshape_needed;  /* what had to move stayed where it is */
+        LocalDisk local_disk; /* what became of the DISK_GB of the root */
+        bool disk_was_there;  /* base has it */
         Error device_error; /* why some devices or classes are not as configured; code 0: all are */
 } MadeTree;
 

@@ -108,6 +108,11 @@ static bool shares(const Provider *provider)
         return string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE);
 }
 
+bool host_view_shares(const HostView *view, size_t index)
+{
+        return shares(view->tree->providers[index]);
+}
+
 bool host_view_root(const HostView *view, const char *node, size_t *ret_index)
 {
         bool found = false;

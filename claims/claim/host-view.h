@@ -70,6 +70,9 @@ void host_view_unlimit(HostView *view);
 const HostLimit *host_view_find_limit(const HostView *view, size_t provider,
                                       const char *resource_class);
 
+/* True for a sharing provider. */
+bool host_view_shares(const HostView *view, size_t index);
+
 /* The provider that is the host itself: the root named node, else the first root that is no sharing
  * provider. False when there is none. */
 bool host_view_root(const HostView *view, const char *node, size_t *ret_index);

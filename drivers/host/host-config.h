@@ -46,6 +46,13 @@ typedef enum HostNuma {
         HOST_NUMA_ROOT,  /* VCPU and MEMORY_MB at the root, the others in cells */
 } HostNuma;
 
+/* [compute] report_local_disk: whether the root has DISK_GB. */
+typedef enum HostLocalDisk {
+        HOST_LOCAL_DISK_AUTO, /* while no sharing provider has it */
+        HOST_LOCAL_DISK_YES,
+        HOST_LOCAL_DISK_NO,
+} HostLocalDisk;
+
 /* A ratio of 0 means "not set". */
 typedef struct HostConfig {
         const char *instances_path;      /* [DEFAULT] instances_path, where DISK_GB lies */
@@ -56,6 +63,7 @@ typedef struct HostConfig {
         int images_type;                 /* [libvirt] images_type, HostImagesType */
         const char *images_storage_pool; /* [libvirt] images_storage_pool: DISK_GB is the size of
                                             this pool of libvirt; NULL for instances_path */
+        int report_local_disk;           /* [compute] report_local_disk, HostLocalDisk */
         bool force_raw_images;
         bool swtpm_enabled;                   /* [libvirt] swtpm_enabled */
         char **supported_tpm_secret_security; /* [libvirt], words, or NULL */

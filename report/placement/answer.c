@@ -298,6 +298,16 @@ static int read_names(const json_t *body, const char *key, StringSet *ret, Error
         return r < 0 ? r : string_set_from_json(array, ret, reterr);
 }
 
+int placement_read_usages(const json_t *body, Resources *ret, Error *reterr)
+{
+        json_t *object;
+        int r = json_read_object(body, "usages", &object, reterr);
+
+        if (r >= 0)
+                r = check_size(json_object_size(object), "usages", reterr);
+        return r < 0 ? r : resources_from_json(object, ret, reterr);
+}
+
 int placement_read_traits(const json_t *body, StringSet *ret, Error *reterr)
 {
         return read_names(body, "traits", ret, reterr);

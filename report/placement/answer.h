@@ -55,5 +55,8 @@ int placement_read_generation(const json_t *body, int64_t *ret, Error *reterr);
 /* {"inventories": {…}}, {"traits": [...]} or {"aggregates": [...]}: replaces that of provider. */
 int placement_read_part(const json_t *body, PlacementPart part, Provider *provider, Error *reterr);
 
+/* {"usages": {"VCPU": 3, …}}: amounts by class. ret must be initialised. */
+int placement_read_usages(const json_t *body, Resources *ret, Error *reterr);
+
 /* {"traits": [...]}. ret must be initialised. */
 int placement_read_traits(const json_t *body, StringSet *ret, Error *reterr);

@@ -102,6 +102,11 @@ PlacementRequest placement_get_provider_allocations(const Uuid *provider)
         return placement_request("GET", "/resource_providers/{uuid}/allocations", provider->text);
 }
 
+PlacementRequest placement_get_provider_usages(const Uuid *provider)
+{
+        return placement_request("GET", "/resource_providers/{uuid}/usages", provider->text);
+}
+
 PlacementRequest placement_get_consumer(const Uuid *consumer, bool with_type)
 {
         PlacementRequest request = placement_request("GET", "/allocations/{uuid}", consumer->text);

@@ -59,6 +59,9 @@ PlacementRequest placement_get_provider(const Uuid *provider);
 PlacementRequest placement_get_part(const Uuid *provider, PlacementPart part);
 PlacementRequest placement_get_provider_allocations(const Uuid *provider);
 
+/* How much of each class of the provider is allocated. */
+PlacementRequest placement_get_provider_usages(const Uuid *provider);
+
 /* What a consumer holds everywhere; with its type, which needs 1.38. */
 PlacementRequest placement_get_consumer(const Uuid *consumer, bool with_type);
 

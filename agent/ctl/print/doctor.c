@@ -166,8 +166,15 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
         /* An agent that keeps an earlier figure names it among the parts of this host. */
         bool may_be_kept = !is_running(facts) || has_reason(facts, "host");
 
+        const char *local_disk = ctl_json_text(facts->status, "local_disk");
+
+        if (local_disk[0])
+                return ctl_findings_add(findings, "storage", "ok", NULL, "%s", local_disk);
         if (!facts->config || !facts->snapshot)
                 return 0;
+        if (facts->config->driver.host.report_local_disk == HOST_LOCAL_DISK_NO)
+                return ctl_findings_add(findings, "storage", "ok", NULL,
+                                        "[compute] report_local_disk is no");
         if (facts->snapshot->disk_total_bytes == 0)
                 return ctl_findings_add(
                         findings, "storage", "warning",

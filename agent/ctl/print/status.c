@@ -128,6 +128,9 @@ static void print_sync(const json_t *status, CtlPage *page)
 
 static void print_figures(const json_t *status, CtlPage *page)
 {
+        if (has_text(status, "local_disk"))
+                ctl_page_field(page, LABEL_WIDTH, "Disk", CTL_PLAIN, "%s",
+                               ctl_json_text(status, "local_disk"));
         ctl_page_field(page, LABEL_WIDTH, "Providers", CTL_PLAIN, "%" PRIu64,
                        ctl_json_u64(status, "n_providers"));
         ctl_page_field(page, LABEL_WIDTH, "Claims", CTL_PLAIN, "%" PRIu64,

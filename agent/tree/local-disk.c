@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/tree/local-disk.h"
+
+#include <inttypes.h>
+
+#include "claims/claim/host-view.h"
+
+static const char disk_class[] = "DISK_GB";
+
+const Provider *local_disk_find_pool(const ProviderTree *pools)
+{
+        for (size_t i = 0; pools && i < pools->n_providers; i++) {
+                const Provider *pool = pools->providers[i];
+
+                if (string_set_contains(&pool->traits, TRAIT_SHARES_VIA_AGGREGATE) &&
+                    provider_find_inventory(pool, disk_class))
+                        return pool;
+        }
+        return NULL;
+}
+
+LocalDisk local_disk_decide(int option, bool present, const LocalDiskFacts *facts)
+{
+        bool leaves = option == HOST_LOCAL_DISK_NO ||
+                      (option == HOST_LOCAL_DISK_AUTO && local_disk_find_pool(facts->pools));
+
+        if (!facts->owned || !leaves)
+                return LOCAL_DISK_OFFERED;
+        if (facts->claimed > 0 || (present && (!facts->allocated_known || facts->allocated > 0)))
+                return LOCAL_DISK_WITHHELD;
+        return LOCAL_DISK_LEFT_OUT;
+}
+
+void local_disk_apply(LocalDisk decision, Provider *root)
+{
+        Inventory *disk = provider_find_inventory(root, disk_class);
+
+        if (decision == LOCAL_DISK_LEFT_OUT)
+                (void)provider_remove_inventory(root, disk_class);
+        else if (decision == LOCAL_DISK_WITHHELD && disk)
+                disk->reserved = disk->total;
+}
+
+int local_disk_add_pools(const ProviderTree *pools, ProviderTree *tree)
+{
+        for (size_t i = 0; i < pools->n_providers; i++) {
+                const Provider *pool = pools->providers[i];
+                Provider *copy;
+                int r;
+
+                if (provider_tree_find(tree, &pool->uuid) ||
+                    provider_tree_find_name(tree, pool->name))
+                        continue;
+                r = provider_tree_add(tree, &pool->uuid, pool->name, NULL, &copy, NULL);
+                if (r >= 0)
+                        r = provider_copy_contents(copy, pool);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+const char *local_disk_describe(LocalDisk decision, const LocalDiskFacts *facts, char *text,
+                                size_t size)
+{
+        const Provider *pool = local_disk_find_pool(facts->pools);
+        const char *why = pool ? "provider " : "report_local_disk is no",
+                   *name = pool ? pool->name : "", *shares = pool ? " shares DISK_GB" : "";
+        uint64_t amount = MAX(facts->allocated, facts->claimed);
+
+        text[0] = '\0';
+        if (decision == LOCAL_DISK_LEFT_OUT)
+                snprintf(text, size, "Local DISK_GB is not reported: %s%.100s%s", why, name,
+                         shares);
+        else if (decision == LOCAL_DISK_WITHHELD && !facts->allocated_known && facts->claimed == 0)
+                snprintf(text, size,
+                         "Local DISK_GB is withheld: %s%.100s%s; its usage is not known", why, name,
+                         shares);
+        else if (decision == LOCAL_DISK_WITHHELD)
+                snprintf(text, size,
+                         "Local DISK_GB is withheld: %s%.100s%s; %" PRIu64
+                         " of it is still allocated",
+                         why, name, shares, amount);
+        return text;
+}
