@@ -8,9 +8,20 @@
 
 #define AGG_A "aaaaaaaa-0000-4000-8000-000000000001"
 #define AGG_B "aaaaaaaa-0000-4000-8000-000000000002"
-#define POOL                                                                           \
-        "{'uuid':'bbbbbbbb-0000-4000-8000-000000000001','name':'pool','generation':1," \
-        "'parent_provider_uuid':null}"
+#define POOL_AT(generation)                                                                      \
+        "{'uuid':'bbbbbbbb-0000-4000-8000-000000000001','name':'pool','generation':" #generation \
+        ",'parent_provider_uuid':null}"
+#define POOL      POOL_AT(1)
+#define POOL_PATH "/resource_providers/bbbbbbbb-0000-4000-8000-000000000001/"
+#define PARTS(inventories)                                                                           \
+        ANSWER(POOL_PATH "inventories", 200,                                                         \
+               "{'resource_provider_generation':1,'inventories':{" inventories "}}"),                \
+                ANSWER(POOL_PATH "traits", 200,                                                      \
+                       "{'resource_provider_generation':1,'traits':['MISC_SHARES_VIA_AGGREGATE']}"), \
+                ANSWER(POOL_PATH "aggregates", 200,                                                  \
+                       "{'resource_provider_generation':1,'aggregates':['" AGG_A "']}")
+#define DISK \
+        "'DISK_GB':{'total':9,'reserved':0,'min_unit':1,'max_unit':9,'step_size':1,'allocation_ratio':1.0}"
 #define LIST(items) "{'resource_providers':[" items "]}"
 #define MINUTE      (60 * USEC_PER_SEC)
 
@@ -24,10 +35,12 @@ typedef struct Fixture {
 static int set_up(void **state)
 {
         Fixture *fixture = calloc(1, sizeof(Fixture));
+        Uuid root = make_uuid("host");
 
         assert_non_null(fixture);
         fake_session_begin(&fixture->event, &fixture->session, 4);
-        assert_int_equal(sharing_new(&fixture->sharing, fixture->session), 0);
+        assert_int_equal(
+                sharing_new(&fixture->sharing, fixture->session, &root, SHARING_USE_WITH_POOL), 0);
         *state = fixture;
         return 0;
 }
@@ -47,29 +60,34 @@ static void on_done(void *userdata)
         ((Fixture *)userdata)->n_done++;
 }
 
-/* Returns how many requests it took. */
-static size_t refresh(Fixture *fixture, const char *tree_text, uint64_t now_usec)
+/* Returns the number of requests. */
+static size_t refresh_for(Fixture *fixture, const char *tree_text, bool waited, uint64_t now_usec)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(tree_text);
         size_t before = fake_http_get_n_requests();
         int r;
 
         fixture->n_done = 0;
-        r = sharing_refresh(fixture->sharing, tree, now_usec, on_done, fixture);
+        r = sharing_refresh(fixture->sharing, tree, waited, now_usec, on_done, fixture);
         assert_true(r == 0 || r == 1);
         fake_http_wait(fixture->event, &fixture->n_done, (unsigned)r);
         return fake_http_get_n_requests() - before;
 }
 
+static size_t refresh(Fixture *fixture, const char *tree_text, uint64_t now_usec)
+{
+        return refresh_for(fixture, tree_text, false, now_usec);
+}
+
 /* "pool, other" */
 static const char *known(const Fixture *fixture, char *text, size_t size)
 {
-        const PlacementProviders *providers = sharing_get(fixture->sharing);
+        const ProviderTree *pools = sharing_get(fixture->sharing);
 
         text[0] = '\0';
-        for (size_t i = 0; i < providers->n_items; i++)
+        for (size_t i = 0; pools && i < pools->n_providers; i++)
                 snprintf(text + strlen(text), size - strlen(text), "%s%s", i ? ", " : "",
-                         providers->items[i].name);
+                         pools->providers[i]->name);
         return text;
 }
 
@@ -83,21 +101,22 @@ static void test_when_it_asks(void **state)
         } steps[] = {
                 { "", 1000 * MINUTE, 0, "" },
                 { "host | gpu<host", 1000 * MINUTE, 0, "" },
-                { "host | gpu<host @" AGG_A, 1001 * MINUTE, 1, "pool" },
-                /* a quiet cycle */
-                { "host | gpu<host @" AGG_A, 1002 * MINUTE, 0, "pool" },
-                { "host @" AGG_A " | gpu<host", 1005 * MINUTE, 0, "pool" },
-                /* somebody may have come to share */
-                { "host | gpu<host @" AGG_A, 1006 * MINUTE, 1, "pool" },
-                /* other aggregates; what fails leaves what was known, and is tried again */
+                { "host | gpu<host @" AGG_A, 1001 * MINUTE, 4, "pool" },
+                /* a quiet cycle: is the provider still there? */
+                { "host | gpu<host @" AGG_A, 1002 * MINUTE, 1, "pool" },
+                { "host @" AGG_A " | gpu<host", 1006 * MINUTE, 1, "pool" },
+                /* other aggregates; a failure leaves what was known, and the next one reads again
+                 */
                 { "host @" AGG_B, 1007 * MINUTE, 1, "pool" },
                 { "host @" AGG_B, 1008 * MINUTE, 1, "pool" },
                 { "host @" AGG_B, 1009 * MINUTE, 1, "" },
+                /* without a provider nothing is read until it is old */
                 { "host @" AGG_B, 1010 * MINUTE, 0, "" },
-                { "host @" AGG_A " | gpu<host", 1011 * MINUTE, 1, "pool" },
-                { "host", 1012 * MINUTE, 0, "" },
+                { "host @" AGG_B, 1014 * MINUTE, 1, "" },
+                { "host @" AGG_A " | gpu<host", 1015 * MINUTE, 4, "pool" },
+                { "host", 1016 * MINUTE, 0, "" },
                 /* what is no uuid belongs into no path */
-                { "host @x&y", 1013 * MINUTE, 0, "" },
+                { "host @x&y", 1017 * MINUTE, 0, "" },
         };
         Fixture *fixture = *state;
         char text[200];
@@ -105,7 +124,8 @@ static void test_when_it_asks(void **state)
         fake_http_begin(SCRIPT(ANSWER_ONCE(AGG_B, 502, "<html>"),
                                ANSWER_ONCE(AGG_B, 200, LIST("5")), ANSWER(AGG_B, 200, LIST("")),
                                ANSWER("required=MISC_SHARES_VIA_AGGREGATE&member_of=in:" AGG_A, 200,
-                                      LIST(POOL))),
+                                      LIST(POOL)),
+                               PARTS("")),
                         "host gpu");
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
                 size_t n = refresh(fixture, steps[i].tree, steps[i].now_usec);
@@ -135,10 +155,9 @@ static void test_g4_17_many_aggregates(void **state)
         own = text_format(LIST(POOL ",{'uuid':'%s','name':'host','generation':1,"
                                     "'parent_provider_uuid':null}"),
                           host.text);
-        fake_http_begin(SCRIPT(ANSWER("member_of", 200, own)), "");
-        assert_int_equal(refresh(fixture, tree, MINUTE), 3);
+        fake_http_begin(SCRIPT(ANSWER("member_of", 200, own), PARTS("")), "");
+        assert_int_equal(refresh(fixture, tree, MINUTE), 6);
         assert_string_equal(known(fixture, text, sizeof(text)), "pool");
-        assert_int_equal(fake_http_get_max_parallel(), 1);
 }
 
 static void test_cancel(void **state)
@@ -146,14 +165,133 @@ static void test_cancel(void **state)
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("host @" AGG_A);
         Fixture *fixture = *state;
 
-        fake_http_begin(SCRIPT(ANSWER("member_of", 200, LIST(POOL))), "");
-        assert_int_equal(sharing_refresh(fixture->sharing, tree, MINUTE, on_done, fixture), 1);
+        fake_http_begin(SCRIPT(ANSWER("member_of", 200, LIST(POOL)), PARTS("")), "");
+        assert_int_equal(sharing_refresh(fixture->sharing, tree, false, MINUTE, on_done, fixture),
+                         1);
         sharing_cancel(fixture->sharing);
         sharing_cancel(NULL);
         assert_true(sd_event_run(fixture->event, 0) >= 0);
         assert_int_equal(fixture->n_done, 0);
-        assert_int_equal(sharing_get(fixture->sharing)->n_items, 0);
-        assert_int_equal(refresh(fixture, "host @" AGG_A, MINUTE), 1);
+        assert_null(sharing_get(fixture->sharing));
+        assert_int_equal(refresh(fixture, "host @" AGG_A, MINUTE), 4);
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_when_it_asks, test_g4_17_many_aggregates, test_cancel)
+/* A generation changes with each allocation of the provider, so it is no reason alone. */
+static void test_when_parts_are_read_again(void **state)
+{
+        static const struct {
+                const char *list;
+                bool waited, forget;
+                uint64_t now_usec;
+                size_t n_requests;
+        } steps[] = {
+                { LIST(POOL), false, false, 1 * MINUTE, 4 },
+                { LIST(POOL_AT(2)), false, false, 2 * MINUTE, 1 },
+                { LIST(POOL_AT(2)), true, false, 3 * MINUTE, 4 },
+                { LIST(POOL_AT(2)), true, false, 4 * MINUTE, 1 },
+                { LIST(POOL_AT(2)), false, false, 9 * MINUTE, 1 },
+                { LIST(POOL_AT(3)), false, false, 10 * MINUTE, 4 },
+                { LIST(POOL_AT(3)), false, true, 11 * MINUTE, 4 },
+                { LIST(POOL_AT(3)), false, false, 12 * MINUTE, 1 },
+        };
+        Fixture *fixture = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+                size_t n;
+
+                fake_http_begin(SCRIPT(ANSWER("member_of", 200, steps[i].list), PARTS(DISK)),
+                                "host");
+                if (steps[i].forget)
+                        sharing_forget(fixture->sharing);
+                n = refresh_for(fixture, "host @" AGG_A, steps[i].waited, steps[i].now_usec);
+                if (n != steps[i].n_requests)
+                        fail_msg("step %zu: %zu requests", i, n);
+        }
+        assert_non_null(
+                provider_find_inventory(sharing_get(fixture->sharing)->providers[0], "DISK_GB"));
+        assert_int_equal(sharing_get(fixture->sharing)->providers[0]->aggregates.n_items, 1);
+        assert_int_equal(sharing_get(fixture->sharing)->providers[0]->traits.n_items, 1);
+}
+
+static void test_a_part_that_cannot_be_read_leaves_what_was_known(void **state)
+{
+        Fixture *fixture = *state;
+        char text[200];
+
+        fake_http_begin(SCRIPT(ANSWER("member_of", 200, LIST(POOL)), PARTS(DISK)), "host");
+        assert_int_equal(refresh(fixture, "host @" AGG_A, MINUTE), 4);
+        sharing_forget(fixture->sharing);
+        fake_http_begin(SCRIPT(ANSWER("member_of", 200, LIST(POOL)),
+                               ANSWER_ONCE(POOL_PATH "inventories", 200, "{'inventories':5}"),
+                               PARTS("")),
+                        "host");
+        (void)refresh(fixture, "host @" AGG_A, 2 * MINUTE);
+        assert_string_equal(known(fixture, text, sizeof(text)), "pool");
+        assert_non_null(
+                provider_find_inventory(sharing_get(fixture->sharing)->providers[0], "DISK_GB"));
+        /* and the next refresh reads again */
+        assert_int_equal(refresh(fixture, "host @" AGG_A, 3 * MINUTE), 4);
+        assert_null(
+                provider_find_inventory(sharing_get(fixture->sharing)->providers[0], "DISK_GB"));
+}
+
+static void test_when_the_usage_of_local_disk_is_read(void **state)
+{
+        static const struct {
+                const char *tree, *inventories, *usages;
+                SharingUse use;
+                bool known;
+                uint64_t amount;
+        } cases[] = {
+                { "host DISK_GB=9 @" AGG_A, DISK, "{'usages':{'DISK_GB':3}}", SHARING_USE_WITH_POOL,
+                  true, 3 },
+                { "host DISK_GB=9 @" AGG_A, DISK, "{'usages':{'VCPU':3}}", SHARING_USE_WITH_POOL,
+                  true, 0 },
+                { "host DISK_GB=9 @" AGG_A, DISK, "{'usages':{'DISK_GB':-3}}",
+                  SHARING_USE_WITH_POOL, false, 0 },
+                { "host DISK_GB=9 @" AGG_A, DISK, "[]", SHARING_USE_WITH_POOL, false, 0 },
+                { "host DISK_GB=9 @" AGG_A, "", "{'usages':{'DISK_GB':3}}", SHARING_USE_WITH_POOL,
+                  false, 0 },
+                { "host VCPU=9 @" AGG_A, DISK, "{'usages':{'DISK_GB':3}}", SHARING_USE_WITH_POOL,
+                  false, 0 },
+                { "host DISK_GB=9 @" AGG_A, DISK, "{'usages':{'DISK_GB':3}}", SHARING_USE_NEVER,
+                  false, 0 },
+                { "host DISK_GB=9", "", "{'usages':{'DISK_GB':3}}", SHARING_USE_ALWAYS, true, 3 },
+                { "host DISK_GB=9", "", "{'usages':{'DISK_GB':3}}", SHARING_USE_WITH_POOL, false,
+                  0 },
+        };
+        Fixture *fixture = *state;
+        Uuid root = make_uuid("host");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint64_t amount = 0;
+                bool is_known;
+
+                sharing_free(fixture->sharing);
+                assert_int_equal(
+                        sharing_new(&fixture->sharing, fixture->session, &root, cases[i].use), 0);
+                fake_http_begin(
+                        SCRIPT(ANSWER("member_of", 200, LIST(POOL)),
+                               ANSWER("/usages", 200, cases[i].usages),
+                               ANSWER(POOL_PATH "inventories", 200,
+                                      cases[i].inventories[0]
+                                              ? "{'resource_provider_generation':1,'inventories':{" DISK
+                                                "}}"
+                                              : "{'resource_provider_generation':1,'inventories':{}}"),
+                               PARTS("")),
+                        "host");
+                (void)refresh(fixture, cases[i].tree, MINUTE);
+                is_known = sharing_get_disk_use(fixture->sharing, &amount);
+                if (is_known != cases[i].known || amount != cases[i].amount)
+                        fail_msg("case %zu: %d, %llu", i, is_known, (unsigned long long)amount);
+        }
+        /* it belongs to one refresh */
+        fake_http_begin(SCRIPT(ANSWER("/usages", 500, "{}")), "host");
+        (void)refresh(fixture, "host DISK_GB=9", MINUTE);
+        assert_false(sharing_get_disk_use(fixture->sharing, &(uint64_t){ 0 }));
+}
+
+TEST_MAIN_WITH(set_up, tear_down, test_when_it_asks, test_g4_17_many_aggregates, test_cancel,
+               test_when_parts_are_read_again,
+               test_a_part_that_cannot_be_read_leaves_what_was_known,
+               test_when_the_usage_of_local_disk_is_read)

@@ -179,6 +179,16 @@ Claims *claim_service_get(ClaimService *service)
         return NULL;
 }
 
+int claims_host(Claims *claims, const HostView **ret, Error *reterr)
+{
+        return -ENOENT;
+}
+
+bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index)
+{
+        return false;
+}
+
 int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
         return -ENODATA;
@@ -305,9 +315,19 @@ void reporter_get_progress(const Reporter *reporter, Progress *ret)
         *ret = (Progress){ .phase = "publishing", .n_done = 1, .n_total = 2 };
 }
 
-const PlacementProviders *reporter_get_sharing(const Reporter *reporter)
+const Sharing *reporter_get_sharing(const Reporter *reporter)
 {
         return NULL;
+}
+
+const ProviderTree *sharing_get(const Sharing *sharing)
+{
+        return NULL;
+}
+
+bool sharing_get_disk_use(const Sharing *sharing, uint64_t *ret)
+{
+        return false;
 }
 
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
@@ -380,7 +400,9 @@ static const ReporterConfig reporter_config;
 
 static void start(const ReporterConfig *reporter, bool dry_run)
 {
-        TrackerConfig config = { .patience_usec = world.patience_usec,
+        static const HostConfig host_config;
+        TrackerConfig config = { .maker.config = &host_config,
+                                 .patience_usec = world.patience_usec,
                                  .reporter = reporter,
                                  .interval_usec = UINT64_MAX,
                                  .dry_run = dry_run,

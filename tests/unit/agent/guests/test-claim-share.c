@@ -66,6 +66,11 @@ static void test_shares(void **state)
                  */
                 { "host VCPU=2; shared DISK_GB=5", NULL, true, "shared DISK_GB=5" },
                 { "host VCPU=2; shared DISK_GB=5", "shared DISK_GB=5", true, "" },
+                /* Disk space alone names no other host. */
+                { "shared DISK_GB=5", NULL, true, NULL },
+                { "shared DISK_GB=5", "shared DISK_GB=5", true, "" },
+                { "shared DISK_GB=5; other VCPU=2", NULL, false, NULL },
+                { "shared DISK_GB=5; unknown VCPU=2", NULL, false, NULL },
                 /* A provider that the host lost since. */
                 { "gone VGPU=1; other VCPU=1", "gone VGPU=1", false, "other VCPU=1" },
         };
