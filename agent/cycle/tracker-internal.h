@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What tracker.c, which changes it, and tracker-facts.c, which describes it, share. */
+/* The tracker as its own files see it: tracker.c changes it, tracker-facts.c describes it,
+ * tracker-pools.c adds the sharing providers. */
 
 #include "agent/cycle/host-poll.h"
 #include "agent/cycle/pace.h"
@@ -56,3 +57,11 @@ struct Tracker {
         Contest contest;
         StringSet logged_problems; /* of the snapshot, that were logged */
 };
+
+/* Collects the evidence about the local disk (agent/tree/local-disk.h) in the tree maker, before a
+ * tree is made of base (NULL: of nothing). */
+void tracker_collect_disk_facts(Tracker *tracker, const ProviderTree *base);
+
+/* Gives the tree of the tracker, with the sharing providers, to the claims. reshaped: Placement has
+ * the shape that this tree has, so claims follow. */
+void tracker_offer_tree(Tracker *tracker, bool reshaped);

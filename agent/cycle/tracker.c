@@ -24,7 +24,6 @@
 #include <string.h>
 
 #include "agent/cycle/retire.h"
-#include "agent/reshape/claim-move.h"
 #include "agent/tree/nova-tree.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -218,63 +217,13 @@ static const ProviderTree *base_tree(const Tracker *tracker)
         return root && strcmp(root->name, tracker->maker.nodename) == 0 ? remembered : NULL;
 }
 
-/* The sharing providers; before Placement was read, those among the providers of the base tree. */
-static const ProviderTree *get_pools(const Tracker *tracker, const ProviderTree *base)
-{
-        return tracker->reporter && reporter_tree(tracker->reporter) ? tracker_get_sharing(tracker)
-                                                                     : base;
-}
-
-static void set_claimed_tree(Tracker *tracker, const ProviderTree *tree, bool reshaped)
-{
-        if (reshaped && !tracker->config.dry_run)
-                claim_move_follow(tracker->config.claims, &tracker->maker, tracker->snapshot, tree,
-                                  &reshape_control_get_state(tracker->reshape)->image);
-        claim_service_set_snapshot(tracker->config.claims, tracker->snapshot);
-        claim_service_set_tree(tracker->config.claims, tree);
-}
-
-/* Takes the tree. Claims get the sharing providers as well. */
 static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
 {
-        const ProviderTree *pools = tracker_get_sharing(tracker);
-        _cleanup_(provider_tree_freep) ProviderTree *both = NULL;
         bool reshaped = !tracker->status.reshape_needed && known;
 
         provider_tree_free(tracker->tree);
         tracker->tree = tree;
-        if (pools && (provider_tree_copy(&both, tree) < 0 || local_disk_add_pools(pools, both) < 0))
-                log_warning("Out of memory: claims take nothing of sharing providers, ignoring.");
-        set_claimed_tree(tracker, both ? both : tree, reshaped);
-}
-
-/* How much of the root's DISK_GB claims hold. */
-static uint64_t count_claimed_disk(const Tracker *tracker)
-{
-        Claims *claims = claim_service_get(tracker->config.claims);
-        const HostView *view;
-        size_t root;
-
-        return claims && claims_host(claims, &view, NULL) == 0 &&
-                               host_view_find(view, &tracker->maker.root, &root)
-                       ? resources_get(&view->providers[root].used, "DISK_GB")
-                       : 0;
-}
-
-/* The evidence about the local disk, before a tree is made of base. */
-static void collect_disk_facts(Tracker *tracker, const ProviderTree *base)
-{
-        LocalDiskFacts *facts = &tracker->maker.local_disk;
-
-        *facts = (LocalDiskFacts){
-                .pools = get_pools(tracker, base),
-                .owned = !tracker->config.reporter || may(tracker, NOVA_ACTION_PUBLISH),
-                .allocated_known = !tracker->config.reporter,
-                .claimed = count_claimed_disk(tracker),
-        };
-        if (tracker->reporter)
-                facts->allocated_known = sharing_get_disk_use(
-                        reporter_get_sharing(tracker->reporter), &facts->allocated);
+        tracker_offer_tree(tracker, reshaped);
 }
 
 /* The tree is nova-compute's: made becomes what claims go by, and what the agent would have is kept
@@ -298,7 +247,7 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
         MadeTree made = { 0 };
         int r;
 
-        collect_disk_facts(tracker, base);
+        tracker_collect_disk_facts(tracker, base);
         r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot, base,
                                       known, &made, reterr);
         if (r >= 0 && known && !may(tracker, NOVA_ACTION_PUBLISH))

@@ -8,22 +8,24 @@
 
 static const char disk_class[] = "DISK_GB";
 
-const Provider *local_disk_find_pool(const ProviderTree *pools)
+void local_disk_note_pool(LocalDiskFacts *facts, const ProviderTree *pools)
 {
+        facts->pool[0] = '\0';
         for (size_t i = 0; pools && i < pools->n_providers; i++) {
                 const Provider *pool = pools->providers[i];
 
-                if (string_set_contains(&pool->traits, TRAIT_SHARES_VIA_AGGREGATE) &&
-                    provider_find_inventory(pool, disk_class))
-                        return pool;
+                if (!string_set_contains(&pool->traits, TRAIT_SHARES_VIA_AGGREGATE) ||
+                    !provider_find_inventory(pool, disk_class))
+                        continue;
+                snprintf(facts->pool, sizeof(facts->pool), "%s", pool->name);
+                return;
         }
-        return NULL;
 }
 
 LocalDisk local_disk_decide(int option, bool present, const LocalDiskFacts *facts)
 {
-        bool leaves = option == HOST_LOCAL_DISK_NO ||
-                      (option == HOST_LOCAL_DISK_AUTO && local_disk_find_pool(facts->pools));
+        bool leaves =
+                option == HOST_LOCAL_DISK_NO || (option == HOST_LOCAL_DISK_AUTO && facts->pool[0]);
 
         if (!facts->owned || !leaves)
                 return LOCAL_DISK_OFFERED;
@@ -64,23 +66,20 @@ int local_disk_add_pools(const ProviderTree *pools, ProviderTree *tree)
 const char *local_disk_describe(LocalDisk decision, const LocalDiskFacts *facts, char *text,
                                 size_t size)
 {
-        const Provider *pool = local_disk_find_pool(facts->pools);
-        const char *why = pool ? "provider " : "report_local_disk is no",
-                   *name = pool ? pool->name : "", *shares = pool ? " shares DISK_GB" : "";
+        bool shared = facts->pool[0];
+        const char *why = shared ? "provider " : "report_local_disk is no", *name = facts->pool,
+                   *shares = shared ? " shares DISK_GB" : "";
         uint64_t amount = MAX(facts->allocated, facts->claimed);
 
         text[0] = '\0';
         if (decision == LOCAL_DISK_LEFT_OUT)
-                snprintf(text, size, "Local DISK_GB is not reported: %s%.100s%s", why, name,
-                         shares);
+                snprintf(text, size, "Local DISK_GB is not reported: %s%s%s", why, name, shares);
         else if (decision == LOCAL_DISK_WITHHELD && !facts->allocated_known && facts->claimed == 0)
-                snprintf(text, size,
-                         "Local DISK_GB is withheld: %s%.100s%s; its usage is not known", why, name,
-                         shares);
+                snprintf(text, size, "Local DISK_GB is withheld: %s%s%s; its usage is not known",
+                         why, name, shares);
         else if (decision == LOCAL_DISK_WITHHELD)
                 snprintf(text, size,
-                         "Local DISK_GB is withheld: %s%.100s%s; %" PRIu64
-                         " of it is still allocated",
+                         "Local DISK_GB is withheld: %s%s%s; %" PRIu64 " of it is still allocated",
                          why, name, shares, amount);
         return text;
 }

@@ -12,7 +12,7 @@
 #include "base/provider-tree.h"
 #include "drivers/host/host-config.h"
 
-#define LOCAL_DISK_TEXT_MAX 256
+#define LOCAL_DISK_TEXT_MAX 512
 
 typedef enum LocalDisk {
         LOCAL_DISK_OFFERED,
@@ -21,18 +21,19 @@ typedef enum LocalDisk {
         _LOCAL_DISK_MAX,
 } LocalDisk;
 
-/* The evidence. Borrowed. */
+/* The evidence. */
 typedef struct LocalDiskFacts {
-        const ProviderTree *pools; /* sharing providers, beside others; NULL: none is known */
-        bool owned; /* the agent writes the tree: false leaves DISK_GB as nova-compute has it */
+        char pool[PROVIDER_NAME_MAX + 1]; /* the sharing provider with DISK_GB; "" for none */
+        bool owned; /* the agent writes the tree; false leaves DISK_GB as nova-compute has it */
         bool allocated_known; /* allocated was read from Placement, or there is none */
         uint64_t allocated;   /* DISK_GB of the root, in Placement */
         uint64_t claimed;     /* the same, by claims of this host */
 } LocalDiskFacts;
 
-/* The first sharing provider of pools with DISK_GB, or NULL. One that is full or reserved counts:
- * its guests must not move to the local disk. */
-const Provider *local_disk_find_pool(const ProviderTree *pools);
+/* Looks for the first sharing provider with DISK_GB among the providers of pools (NULL: none), and
+ * notes its name. One that is full or reserved counts: its guests must not move to the local disk.
+ */
+void local_disk_note_pool(LocalDiskFacts *facts, const ProviderTree *pools);
 
 /* option: HostLocalDisk. present: Placement has DISK_GB at the root. Unknown usage of an inventory
  * that is present counts as usage. */

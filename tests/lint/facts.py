@@ -22,6 +22,7 @@ FACTS = {
                    'tests/integration/driver/test_host.py test_c2_disk_of_a_pool '
                    'test_c2_a_pool_that_is_not_started_or_not_there '
                    'test_c2_a_kind_of_images_that_needs_a_pool'],
+    'C2 DISK_GB beside a sharing provider': ['tests/integration/claims/test_shared_storage.py test_local_disk_is_left_out_beside_a_sharing_provider'],
     'C2 CUSTOM_PMEM': [],
     'C2 image cache': [],
     'C2 ratios': ['tests/unit/drivers/test-update.c test_ratio_table',

@@ -59,7 +59,7 @@ class TestPublish(AgentCase):
         self.assertIn('in_tree=', requests[0][1])
 
     def test_b3_7_who_shares_with_this_host_is_known_and_left_alone(self):
-        agent = self.start_agent()
+        agent = self.start_agent({'compute': {'report_local_disk': 'yes'}})
         root, aggregate = agent.root(), str(uuid.uuid4())
         pool = self.placement.make_provider('pool', {'DISK_GB': 100}, traits=['MISC_SHARES_VIA_AGGREGATE'])
         self.placement.set_part(pool, 'aggregates', [aggregate])
@@ -69,12 +69,12 @@ class TestPublish(AgentCase):
         before = self.placement.tree(pool)
         mark = self.placement.mark()
         agent.ctl('sync')
-        self.assertEqual(len(self.placement.requests_since(mark)), 5)
+        self.assertEqual(len(self.placement.requests_since(mark)), 8)
         self.assertEqual(agent.ctl_json('tree')['shares'], ['pool'])
         self.assertIn('shares: pool\n', agent.ctl('tree').stdout)
         mark = self.placement.mark()
         agent.ctl('sync')
-        self.assertEqual(len(self.placement.requests_since(mark)), 1)
+        self.assertEqual(len(self.placement.requests_since(mark)), 2)
         self.assertEqual(self.placement.tree(pool), before)
         self.assertEqual(self.placement.tree(root)[root]['aggregates'], [aggregate])
 

@@ -51,14 +51,14 @@ static void test_decision(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *pools =
                         rows[i].pools ? make_tree(rows[i].pools) : NULL;
-                const LocalDiskFacts facts = {
-                        .pools = pools,
+                LocalDiskFacts facts = {
                         .owned = !rows[i].left_to_nova,
                         .allocated_known = !rows[i].unknown,
                         .allocated = rows[i].allocated,
                         .claimed = rows[i].claimed,
                 };
 
+                local_disk_note_pool(&facts, pools);
                 if (local_disk_decide(rows[i].option, rows[i].present, &facts) != rows[i].expected)
                         fail_msg("%s", rows[i].name);
         }
@@ -100,9 +100,8 @@ static void test_pools_are_added_once(void **state)
 
 static void test_words(void **state)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *pools = make_tree(POOL);
-        const LocalDiskFacts held = { .pools = pools, .allocated_known = true, .allocated = 7 },
-                             unknown = { .pools = pools }, none = { .claimed = 3 };
+        const LocalDiskFacts held = { .pool = "nfs", .allocated_known = true, .allocated = 7 },
+                             unknown = { .pool = "nfs" }, none = { .claimed = 3 };
         char text[LOCAL_DISK_TEXT_MAX];
 
         assert_string_equal(local_disk_describe(LOCAL_DISK_OFFERED, &held, text, sizeof(text)), "");
