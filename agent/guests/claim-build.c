@@ -14,19 +14,22 @@ typedef struct Build {
         Consumer *share;
 } Build;
 
-static bool is_shared(const Provider *provider)
+/* Returns NULL for a sharing provider: what Placement has there is no part of a guest's claim. */
+static const Provider *find_known(const ProviderTree *tree, const Uuid *uuid)
 {
-        return string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE);
+        const Provider *provider = provider_tree_find(tree, uuid);
+
+        return provider && string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE)
+                       ? NULL
+                       : provider;
 }
 
-/* Returns true when claims of this host can hold an amount of the class there. */
+/* Can an amount of the class be held there by this host's claims? */
 static bool is_possible(const Build *build, const Uuid *uuid, const char *resource_class)
 {
         const Provider *provider = provider_tree_find(build->tree, uuid);
 
-        return provider &&
-               (is_shared(provider) ||
-                provider_tree_in_subtree(build->tree, provider, build->root)) &&
+        return provider && provider_tree_in_subtree(build->tree, provider, build->root) &&
                provider_find_inventory(provider, resource_class);
 }
 
@@ -37,7 +40,7 @@ static bool sum_possible(const Build *build, const char *resource_class, uint64_
 
         for (size_t i = 0; i < build->consumer->n_allocations; i++) {
                 const Allocation *held = &build->consumer->allocations[i];
-                const Provider *provider = provider_tree_find(build->tree, &held->provider);
+                const Provider *provider = find_known(build->tree, &held->provider);
                 uint64_t amount = resources_get(&held->resources, resource_class);
 
                 if (amount == 0 || !provider)
@@ -56,38 +59,23 @@ static int take(const Allocation *allocations, size_t n, const char *resource_cl
         for (size_t i = 0; i < n; i++) {
                 uint64_t amount = resources_get(&allocations[i].resources, resource_class);
 
-                if ((!known || provider_tree_find(known, &allocations[i].provider)) &&
+                if ((!known || find_known(known, &allocations[i].provider)) &&
                     consumer_set(share, &allocations[i].provider, resource_class, amount) < 0)
                         return -ENOMEM;
         }
         return 0;
 }
 
-/* How much of the class Placement has on the root and on sharing providers. Devices are on
- * providers of their own. */
-static uint64_t sum_without_devices(const Build *build, const char *resource_class)
-{
-        uint64_t sum = 0;
-
-        for (size_t i = 0; i < build->consumer->n_allocations; i++) {
-                const Allocation *held = &build->consumer->allocations[i];
-                const Provider *provider = provider_tree_find(build->tree, &held->provider);
-
-                if (provider && (uuid_equal(&held->provider, build->root) || is_shared(provider)))
-                        sum += resources_get(&held->resources, resource_class);
-        }
-        return sum;
-}
-
-/* Returns true for a class that no guest shows, such as DISK_GB. */
+/* Not of a class that a guest shows; and devices are on providers of their own. */
 static bool is_not_shown(const Build *build, const char *resource_class, uint64_t placed)
 {
         static const char *const of_guests[] = { "VCPU", "PCPU", "MEMORY_MB" };
+        const Resources *on_root = consumer_find(build->consumer, build->root);
 
         for (size_t i = 0; i < ARRAY_SIZE(of_guests); i++)
                 if (strcmp(of_guests[i], resource_class) == 0)
                         return false;
-        return sum_without_devices(build, resource_class) == placed;
+        return on_root && resources_get(on_root, resource_class) == placed;
 }
 
 static int take_class(const Build *build, const char *resource_class)

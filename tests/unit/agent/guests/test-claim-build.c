@@ -36,15 +36,13 @@ static void test_table(void **state)
                   NULL, false, NULL },
                 { "and no memory", "VCPU=2@cell0", "VCPU=2@cell0 MEMORY_MB=512@cell0", NULL, false,
                   NULL },
-                { "another root, which shares nothing", "VCPU=2@cell0",
-                  "VCPU=2@cell0 DISK_GB=5@store", NULL, false, NULL },
-                { "a sharing provider", "VCPU=2@cell0", "VCPU=2@cell0 DISK_GB=5@pool", NULL, false,
-                  "VCPU=2@cell0 DISK_GB=5@pool" },
-                { "the root and a sharing provider", "VCPU=2@cell0",
+                { "nothing of another root", "VCPU=2@cell0", "VCPU=2@cell0 DISK_GB=5@store", NULL,
+                  false, NULL },
+                { "nothing of a sharing provider", "VCPU=2@cell0", "VCPU=2@cell0 DISK_GB=5@pool",
+                  NULL, false, NULL },
+                { "the part of this host beside that", "VCPU=2@cell0",
                   "VCPU=2@cell0 DISK_GB=5@pool DISK_GB=1@host", NULL, false,
-                  "DISK_GB=1@host VCPU=2@cell0 DISK_GB=5@pool" },
-                { "a sharing provider that lacks the class", "VCPU=2@cell0",
-                  "VCPU=2@cell0 CUSTOM_LICENCE=1@pool", NULL, false, NULL },
+                  "DISK_GB=1@host VCPU=2@cell0" },
         };
         _cleanup_(provider_tree_freep) ProviderTree *tree =
                 make_tree(HOST "; store DISK_GB=9; pool DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE");
