@@ -268,7 +268,9 @@ static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer
                         const char *name = held->resources.items[j].resource_class;
                         const Inventory *inventory = provider_find_inventory(provider, name);
 
-                        if (inventory && inventory_capacity(inventory) > 0)
+                        if (inventory &&
+                            (inventory_capacity(inventory) > 0 ||
+                             (look->input->disk_is_shared && strcmp(name, "DISK_GB") == 0)))
                                 continue;
                         return add(look, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &consumer->uuid,
                                    claim->id,

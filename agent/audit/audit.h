@@ -91,15 +91,16 @@ typedef struct AuditInput {
                                          and guests without one that do not run */
         const ProviderTree *tree;     /* as Placement has it */
         Uuid root;
-        const ClaimList *claims; /* that live */
+        const ClaimList *claims; /* that live, without what they hold of sharing providers */
         const ClaimList *ended;  /* that the history has; NULL: none */
         const HostFacts *facts;
         uint64_t now_usec;  /* CLOCK_REALTIME, as claims have it */
         uint64_t boot_usec; /* CLOCK_BOOTTIME: since when consumers are seen */
         uint64_t grace_usec;
-        bool started_only; /* a guest that does not run needs no claim */
-        const char *waits; /* why nothing may be written or ended now, in words that end a
-                              finding; NULL: it may */
+        bool disk_is_shared; /* a sharing provider has DISK_GB, so the local one may be withheld */
+        bool started_only;   /* a guest that does not run needs no claim */
+        const char *waits;   /* why nothing may be written or ended now, in words that end a
+                                finding; NULL: it may */
 } AuditInput;
 
 /* ret must be zeroed. -ENOMEM leaves memory as it was. */

@@ -342,14 +342,39 @@ static void list_wanted(Auditor *auditor)
         auditor->n_wanted = n_kept;
 }
 
+/* Takes what the living claims hold of sharing providers out of them: the audit compares the
+ * host's own tree alone. Notes whether a sharing provider has DISK_GB. */
+static void hide_shared(Auditor *auditor, const HostView *view)
+{
+        size_t at;
+
+        for (size_t i = 0; i < view->n_providers; i++)
+                if (host_view_shares(view, i) &&
+                    provider_find_inventory(view->tree->providers[i], "DISK_GB"))
+                        auditor->input.disk_is_shared = true;
+        for (size_t i = 0; i < auditor->claims.n_claims; i++) {
+                Claim *claim = auditor->claims.claims[i];
+
+                for (size_t j = 0; j < claim->n_allocations; j++)
+                        if (host_view_find(view, &claim->allocations[j].provider, &at) &&
+                            host_view_shares(view, at))
+                                resources_done(&claim->allocations[j].resources);
+        }
+}
+
 static int prepare(Auditor *auditor, Error *reterr)
 {
         Claims *claims = claim_service_get(auditor->config.claims);
+        const HostView *view;
         int r;
 
         if (!claims)
                 return error_setf(reterr, ENODATA, "The claims cannot be used");
         r = claims_list(claims, CLAIMS_LIVING, NULL, &auditor->claims, reterr);
+        if (r == 0)
+                r = claims_host(claims, &view, reterr);
+        if (r == 0)
+                hide_shared(auditor, view);
         if (r == 0)
                 r = claims_list(claims, CLAIMS_ENDED, NULL, &auditor->ended, reterr);
         if (r != 0)

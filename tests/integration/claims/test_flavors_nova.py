@@ -166,11 +166,6 @@ class TestFlavors(EnvCase):
         vif = {'quota:vif_%sbound_%s' % (way, key): '10' for way in ('in', 'out') for key in ('average', 'peak', 'burst')}
         self.compare(Flavor(cpu, elements=('cputune/shares',)), Flavor(disk), Flavor(total), Flavor(vif))
 
-    def test_memory_encryption(self):
-        """The context is on a provider of its own, and no claim that is made of a guest has it."""
-        self.compare(Flavor({'hw:mem_encryption': 'true'}, image={'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35'},
-                            more={'MEM_ENCRYPTION_CONTEXT': 1}, elements=('launchSecurity', 'memoryBacking/locked')))
-
     def test_emulated_devices(self):
         """Devices that QEMU emulates, and switches of the domain, occupy nothing of the host."""
         self.compare(Flavor({'hw:boot_menu': 'true'}, elements=('os/bootmenu',)), Flavor({'hw:pmu': 'false'}, elements=('features/pmu',)),

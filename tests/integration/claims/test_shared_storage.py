@@ -225,6 +225,9 @@ class TestClaims(SharedStorageCase):
         self.assertEqual(self.held(consumer), {'host': {'VCPU': 1}, 'pool': {'DISK_GB': 10}})
         self.assertEqual(self.agent.problems(), [])
         self.agent.ctl('sync')
+        self.agent.ctl('audit')
+        self.agent.ctl('heal')
+        self.assertEqual(self.held(consumer), {'host': {'VCPU': 1}, 'pool': {'DISK_GB': 10}})
         self.agent.ctl('release', claim['id'])
         self.wait_held(consumer, {})
 
@@ -302,6 +305,7 @@ class TestClaims(SharedStorageCase):
         self.make_pool()
         self.assertEqual(self.local()['reserved'], self.local()['total'])
         self.agent.ctl('sync')
+        self.agent.ctl('audit')
         self.assertEqual(self.held(consumer), {'host': {'VCPU': 1, 'DISK_GB': 7}})
         self.agent.ctl('release', claim['id'])
         self.wait_held(consumer, {})
