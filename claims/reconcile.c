@@ -329,7 +329,7 @@ static const char *reason_of(const Lonely *lonely)
         if (lonely->stopped)
                 return "its guest stopped";
         if (lonely->aged)
-                return lonely->confirmed ? "orphan: its guest is gone" : CLAIM_EXPIRED;
+                return lonely->confirmed ? CLAIM_ORPHAN : CLAIM_EXPIRED;
         return "orphan: its guest is gone, and Placement has nothing of it";
 }
 

@@ -341,6 +341,38 @@ static bool is_loose(const AuditPicture *picture, const Consumer *consumer)
                 audit_sum_here(picture->input, consumer, "MEMORY_MB") > 0);
 }
 
+static bool is_migration(const Consumer *consumer)
+{
+        return consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
+}
+
+static int add_migrations(AuditPicture *picture)
+{
+        const Allocations *consumers = picture->input->consumers;
+        char text[OWNER_SIZE];
+
+        for (size_t i = 0; i < consumers->n_consumers; i++) {
+                const Consumer *consumer = consumers->consumers[i];
+
+                if (!is_migration(consumer) || !audit_holds_here(picture->input, consumer))
+                        continue;
+                write_owner(consumer, text);
+                if (string_set_add(&picture->migrations, text) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+bool audit_picture_has_migration(const AuditPicture *picture, const Consumer *consumer)
+{
+        char text[OWNER_SIZE];
+
+        if (is_migration(consumer))
+                return false;
+        write_owner(consumer, text);
+        return string_set_contains(&picture->migrations, text);
+}
+
 static int add_loose(AuditPicture *picture)
 {
         const Allocations *consumers = picture->input->consumers;
@@ -397,7 +429,8 @@ bool audit_picture_may_be_moving(const AuditPicture *picture, const Consumer *co
 int audit_picture_make(const AuditInput *input, AuditPicture *ret)
 {
         ret->input = input;
-        if (add_keys(input, ret) < 0 || add_guests(ret) < 0 || add_loose(ret) < 0)
+        if (add_keys(input, ret) < 0 || add_guests(ret) < 0 || add_loose(ret) < 0 ||
+            add_migrations(ret) < 0)
                 return -ENOMEM;
         return 0;
 }
@@ -411,5 +444,6 @@ void audit_picture_done(AuditPicture *picture)
         string_set_done(&picture->resized);
         string_set_done(&picture->loose);
         string_set_done(&picture->loose_sizes);
+        string_set_done(&picture->migrations);
         *picture = (AuditPicture){ 0 };
 }

@@ -40,6 +40,7 @@ typedef struct AuditPicture {
         StringSet gone;               /* owners of guests that are elsewhere */
         StringSet resized;            /* owners and sizes of guests of which a claim differs */
         StringSet loose, loose_sizes; /* the same of consumers that may be migrations */
+        StringSet migrations;         /* owners of those that Placement knows as migrations */
 } AuditPicture;
 
 /* Borrows from input; ret must be zeroed, and done also after -ENOMEM. */
@@ -64,6 +65,9 @@ bool audit_picture_is_gone(const AuditPicture *picture, const Consumer *consumer
 
 /* A consumer that has no guest: may it be a migration of one that has? */
 bool audit_picture_may_be_migration(const AuditPicture *picture, const Consumer *consumer);
+
+/* Returns true if Placement knows another consumer here as a migration of the same owner. */
+bool audit_picture_has_migration(const AuditPicture *picture, const Consumer *consumer);
 
 /* A guest's consumer: may there be a migration of it? size NULL: a guest that is elsewhere. */
 bool audit_picture_may_be_moving(const AuditPicture *picture, const Consumer *consumer,

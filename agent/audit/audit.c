@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/audit/audit-picture.h"
+#include "agent/audit/evidence.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "claims/reconcile.h"
@@ -53,8 +54,10 @@ const char *audit_remedy_to_text(AuditRemedy remedy)
 
 void audit_done(Audit *audit)
 {
-        for (size_t i = 0; i < audit->n_items; i++)
+        for (size_t i = 0; i < audit->n_items; i++) {
                 free(audit->items[i].text);
+                free(audit->items[i].evidence);
+        }
         free(audit->items);
         *audit = (Audit){ 0 };
 }
@@ -65,13 +68,26 @@ void audit_memory_done(AuditMemory *memory)
         *memory = (AuditMemory){ 0 };
 }
 
-/* why: what keeps it from being put right, "" when nothing does. */
+/* Returns what shows that a remedy harms no server that lives. That of AUDIT_REMEDY_RELEASE_SHARE
+ * depends on the consumer: give_evidence(). */
+static const char *evidence_of(AuditRemedy remedy)
+{
+        static const char *const texts[_AUDIT_REMEDY_MAX] = {
+                [AUDIT_REMEDY_WRITE_CLAIM] = "claim and guest agree",
+                [AUDIT_REMEDY_ADOPT] = "the guest is defined here",
+                [AUDIT_REMEDY_END_CLAIM] =
+                        "the guest does not run here, Placement has all its allocations on other hosts, and no consumer here can be its migration",
+        };
+
+        return texts[remedy] ? texts[remedy] : "";
+}
+
+/* Adds a finding. why: the reason for which there is no remedy; "": there is one. */
 _printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remedy, const char *why,
                               const Uuid *consumer, int64_t claim_id, const char *format, ...)
 {
         Audit *audit = look->audit;
-        _cleanup_free_ char *what = NULL;
-        char *text = NULL;
+        _cleanup_free_ char *what = NULL, *text = NULL, *evidence = NULL;
         va_list ap;
 
         if (array_grow(&audit->items, sizeof(AuditFinding), audit->n_items, &audit->n_allocated) <
@@ -82,15 +98,35 @@ _printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remed
         va_end(ap);
         if (what)
                 text = text_format("%s%s%s", what, why[0] ? "; " : "", why);
-        if (!text)
+        if (why[0])
+                remedy = AUDIT_REMEDY_NONE;
+        evidence = strdup(evidence_of(remedy));
+        if (!text || !evidence)
                 return -ENOMEM;
         audit->items[audit->n_items++] = (AuditFinding){
                 .type = type,
-                .remedy = why[0] ? AUDIT_REMEDY_NONE : remedy,
+                .remedy = remedy,
                 .consumer = *consumer,
                 .claim_id = claim_id,
-                .text = text,
+                .text = TAKE_PTR(text),
+                .evidence = TAKE_PTR(evidence),
         };
+        return 0;
+}
+
+/* Sets the evidence of the finding that was added last, if it has a remedy. */
+static int give_evidence(AuditLook *look, const char *text)
+{
+        AuditFinding *finding = &look->audit->items[look->audit->n_items - 1];
+        char *evidence;
+
+        if (finding->remedy == AUDIT_REMEDY_NONE)
+                return 0;
+        evidence = strdup(text);
+        if (!evidence)
+                return -ENOMEM;
+        free(finding->evidence);
+        finding->evidence = evidence;
         return 0;
 }
 
@@ -187,21 +223,48 @@ static bool is_new(const AuditLook *look, const Consumer *consumer)
 
 /* Consumers without claim and guest */
 
+static bool is_named(const AuditInput *input, const Consumer *consumer)
+{
+        return input->named && uuid_equal(input->named, &consumer->uuid);
+}
+
+/* Decides whether the consumer's server is alive. An operator who names the consumer says that it
+ * is not, and outweighs what the host can see. */
+static AuditLife judge(const AuditLook *look, const Consumer *consumer,
+                       char text[static AUDIT_EVIDENCE_SIZE])
+{
+        if (is_named(look->input, consumer)) {
+                snprintf(text, AUDIT_EVIDENCE_SIZE, "%s named it to be healed",
+                         look->input->named_by);
+                return AUDIT_LIFE_ENDED;
+        }
+        return is_new(look, consumer) ? AUDIT_LIFE_ALIVE
+                                      : audit_judge_life(&look->picture, consumer, text);
+}
+
 static int look_at_stranger(AuditLook *look, const Consumer *consumer)
 {
         const AuditInput *input = look->input;
         bool migration = consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
+        char text[AUDIT_EVIDENCE_SIZE] = "";
+        AuditLife life = judge(look, consumer, text);
         _cleanup_free_ char *share = NULL;
+        const char *why = "";
 
-        if (is_new(look, consumer) || audit_picture_may_be_migration(&look->picture, consumer))
+        if (life == AUDIT_LIFE_ALIVE)
                 return let_be(look);
         share = format_share(input, consumer);
         if (!share)
                 return -ENOMEM;
-        return add(look, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE,
-                   input->waits ? input->waits : "", &consumer->uuid, 0,
-                   "%s %s holds %.500s, and has neither claim nor guest",
-                   migration ? "migration" : "consumer", consumer->uuid.text, share);
+        if (input->waits)
+                why = input->waits;
+        else if (life == AUDIT_LIFE_UNKNOWN)
+                why = text;
+        if (add(look, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE, why,
+                &consumer->uuid, 0, "%s %s holds %.500s, and has neither claim nor guest",
+                migration ? "migration" : "consumer", consumer->uuid.text, share) < 0)
+                return -ENOMEM;
+        return give_evidence(look, text);
 }
 
 static int look_at_consumer(AuditLook *look, const Consumer *consumer)

@@ -4,12 +4,13 @@
 /* What Placement, the claims and the guests of this host disagree about, and what would put it
  * right. Pure: three pictures in, a list out; the caller does it.
  *
- * Only this host's own tree is looked at: a consumer's share of other hosts and of sharing
- * providers is nobody's business here (facts G2.7, G2.8). What may still be on its way is left
- * alone: a consumer without claim and guest that was first seen, or written, less than the grace
- * time ago, a claim that is not confirmed or younger than that, a guest that is being resized or
- * migrated, and what may be its migration (agent/audit/audit-picture.h). Classes that no guest
- * shows (DISK_GB, an operator's own) are compared only where the claim counts them.
+ * An audit compares only this host's own tree. It ignores what a consumer holds of other hosts and
+ * of sharing providers (facts G2.7, G2.8). It skips what can still be under way: a consumer without
+ * claim and guest that was first seen, or written, less than the grace time ago, or whose server
+ * is being built or copied (agent/audit/evidence.h); a claim that is not confirmed or younger than
+ * the grace time; a guest that is being resized or migrated, and what can be its migration
+ * (agent/audit/audit-picture.h). Classes that no guest shows (DISK_GB, an operator's own) are
+ * compared only where the claim counts them.
  *
  * Nobody who may be alive loses something by a remedy. A claim is reported only when claim
  * and guest agree, so that it is never less than what the guest has; not one that somebody else
@@ -19,6 +20,7 @@
 #include "base/allocation.h"
 #include "base/provider-tree.h"
 #include "claims/claim/claim.h"
+#include "claims/claim/event.h"
 #include "claims/claim/host-facts.h"
 
 typedef enum AuditType {
@@ -60,6 +62,7 @@ typedef struct AuditFinding {
         Uuid consumer;
         int64_t claim_id;     /* 0: none */
         char *text;           /* for people */
+        char *evidence;       /* why the remedy harms no server that lives; "": there is none */
         AuditOutcome outcome; /* what became of it: whoever does something about it writes it */
         Error error;          /* of AUDIT_FAILED */
 } AuditFinding;
@@ -91,8 +94,11 @@ typedef struct AuditInput {
                                          and guests without one that do not run */
         const ProviderTree *tree;     /* as Placement has it */
         Uuid root;
-        const ClaimList *claims; /* that live, without what they hold of sharing providers */
-        const ClaimList *ended;  /* that the history has; NULL: none */
+        const ClaimList *claims;  /* that live, without what they hold of sharing providers */
+        const ClaimList *ended;   /* that the history has; NULL: none */
+        const EventList *history; /* events of consumers, newest first; NULL: none */
+        const Uuid *named;    /* a consumer whose server the operator says is deleted; NULL: none */
+        const char *named_by; /* that operator */
         const HostFacts *facts;
         uint64_t now_usec;  /* CLOCK_REALTIME, as claims have it */
         uint64_t boot_usec; /* CLOCK_BOOTTIME: since when consumers are seen */

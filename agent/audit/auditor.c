@@ -25,6 +25,7 @@ typedef enum AuditorKind {
 struct Auditor {
         AuditorConfig config;
         bool at_start, asked, asked_heal;
+        Uuid asked_consumer; /* to be healed; empty: none */
         EventAuthor by;      /* who asked to heal; "": nobody */
         uint64_t n_cycles;   /* since it healed by itself */
         uint64_t built_usec; /* of the claim database that was looked at */
@@ -36,6 +37,9 @@ struct Auditor {
         Reporter *reporter;
         Allocations *consumers;
         ClaimList claims, ended;
+        EventList history; /* of the consumers, newest first */
+        Uuid named;        /* the consumer to be healed; empty: none */
+        bool heals_all;
         Uuid *wanted; /* consumers that are still to be read */
         size_t n_wanted, n_read;
         ConsumersCall *call;
@@ -69,6 +73,7 @@ static void clear(Auditor *auditor)
         auditor->consumers = allocations_free(auditor->consumers);
         claim_list_done(&auditor->claims);
         claim_list_done(&auditor->ended);
+        event_list_done(&auditor->history);
         audit_done(&auditor->audit);
         free(auditor->wanted);
         auditor->wanted = NULL;
@@ -86,11 +91,13 @@ Auditor *auditor_free(Auditor *auditor)
         return NULL;
 }
 
-void auditor_ask(Auditor *auditor, bool heal, const EventAuthor *by)
+void auditor_ask(Auditor *auditor, AuditorWish wish, const Uuid *consumer, const EventAuthor *by)
 {
         auditor->asked = true;
-        auditor->asked_heal = auditor->asked_heal || heal;
-        if (heal && by)
+        auditor->asked_heal = auditor->asked_heal || wish == AUDITOR_WISH_HEAL;
+        if (wish == AUDITOR_WISH_HEAL_CONSUMER)
+                auditor->asked_consumer = *consumer;
+        if (wish != AUDITOR_WISH_LOOK && by)
                 auditor->by = *by;
 }
 
@@ -112,6 +119,7 @@ void auditor_give_up(Auditor *auditor, const Error *error)
         if (!auditor->asked)
                 return;
         auditor->asked = auditor->asked_heal = false;
+        auditor->asked_consumer = UUID_NULL;
         auditor->state.error = *error;
 }
 
@@ -260,6 +268,8 @@ static int heal(Auditor *auditor, Error *reterr)
                 .audit = &auditor->audit,
                 .consumers = auditor->consumers,
                 .everything = auditor->kind == AUDITOR_HEAL,
+                .only = auditor->kind == AUDITOR_HEAL && !auditor->heals_all ? &auditor->named
+                                                                             : NULL,
                 .by = auditor->by.text[0] ? &auditor->by : NULL,
                 .refused = auditor->config.refused,
         };
@@ -362,6 +372,40 @@ static void hide_shared(Auditor *auditor, const HostView *view)
         }
 }
 
+/* Keeps the events of consumers that were gathered; takes them from page. */
+static int keep_events(Auditor *auditor, EventList *page)
+{
+        for (size_t i = 0; i < page->n_events; i++) {
+                Event *event = &page->events[i], *kept;
+                Uuid consumer;
+
+                if (uuid_from_text(event->consumer, &consumer) < 0 ||
+                    !allocations_find(auditor->consumers, &consumer))
+                        continue;
+                if (event_list_add(&auditor->history, &kept) < 0)
+                        return -ENOMEM;
+                *kept = TAKE_STRUCT(*event);
+        }
+        return 0;
+}
+
+/* Reads this host's history: about EVENTS_MAX events. */
+static int read_history(Auditor *auditor, Claims *claims, Error *reterr)
+{
+        int64_t before = INT64_MAX;
+
+        for (;;) {
+                _cleanup_(event_list_done) EventList page = { 0 };
+                int r = claims_list_events(claims, before, &page, reterr);
+
+                if (r != 0 || page.n_events == 0)
+                        return r;
+                before = page.events[page.n_events - 1].id;
+                if (keep_events(auditor, &page) < 0)
+                        return error_oom(reterr);
+        }
+}
+
 static int prepare(Auditor *auditor, Error *reterr)
 {
         Claims *claims = claim_service_get(auditor->config.claims);
@@ -377,6 +421,8 @@ static int prepare(Auditor *auditor, Error *reterr)
                 hide_shared(auditor, view);
         if (r == 0)
                 r = claims_list(claims, CLAIMS_ENDED, NULL, &auditor->ended, reterr);
+        if (r == 0)
+                r = read_history(auditor, claims, reterr);
         if (r != 0)
                 return r;
         auditor->wanted = calloc(auditor->claims.n_claims + auditor->input.facts->n_domains + 1,
@@ -387,6 +433,7 @@ static int prepare(Auditor *auditor, Error *reterr)
         auditor->input.consumers = auditor->consumers;
         auditor->input.claims = &auditor->claims;
         auditor->input.ended = &auditor->ended;
+        auditor->input.history = &auditor->history;
         auditor->input.now_usec = clock_usec(CLOCK_REALTIME);
         auditor->input.boot_usec = clock_usec(CLOCK_BOOTTIME);
         return 0;
@@ -412,15 +459,18 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, Audit
                   void *userdata, Error *reterr)
 {
         const HostFacts *facts = claim_service_facts(auditor->config.claims);
-        bool heal = auditor->asked_heal || (!auditor->asked && !auditor->at_start);
+        bool by_itself = !auditor->asked && !auditor->at_start;
+        bool named = !uuid_empty(&auditor->asked_consumer);
         int r;
 
         if (!facts)
                 return error_setf(reterr, ENODATA, "The guests of this host are not known yet");
-        if (!auditor->asked_heal)
+        if (!auditor->asked_heal && !named)
                 auditor->by = (EventAuthor){ 0 };
+        auditor->named = auditor->asked_consumer;
+        auditor->heals_all = auditor->asked_heal || by_itself;
         auditor->kind = auditor->at_start ? AUDITOR_START : AUDITOR_LOOK;
-        if (heal)
+        if (auditor->heals_all || named)
                 auditor->kind = AUDITOR_HEAL;
         auditor->reporter = reporter;
         auditor->done = done;
@@ -432,10 +482,13 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, Audit
                 .grace_usec = auditor->config.grace_usec,
                 .started_only = claim_service_is_started_only(auditor->config.claims),
                 .waits = waits,
+                .named = named ? &auditor->named : NULL,
+                .named_by = auditor->by.text[0] ? auditor->by.text : "the operator",
         };
         r = reporter_gather(reporter, NULL, NULL, on_gathered, auditor);
         if (r < 0)
                 return error_setf(reterr, r, "Placement cannot be read: %s", strerror(-r));
         auditor->asked = auditor->asked_heal = false;
+        auditor->asked_consumer = UUID_NULL;
         return 0;
 }

@@ -38,9 +38,17 @@ int auditor_new(Auditor **ret, const AuditorConfig *config);
 Auditor *auditor_free(Auditor *auditor);
 DEFINE_CLEANUP(Auditor *, auditor_free);
 
-/* The next cycle is to audit, and to heal what it finds. by (copied): who wants that; NULL: nobody.
- */
-void auditor_ask(Auditor *auditor, bool heal, const EventAuthor *by);
+/* What a caller asks for. */
+typedef enum AuditorWish {
+        AUDITOR_WISH_LOOK,
+        AUDITOR_WISH_HEAL,
+        AUDITOR_WISH_HEAL_CONSUMER, /* heal one consumer alone, whose server is deleted */
+} AuditorWish;
+
+/* Asks the next cycle for an audit, which also heals what was asked for. consumer (copied; NULL
+ * unless AUDITOR_WISH_HEAL_CONSUMER): of several calls before that cycle the last one counts. by
+ * (copied): the caller; NULL: this program. */
+void auditor_ask(Auditor *auditor, AuditorWish wish, const Uuid *consumer, const EventAuthor *by);
 
 /* Is an audit to be begun in this cycle? To be called once a cycle. */
 bool auditor_is_due(Auditor *auditor);

@@ -125,9 +125,9 @@ static void note_healed(Healer *healer)
                              by ? by->text : NULL, LOG_FIELD_CLAIM,
                              finding->claim_id > 0 ? id : NULL),
                   finding->remedy == AUDIT_REMEDY_RELEASE_SHARE
-                          ? "Removed from Placement what has no owner here: %s."
-                          : "Wrote to Placement what the claim holds: %s.",
-                  finding->text);
+                          ? "Removed allocations from Placement: %s. Evidence: %s."
+                          : "Wrote the allocations of a claim to Placement: %s. Evidence: %s.",
+                  finding->text, finding->evidence);
 }
 
 static int end_claim(Healer *healer, AuditFinding *finding)
@@ -350,6 +350,8 @@ static int heal_one(Healer *healer, AuditFinding *finding)
         Error error = ERROR_NULL;
         int r;
 
+        if (healer->order.only && !uuid_equal(healer->order.only, &finding->consumer))
+                return 0;
         if (finding->remedy == AUDIT_REMEDY_END_CLAIM) {
                 (void)end_claim(healer, finding);
                 return 0;

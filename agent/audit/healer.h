@@ -18,6 +18,7 @@ typedef struct HealerOrder {
         Audit *audit;           /* what became of each finding is noted there */
         Allocations *consumers; /* who was read; those that are read again are replaced */
         bool everything;        /* false: claims of evacuated guests end, and nothing is written */
+        const Uuid *only;       /* nothing but what is found of this consumer; NULL: everything */
         const EventAuthor *by;  /* who wants it; NULL: this program itself */
         const char *refused;    /* why nothing may be written; NULL: it may */
 } HealerOrder;

@@ -192,8 +192,26 @@ static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 
 static int begin_audit(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        return tracker_audit(tracker_of(waiting), waiting->operation->kind, by, on_audited,
-                             waiting);
+        return tracker_audit(tracker_of(waiting), (AuditorWish)waiting->operation->kind, NULL, by,
+                             on_audited, waiting);
+}
+
+static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
+{
+        const char *text;
+        Uuid consumer;
+        int r = sd_bus_message_read(waiting->call, "s", &text);
+
+        if (r < 0)
+                return r;
+        if (uuid_from_text(text, &consumer) < 0)
+                return sd_bus_error_setf(error, BUS_ERROR_INVALID,
+                                         "\"%.40s\" is not the uuid of a consumer", text);
+        if (find_rival(waiting))
+                return sd_bus_error_set(error, BUS_ERROR_BUSY,
+                                        "Another consumer is being healed: try again");
+        return tracker_audit(tracker_of(waiting), AUDITOR_WISH_HEAL_CONSUMER, &consumer, by,
+                             on_audited, waiting);
 }
 
 /* What is in the way of the question; what is in the way of the host stands in the answer. */
@@ -263,8 +281,9 @@ static const Operation known[] = {
         { "GetReshape", begin_reshape, RESHAPE_SHOW, false, NULL },
         { "Reshape", begin_reshape, RESHAPE_FORWARD, false, "A reshape" },
         { "UndoReshape", begin_reshape, RESHAPE_UNDO, false, "Undoing the last reshape" },
-        { "Audit", begin_audit, false, false, NULL },
-        { "Heal", begin_audit, true, true, "Healing" },
+        { "Audit", begin_audit, AUDITOR_WISH_LOOK, false, NULL },
+        { "Heal", begin_audit, AUDITOR_WISH_HEAL, true, "Healing" },
+        { "HealConsumer", begin_heal_consumer, 0, true, "Healing one consumer" },
         { "GetRetire", begin_retire, TRACKER_RETIRE_SHOW, false, NULL },
         { "Retire", begin_retire, TRACKER_RETIRE_DO, true, "Retiring this host" },
         { "Reload", begin_reload, false, true, NULL },

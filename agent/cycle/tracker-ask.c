@@ -29,12 +29,12 @@ int tracker_reshape(Tracker *tracker, ReshapeKind kind, const EventAuthor *by, T
         return r;
 }
 
-int tracker_audit(Tracker *tracker, bool heal, const EventAuthor *by, TrackerDone done,
-                  void *userdata)
+int tracker_audit(Tracker *tracker, AuditorWish wish, const Uuid *consumer, const EventAuthor *by,
+                  TrackerDone done, void *userdata)
 {
         int r = tracker_sync(tracker, done, userdata);
 
         if (r >= 0)
-                auditor_ask(tracker->auditor, heal, by);
+                auditor_ask(tracker->auditor, wish, consumer, by);
         return r;
 }

@@ -97,9 +97,9 @@ int tracker_retire(Tracker *tracker, TrackerRetire retire, const EventAuthor *by
 const json_t *tracker_get_retirement(const Tracker *tracker);
 const Error *tracker_get_retire_error(const Tracker *tracker);
 
-/* The same with an audit at its end, which heals what it finds when heal is set. */
-int tracker_audit(Tracker *tracker, bool heal, const EventAuthor *by, TrackerDone done,
-                  void *userdata);
+/* The same with an audit at its end, as auditor_ask() takes it. */
+int tracker_audit(Tracker *tracker, AuditorWish wish, const Uuid *consumer, const EventAuthor *by,
+                  TrackerDone done, void *userdata);
 
 /* What came of the last audits. What it points to is borrowed until the loop runs again. */
 const AuditorState *tracker_get_audit(const Tracker *tracker);

@@ -265,6 +265,10 @@ int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const S
             !facts.domains)
                 return -ENOMEM;
         facts.taken_usec = snapshot->begun_realtime_usec;
+        facts.folders = guests->instance_folders;
+        facts.n_folders = guests->n_instance_folders;
+        if (guests->folders_error.code)
+                facts.folders_unknown = guests->folders_error.text;
         add_pci(config, snapshot, &facts);
         add_mdevs(snapshot, &facts);
         add_functions(snapshot, &facts);

@@ -27,6 +27,9 @@ const char *claim_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]
 /* That of a claim that is made anew, since its guest and Placement have other amounts. */
 #define CLAIM_RESIZED "its guest was resized"
 
+/* That of a confirmed claim whose guest was gone in every poll of claim_expiry_time. */
+#define CLAIM_ORPHAN "orphan: its guest is gone"
+
 /* Consumer type of claims that were made of a domain, and not asked for by who placed the guest. */
 #define CLAIM_TYPE_GUEST "LIBVIRT"
 

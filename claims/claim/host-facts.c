@@ -2,6 +2,7 @@
 
 #include "claims/claim/host-facts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -28,6 +29,17 @@ const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uui
                 if (uuid_equal(&facts->domains[i].uuid, uuid))
                         return &facts->domains[i];
         return NULL;
+}
+
+static int order_uuids(const void *a, const void *b)
+{
+        return uuid_order(a, b);
+}
+
+bool host_facts_has_folder(const HostFacts *facts, const Uuid *server)
+{
+        return facts->n_folders > 0 &&
+               bsearch(server, facts->folders, facts->n_folders, sizeof(Uuid), order_uuids);
 }
 
 const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id)

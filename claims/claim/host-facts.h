@@ -107,7 +107,10 @@ typedef struct HostFacts {
         uint64_t small_page_kib; /* 0: not known */
         HostDomain *domains;
         size_t n_domains;
-        CpuSet guest_cpus; /* dedicated host CPUs that running guests have by either definition */
+        CpuSet guest_cpus;   /* dedicated host CPUs that running guests have by either definition */
+        const Uuid *folders; /* servers with a folder in Nova's instances_path; sorted, borrowed */
+        size_t n_folders;
+        const char *folders_unknown; /* why they are not known, borrowed; NULL: they are */
         StringSet configured; /* types and classes of devices, whose configuration may go first */
 } HostFacts;
 
@@ -115,6 +118,9 @@ typedef struct HostFacts {
 const HostDevice *host_facts_find_device(const HostFacts *facts, const char *name);
 const HostMdev *host_facts_find_mdev(const HostFacts *facts, const Uuid *uuid);
 const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uuid);
+
+/* Returns true if Nova has a folder for the server on this host: it builds, copies or runs it. */
+bool host_facts_has_folder(const HostFacts *facts, const Uuid *server);
 
 const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id);
 const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address);

@@ -172,6 +172,7 @@ static const Field snapshot_fields[] = {
         OPTIONAL("emulators_incomplete", FIELD_BOOL, Snapshot, emulators_incomplete),
         STRINGS("problems", Snapshot, problems),
         OPTIONAL("disk_total_bytes", FIELD_U64, Snapshot, disk_total_bytes),
+        ARRAY("instance_folders", Snapshot, instance_folders, uuid_list),
         OPTIONAL("taken_realtime_usec", FIELD_U64, Snapshot, taken_realtime_usec),
         ARRAY("cells", Snapshot, cells, cell_list),
         ARRAY("emulators", Snapshot, emulators, emulator_list),

@@ -127,6 +127,11 @@ static int order_mdevs(const void *a, const void *b)
         return order ? order : uuid_order(&x->uuid, &y->uuid);
 }
 
+static int order_uuids(const void *a, const void *b)
+{
+        return uuid_order(a, b);
+}
+
 static int order_domains(const void *a, const void *b)
 {
         return uuid_order(&((const SnapshotDomain *)a)->uuid, &((const SnapshotDomain *)b)->uuid);
@@ -270,6 +275,9 @@ int snapshot_seal(Snapshot *snapshot, Error *reterr)
         if (mdev)
                 return error_setf(reterr, EBADMSG, "Mediated device %s of %.60s is listed twice",
                                   mdev->uuid.text, mdev->parent);
+        if (snapshot->n_instance_folders > 1)
+                qsort(snapshot->instance_folders, snapshot->n_instance_folders, sizeof(Uuid),
+                      order_uuids);
         return seal_domains(snapshot, reterr);
 }
 

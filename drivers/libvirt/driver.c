@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "drivers/host/instance-folders.h"
 #include "drivers/libvirt/connection.h"
 #include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/facts.h"
@@ -36,6 +37,7 @@ typedef struct LibvirtState {
         LibvirtConfig address;     /* borrows uri */
         char *instances_path;      /* NULL: a pool has the disks */
         char *images_storage_pool; /* NULL: none */
+        char *folders_path;        /* where Nova makes a folder for each server, also with a pool */
         LibvirtFactsOptions facts_options;
         Link link; /* the virt thread's */
 } LibvirtState;
@@ -49,6 +51,7 @@ static void state_free(void *data)
         free(state->uri);
         free(state->instances_path);
         free(state->images_storage_pool);
+        free(state->folders_path);
         strings_free(state->facts_options.cpu_models);
         strings_free(state->facts_options.cpu_model_extra_flags);
         free(state);
@@ -127,6 +130,8 @@ static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind
         if (state->images_storage_pool)
                 (void)libvirt_read_pool(connection, state->images_storage_pool,
                                         &snapshot->disk_total_bytes, &snapshot->disk_error);
+        (void)instance_folders_read(state->folders_path, &snapshot->instance_folders,
+                                    &snapshot->n_instance_folders, &snapshot->folders_error);
         *ret = TAKE_PTR(snapshot);
         return 0;
 }
@@ -176,6 +181,7 @@ static int copy_options(LibvirtState *state, const DriverConfig *config)
             (pool && !(state->images_storage_pool = strdup(pool))) ||
             (!pool && host->instances_path &&
              !(state->instances_path = strdup(host->instances_path))) ||
+            !(state->folders_path = strdup(host->instances_path ? host->instances_path : "")) ||
             strings_copy(host->cpu_models, &facts->cpu_models) < 0 ||
             strings_copy(host->cpu_model_extra_flags, &facts->cpu_model_extra_flags) < 0)
                 return -ENOMEM;

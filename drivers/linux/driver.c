@@ -12,6 +12,7 @@
 #include <sys/utsname.h>
 
 #include "base/clock.h"
+#include "drivers/host/instance-folders.h"
 #include "drivers/linux/reader.h"
 #include "drivers/linux/uevents.h"
 
@@ -19,6 +20,7 @@
 
 typedef struct LinuxState {
         char *instances_path; /* NULL: a pool has the disks, which is libvirt's */
+        char *folders_path;   /* where Nova makes a folder for each server, also with a pool */
         bool features;        /* guests have the host's CPU */
         bool serials;
         int uevents;        /* < 0: none */
@@ -34,6 +36,7 @@ static void state_free(void *data)
         closep(&state->uevents);
         snapshot_unref(state->last);
         free(state->instances_path);
+        free(state->folders_path);
         free(state);
 }
 
@@ -96,6 +99,8 @@ static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr
         else
                 error_setf(&snapshot->disk_error, EOPNOTSUPP,
                            "[libvirt] images_storage_pool: the driver \"linux\" asks no libvirt");
+        (void)instance_folders_read(state->folders_path, &snapshot->instance_folders,
+                                    &snapshot->n_instance_folders, &snapshot->folders_error);
         snapshot->guests_unknown = true;
         snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
         return snapshot_seal(snapshot, reterr);
@@ -165,8 +170,9 @@ static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr
         state->features = host->cpu_mode != HOST_CPU_CUSTOM && host->cpu_mode != HOST_CPU_NONE &&
                           !(host->cpu_model_extra_flags && host->cpu_model_extra_flags[0]);
         state->serials = wants_serials(&host->pci_specs);
-        if (!host->images_storage_pool &&
-            !(state->instances_path = strdup(host->instances_path ? host->instances_path : ""))) {
+        state->folders_path = strdup(host->instances_path ? host->instances_path : "");
+        if (!state->folders_path || (!host->images_storage_pool &&
+                                     !(state->instances_path = strdup(state->folders_path)))) {
                 state_free(state);
                 return error_oom(reterr);
         }

@@ -191,6 +191,15 @@ int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, cha
         return r == CTL_BUS_DONE ? read_text(reply, ret, reterr) : r;
 }
 
+int ctl_bus_heal_consumer(sd_bus *bus, const char *consumer, uint64_t timeout_usec, char **ret,
+                          Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = call_with(bus, "HealConsumer", timeout_usec, &reply, reterr, "s", consumer);
+
+        return r == CTL_BUS_DONE ? read_text(reply, ret, reterr) : r;
+}
+
 int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json_t **ret,
                      Error *reterr)
 {

@@ -25,6 +25,10 @@ int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr);
 int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret,
                      Error *reterr);
 
+/* HealConsumer; the text as of Heal. The caller frees. */
+int ctl_bus_heal_consumer(sd_bus *bus, const char *consumer, uint64_t timeout_usec, char **ret,
+                          Error *reterr);
+
 /* A document of Describe(), of that format; NULL: an array. */
 int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json_t **ret,
                      Error *reterr);

@@ -47,6 +47,7 @@ int ctl_audit_exit(const json_t *document)
 
 static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *style)
 {
+        const char *evidence = ctl_json_text(finding, "evidence");
         bool failed = has_failed(finding);
 
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(finding, "type"));
@@ -56,8 +57,9 @@ static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *
         else
                 ctl_table_cell(table, failed ? CTL_RED : CTL_YELLOW, "%s",
                                failed ? "failed" : ctl_json_text(finding, "remedy"));
-        ctl_table_cell(table, CTL_PLAIN, "%s%s%s", ctl_json_text(finding, "text"),
-                       failed ? ": " : "", failed ? ctl_json_text(finding, "error") : "");
+        ctl_table_cell(table, CTL_PLAIN, "%s%s%s%s%s", ctl_json_text(finding, "text"),
+                       evidence[0] ? "; evidence: " : "", evidence, failed ? ": " : "",
+                       failed ? ctl_json_text(finding, "error") : "");
 }
 
 void ctl_audit_print(const json_t *document, CtlPage *page)

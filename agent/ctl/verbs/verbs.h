@@ -55,6 +55,7 @@ void ctl_verbs_print_help(CtlPage *page);
 
 /* Verbs of the table and checks of their usage, by their files. audit.c: */
 int ctl_verb_audit(Ctl *ctl, Error *reterr);
+int ctl_check_heal(const CtlOptions *options, Error *reterr);
 int ctl_verb_heal(Ctl *ctl, Error *reterr);
 int ctl_verb_consumers(Ctl *ctl, Error *reterr);
 

@@ -14,6 +14,7 @@ typedef struct Picture {
         Allocations *consumers;
         ProviderTree *tree;
         ClaimList claims, ended;
+        EventList history;
         FactsFixture facts;
         AuditMemory memory;
         Audit audit;
@@ -31,6 +32,7 @@ static void begin(Picture *picture)
                                        .root = make_uuid("host"),
                                        .claims = &picture->claims,
                                        .ended = &picture->ended,
+                                       .history = &picture->history,
                                        .facts = &picture->facts.facts,
                                        .now_usec = NOW,
                                        .boot_usec = NOW,
@@ -43,6 +45,7 @@ static void end(Picture *picture)
         provider_tree_free(picture->tree);
         claim_list_done(&picture->claims);
         claim_list_done(&picture->ended);
+        event_list_done(&picture->history);
         audit_memory_done(&picture->memory);
         audit_done(&picture->audit);
 }
@@ -53,6 +56,24 @@ static Claim *add_claim(Picture *picture, char letter, const char *held)
 
         assert_int_equal(claim_list_add(&picture->claims, claim), 0);
         return claim;
+}
+
+/* The claim of a consumer, which is there, ended 100 s ago, and its allocations are 1000 s old. */
+static void add_end(Picture *picture, char letter)
+{
+        const Uuid uuid = make_guest(letter);
+        Consumer *consumer = allocations_find(picture->consumers, &uuid);
+        Event *event;
+
+        consumer->read_sec = 5000;
+        consumer->modified_sec = 4000;
+        assert_int_equal(event_list_add(&picture->history, &event), 0);
+        *event = (Event){ .usec = NOW - 100 * USEC_PER_SEC,
+                          .claim = 5,
+                          .kind = strdup(EVENT_RELEASED),
+                          .author = strdup("root (computectl)"),
+                          .consumer = strdup(uuid.text),
+                          .reason = strdup("deleted") };
 }
 
 static void look(Picture *picture)
@@ -110,17 +131,24 @@ static const struct {
         const char *device; /* that the claim names: of this provider, with mdev 4 */
         ClaimWriteState write_state;
         size_t n_in_flight;
+        bool ended; /* a caller released its claim */
 } cases[] = {
         { "nothing", NULL, NULL, false, false, .findings = "" },
         { "all is well", GUEST, GUEST, true, true, .findings = "" },
         { "F8 1679750: nobody has it", GUEST, NULL, false, false,
-          .findings = "leaked release-share", .words = "MEMORY_MB=512,VCPU=2 of host" },
+          .findings = "leaked release-share", .words = "MEMORY_MB=512,VCPU=2 of host",
+          .ended = true },
+        { "no evidence that its server is deleted", GUEST, NULL, false, false,
+          .findings = "leaked none", .words = "no record that its server was deleted" },
         { "custom classes of children, which Nova's audit passes over", "VGPU=1@host_a", NULL,
-          false, false, .findings = "leaked release-share", .words = "VGPU=1 of host_a" },
+          false, false, .findings = "leaked release-share", .words = "VGPU=1 of host_a",
+          .ended = true },
         { "all of it is told, and nothing else", GUEST " VGPU=1@host_a DISK_GB=5@store", NULL,
-          false, false, .findings = "leaked release-share", .words = "VGPU=1 of host_a; " },
+          false, false, .findings = "leaked release-share", .words = "VGPU=1 of host_a; ",
+          .ended = true },
         { "the other part", GUEST " VGPU=1@host_a", NULL, false, false,
-          .findings = "leaked release-share", .words = "VCPU=2 of host, and has neither" },
+          .findings = "leaked release-share", .words = "VCPU=2 of host, and has neither",
+          .ended = true },
         { "G2.8: of a sharing provider alone", "DISK_GB=5@store", NULL, false, false,
           .findings = "" },
         { "G2.7: of another host alone", "VCPU=1@elsewhere", NULL, false, false, .findings = "" },
@@ -194,6 +222,8 @@ static void test_table(void **state)
                 begin(&picture);
                 if (cases[i].held)
                         audit_consumer(picture.consumers, 'g', "INSTANCE", cases[i].held);
+                if (cases[i].ended)
+                        add_end(&picture, 'g');
                 if (cases[i].claimed)
                         add_claim(&picture, 'g', cases[i].claimed)->write_state =
                                 cases[i].write_state;
@@ -346,6 +376,7 @@ static void test_what_may_be_moving(void **state)
                 m = audit_consumer(picture.consumers, 'm', rows[i].type, rows[i].m);
                 free(m->project_id);
                 m->project_id = strdup(rows[i].project);
+                add_end(&picture, 'm');
                 look(&picture);
                 look_later(&picture);
                 assert_findings(&picture, rows[i].name, rows[i].findings);
@@ -383,6 +414,7 @@ static void test_claimed_anew_and_not_confirmed(void **state)
                         add_claim(&picture, 'g', GUEST);
                 facts_guest(&picture.facts, 'g', "");
                 audit_consumer(picture.consumers, 'm', "unknown", "VCPU=1@host MEMORY_MB=256@host");
+                add_end(&picture, 'm');
                 if (rows[i].ended)
                         assert_int_equal(claim_list_add(&picture.ended,
                                                         audit_claim(rows[i].of, rows[i].ended)),
@@ -415,6 +447,7 @@ static void test_hindrances(void **state)
                 audit_consumer(picture.consumers, 'e', "INSTANCE", "VCPU=2@elsewhere");
                 add_claim(&picture, 'e', GUEST);
                 audit_consumer(picture.consumers, 'x', "INSTANCE", GUEST);
+                add_end(&picture, 'x');
                 facts_guest(&picture.facts, 'n', "");
                 look(&picture);
                 look_later(&picture);
@@ -446,6 +479,50 @@ static void test_a_consumer_that_was_just_written(void **state)
         end(&picture);
 }
 
+/* A consumer without evidence keeps its share until the operator names it. */
+static void test_a_named_consumer_is_released(void **state)
+{
+        const Uuid named = make_guest('x'), other = make_guest('y');
+        const struct {
+                const Uuid *named;
+                bool claimed;
+                const char *waits;
+                const char *findings;
+        } rows[] = {
+                { NULL, false, NULL, "leaked none" },
+                { &other, false, NULL, "leaked none" },
+                { &named, false, NULL, "leaked release-share" },
+                { &named, false, "left as it is until then", "leaked none" },
+                { &named, true, NULL, "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                const Uuid folder = named;
+                Picture picture;
+
+                begin(&picture);
+                audit_consumer(picture.consumers, 'x', "INSTANCE", GUEST);
+                if (rows[i].claimed)
+                        add_claim(&picture, 'x', GUEST);
+                look(&picture);
+                picture.input.waits = rows[i].waits;
+                picture.input.named = rows[i].named;
+                picture.input.named_by = "root (computectl)";
+                look_later(&picture);
+                assert_findings(&picture, rows[i].findings, rows[i].findings);
+                if (strcmp(rows[i].findings, "leaked release-share") == 0)
+                        assert_string_equal(picture.audit.items[0].evidence,
+                                            "root (computectl) named it to be healed");
+                /* A folder can be left of a deletion that failed: the operator outweighs it. */
+                picture.facts.facts.folders = &folder;
+                picture.facts.facts.n_folders = 1;
+                look_later(&picture);
+                assert_findings(&picture, "with a folder",
+                                rows[i].named == &named ? rows[i].findings : "");
+                end(&picture);
+        }
+}
+
 TEST_MAIN(test_table, test_in_flight, test_migrations, test_what_may_be_moving,
           test_claimed_anew_and_not_confirmed, test_hindrances,
-          test_a_consumer_that_was_just_written)
+          test_a_consumer_that_was_just_written, test_a_named_consumer_is_released)

@@ -68,6 +68,7 @@ typedef struct Case {
         AuditRemedy remedy;
         bool only_ends;
         const char *refused;
+        bool only_other;       /* the operator named the other consumer */
         bool in_hand;          /* somebody claims it */
         const char *meanwhile; /* somebody writes that; NULL: nobody */
         FakeTrouble trouble;
@@ -99,18 +100,21 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
                               .input = &input,
                               .audit = &audit,
                               .everything = !row->only_ends,
+                              .only = row->only_other ? &j : NULL,
                               .refused = row->refused };
         Healer *healer;
 
         findings[0] = (AuditFinding){ .remedy = row->remedy,
                                       .consumer = i,
                                       .claim_id = claim(agent, "i", row->claimed, row->remedy),
-                                      .text = (char *)row->about };
+                                      .text = (char *)row->about,
+                                      .evidence = (char *)"none" };
         findings[1] = (AuditFinding){ .remedy = row->behind,
                                       .consumer = j,
                                       .claim_id = claim(agent, "j", row->behind ? "VCPU=1" : NULL,
                                                         row->behind),
-                                      .text = (char *)row->about };
+                                      .text = (char *)row->about,
+                                      .evidence = (char *)"none" };
         fake_placement_put(&i, row->placed);
         order.consumers = read_all(agent, &i);
         if (row->meanwhile)
@@ -159,6 +163,9 @@ static void test_table(void **state)
                 { "it ended", HELD, .remedy = AUDIT_REMEDY_END_CLAIM, .trace = "d", .left = HELD },
                 { "adopted soon", HELD, .remedy = AUDIT_REMEDY_ADOPT, .outcomes = { AUDIT_HEALED },
                   .trace = "ad", .left = HELD },
+                { "the operator named another consumer", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
+                  .only_other = true, .behind = AUDIT_REMEDY_END_CLAIM,
+                  .outcomes = { AUDIT_FOUND, AUDIT_HEALED }, .trace = "ed", .left = HELD },
                 { "nobody may write", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE, .refused = "nova",
                   .outcomes = { AUDIT_FAILED }, .trace = "d", .left = HELD },
                 { "nobody may write, which a claim's end is not", HELD,

@@ -348,7 +348,7 @@ Auditor *auditor_free(Auditor *auditor)
         return NULL;
 }
 
-void auditor_ask(Auditor *auditor, bool heal, const EventAuthor *by)
+void auditor_ask(Auditor *auditor, AuditorWish wish, const Uuid *consumer, const EventAuthor *by)
 {
         world.audit_due = true;
 }
@@ -520,7 +520,8 @@ static void let_come(const char *events)
                 else if (strcmp(word, "audit-fails") == 0)
                         world.audit_fails = true;
                 else if (strcmp(word, "audit") == 0)
-                        assert_int_equal(tracker_audit(world.tracker, false, NULL, NULL, NULL), 0);
+                        assert_int_equal(tracker_audit(world.tracker, AUDITOR_WISH_LOOK, NULL, NULL, NULL,
+                                                       NULL), 0);
                 else if (strcmp(word, "full") == 0)
                         assert_int_equal(tracker_sync_full(world.tracker, NULL, NULL), 0);
         }

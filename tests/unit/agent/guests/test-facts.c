@@ -24,7 +24,8 @@ static void test_facts(void **state)
                 "\"mdevs\": [{\"uuid\": \"" UUID_1 "\", \"type\": \"A\","
                 " \"parent\": \"pci_0000_41_00_0\"}],"
                 "\"domains\": [{\"uuid\": \"" UUID_2 "\", \"name\": \"g\", \"state\": \"paused\","
-                " \"vcpus\": 3, \"memory_kib\": 1025, \"mdevs\": [\"" UUID_1 "\"]}]");
+                " \"vcpus\": 3, \"memory_kib\": 1025, \"mdevs\": [\"" UUID_1 "\"]}],"
+                "\"instance_folders\": [\"" UUID_2 "\"]");
         _cleanup_(claim_facts_done) HostFacts facts = { 0 };
         const HostDomain *domain;
         Uuid mdev, other;
@@ -50,6 +51,20 @@ static void test_facts(void **state)
         assert_int_equal(domain->vcpus, 3);
         assert_int_equal(domain->memory_mb, 2); /* rounded up: what a guest has is not less */
         assert_null(host_facts_find_domain(&facts, &mdev));
+        assert_true(host_facts_has_folder(&facts, &other));
+        assert_false(host_facts_has_folder(&facts, &mdev));
+        assert_null(facts.folders_unknown);
+}
+
+static void test_folders_that_cannot_be_read(void **state)
+{
+        const HostConfig config = config_make(NULL, 0);
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = host_new("\"devices\": []");
+        _cleanup_(claim_facts_done) HostFacts facts = { 0 };
+
+        error_setf(&snapshot->folders_error, EIO, "it hangs");
+        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, &facts), 0);
+        assert_string_equal(facts.folders_unknown, "it hangs");
 }
 
 /* A reload frees the configuration long before the next poll ends. */
@@ -121,4 +136,5 @@ static void test_host(void **state)
         pci_specs_done(&config.pci_specs);
 }
 
-TEST_MAIN(test_host, test_facts, test_the_configuration_goes_first)
+TEST_MAIN(test_host, test_facts, test_folders_that_cannot_be_read,
+          test_the_configuration_goes_first)
