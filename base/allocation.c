@@ -259,7 +259,6 @@ static int copy_consumer(Consumer *to, const Consumer *from)
 {
         to->generation = from->generation;
         to->modified_sec = from->modified_sec;
-        to->read_sec = from->read_sec;
         if (copy_text(&to->project_id, from->project_id) < 0 ||
             copy_text(&to->user_id, from->user_id) < 0 || copy_text(&to->type, from->type) < 0)
                 return -ENOMEM;

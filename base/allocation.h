@@ -28,7 +28,6 @@ typedef struct Consumer {
         int64_t generation;      /* -1: new, sent as null */
         uint64_t modified_sec;   /* by Placement's clock: when it was written, or for one that holds
                                     nothing when it was read; 0: unknown */
-        uint64_t read_sec;       /* by the same clock: when it was read; 0: unknown */
         Allocation *allocations; /* sorted by provider */
         size_t n_allocations;
         size_t n_allocated;

@@ -54,10 +54,8 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         }
         if (result == REPORT_DONE && call->read)
                 result = call->read(call, answer->body, &mine, &words);
-        if (mine.consumer) {
+        if (mine.consumer)
                 mine.consumer->modified_sec = answer->modified_sec;
-                mine.consumer->read_sec = answer->date_sec;
-        }
         if (result == -EBADMSG) {
                 error_prefixf(&words, result, "Placement's answer about consumers");
                 result = REPORT_E_UNAVAILABLE;

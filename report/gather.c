@@ -36,10 +36,8 @@ static int take_consumer(Gather *gather, const Uuid *uuid, const SessionAnswer *
         int r = placement_read_consumer(answer->body, uuid, gather->consumers, reterr);
         Consumer *consumer = r == 0 ? allocations_find(gather->consumers, uuid) : NULL;
 
-        if (consumer) {
+        if (consumer)
                 consumer->modified_sec = answer->modified_sec;
-                consumer->read_sec = answer->date_sec;
-        }
         return r;
 }
 

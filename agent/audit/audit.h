@@ -100,8 +100,9 @@ typedef struct AuditInput {
         const Uuid *named;    /* a consumer whose server the operator says is deleted; NULL: none */
         const char *named_by; /* that operator */
         const HostFacts *facts;
-        uint64_t now_usec;  /* CLOCK_REALTIME, as claims have it */
-        uint64_t boot_usec; /* CLOCK_BOOTTIME: since when consumers are seen */
+        uint64_t now_usec;      /* CLOCK_REALTIME, as claims have it */
+        uint64_t placement_sec; /* Placement's clock at that time; 0: unknown */
+        uint64_t boot_usec;     /* CLOCK_BOOTTIME: since when consumers are seen */
         uint64_t grace_usec;
         bool disk_is_shared; /* a sharing provider has DISK_GB, so the local one may be withheld */
         bool started_only;   /* a guest that does not run needs no claim */

@@ -38,6 +38,7 @@ struct Auditor {
         Allocations *consumers;
         ClaimList claims, ended;
         EventList history; /* of the consumers, newest first */
+        Uuid clock;        /* a consumer that does not exist: is_clock(); empty: none */
         Uuid named;        /* the consumer to be healed; empty: none */
         bool heals_all;
         Uuid *wanted; /* consumers that are still to be read */
@@ -295,12 +296,22 @@ static void go_on(Auditor *auditor)
 
 /* Reading */
 
+/* Placement's answer about a consumer that holds nothing has the time of the answer as its
+ * last-modified (facts E1). So one that does not exist is read to know Placement's clock. */
+static bool is_clock(const Auditor *auditor, const Uuid *consumer)
+{
+        return !uuid_empty(&auditor->clock) && uuid_equal(&auditor->clock, consumer);
+}
+
 static void on_consumer(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         Auditor *auditor = userdata;
 
         auditor->call = NULL;
-        if (result == REPORT_DONE && answer->consumer->n_allocations > 0) {
+        if (result == REPORT_DONE && is_clock(auditor, &answer->consumer->uuid)) {
+                auditor->input.placement_sec = answer->consumer->modified_sec;
+                auditor->input.now_usec = clock_usec(CLOCK_REALTIME);
+        } else if (result == REPORT_DONE && answer->consumer->n_allocations > 0) {
                 result = allocations_add(auditor->consumers, answer->consumer);
                 if (result == 0)
                         answer->consumer = NULL;
@@ -349,6 +360,9 @@ static void list_wanted(Auditor *auditor)
                      !uuid_equal(&auditor->wanted[n_kept - 1], &auditor->wanted[i])) &&
                     !allocations_find(auditor->consumers, &auditor->wanted[i]))
                         auditor->wanted[n_kept++] = auditor->wanted[i];
+        auditor->clock = UUID_NULL;
+        if (auditor->history.n_events > 0)
+                auditor->wanted[n_kept++] = auditor->clock = uuid_make_random();
         auditor->n_wanted = n_kept;
 }
 
@@ -425,7 +439,7 @@ static int prepare(Auditor *auditor, Error *reterr)
                 r = read_history(auditor, claims, reterr);
         if (r != 0)
                 return r;
-        auditor->wanted = calloc(auditor->claims.n_claims + auditor->input.facts->n_domains + 1,
+        auditor->wanted = calloc(auditor->claims.n_claims + auditor->input.facts->n_domains + 2,
                                  sizeof(Uuid));
         if (!auditor->wanted)
                 return error_oom(reterr);

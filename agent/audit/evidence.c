@@ -11,14 +11,13 @@
 /* Times of Placement are whole seconds, and both of a difference are cut. */
 #define PLACEMENT_SLACK_USEC (2 * USEC_PER_SEC)
 
-/* Yields by Placement's clock how long ago the allocation was written, when it was read. False:
- * Placement does not say. */
-static bool get_written_usec(const Consumer *consumer, uint64_t *ret)
+/* Yields by Placement's clock how long ago the consumer was written. False: it is unknown. */
+static bool get_written_usec(const AuditInput *input, const Consumer *consumer, uint64_t *ret)
 {
-        if (consumer->modified_sec == 0 || consumer->read_sec == 0)
+        if (consumer->modified_sec == 0 || input->placement_sec == 0)
                 return false;
-        *ret = consumer->read_sec > consumer->modified_sec
-                       ? (consumer->read_sec - consumer->modified_sec) * USEC_PER_SEC
+        *ret = input->placement_sec > consumer->modified_sec
+                       ? (input->placement_sec - consumer->modified_sec) * USEC_PER_SEC
                        : 0;
         return true;
 }
@@ -36,7 +35,8 @@ static bool is_alive(const AuditPicture *picture, const Consumer *consumer,
                 why = "it can be the migration of a guest of this host";
         else if (audit_picture_has_migration(picture, consumer))
                 why = "a migration of its project and user holds allocations here";
-        else if (get_written_usec(consumer, &written_usec) && written_usec < input->grace_usec)
+        else if (get_written_usec(input, consumer, &written_usec) &&
+                 written_usec < input->grace_usec)
                 why = "its allocations were written a moment ago";
         if (why)
                 snprintf(text, AUDIT_EVIDENCE_SIZE, "%s", why);
@@ -83,7 +83,7 @@ static const char *find_doubt(const AuditInput *input, const Consumer *consumer,
                 return input->facts->folders_unknown;
         if (!newest || !is_end(newest))
                 return "this host has no record that its server was deleted or left";
-        if (!get_written_usec(consumer, &written_usec))
+        if (!get_written_usec(input, consumer, &written_usec))
                 return "Placement does not say when its allocations were written";
         if (newest->usec > input->now_usec ||
             written_usec < input->now_usec - newest->usec + PLACEMENT_SLACK_USEC)

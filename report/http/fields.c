@@ -14,7 +14,6 @@ static const char *const field_names[_HTTP_FIELD_MAX] = {
         [HTTP_FIELD_LOCATION] = "location",
         [HTTP_FIELD_SUBJECT_TOKEN] = "x-subject-token",
         [HTTP_FIELD_LAST_MODIFIED] = "last-modified",
-        [HTTP_FIELD_DATE] = "date",
 };
 
 void http_fields_done(HttpFields *fields)

@@ -13,7 +13,6 @@ typedef enum HttpField {
         HTTP_FIELD_LOCATION,
         HTTP_FIELD_SUBJECT_TOKEN, /* a secret */
         HTTP_FIELD_LAST_MODIFIED,
-        HTTP_FIELD_DATE,
         _HTTP_FIELD_MAX,
 } HttpField;
 

@@ -338,17 +338,10 @@ static void on_ended(CURL *easy, CURLcode code, void *userdata)
         }
 }
 
-/* Returns the seconds since the epoch of a field with a date, or 0 if it has none. */
-static uint64_t read_time(const HttpFields *fields, HttpField field)
-{
-        time_t time = curl_getdate(http_fields_get(fields, field), NULL);
-
-        return time > 0 ? (uint64_t)time : 0;
-}
-
 static void deliver_response(HttpTransfer *transfer)
 {
         const HttpFields *fields = &transfer->fields;
+        time_t modified = curl_getdate(http_fields_get(fields, HTTP_FIELD_LAST_MODIFIED), NULL);
         HttpResponse response = {
                 .body = transfer->body ? transfer->body : "",
                 .body_size = transfer->body_size,
@@ -356,8 +349,7 @@ static void deliver_response(HttpTransfer *transfer)
                 .request_id = http_fields_get(fields, HTTP_FIELD_REQUEST_ID),
                 .location = http_fields_get(fields, HTTP_FIELD_LOCATION),
                 .subject_token = http_fields_get(fields, HTTP_FIELD_SUBJECT_TOKEN),
-                .modified_sec = read_time(fields, HTTP_FIELD_LAST_MODIFIED),
-                .date_sec = read_time(fields, HTTP_FIELD_DATE),
+                .modified_sec = modified > 0 ? (uint64_t)modified : 0,
         };
 
         http_handle_get_response(transfer->easy, &response);

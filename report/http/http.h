@@ -51,7 +51,6 @@ typedef struct HttpResponse {
         const char *subject_token;                        /* the same, of Keystone; never log it */
         uint64_t retry_after_sec;                         /* 0 when the answer has none */
         uint64_t modified_sec;                            /* since the epoch; 0: it does not say */
-        uint64_t date_sec; /* when the server answered, by its clock; 0: it does not say */
 } HttpResponse;
 
 /* Why there is no answer. */

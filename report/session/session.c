@@ -245,7 +245,6 @@ static void on_response(int result, const HttpResponse *response, const Error *e
         if (result == HTTP_DONE) {
                 answer.status = response->status;
                 answer.modified_sec = response->modified_sec;
-                answer.date_sec = response->date_sec;
                 answer.verdict = placement_judge(request, response, &words);
                 result = answer.verdict.outcome;
                 if (result == REPORT_DONE)

@@ -35,7 +35,6 @@ typedef struct SessionAnswer {
         PlacementVerdict verdict; /* of an answer */
         const json_t *body;       /* of a 2xx with a body; else NULL */
         uint64_t modified_sec;    /* since when it is as it is; 0: unknown */
-        uint64_t date_sec;        /* when Placement answered, by its clock; 0: unknown */
 } SessionAnswer;
 
 typedef struct Session Session;

@@ -65,7 +65,7 @@ static void add_end(Picture *picture, char letter)
         Consumer *consumer = allocations_find(picture->consumers, &uuid);
         Event *event;
 
-        consumer->read_sec = 5000;
+        picture->input.placement_sec = 5000;
         consumer->modified_sec = 4000;
         assert_int_equal(event_list_add(&picture->history, &event), 0);
         *event = (Event){ .usec = NOW - 100 * USEC_PER_SEC,

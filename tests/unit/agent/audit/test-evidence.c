@@ -20,7 +20,7 @@ typedef struct Case {
         const char *newer;                  /* kind of an event after that; NULL: none */
         const char *folders_unknown;
         const char *migration; /* project of a migration here; NULL: none */
-        bool folder, no_date, no_modified, is_migration;
+        bool folder, no_clock, no_modified, is_migration;
 } Case;
 
 #define EVENT(k, a, r)      .kind = (k), .author = (a), .reason = (r)
@@ -62,8 +62,8 @@ static const Case cases[] = {
           AGO(400, 4000), .migration = "q" },
         { "a migration is not its own", AUDIT_LIFE_ENDED, "claim 5", RELEASED_BY_CALLER,
           AGO(400, 4000), .migration = "p", .is_migration = true },
-        { "a server that sends no Date", AUDIT_LIFE_UNKNOWN, "does not say when",
-          RELEASED_BY_CALLER, AGO(400, 4000), .no_date = true },
+        { "Placement's clock is not known", AUDIT_LIFE_UNKNOWN, "does not say when",
+          RELEASED_BY_CALLER, AGO(400, 4000), .no_clock = true },
         { "a Placement without last-modified", AUDIT_LIFE_UNKNOWN, "does not say when",
           RELEASED_BY_CALLER, AGO(400, 4000), .no_modified = true },
         { "this host's clock was set back", AUDIT_LIFE_UNKNOWN, "written after", RELEASED_BY_CALLER,
@@ -90,7 +90,6 @@ static Consumer *make_consumer(Allocations *consumers, const Case *row)
         Consumer *consumer =
                 audit_consumer(consumers, 'g', row->is_migration ? "MIGRATION" : "INSTANCE", HELD);
 
-        consumer->read_sec = row->no_date ? 0 : READ;
         consumer->modified_sec = row->no_modified ? 0 : READ - row->written_sec;
         return consumer;
 }
@@ -148,6 +147,7 @@ static void test_table(void **state)
                                       .history = &history,
                                       .facts = &facts.facts,
                                       .now_usec = NOW,
+                                      .placement_sec = row->no_clock ? 0 : READ,
                                       .grace_usec = GRACE };
                 check(row, &input, make_consumer(consumers, row));
                 event_list_done(&history);
