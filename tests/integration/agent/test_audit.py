@@ -37,6 +37,18 @@ class AuditCase(GuestCase):
         """Let a consumer hold {provider: {class: amount}}, and nothing else; returns its uuid."""
         return self.placement.place(consumer, held, kind=consumer_type)
 
+    def leak(self, agent, held, consumer_type='INSTANCE'):
+        """The same, with evidence that the server ended: its claim was released after its allocation was written."""
+        return self.leak_all(agent, [held], consumer_type)[0]
+
+    def leak_all(self, agent, all_held, consumer_type='INSTANCE'):
+        consumers = [self.allocate(held, consumer_type=consumer_type) for held in all_held]
+        own = {provider['uuid'] for provider in self.placement.tree_by_name(agent.root()).values()}
+        agent.end_claims({consumer: ','.join('%s=%d' % item for provider, amounts in held.items() if provider in own
+                                             for item in amounts.items())
+                          for consumer, held in zip(consumers, all_held)})
+        return consumers
+
     def holds(self, consumer):
         return self.placement.held(consumer)
 
@@ -83,9 +95,9 @@ class TestAudit(AuditCase):
         other = self.placement.make_provider('other-host', {'VCPU': 8})
         gpu, card = self.provider(agent, GPU_NAME), self.provider(agent, T4_NAME)
         foreign = self.allocate({sharing: {'DISK_GB': 7}})
-        vgpu = self.allocate({gpu: {'CUSTOM_NVIDIA_35': 1}})
-        whole = self.allocate({card: {'CUSTOM_PCI_10DE_1EB8': 1}, sharing: {'DISK_GB': 5},
-                               other: {'VCPU': 1}})
+        vgpu, whole = self.leak_all(agent, [{gpu: {'CUSTOM_NVIDIA_35': 1}},
+                                            {card: {'CUSTOM_PCI_10DE_1EB8': 1}, sharing: {'DISK_GB': 5},
+                                             other: {'VCPU': 1}}])
         self.wait_findings(agent, {vgpu: 'leaked', whole: 'leaked'})
 
         code, findings = self.audit(agent, 'heal', '--dry-run')
@@ -104,7 +116,7 @@ class TestAudit(AuditCase):
         self.assertEqual(self.holds(foreign), {sharing: {'DISK_GB': 7}})
         self.assertEqual(self.holds(guest), {agent.root(): {'VCPU': 2, 'MEMORY_MB': 40,
                                                             'DISK_GB': 1}})
-        self.assertIn('has neither claim nor guest', agent.log())
+        self.assertRegex(agent.log(), 'has neither claim nor guest. Evidence: claim [0-9]+ was released at .* by root')
         mark = self.placement.mark()
         agent.ctl('sync')
         requests = [path for _, path, *_ in self.placement.requests_since(mark)]
@@ -131,7 +143,7 @@ class TestAudit(AuditCase):
         guest = self.libvirtd.start_guest('good', memory_mib=40, vcpus=2)
         wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
         self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 40, 'DISK_GB': 1}}, guest)
-        migration = self.allocate({root: {'VCPU': 3, 'MEMORY_MB': 48}}, consumer_type='MIGRATION')
+        migration = self.leak(agent, {root: {'VCPU': 3, 'MEMORY_MB': 48}}, 'MIGRATION')
         self.allocate({}, bare)
         self.wait_findings(agent, {guest: 'amount', migration: 'migration', bare: 'untold'})
         self.wait_remedy(agent, guest, 'write-claim')
@@ -170,7 +182,7 @@ class TestAudit(AuditCase):
 
     def test_by_itself_when_it_is_told_to(self):
         agent = self.start_agent({**OPTIONS, 'agent': {'heal_each_cycles': 1}})
-        leaked = self.allocate({agent.root(): {'VCPU': 1}})
+        leaked = self.leak(agent, {agent.root(): {'VCPU': 1}})
         wait_until(lambda: not self.holds(leaked), 20, 'healing')
 
 
@@ -181,7 +193,7 @@ class TestHealTrouble(AuditCase):
         other = self.placement.make_provider('other-host', {'VCPU': 8})
         gpu, rest = self.provider(agent, GPU_NAME), {other: {'VCPU': 1}}
         for kind in range(len(faults.outages())):
-            leaks = [self.allocate({gpu: {'CUSTOM_NVIDIA_35': 1}, **rest}) for _ in range(2)]
+            leaks = self.leak_all(agent, [{gpu: {'CUSTOM_NVIDIA_35': 1}, **rest}] * 2)
             self.wait_findings(agent, {leak: 'leaked' for leak in leaks})
             n = 0
             while True:
@@ -215,7 +227,7 @@ class TestHealTrouble(AuditCase):
         agent, proxy = self.start_behind_proxy()
         root, amounts = agent.root(), {'VCPU': 1, 'MEMORY_MB': 40}
         agent.ctl('sync')
-        late = self.allocate({root: amounts})
+        late = self.leak(agent, {root: amounts})
         self.wait_findings(agent, {late: 'leaked'})
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             with self.healing(agent, proxy) as healing:
@@ -230,7 +242,7 @@ class TestHealTrouble(AuditCase):
     def test_a_claim_for_what_is_being_healed_for_long_is_no_trouble_of_the_database(self):
         agent, proxy = self.start_behind_proxy()
         agent.ctl('sync')
-        leaked = self.allocate({agent.root(): {'VCPU': 1}})
+        leaked = self.leak(agent, {agent.root(): {'VCPU': 1}})
         self.wait_findings(agent, {leaked: 'leaked'})
         with self.healing(agent, proxy) as healing:
             done = agent.claim('VCPU=1', leaked, check=False)
@@ -245,7 +257,7 @@ class TestHealTrouble(AuditCase):
         other = self.placement.make_provider('other-host', {'VCPU': 8})
         root, guest = agent.root(), self.libvirtd.start_guest('bare', memory_mib=40, vcpus=1)
         agent.ctl('sync')
-        leaked = self.allocate({root: {'VCPU': 1}})
+        leaked = self.leak(agent, {root: {'VCPU': 1}})
         self.wait_findings(agent, {guest: 'unheld', leaked: 'leaked'})
         written = {root: {'VCPU': 2}, other: {'VCPU': 1}}
         self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 40}}, guest)
@@ -268,7 +280,7 @@ class TestHealTrouble(AuditCase):
 
     def test_a_write_that_arrived_twice_is_healing_all_the_same(self):
         agent, proxy = self.start_behind_proxy()
-        leaked = self.allocate({agent.root(): {'VCPU': 1}})
+        leaked = self.leak(agent, {agent.root(): {'VCPU': 1}})
         self.wait_findings(agent, {leaked: 'leaked'})
         proxy.add(faults.Cut('after', method='PUT', path='^/allocations/', times=1))
         self.assertEqual(self.audit(agent, 'heal'),

@@ -204,11 +204,13 @@ class TestMigrations(AuditCase):
         leaked = str(uuid.uuid4())
         migration = self.migrate(0, server)
         self.write({leaked: self.held_here})
+        self.agent.end_claims({leaked: 'VCPU=1,MEMORY_MB=32,DISK_GB=1'})
         run_cycles(self.agent)
         self.assertEqual(self.holds(leaked), self.held_here)
         # What another project holds is no migration of this one.
         stranger = str(uuid.uuid4())
         self.write({stranger: self.held_here}, 'another')
+        self.agent.end_claims({stranger: 'VCPU=1,MEMORY_MB=32,DISK_GB=1'})
         wait_until(lambda: not self.holds(stranger), 30, 'the end of a leak')
         self.assertEqual((self.holds(leaked), self.holds(migration)),
                          (self.held_here, self.held_here))
@@ -261,9 +263,9 @@ class TestCertain(AuditCase):
         """A guest that was started meanwhile is not seen, and is no leak."""
         self.agent = agent = self.start_agent({**OPTIONS, **SOON})
         self.addCleanup(self.libvirtd.restart)
+        unseen = self.leak(agent, {agent.root(): {'VCPU': 1, 'MEMORY_MB': 32}})
         self.libvirtd.kill()
         wait_until(lambda: agent.status()['hypervisor_error'], 30, 'the loss')
-        unseen = self.allocate({agent.root(): {'VCPU': 1, 'MEMORY_MB': 32}})
         run_cycles(agent)
         found = findings_of(agent, 'heal')[unseen]
         self.assertEqual((found['type'], found['remedy']), ('leaked', 'none'))

@@ -126,10 +126,11 @@ class TestHistory(AgentCase):
     def test_healing(self):
         agent = self.start_agent({'DEFAULT': {'claim_expiry_time': 1}})
         lost = self.placement.place(None, {agent.root(): {'VCPU': 1}})
+        agent.end_claims({lost: 'VCPU=1'})
 
         def healed():
             agent.ctl('heal', check=False)
-            return self.kinds(agent, lost) == ['healed']
+            return self.kinds(agent, lost) == ['healed', 'released', 'claimed']
 
         wait_until(healed, 60, 'the healing')
         self.assertIn('computectl', self.events(agent, lost)[0]['author'])

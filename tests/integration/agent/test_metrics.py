@@ -146,7 +146,7 @@ class WithPlacement(EnvCase):
         wait_until(lambda: self.agent.ctl('audit', check=False).returncode == 3, 20, 'a finding',
                    step=0.2)
         self.wait_metric('audit_findings', '1')
-        self.agent.ctl('heal', check=False)
+        self.agent.ctl('heal', consumer, check=False)
         self.wait_metric('audit_findings', '0')
         self.assertEqual(self.placement.held(consumer), {})
 

@@ -32,7 +32,7 @@ class TestExitCodes(AgentCase):
         self.seen.setdefault(code, set()).update([verb, *(str(arg)[2:] for arg in args if str(arg).startswith('--'))])
 
     def leak(self):
-        self.placement.place(None, {self.agent.root(): {'VCPU': 1}})
+        return self.placement.place(None, {self.agent.root(): {'VCPU': 1}})
 
     def test_each_code_of_the_manual(self):
         self.agent = self.start_agent()
@@ -65,12 +65,16 @@ class TestExitCodes(AgentCase):
         # What an audit finds is left (3), or put right (4).
         self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})  # what is young may be on the way
         self.agent.ctl('reload')
-        self.leak()
+        leaked = self.leak()
         wait_until(lambda: self.agent.ctl('audit', check=False).returncode == 3, 30, 'a finding', step=0.2)
         self.check(3, 'audit')
         self.check(3, 'claims', '--problems')
         self.check(3, 'heal', '--dry-run')
-        self.check(4, 'heal')
+        self.check(3, 'heal')  # there is no evidence that its server is deleted
+        self.check(2, 'heal', 'x')
+        self.check(2, 'heal', '--dry-run', leaked)
+        self.check(4, 'heal', leaked)
+        self.check(0, 'heal', leaked)
         self.check(0, 'heal')
         self.agent.stop()
         self.check(3, 'status')
