@@ -62,12 +62,15 @@ static int add_action(Reconcile *reconcile, ReconcileType type, const Uuid *cons
         return 0;
 }
 
-static int add_release(Reconcile *reconcile, const Claim *claim, const char *reason)
+static int add_release(Reconcile *reconcile, const Claim *claim, const char *reason,
+                       const char *evidence)
 {
         int r = add_action(reconcile, RECONCILE_RELEASE, &claim->consumer, claim->id, NULL);
 
-        if (r == 0)
+        if (r == 0) {
                 reconcile->actions[reconcile->n_actions - 1].reason = reason;
+                reconcile->actions[reconcile->n_actions - 1].evidence = evidence;
+        }
         return r;
 }
 
@@ -314,6 +317,13 @@ static Lonely make_lonely(const ReconcileInput *input, const Claim *claim, bool 
         return lonely;
 }
 
+/* Returns true if Nova has a folder for the claim's server, or if that is unknown. */
+static bool may_be_built(const ReconcileInput *input, const Lonely *lonely)
+{
+        return !lonely->stopped && (input->facts->folders_unknown ||
+                                    host_facts_has_folder(input->facts, &lonely->claim->consumer));
+}
+
 /* Is it certain that nobody has it any more? */
 static bool is_over(const ReconcileInput *input, const Lonely *lonely)
 {
@@ -321,7 +331,19 @@ static bool is_over(const ReconcileInput *input, const Lonely *lonely)
                 return false;
         if (lonely->answer == ANSWER_GONE)
                 return lonely->aged || was_reported(lonely->claim);
-        return lonely->aged && !is_vouched_for(input, lonely->claim);
+        return lonely->aged && !is_vouched_for(input, lonely->claim) &&
+               !may_be_built(input, lonely);
+}
+
+static const char *evidence_of(const ReconcileInput *input, const Lonely *lonely)
+{
+        if (lonely->answer == ANSWER_GONE)
+                return "Placement has no allocations of it on this host";
+        if (input->word == RECONCILE_ALONE)
+                return "no Placement is configured";
+        if (lonely->claim->write_state == CLAIM_WRITE_WRITTEN)
+                return "this agent alone wrote its allocations";
+        return "its claim was made of its guest alone";
 }
 
 static const char *reason_of(const Lonely *lonely)
@@ -367,7 +389,7 @@ static int look_at_lonely(const ReconcileInput *input, const Claim *claim, bool 
             (!lonely.confirmed && input->word == RECONCILE_ALONE))
                 return 0;
         if (is_over(input, &lonely))
-                return add_release(ret, claim, reason_of(&lonely));
+                return add_release(ret, claim, reason_of(&lonely), evidence_of(input, &lonely));
         if (is_to_be_asked(input, &lonely) &&
             add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL) < 0)
                 return -ENOMEM;
@@ -634,7 +656,8 @@ static int look_at_resized(const ReconcileInput *input, const Claim *claim,
         int r;
 
         if (is_placed_like(input, domain)) {
-                r = add_release(ret, claim, CLAIM_RESIZED);
+                r = add_release(ret, claim, CLAIM_RESIZED,
+                                "guest and Placement have the same other amounts");
                 return r < 0 ? r : add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain);
         }
         if (answer != ANSWER_NONE)

@@ -26,7 +26,8 @@
  * adopted, a confirmed claim that lost its guest, and when somebody is refused for want of room
  * (urgent) all without a guest. One that stays is asked about again after twice the time, at most
  * each expiry time. Not Placement's to say is what the agent wrote there itself, and what a guest
- * holds that holds nothing while it does not run: there age decides.
+ * holds that holds nothing while it does not run: there age decides. But age ends no claim of a
+ * server that has a folder in Nova's instances_path, or may have one: Nova can be building it.
  *
  * A guest may be no domain: then its claim says by what it is known, and the caller whether it
  * lives. Such a claim is confirmed when its guest was seen.
@@ -57,6 +58,7 @@ typedef struct ReconcileAction {
         Uuid consumer;
         const HostDomain *domain; /* of the facts; NULL: no guest */
         const char *reason;       /* of a release */
+        const char *evidence;     /* of a release: why nobody loses something; ends a sentence */
 } ReconcileAction;
 
 typedef struct ReconcileProblem {

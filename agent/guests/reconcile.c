@@ -176,17 +176,17 @@ static int release(const Work *work, const ReconcileAction *action, Error *reter
                 return r;
         snprintf(id, sizeof(id), "%" PRId64, action->claim_id);
         if (strcmp(action->reason, CLAIM_EXPIRED) == 0)
-                log_notice("Released claim %s of %s: it was not confirmed in time.", id,
-                           action->consumer.text);
+                log_notice("Released claim %s of %s: it was not confirmed in time, and %s.", id,
+                           action->consumer.text, action->evidence);
         else if (strcmp(action->reason, CLAIM_RESIZED) == 0)
-                log_notice("Released claim %s of %s: its guest was resized, and is claimed anew.",
-                           id, action->consumer.text);
+                log_notice("Released claim %s of %s to claim its resized guest again: %s.", id,
+                           action->consumer.text, action->evidence);
         else
                 log_event(
                         LOG_NOTICE, MESSAGE_CLAIM_ORPHAN,
                         LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
-                        "Released claim %s: guest %s is not on this host any more.", id,
-                        action->consumer.text);
+                        "Released claim %s: guest %s is not on this host any more, and %s.", id,
+                        action->consumer.text, action->evidence);
         notify(work, CLAIM_EVENT_REMOVED, action->claim_id);
         return 0;
 }

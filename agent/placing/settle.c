@@ -5,6 +5,7 @@
 #include "agent/placing/settle.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "agent/guests/claim-share.h"
@@ -177,6 +178,20 @@ static bool has_heir(Claims *claims, const Uuid *consumer, Claim **ret_owed)
         return false;
 }
 
+/* Logs the removal with its evidence: the end of the claim that this agent wrote. */
+static void log_removal(const ClaimTask *task)
+{
+        const Claim *ended = task->claim;
+        char id[24];
+
+        snprintf(id, sizeof(id), "%" PRId64, task->leaving.removal.claim);
+        log_event(
+                LOG_INFO, NULL,
+                LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, task->consumer.text),
+                "Removing the allocations of %s on this host from Placement: claim %s, for which this agent wrote them, ended (%s).",
+                task->consumer.text, id, ended ? ended->end_reason : "no longer in the history");
+}
+
 /* What an owed claim (NULL: none) holds is written in its place by the same request: a guest that
  * lives is not without its share in between. The removal is inherited then. */
 static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *reterr)
@@ -193,7 +208,7 @@ static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *re
                 task->run = claim_writing_run;
                 return write_owed(task, view, reterr);
         }
-        log_debug("Removing what consumer %s held of this host.", task->consumer.text);
+        log_removal(task);
         return consumers_write(&task->call, task->session, task->seen, NULL, on_removed, task,
                                reterr);
 }

@@ -93,6 +93,24 @@ static void test_orphan(void **state)
         }
 }
 
+/* A hard reboot undefines the domain while Nova reads its image again. */
+static void test_orphan_with_a_folder(void **state)
+{
+        _cleanup_(look_done) Look look;
+        const Uuid folder = make_guest('g');
+
+        look_begin(&look);
+        look_add_claims(&look, "g confirmed vcpus=2");
+        for (unsigned at_sec = 1000; at_sec <= 2000; at_sec += 500) {
+                make_facts(&look.facts);
+                look.facts.facts.taken_usec = at_sec * USEC_PER_SEC;
+                look.facts.facts.folders = &folder;
+                look.facts.facts.n_folders = at_sec < 2000;
+                look_run(&look);
+                look_expect(&look, "with a folder", at_sec < 2000 ? "" : "release 1", NULL);
+        }
+}
+
 #define ALONE   RECONCILE_ALONE
 #define AWAY    RECONCILE_AWAY
 #define CAN_ASK RECONCILE_CAN_ASK
@@ -106,6 +124,7 @@ typedef struct WordRow {
         char answer; /* 'h': its consumer holds something here, 'n': nothing; 0: not asked */
         const char *actions;
         bool urgent, touched, started_only, stopped;
+        bool folder, unread_folders; /* Nova has a folder of the claim's consumer */
         char guest;
 } WordRow;
 
@@ -125,6 +144,9 @@ static void check_row(const WordRow *row)
         look.input.urgent = row->urgent;
         look.input.touched = &touched;
         look.input.n_touched = row->touched;
+        look.facts.facts.folders = &answer.consumer;
+        look.facts.facts.n_folders = row->folder;
+        look.facts.facts.folders_unknown = row->unread_folders ? "it hangs" : NULL;
         if (row->guest)
                 facts_guest(&look.facts, row->guest, "")->running = !row->stopped;
         look_add_claims(&look, row->claim);
@@ -149,6 +171,16 @@ static void test_unconfirmed_by_placement(void **state)
                 { "and has it", "g claimed expires=1000", AWAY, 'h', .actions = "extend 1" },
                 { "and has nothing", "g claimed expires=1000", AWAY, 'n', .actions = "release 1" },
                 { "and cannot be asked", "g claimed expires=1000", AWAY, .actions = "" },
+                { "the agent wrote it, and Nova builds it: Placement is asked",
+                  "g claimed expires=1000 write_state=written", CAN_ASK, .actions = "ask 1",
+                  .folder = true },
+                { "and has it", "g claimed expires=1000 write_state=written", AWAY, 'h',
+                  .actions = "extend 1", .folder = true },
+                { "and has nothing", "g claimed expires=1000 write_state=written", AWAY, 'n',
+                  .actions = "release 1", .folder = true },
+                { "folders that cannot be read can have it",
+                  "g claimed expires=1000 write_state=written", AWAY, 'h', .actions = "extend 1",
+                  .unread_folders = true },
                 { "not expired", "g claimed expires=1001", CAN_ASK, .actions = "" },
                 { "not expired, and room is wanted", "g claimed expires=1001", CAN_ASK,
                   .actions = "ask 1", .urgent = true },
@@ -536,6 +568,6 @@ static void test_cost_is_linear(void **state)
 }
 
 TEST_MAIN(test_table, test_unread_guest, test_started_only, test_away, test_layouts, test_orphan,
-          test_unconfirmed_by_placement, test_confirmed_by_placement, test_adopted_by_placement,
-          test_asked_seldomer, test_recorded, test_no_orphans, test_moved, test_more_than_there_is,
-          test_cost_is_linear)
+          test_orphan_with_a_folder, test_unconfirmed_by_placement, test_confirmed_by_placement,
+          test_adopted_by_placement, test_asked_seldomer, test_recorded, test_no_orphans,
+          test_moved, test_more_than_there_is, test_cost_is_linear)
