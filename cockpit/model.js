@@ -385,7 +385,7 @@ export function audit(document, now) {
     if (!document)
         return null;
     const findings = list(document.findings).map(one => ({
-        text: plain(one.text),
+        text: plain(one.text) + (one.evidence ? `; evidence: ${plain(one.evidence)}` : ''),
         remedy: REMEDIES[one.remedy] ?? plain(one.remedy),
         outcome: one.outcome === 'healed' ? 'healed' : one.outcome === 'failed' ? `failed: ${plain(one.error)}` : '',
         isOpen: one.outcome !== 'healed',

@@ -24,7 +24,8 @@ READS = {'Describe', 'Explain'}
 DOCUMENTS = ('status', 'tree', 'host', 'claims', 'history', 'events', 'problems', 'plan', 'audit')
 CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'ReleaseAllocations', 'MoveClaim',
            'PrepareGuest', 'GuestStarted', 'GuestReleased', 'Sync', 'SyncFull', 'Reload', 'GetReshape', 'Reshape',
-           'UndoReshape', 'GetRetire', 'Retire', 'UndoRetire', 'Audit', 'Heal', 'Cordon', 'Uncordon', 'Cancel'}
+           'UndoReshape', 'GetRetire', 'Retire', 'UndoRetire', 'Audit', 'Heal', 'HealConsumer',
+           'Cordon', 'Uncordon', 'Cancel'}
 
 
 def split_signature(signature):
