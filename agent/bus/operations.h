@@ -2,8 +2,9 @@
 #pragma once
 
 /* Methods that take their time (Sync, SyncFull, GetReshape, Reshape, UndoReshape, Audit, Heal,
- * HealConsumer, Retire, Reload): who called one waits for its answer, and how far it is stands in the properties
- * Operation…, which are looked at some times a second meanwhile. Main thread only. */
+ * HealConsumer, Retire, Reload): who called one waits for its answer, and how far it is stands in
+ * the properties Operation…, which are looked at some times a second meanwhile. Main thread only.
+ */
 
 #include <systemd/sd-bus.h>
 

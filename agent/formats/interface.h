@@ -58,8 +58,9 @@
 /* GetRetire() -> s, Retire() -> s: what would go from Placement, went, or who is in the way, as a
  * document; UndoRetire() -> s: answers as Sync does. */
 
-/* Audit() -> s, Heal() -> s, HealConsumer(s consumer) -> s: what Placement, claims and guests disagree about, and what became of
- * it, as a document (agent/audit/audit-json.h); an error when it could not be looked at. */
+/* Audit() -> s, Heal() -> s, HealConsumer(s consumer) -> s: what Placement, claims and guests
+ * disagree about, and what became of it, as a document (agent/audit/audit-json.h); an error when it
+ * could not be looked at. */
 
 /* Cordon(s device, s reason) -> s, Uncordon(s device) -> s: "" for the host, else a device as its
  * provider, libvirt or its PCI address name it. They answer as Sync does. */

@@ -520,8 +520,9 @@ static void let_come(const char *events)
                 else if (strcmp(word, "audit-fails") == 0)
                         world.audit_fails = true;
                 else if (strcmp(word, "audit") == 0)
-                        assert_int_equal(tracker_audit(world.tracker, AUDITOR_WISH_LOOK, NULL, NULL, NULL,
-                                                       NULL), 0);
+                        assert_int_equal(tracker_audit(world.tracker, AUDITOR_WISH_LOOK, NULL, NULL,
+                                                       NULL, NULL),
+                                         0);
                 else if (strcmp(word, "full") == 0)
                         assert_int_equal(tracker_sync_full(world.tracker, NULL, NULL), 0);
         }
