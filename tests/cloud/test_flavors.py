@@ -58,13 +58,13 @@ class TestFlavors(CloudCase):
         return [finding for finding in super().findings(host) if self.form == 'false' or
                 (finding['type'] != 'provider' and not (finding['type'] == 'amount' and 'CUSTOM_HUGEPAGES' in finding['text']))]
 
-    def goes(self, amounts, vcpus=1, ram=64, more=None, **extra):
+    def goes(self, amounts, vcpus=1, ram=64, more=None, name=None, **extra):
         """A server of a flavour boots, is started anew with a domain made anew, and the four agree; returns its domain.
 
-        more: what its claim holds besides.
+        more: what its claim holds besides. name: of the flavour; that of the test unless given.
         """
         wanted = {'MEMORY_MB': ram, **({'DISK_GB': self.disk} if self.disk else {}), **amounts}
-        name = self.id().rpartition('.')[2]
+        name = name or self.id().rpartition('.')[2]
         self.cloud.flavor(name, vcpus, ram, self.disk, extra)
         server = self.boot(flavor=name)
         self.agree({server: (self.host, wanted, more or {})})
@@ -117,6 +117,20 @@ class TestFlavors(CloudCase):
         card = {'CUSTOM_PCI_10DE_1EB8': 1} if self.in_placement else {}
         domain = self.goes({'VCPU': 1, **card}, **{'pci_passthrough:alias': 'card:1'})
         self.assertEqual(domain.find('devices/hostdev/source/address').get('bus'), '0x81')
+
+
+    def test_pci_affinity(self):
+        """The card is in the second cell, so the guest's CPU is there, too, or where the policy leaves it free."""
+        card = {'CUSTOM_PCI_10DE_1EB8': 1} if self.in_placement else {}
+        for policy in ('required', 'preferred', 'legacy', 'socket'):
+            with self.subTest(policy):
+                domain = self.goes({'VCPU': 1, **card}, name=policy, **{'pci_passthrough:alias': 'card:1', 'hw:numa_nodes': '1',
+                                                           'hw:pci_numa_affinity_policy': policy})
+                self.assertEqual(domain.find('devices/hostdev/source/address').get('bus'), '0x81')
+                if policy == 'required':
+                    self.assertEqual(domain.find('numatune/memnode').get('nodeset'), '1')
+                self.cloud.delete(domain.find('uuid').text)
+                self.agree({})
 
 
 class TestFlavorsWithCells(TestFlavors):
