@@ -59,8 +59,8 @@ struct Tracker {
 };
 
 /* Collects the evidence about the local disk (agent/tree/local-disk.h) in the tree maker, before a
- * tree is made of base (NULL: of nothing). */
-void tracker_collect_disk_facts(Tracker *tracker, const ProviderTree *base);
+ * tree is made. */
+void tracker_collect_disk_facts(Tracker *tracker);
 
 /* Gives the tree of the tracker, with the sharing providers, to the claims. reshaped: Placement has
  * the shape that this tree has, so claims follow. */

@@ -7,29 +7,59 @@
 #include "agent/reshape/claim-move.h"
 #include "base/log.h"
 
-/* Before Placement was read, the base tree has the sharing providers that claims knew before the
- * start. */
-static const ProviderTree *get_pools(const Tracker *tracker, const ProviderTree *base)
+static const HostView *get_view(const Tracker *tracker)
 {
-        return tracker->reporter && reporter_tree(tracker->reporter) ? tracker_get_sharing(tracker)
-                                                                     : base;
+        Claims *claims = claim_service_get(tracker->config.claims);
+        const HostView *view;
+
+        return claims && claims_host(claims, &view, NULL) == 0 ? view : NULL;
+}
+
+static int add_pools_of_claims(const HostView *view, ProviderTree *ret)
+{
+        for (size_t i = 0; i < view->n_providers; i++) {
+                const Provider *pool = view->tree->providers[i];
+                Provider *copy;
+                int r;
+
+                if (!host_view_shares(view, i) || view->providers[i].withheld)
+                        continue;
+                r = provider_tree_add(ret, &pool->uuid, pool->name, NULL, &copy, NULL);
+                if (r < 0 || (r = provider_copy_contents(copy, pool)) < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Copies the sharing providers: those that Placement has, or before it was read, those that the
+ * claims know since before the start. */
+static int copy_pools(const Tracker *tracker, ProviderTree **ret)
+{
+        bool is_read = tracker->reporter && reporter_tree(tracker->reporter);
+        const ProviderTree *pools = is_read ? tracker_get_sharing(tracker) : NULL;
+        const HostView *view = is_read ? NULL : get_view(tracker);
+        int r;
+
+        if (pools)
+                return provider_tree_copy(ret, pools);
+        r = provider_tree_new(ret);
+        return r >= 0 && view ? add_pools_of_claims(view, *ret) : r;
 }
 
 /* How much of the root's DISK_GB claims hold. */
 static uint64_t count_claimed_disk(const Tracker *tracker)
 {
-        Claims *claims = claim_service_get(tracker->config.claims);
-        const HostView *view;
+        const HostView *view = get_view(tracker);
         size_t root;
 
-        return claims && claims_host(claims, &view, NULL) == 0 &&
-                               host_view_find(view, &tracker->maker.root, &root)
+        return view && host_view_find(view, &tracker->maker.root, &root)
                        ? resources_get(&view->providers[root].used, "DISK_GB")
                        : 0;
 }
 
-void tracker_collect_disk_facts(Tracker *tracker, const ProviderTree *base)
+void tracker_collect_disk_facts(Tracker *tracker)
 {
+        _cleanup_(provider_tree_freep) ProviderTree *pools = NULL;
         LocalDiskFacts *facts = &tracker->maker.local_disk;
 
         *facts = (LocalDiskFacts){
@@ -38,7 +68,10 @@ void tracker_collect_disk_facts(Tracker *tracker, const ProviderTree *base)
                 .allocated_known = !tracker->config.reporter,
                 .claimed = count_claimed_disk(tracker),
         };
-        local_disk_note_pool(facts, get_pools(tracker, base));
+        if (copy_pools(tracker, &pools) < 0)
+                log_warning("Out of memory: sharing providers are not looked for, ignoring.");
+        else
+                local_disk_note_pool(facts, pools);
         if (tracker->reporter)
                 facts->allocated_known = sharing_get_disk_use(
                         reporter_get_sharing(tracker->reporter), &facts->allocated);
@@ -46,12 +79,14 @@ void tracker_collect_disk_facts(Tracker *tracker, const ProviderTree *base)
 
 void tracker_offer_tree(Tracker *tracker, bool reshaped)
 {
-        const ProviderTree *pools = tracker_get_sharing(tracker), *tree = tracker->tree;
-        _cleanup_(provider_tree_freep) ProviderTree *both = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *both = NULL, *pools = NULL;
+        const ProviderTree *tree = tracker->tree;
 
-        if (pools && (provider_tree_copy(&both, tree) < 0 || local_disk_add_pools(pools, both) < 0))
+        if (copy_pools(tracker, &pools) < 0 ||
+            (pools->n_providers > 0 &&
+             (provider_tree_copy(&both, tree) < 0 || local_disk_add_pools(pools, both) < 0)))
                 log_warning("Out of memory: claims take nothing of sharing providers, ignoring.");
-        if (both)
+        else if (both)
                 tree = both;
         if (reshaped && !tracker->config.dry_run)
                 claim_move_follow(tracker->config.claims, &tracker->maker, tracker->snapshot, tree,

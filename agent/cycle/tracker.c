@@ -247,7 +247,7 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
         MadeTree made = { 0 };
         int r;
 
-        tracker_collect_disk_facts(tracker, base);
+        tracker_collect_disk_facts(tracker);
         r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot, base,
                                       known, &made, reterr);
         if (r >= 0 && known && !may(tracker, NOVA_ACTION_PUBLISH))

@@ -63,6 +63,19 @@ int local_disk_add_pools(const ProviderTree *pools, ProviderTree *tree)
         return 0;
 }
 
+void local_disk_drop_pools(ProviderTree *tree, const Uuid *root)
+{
+        for (size_t i = tree->n_providers; i > 0; i--) {
+                const Provider *provider = tree->providers[i - 1];
+                Uuid uuid = provider->uuid;
+
+                if (uuid_empty(&provider->parent) && !uuid_equal(&uuid, root) &&
+                    string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE) &&
+                    !provider_tree_has_children(tree, &uuid))
+                        (void)provider_tree_remove(tree, &uuid);
+        }
+}
+
 const char *local_disk_describe(LocalDisk decision, const LocalDiskFacts *facts, char *text,
                                 size_t size)
 {

@@ -46,6 +46,10 @@ void local_disk_apply(LocalDisk decision, Provider *root);
  * left out. -ENOMEM. */
 int local_disk_add_pools(const ProviderTree *pools, ProviderTree *tree);
 
+/* Removes sharing providers that are roots beside the host's own. The tree that claims had before
+ * the start has them; Placement's tree of a host has none. */
+void local_disk_drop_pools(ProviderTree *tree, const Uuid *root);
+
 /* Describes a decision that withholds or leaves out in one sentence without full stop: which
  * provider has DISK_GB, and what is still allocated. "" for LOCAL_DISK_OFFERED. Returns text. */
 const char *local_disk_describe(LocalDisk decision, const LocalDiskFacts *facts, char *text,

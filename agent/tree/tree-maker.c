@@ -70,6 +70,7 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
 
         if (r < 0)
                 return error_oom(reterr);
+        local_disk_drop_pools(tree, &maker->root);
         r = ensure_root(maker, tree, reterr);
         if (r < 0)
                 return r;

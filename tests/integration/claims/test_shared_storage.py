@@ -337,6 +337,7 @@ class TestClaims(SharedStorageCase):
         self.agent.restart()
         consumer = str(uuid.uuid4())
         self.agent.claim('VCPU=1,DISK_GB=10', consumer)
+        self.assertEqual([p['name'] for p in self.agent.ctl_json('tree')['providers']], ['h'])
         self.placement.start()
         self.agent.ctl('sync')
         self.wait_held(consumer, {'host': {'VCPU': 1}, 'pool': {'DISK_GB': 10}})

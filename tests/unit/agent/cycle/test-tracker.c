@@ -184,11 +184,6 @@ int claims_host(Claims *claims, const HostView **ret, Error *reterr)
         return -ENOENT;
 }
 
-bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index)
-{
-        return false;
-}
-
 int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
         return -ENODATA;

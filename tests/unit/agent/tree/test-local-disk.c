@@ -98,6 +98,19 @@ static void test_pools_are_added_once(void **state)
         assert_true(provider_tree_equal(tree, expected));
 }
 
+static void test_pools_of_before_the_start_are_dropped(void **state)
+{
+        _cleanup_(provider_tree_freep)
+                ProviderTree *tree = make_tree("host +MISC_SHARES_VIA_AGGREGATE; gpu<host VGPU=1; "
+                                               "other VCPU=1; " POOL),
+                             *expected = make_tree("host +MISC_SHARES_VIA_AGGREGATE; "
+                                                   "gpu<host VGPU=1; other VCPU=1");
+        const Uuid root = make_uuid("host");
+
+        local_disk_drop_pools(tree, &root);
+        assert_true(provider_tree_equal(tree, expected));
+}
+
 static void test_words(void **state)
 {
         const LocalDiskFacts held = { .pool = "nfs", .allocated_known = true, .allocated = 7 },
@@ -118,4 +131,5 @@ static void test_words(void **state)
                 "Local DISK_GB is withheld: report_local_disk is no; 3 of it is still allocated");
 }
 
-TEST_MAIN(test_decision, test_effect_on_the_root, test_pools_are_added_once, test_words)
+TEST_MAIN(test_decision, test_effect_on_the_root, test_pools_are_added_once,
+          test_pools_of_before_the_start_are_dropped, test_words)
