@@ -367,6 +367,7 @@ static ClaimSettings claim_settings(const Config *config)
         return (ClaimSettings){
                 .driver = &config->driver.host,
                 .expiry_usec = config->claim_expiry_usec,
+                .with_placement = config->has_placement,
                 .started_only = config->hook_enabled,
                 .owes_guests = config->hook_enabled && config->has_placement &&
                                !claim_decide_refuses(config->claim_mode, config->reporter.nova),

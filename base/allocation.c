@@ -160,6 +160,11 @@ Resources *consumer_find(const Consumer *consumer, const Uuid *provider)
         return found ? &consumer->allocations[position].resources : NULL;
 }
 
+bool consumer_is_same_project(const Consumer *a, const Consumer *b)
+{
+        return strcmp(a->project_id ? a->project_id : "", b->project_id ? b->project_id : "") == 0;
+}
+
 uint64_t consumer_get(const Consumer *consumer, const Uuid *provider, const char *resource_class)
 {
         const Resources *resources = consumer_find(consumer, provider);

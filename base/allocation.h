@@ -70,6 +70,9 @@ bool consumer_holds_equal(const Consumer *a, const Consumer *b);
 /* What the consumer holds on a provider, borrowed and writable, or NULL. */
 Resources *consumer_find(const Consumer *consumer, const Uuid *provider);
 
+/* Have both the same project, or none? */
+bool consumer_is_same_project(const Consumer *a, const Consumer *b);
+
 /* How much of a class on a provider; 0: nothing. */
 uint64_t consumer_get(const Consumer *consumer, const Uuid *provider, const char *resource_class);
 

@@ -44,6 +44,10 @@
         "1d7a3e5c9b204f6e8a1c5d7f9b3e2a1c" /* a guest without a claim was given one */
 #define MESSAGE_CLAIM_ORPHAN \
         "2e8b4f6d0c315a7f9b2d6e8a0c4f3b1d" /* the claim of a guest that is gone was released */
+#define MESSAGE_CLAIM_RESIZE_OVER \
+        "c41f08d2a65e4b7d9b0c3d8e5f7a1629" /* one of the two claims of a resize was released */
+#define MESSAGE_CLAIM_PLACED \
+        "64e9a7b03c1d4f58a2d6e08b7c5f9134" /* a consumer of Placement was given a claim */
 #define MESSAGE_CLOCK_JUMPED "0f4d2c66b0d84a5f9a5b8a1f1e6f7c21"
 #define MESSAGE_GUEST_REFUSED                                                                    \
         "96f5f1a85c7e4d5c8c4a51a1de2f3b70" /* libvirt's hook asked for a guest that does not fit \

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "claims/claims-internal.h"
+#include "claims/fit/device-choice.h"
 #include "claims/fit/numa.h"
 #include "claims/fit/placed.h"
 
@@ -60,6 +61,7 @@ Claims *claims_free(Claims *claims)
         free(claims->node);
         free(claims->closed);
         free(claims->hint);
+        free(claims->unknown);
         free(claims);
         return NULL;
 }
@@ -92,6 +94,33 @@ static int check_closed(const Claims *claims, Error *reterr)
         if (!claims->closed)
                 return 0;
         error_setf(reterr, EBUSY, "Nothing new is promised here: %s", claims->closed);
+        return CLAIM_E_NO_CAPACITY;
+}
+
+int claims_set_unknown(Claims *claims, const char *reason)
+{
+        char *copy = reason ? strdup(reason) : NULL;
+
+        if (reason && !copy)
+                return -ENOMEM;
+        free(claims->unknown);
+        claims->unknown = copy;
+        return 0;
+}
+
+/* Rejects what one guest has for itself and an unknown consumer can have: devices, dedicated CPUs. */
+static int check_unknown(const Claims *claims, const ResourceRequest *request, Error *reterr)
+{
+        _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
+
+        if (!claims->unknown)
+                return 0;
+        if (resource_request_sum(request, &asked) < 0)
+                return error_oom(reterr);
+        if (resources_get(&asked, "PCPU") == 0 &&
+            !(claims->facts && devices_are_asked(claims->facts, request)))
+                return 0;
+        error_setf(reterr, EBUSY, "%s", claims->unknown);
         return CLAIM_E_NO_CAPACITY;
 }
 
@@ -151,14 +180,38 @@ static int set_life(Claims *claims, const char *life, Claim *held, Error *reterr
         return r == CLAIM_E_NOT_FOUND ? CLAIM_E_RACE : r;
 }
 
+/* Of a claim that was made of Placement's allocations alone, only the amounts are known. */
+static int is_same(const ClaimRequest *request, const char *text, const Claim *held, bool *ret)
+{
+        _cleanup_(resources_done) Resources asked = RESOURCES_INIT, has = RESOURCES_INIT;
+
+        *ret = strcmp(held->request, text) == 0;
+        if (held->request[0])
+                return 0;
+        if (resource_request_sum(&request->resources, &asked) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < held->n_allocations; i++)
+                for (size_t j = 0; j < held->allocations[i].resources.n_items; j++) {
+                        const ResourceAmount *item = &held->allocations[i].resources.items[j];
+
+                        if (resources_add(&has, item->resource_class, item->amount) < 0)
+                                return -ENOMEM;
+                }
+        *ret = resources_equal(&asked, &has);
+        return 0;
+}
+
 /* The consumer has a claim: is it this one? CLAIM_E_RACE when it ended meanwhile. */
 static int answer_with(Claims *claims, const ClaimRequest *request, const char *text, Claim *held,
                        Error *reterr)
 {
         uint64_t now = clock_usec(CLOCK_REALTIME);
-        int r;
+        bool same = false;
+        int r = is_same(request, text, held, &same);
 
-        if (strcmp(held->request, text) != 0 ||
+        if (r < 0)
+                return error_oom(reterr);
+        if (!same ||
             !text_matches(request->project_id, held->project_id) ||
             !text_matches(request->user_id, held->user_id)) {
                 error_setf(reterr, EEXIST,
@@ -252,6 +305,8 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
         };
         int r = check_closed(claims, reterr);
 
+        if (r == 0 && !order->placing->holding && order->placing->write_state != CLAIM_WRITE_PENDING)
+                r = check_unknown(claims, &request.resources, reterr);
         if (r == 0)
                 r = claims_load_view(claims, reterr);
         if (r == 0)
@@ -328,7 +383,10 @@ int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t pati
                 return r;
         r = fit_explain_numa(claims->view, claims->facts, claims->node, request, &effort, ret,
                              reterr);
-        return r == CLAIM_DONE ? check_closed(claims, reterr) : add_hint(claims, r, reterr);
+        if (r != CLAIM_DONE)
+                return add_hint(claims, r, reterr);
+        r = check_closed(claims, reterr);
+        return r == CLAIM_DONE ? check_unknown(claims, request, reterr) : r;
 }
 
 void claims_set_author(Claims *claims, const EventAuthor *author)

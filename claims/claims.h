@@ -71,6 +71,12 @@ int claims_set_node(Claims *claims, const char *node);
  * run are counted. -ENOMEM. */
 int claims_set_closed(Claims *claims, const char *reason, const char *hint);
 
+/* Rejects devices and dedicated CPUs that are claimed without Placement, with this reason (copied),
+ * until it is reset to NULL. For a database that is unread: a consumer without a guest can have
+ * them. Claims of what Placement allocated are not rejected, nor are guests that libvirt starts.
+ * -ENOMEM. */
+int claims_set_unknown(Claims *claims, const char *reason);
+
 /* What a poll found, beside the providers. Borrowed until the next call; NULL: not known. */
 void claims_set_facts(Claims *claims, const HostFacts *facts);
 
@@ -110,6 +116,15 @@ int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t pati
  * by the caller) is set with the first three.
  */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
+
+/* Makes a claim of what Placement allocates to a consumer that has neither claim nor guest, whether
+ * it fits or not. What was asked for is not known: the claim's request is "", and claims_claim()
+ * answers a request of the same amounts with it. It expires unless it is confirmed. placing has the
+ * consumer whole. CLAIM_E_NO_CAPACITY with words: it has its claim, without the devices that are not
+ * free. CLAIM_E_OTHER: the consumer holds nothing of this host; CLAIM_E_CONFLICT: it has a claim.
+ * -EBUSY. ret_claim (owned by the caller) is set on CLAIM_DONE and CLAIM_E_NO_CAPACITY. */
+int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret_claim,
+                        Error *reterr);
 
 /* Promises what a guest that is about to start has in its domain: counted as claims_adopt() does
  * it, but only when all of it fits, with the very devices and host CPUs that the domain names. The

@@ -9,6 +9,11 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "claims/fit/device-choice.h"
+#include "claims/resize-pair.h"
+
+/* How long two claims of a guest can stand beside each other before they are listed, where claims
+ * do not expire. */
+#define PAIR_AGE_USEC (300 * USEC_PER_SEC)
 
 int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
                           const char *format, ...)
@@ -669,16 +674,126 @@ static int look_at_resized(const ReconcileInput *input, const Claim *claim,
         return r < 0 ? r : compare(input, claim, domain, &ret->problems);
 }
 
+/* Two claims of a guest. */
+
+/* The resize target beside the first claim of a consumer, or NULL. */
+static const Claim *find_target(const ReconcileInput *input, const Claim *first)
+{
+        size_t n;
+        const Known *found =
+                find_known(input->index->claims, input->index->n_claims, &first->consumer, &n);
+
+        for (size_t i = 0; i < n; i++)
+                if (resize_pair_is(first, found[i].is))
+                        return found[i].is;
+        return NULL;
+}
+
+/* Ends the claim that is over. The other one is confirmed; if its devices are not those of the
+ * guest, it is replaced by a claim that is made of the guest. */
+static int end_pair(const ReconcileInput *input, const ResizePair *pair, const HostDomain *domain,
+                    Reconcile *ret)
+{
+        if (add_release(ret, pair->over, CLAIM_RESIZE_OVER) < 0)
+                return -ENOMEM;
+        ret->actions[ret->n_actions - 1].other_id = pair->kept->id;
+        ret->actions[ret->n_actions - 1].domain = domain;
+        if (pair->has_other_devices)
+                return add_release(ret, pair->kept, CLAIM_RESIZED) < 0
+                               ? -ENOMEM
+                               : add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain);
+        return pair->kept->state == CLAIM_STATE_CLAIMED
+                       ? add_action(ret, RECONCILE_CONFIRM, &pair->kept->consumer, pair->kept->id,
+                                    domain)
+                       : 0;
+}
+
+/* A claim that is promised and did not expire is kept: its caller can write Placement later. */
+static bool is_promised(const ReconcileInput *input, const Claim *claim)
+{
+        return claim->state == CLAIM_STATE_CLAIMED &&
+               (claim->expires_usec == 0 || claim->expires_usec > input->facts->taken_usec);
+}
+
+/* Follows the migration that can hold one of the two, or asks for a complete read. */
+static int ask_about_pair(const ReconcileInput *input, ReconcileMissing *pair, Reconcile *ret)
+{
+        switch (answer_about(input, &pair->migration)) {
+        case ANSWER_HOLDS:
+                pair->asked_usec = input->facts->taken_usec;
+                return 0;
+        case ANSWER_GONE:
+                *pair = (ReconcileMissing){ .claim_id = pair->claim_id,
+                                            .since_usec = input->facts->taken_usec };
+                return 0;
+        case ANSWER_NONE:
+        default:
+                break;
+        }
+        if (input->word != RECONCILE_CAN_ASK || !is_due(input, pair))
+                return 0;
+        if (!uuid_empty(&pair->migration))
+                return add_action(ret, RECONCILE_ASK, &pair->migration, pair->claim_id, NULL);
+        ret->wants_all = true;
+        return 0;
+}
+
+static int list_pair(const ReconcileInput *input, const Claim *first, const Claim *target,
+                     const HostDomain *domain, const ReconcileMissing *pair, Reconcile *ret)
+{
+        uint64_t age_usec = input->expiry_usec > 0 ? input->expiry_usec : PAIR_AGE_USEC;
+
+        if (!uuid_empty(&pair->migration) ||
+            (input->word != RECONCILE_ALONE && pair->asked_usec == 0) ||
+            input->facts->taken_usec - pair->since_usec < age_usec)
+                return 0;
+        return reconcile_add_problem(
+                &ret->problems, &first->consumer, first->id,
+                "guest %.60s has claims %" PRId64 " and %" PRId64
+                ", and nothing shows which of its resize is over; release the claim that it does not need",
+                domain->name, first->id, target->id);
+}
+
+static int look_at_pair(const ReconcileInput *input, const Claim *first, const Claim *target,
+                        const HostDomain *domain, const ReconcileMemory *memory,
+                        ReconcileMemory *next, Reconcile *ret)
+{
+        ReconcileMissing pair = recall(memory, first->id, input->facts->taken_usec);
+        ResizePair judged = { 0 };
+        int verdict = RESIZE_PAIR_OPEN;
+
+        if (is_touched(input, first) || is_touched(input, target))
+                return remember(next, &pair);
+        if (input->complete) {
+                verdict = resize_pair_judge(input, first, target, domain, &judged);
+                pair.asked_usec = input->facts->taken_usec;
+                pair.migration = judged.migration ? judged.migration->uuid : UUID_NULL;
+        } else if (ask_about_pair(input, &pair, ret) < 0) {
+                return -ENOMEM;
+        }
+        if (verdict < 0)
+                return verdict;
+        if (verdict == RESIZE_PAIR_OVER && !is_promised(input, judged.over))
+                return end_pair(input, &judged, domain, ret);
+        if (list_pair(input, first, target, domain, &pair, ret) < 0)
+                return -ENOMEM;
+        return remember(next, &pair);
+}
+
 static int look_at_guest(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
                          const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
 {
+        const Claim *target = domain->unread ? NULL : find_target(input, claim);
+
+        if (target && look_at_pair(input, claim, target, domain, memory, next, ret) < 0)
+                return -ENOMEM;
         if (claim->state == CLAIM_STATE_CLAIMED)
                 return claim->life[0] || (!domain->unread && claim->expires_usec > 0 &&
                                           claim->expires_usec <= input->facts->taken_usec)
                                ? add_action(ret, RECONCILE_CONFIRM, &claim->consumer, claim->id,
                                             domain)
                                : 0;
-        /* While it is resized, either of the two may be what it has. */
+        /* Of two claims, the guest has one or the other. */
         if (domain->unread || has_claim(input, &claim->consumer, claim))
                 return 0;
         if (was_resized(claim, domain) && input->word != RECONCILE_ALONE)
@@ -745,7 +860,7 @@ static int order_actions(const void *a, const void *b)
         static const int rank[_RECONCILE_TYPE_MAX] = {
                 [RECONCILE_RELEASE] = 0,  [RECONCILE_CONFIRM] = 1, [RECONCILE_EXTEND] = 2,
                 [RECONCILE_COMPLETE] = 3, [RECONCILE_CHECK] = 4,   [RECONCILE_ADOPT] = 5,
-                [RECONCILE_ASK] = 6
+                [RECONCILE_PLACE] = 6,    [RECONCILE_ASK] = 7
         };
         const ReconcileAction *x = a, *y = b;
 
@@ -756,9 +871,71 @@ static int order_actions(const void *a, const void *b)
         return uuid_order(&x->consumer, &y->consumer);
 }
 
+/* A claim database that is new: it can have replaced one that was lost. */
+
+/* Can the consumer be the migration of this guest, whose allocations are on other hosts? The guest
+ * shows what it had here, and its claim counts that. */
+static bool is_move_of(const ReconcileInput *input, const Consumer *consumer,
+                       const HostDomain *domain)
+{
+        const ReconcileAnswer *answer = reconcile_find_answer(input, &domain->uuid);
+
+        return answer && answer->holding && !answer->here && !domain->unread &&
+               consumer_is_same_project(answer->holding, consumer) &&
+               consumer_sum(consumer, "VCPU") + consumer_sum(consumer, "PCPU") == domain->vcpus &&
+               consumer_sum(consumer, "MEMORY_MB") == domain->memory_mb;
+}
+
+/* Marks for each such guest one consumer. */
+static void mark_moves(const ReconcileInput *input, bool *counted)
+{
+        for (size_t i = 0; !input->recorded && i < input->facts->n_domains; i++)
+                for (size_t j = 0; j < input->n_answers; j++) {
+                        if (counted[j] || !input->answers[j].here ||
+                            !is_move_of(input, input->answers[j].holding,
+                                        &input->facts->domains[i]))
+                                continue;
+                        counted[j] = true;
+                        break;
+                }
+}
+
+static int place_consumers(const ReconcileInput *input, Reconcile *ret)
+{
+        _cleanup_free_ bool *counted = calloc(input->n_answers + 1, sizeof(bool));
+
+        if (!counted)
+                return -ENOMEM;
+        mark_moves(input, counted);
+        for (size_t i = 0; i < input->n_answers; i++) {
+                const ReconcileAnswer *answer = &input->answers[i];
+
+                if (!answer->here || counted[i] || has_claim(input, &answer->consumer, NULL) ||
+                    (!input->recorded && find_domain(input, &answer->consumer)))
+                        continue;
+                if (add_action(ret, RECONCILE_PLACE, &answer->consumer, 0, NULL) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int look_at_unread_database(const ReconcileInput *input, Reconcile *ret)
+{
+        if (!input->unread || input->word == RECONCILE_ALONE)
+                return 0;
+        if (input->complete)
+                return place_consumers(input, ret);
+        ret->wants_all = ret->wants_all || input->word == RECONCILE_CAN_ASK;
+        return ret->wants_all ? 0
+                              : reconcile_add_problem(&ret->problems, &UUID_NULL, 0, "%s",
+                                                      RECONCILE_UNREAD);
+}
+
 static int look_at_all(const ReconcileInput *input, const ReconcileMemory *memory,
                        ReconcileMemory *next, Reconcile *ret)
 {
+        if (look_at_unread_database(input, ret) < 0)
+                return -ENOMEM;
         for (size_t i = 0; i < input->claims->n_claims; i++)
                 if (look_at_claim(input, input->claims->claims[i], memory, next, ret) < 0)
                         return -ENOMEM;

@@ -14,7 +14,9 @@
  *     has nothing of its consumer on this host     release: two witnesses
  *   the same, unconfirmed and expired, or confirmed
  *     and without its guest for the expiry time    release, unless its consumer holds something
- * here claim of another boot, or that lacks a device or does not say where its guest is check again
+ * here consumer without claim and guest, in the first
+ *   complete read for a new claim database       place: it gets a claim of its allocation
+ * claim of another boot, or that lacks a device or does not say where its guest is check again
  *
  * A guest is a domain that is defined or runs (with started_only: that runs); it and its claim have
  * the same uuid. "For the expiry time" counts from the first poll that missed the guest, so that a
@@ -31,6 +33,10 @@
  *
  * A guest may be no domain: then its claim says by what it is known, and the caller whether it
  * lives. Such a claim is confirmed when its guest was seen.
+ *
+ * A guest that is resized on its own host has two claims (claims/resize-pair.h). They are compared
+ * with a complete read of Placement: one of them ends when guest and Placement contradict it, and no
+ * migration can hold it. The read is repeated after twice the time, at most each expiry time.
  *
  * A claim that was handed to a migration is its guest's still, wherever that is: the guest is not
  * adopted, and the claim is no orphan.
@@ -49,17 +55,24 @@ typedef enum ReconcileType {
         RECONCILE_CONFIRM,
         RECONCILE_RELEASE,
         RECONCILE_CHECK,
+        RECONCILE_PLACE, /* a claim of what Placement allocates to the consumer */
         _RECONCILE_TYPE_MAX,
 } ReconcileType;
 
 typedef struct ReconcileAction {
         ReconcileType type;
-        int64_t claim_id; /* 0 for RECONCILE_ADOPT */
+        int64_t claim_id; /* 0 for RECONCILE_ADOPT and RECONCILE_PLACE */
         Uuid consumer;
         const HostDomain *domain; /* of the facts; NULL: no guest */
         const char *reason;       /* of a release */
         const char *evidence;     /* of a release: why nobody loses something; ends a sentence */
+        int64_t other_id;         /* of a release with CLAIM_RESIZE_OVER: the claim that is kept */
 } ReconcileAction;
+
+/* The problem of a database that is unread while Placement is away. */
+#define RECONCILE_UNREAD                                                  \
+        "Placement was not read since the claim database was lost or made; " \
+        "devices and dedicated CPUs can belong to other consumers"
 
 typedef struct ReconcileProblem {
         Uuid consumer;
@@ -81,12 +94,13 @@ void reconcile_problems_done(ReconcileProblems *problems);
 int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                       ReconcileProblems *problems);
 
-/* Since when confirmed claims have no guest, or one with other amounts, from one call to the next.
- */
+/* Since when confirmed claims have no guest, one with other amounts, or a second claim beside them,
+ * from one call to the next. */
 typedef struct ReconcileMissing {
         int64_t claim_id;
         uint64_t since_usec;
         uint64_t asked_usec; /* when Placement answered last about it; 0: not yet */
+        Uuid migration;      /* of the two claims of a resize: it can hold one of them; "": none */
 } ReconcileMissing;
 
 typedef struct ReconcileMemory {
@@ -118,6 +132,7 @@ typedef struct ReconcileTouched {
 typedef struct Reconcile {
         ReconcileAction *actions; /* releases first: what they free may be wanted */
         size_t n_actions, n_actions_allocated;
+        bool wants_all; /* all consumers of this host first; then all over again */
         ReconcileProblems problems;
 } Reconcile;
 
@@ -140,6 +155,8 @@ typedef struct ReconcileInput {
         ReconcileWord word;
         const ReconcileAnswer *answers; /* by consumer */
         size_t n_answers;
+        bool unread;   /* the claim database is new, and Placement was not read for it yet */
+        bool complete; /* every consumer that holds something here has an answer */
         bool urgent;             /* room is wanted: ask about every claim without a guest */
         const HostDomain *lives; /* guests that are no domains, but live, as claims know them by
                                     (Claim has life): what they have is not known */

@@ -420,8 +420,7 @@ static void reconcile_and_publish(Tracker *tracker)
 {
         if (tracker->config.dry_run ||
             claim_witness_begin(&tracker->witness, tracker->config.claims,
-                                reporter_get_session(tracker->reporter), on_witnessed,
-                                tracker) == 0)
+                                tracker->reporter, on_witnessed, tracker) == 0)
                 publish_tree(tracker);
 }
 

@@ -21,6 +21,7 @@ static void forget_answers(ClaimComparison *comparison)
         free(comparison->answers);
         comparison->answers = NULL;
         comparison->n_answers = 0;
+        comparison->complete = false;
         comparison->holding = allocations_free(comparison->holding);
 }
 
@@ -72,22 +73,38 @@ void claim_comparison_touch(ClaimComparison *comparison, int64_t claim, uint64_t
                 (ReconcileTouched){ .claim_id = claim, .when_usec = usec };
 }
 
+static void add_answer(ClaimComparison *comparison, const Uuid *consumer, const Consumer *holding,
+                       bool here)
+{
+        comparison->answers[comparison->n_answers++] =
+                (ReconcileAnswer){ .consumer = *consumer, .holding = holding, .here = here };
+}
+
+static int order_answers(const void *a, const void *b)
+{
+        return uuid_order(&((const ReconcileAnswer *)a)->consumer,
+                          &((const ReconcileAnswer *)b)->consumer);
+}
+
 void claim_comparison_answer(ClaimComparison *comparison, const ClaimWanted *asked,
                              Allocations *holding, const HostView *view, const char *node)
 {
+        size_t n = asked->n_uuids + holding->n_consumers;
+
         forget_answers(comparison);
         comparison->holding = holding;
-        if (!view || !(comparison->answers = calloc(asked->n_uuids + 1, sizeof(ReconcileAnswer))))
+        if (!view || !(comparison->answers = calloc(n + 1, sizeof(ReconcileAnswer))))
                 return;
-        for (size_t i = 0; i < asked->n_uuids; i++) {
-                const Consumer *found = allocations_find(holding, &asked->uuids[i]);
-
-                comparison->answers[comparison->n_answers++] = (ReconcileAnswer){
-                        .consumer = asked->uuids[i],
-                        .holding = found,
-                        .here = found && claim_share_has(view, node, found),
-                };
-        }
+        for (size_t i = 0; i < holding->n_consumers; i++)
+                add_answer(comparison, &holding->consumers[i]->uuid, holding->consumers[i],
+                           claim_share_has(view, node, holding->consumers[i]));
+        for (size_t i = 0; i < asked->n_uuids; i++)
+                if (!allocations_find(holding, &asked->uuids[i]))
+                        add_answer(comparison, &asked->uuids[i], NULL, false);
+        if (comparison->n_answers > 1)
+                qsort(comparison->answers, comparison->n_answers, sizeof(ReconcileAnswer),
+                      order_answers);
+        comparison->complete = asked->all;
 }
 
 static bool is_urgent(const ClaimComparison *comparison)
@@ -105,6 +122,7 @@ ReconcileInput claim_comparison_input(const ClaimComparison *comparison, Reconci
                 .word = word,
                 .answers = comparison->answers,
                 .n_answers = comparison->n_answers,
+                .complete = comparison->complete,
                 .urgent = is_urgent(comparison),
                 .touched = comparison->touched,
                 .n_touched = comparison->n_touched,

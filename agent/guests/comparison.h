@@ -16,7 +16,13 @@
 typedef struct ClaimWanted {
         Uuid *uuids;
         size_t n_uuids;
+        bool all; /* and every consumer that holds something of the host's own tree */
 } ClaimWanted;
+
+static inline bool claim_wanted_is_empty(const ClaimWanted *wanted)
+{
+        return wanted->n_uuids == 0 && !wanted->all;
+}
 
 static inline void claim_wanted_done(ClaimWanted *wanted)
 {
@@ -43,6 +49,7 @@ typedef struct ClaimComparison {
         Allocations *holding;     /* what Placement has of those that were asked about */
         ReconcileAnswer *answers; /* the same, that borrow from it */
         size_t n_answers;
+        bool complete; /* all were read */
 } ClaimComparison;
 
 void claim_comparison_done(ClaimComparison *comparison);

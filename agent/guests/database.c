@@ -172,6 +172,20 @@ static void close_or_open(ClaimService *service)
                 log_warning("Out of memory: claims do not know what is cordoned, ignoring.");
 }
 
+/* A claim database that replaces a lost one does not know what consumers without a guest have. */
+static bool is_unread(const ClaimService *service)
+{
+        return service->claims && service->settings.with_placement &&
+               claims_is_unread(service->claims);
+}
+
+static void note_unknown(ClaimService *service)
+{
+        if (service->claims && claims_set_unknown(service->claims,
+                                                  is_unread(service) ? RECONCILE_UNREAD : NULL) < 0)
+                log_warning("Out of memory: claims do not know that Placement was not read, ignoring.");
+}
+
 void claim_service_set_closed(ClaimService *service, const char *reason, const char *hint)
 {
         free(service->closed);
@@ -204,6 +218,7 @@ static void open_store(ClaimService *service)
         if (r < 0)
                 return;
         close_or_open(service);
+        note_unknown(service);
         claims_set_facts(service->claims, claim_service_facts(service));
         claims_set_owes_guests(service->claims, service->settings.owes_guests);
         note_last_id(service);
@@ -414,11 +429,13 @@ static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *want
 
         order.expiry_usec = service->settings.expiry_usec;
         order.started_only = service->settings.started_only;
+        order.unread = is_unread(service);
         r = claim_reconcile(&reconciling, wanted, &error);
         if (r != 0) {
                 log_debug("Claims and guests could not be compared: %s", error_text(&error, r));
                 service->comparison.is_due = true;
         }
+        note_unknown(service);
         note_result(service, r, &error);
 }
 
@@ -427,11 +444,13 @@ void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWan
         if (!service->claims)
                 return;
         follow_clock(service);
+        if (word == RECONCILE_CAN_ASK && is_unread(service))
+                claim_service_look_again(service);
         if (!service->comparison.is_due || !service->tree_is_stored)
                 return;
         service->comparison.is_due = false;
         compare(service, word, wanted);
-        claim_comparison_end(&service->comparison, wanted && wanted->n_uuids > 0);
+        claim_comparison_end(&service->comparison, wanted && !claim_wanted_is_empty(wanted));
         /* What expired after the poll began may have a guest that it could not see. */
         if (service->claims && word == RECONCILE_ALONE)
                 expire(service, service->comparison.facts.taken_usec);
@@ -526,6 +545,7 @@ void claim_service_set(ClaimService *service, const ClaimSettings *settings)
         service->driver_is_new = true;
         if (service->claims)
                 claims_set_owes_guests(service->claims, settings->owes_guests);
+        note_unknown(service);
         if (!expires_otherwise)
                 return;
         service->claims = claims_free(service->claims);

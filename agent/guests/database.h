@@ -16,6 +16,7 @@ typedef struct ClaimService ClaimService;
 typedef struct ClaimSettings {
         const HostConfig *driver; /* borrowed: which devices are configured */
         uint64_t expiry_usec;     /* [DEFAULT] claim_expiry_time; claims that live keep theirs */
+        bool with_placement;      /* there is one: what it allocates is read for a new database */
         bool started_only;        /* guests claim when they start (claims/reconcile.h) */
         bool owes_guests;         /* what they claim then is reported to Placement
                                      (claims_set_owes_guests()) */

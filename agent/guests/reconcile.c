@@ -69,7 +69,8 @@ static bool has_just_ended(const Work *work, const Uuid *consumer)
                 if (uuid_equal(&ended->consumer, consumer) &&
                     ended->ended_usec + age_usec > work->order->facts->taken_usec &&
                     strcmp(ended->end_reason, CLAIM_EXPIRED) != 0 &&
-                    strcmp(ended->end_reason, CLAIM_RESIZED) != 0)
+                    strcmp(ended->end_reason, CLAIM_RESIZED) != 0 &&
+                    strcmp(ended->end_reason, CLAIM_RESIZE_OVER) != 0)
                         return true;
         }
         return false;
@@ -178,6 +179,13 @@ static int release(const Work *work, const ReconcileAction *action, Error *reter
         if (strcmp(action->reason, CLAIM_EXPIRED) == 0)
                 log_notice("Released claim %s of %s: it was not confirmed in time, and %s.", id,
                            action->consumer.text, action->evidence);
+        else if (strcmp(action->reason, CLAIM_RESIZE_OVER) == 0)
+                log_event(
+                        LOG_NOTICE, MESSAGE_CLAIM_RESIZE_OVER,
+                        LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
+                        "Released claim %s of %s: its resize is over. Guest %s and Placement have the amounts of claim %" PRId64
+                        ", and no migration of the project holds those of claim %s.",
+                        id, action->consumer.text, action->domain->name, action->other_id, id);
         else if (strcmp(action->reason, CLAIM_RESIZED) == 0)
                 log_notice("Released claim %s of %s to claim its resized guest again: %s.", id,
                            action->consumer.text, action->evidence);
@@ -234,6 +242,52 @@ static int check(const Work *work, const ReconcileAction *action, Error *reterr)
         return 0;
 }
 
+/* The claim database is new, and the consumer has no guest. */
+static int place(const Work *work, const ReconcileAction *action, Error *reterr)
+{
+        const ReconcileAnswer *answer = reconcile_find_answer(work->order, &action->consumer);
+        ClaimPlacing placing = { .holding = answer->holding, .write_state = CLAIM_WRITE_NONE };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Error words = ERROR_NULL;
+        const HostView *view;
+        char id[24];
+        int r = claims_host(work->claims, &view, reterr);
+
+        if (r < 0)
+                return r;
+        placing.reported = claim_share_reported(view, answer->holding, false);
+        r = claims_claim_placed(work->claims, &placing, &claim, &words);
+        if (r < 0)
+                return forward(r, &words, reterr);
+        if (!claim)
+                return note(work, action, 0, " has no claim", &words);
+        snprintf(id, sizeof(id), "%" PRId64, claim->id);
+        log_event(LOG_NOTICE, MESSAGE_CLAIM_PLACED,
+                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
+                  "Consumer %s had no claim; created claim %s from its allocation in Placement.",
+                  action->consumer.text, id);
+        notify(work, CLAIM_EVENT_ADDED, claim->id);
+        return r == CLAIM_DONE ? 0 : note(work, action, claim->id, "", &words);
+}
+
+/* All consumers were read for a new claim database, and have their claims. */
+static int end_unread(const Work *work, const Reconcile *reconcile, Error *reterr)
+{
+        size_t n = 0;
+        int r;
+
+        if (!work->order->unread || !work->order->complete)
+                return 0;
+        r = claims_note_read(work->claims, reterr);
+        if (r != 0)
+                return r;
+        for (size_t i = 0; i < reconcile->n_actions; i++)
+                n += reconcile->actions[i].type == RECONCILE_PLACE;
+        log_info("Read Placement for the new claim database: %zu consumers had neither claim nor guest.",
+                 n);
+        return 0;
+}
+
 static int act(const Work *work, const ReconcileAction *action, Error *reterr)
 {
         const ReconcileAnswer *answer;
@@ -256,6 +310,8 @@ static int act(const Work *work, const ReconcileAction *action, Error *reterr)
                 return confirm(work, action, reterr);
         case RECONCILE_RELEASE:
                 return release(work, action, reterr);
+        case RECONCILE_PLACE:
+                return place(work, action, reterr);
         case RECONCILE_CHECK:
         default:
                 return check(work, action, reterr);
@@ -353,6 +409,7 @@ static int collect_wanted(const Reconcile *reconcile, ClaimWanted *ret)
         ret->uuids = calloc(reconcile->n_actions + 1, sizeof(Uuid));
         if (!ret->uuids)
                 return -ENOMEM;
+        ret->all = reconcile->wants_all;
         for (size_t i = 0; i < reconcile->n_actions; i++)
                 if (reconcile->actions[i].type == RECONCILE_ASK)
                         ret->uuids[n++] = reconcile->actions[i].consumer;
@@ -423,8 +480,10 @@ int claim_reconcile(const ClaimReconciling *reconciling, ClaimWanted *wanted, Er
                 return failure;
         if (wanted && collect_wanted(&reconcile, wanted) < 0)
                 return error_oom(reterr);
-        if (wanted && wanted->n_uuids > 0)
+        if (wanted && !claim_wanted_is_empty(wanted))
                 return failure;
+        if (failure == 0)
+                failure = end_unread(&work, &reconcile, reterr);
         /* What is wrong now, not what was before it was put right. */
         if (reconcile.n_actions > 0)
                 r = decide(&work, &seen_after, &after, reterr);

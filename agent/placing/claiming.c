@@ -53,6 +53,18 @@ static void succeed(ClaimTask *task, Claim *claim, bool is_new)
         task->done(task, 0, claim, is_new, &ERROR_NULL);
 }
 
+/* The request was refused: the consumer gets back the claim of what Placement allocates to it. */
+static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlacing *placing)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        if (!task->claiming.had_placed || !placing->holding ||
+            claims_claim_placed(claims, placing, &claim, NULL) < 0 || !claim)
+                return;
+        task->claiming.had_placed = false;
+        claim_service_notify(task->shared->config.service, CLAIM_EVENT_ADDED, claim);
+}
+
 /* Claims with what is known, and ends the task. */
 static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 {
@@ -65,6 +77,8 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
         if (!claims)
                 return;
         r = claims_claim(claims, task->request, placing, &claim, &ambiguous, &error);
+        if (r != 0)
+                claim_placed_again(task, claims, placing);
         if (r == CLAIM_E_NO_CAPACITY && placing->holding && search(task))
                 return;
         if (r != 0) {
@@ -391,19 +405,36 @@ static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
         return false;
 }
 
-/* A guest that left, and was placed here again before its claim ended: that names what it had. */
+/* Was the claim made of Placement's allocations alone, for a lost claim database? The caller says now
+ * what was asked for. */
+static bool is_without_request(const Claim *claim)
+{
+        return claim->request[0] == '\0' && claim->state == CLAIM_STATE_CLAIMED;
+}
+
+/* Releases a claim that names something else than the consumer has now. A guest left, and was placed
+ * here again before its claim ended; or the claim has no request, and the caller has one. */
 static void end_of_before(ClaimTask *task, Claims *claims)
 {
         const HostFacts *facts = claim_service_facts(task->shared->config.service);
         _cleanup_(claim_freep) Claim *claim = NULL;
+        bool without_request;
 
         if (claims_find(claims, &task->consumer, task->request->resize_target, &claim, NULL) != 0 ||
-            claim->write_state != CLAIM_WRITE_NONE || claim_share_is(claim, task->seen) || !facts ||
+            claim->write_state != CLAIM_WRITE_NONE || !facts ||
             host_facts_find_domain(facts, &task->consumer))
                 return;
-        if (claims_release(claims, claim->id, "placed anew", NULL) == 0)
-                log_info("Released claim %" PRId64 " of %s: it was placed here anew.", claim->id,
-                         claim->consumer.text);
+        without_request = is_without_request(claim);
+        if (!without_request && claim_share_is(claim, task->seen))
+                return;
+        if (claims_release(claims, claim->id,
+                           without_request ? "its request is known" : "placed anew", NULL) != 0)
+                return;
+        task->claiming.had_placed = without_request;
+        claim_service_notify(task->shared->config.service, CLAIM_EVENT_REMOVED, claim);
+        log_info("Released claim %" PRId64 " of %s: %s.", claim->id, claim->consumer.text,
+                 without_request ? "its request is known, and is claimed in its place"
+                                 : "it was placed here anew");
 }
 
 /* Placement does not answer. */

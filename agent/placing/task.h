@@ -47,6 +47,7 @@ typedef struct ClaimClaiming {
         bool is_there;    /* the consumer holds already what the claim has */
         bool searches;    /* for claims whose guests are gone */
         bool has_searched;
+        bool had_placed;     /* a claim without a request was released for this one */
         Consumer *room;      /* what Placement has left of this host; NULL: it was not asked */
         bool others_full;    /* a sharing provider seems to be what has none */
         uint64_t n_removals; /* of all tasks, when the consumer was read */

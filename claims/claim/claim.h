@@ -29,6 +29,8 @@ const char *claim_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]
 
 /* That of a confirmed claim whose guest was gone in every poll of claim_expiry_time. */
 #define CLAIM_ORPHAN "orphan: its guest is gone"
+/* That of one of the two claims of a guest that was resized on its own host. */
+#define CLAIM_RESIZE_OVER "its resize is over: neither guest nor Placement has what it holds"
 
 /* Consumer type of claims that were made of a domain, and not asked for by who placed the guest. */
 #define CLAIM_TYPE_GUEST "LIBVIRT"

@@ -31,11 +31,13 @@ struct Claims {
         const EventAuthor *author; /* borrowed; NULL: this program itself */
         char *host, *node;         /* whose new claims are */
         char boot_id[SD_ID128_STRING_MAX];
+        bool is_unread; /* claims_is_unread() */
 
         /* What the store does not look at. */
         const HostFacts *facts; /* borrowed; NULL: not known */
         bool has_devices;       /* facts will come: until then no device can be named */
         char *closed, *hint; /* why nothing is promised; what goes with refusals; NULL: nothing */
+        char *unknown; /* why no device or dedicated CPU is claimed without Placement; NULL: it is */
         uint64_t expiry_usec;
         bool owes_guests; /* claims that a domain made are reported to Placement */
 };

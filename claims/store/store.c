@@ -696,7 +696,43 @@ static int verify(Sqlite *sqlite, void *context, Error *reterr)
         return r;
 }
 
+/* SQLite's user_version, which no schema uses: 1 while the database is unread. A file without a host
+ * and claims is new: its maker can have died before it wrote this. */
+static int load_unread(Claims *claims, Error *reterr)
+{
+        static const char is_empty[] = "SELECT NOT EXISTS (SELECT 1 FROM resource_providers)"
+                                       " AND NOT EXISTS (SELECT 1 FROM claims)";
+        int64_t empty = 0, unread = 0;
+        int r = sqlite_query_integer(claims->sqlite, is_empty, &empty, reterr);
+
+        if (r == 0)
+                r = sqlite_query_integer(claims->sqlite, "PRAGMA user_version", &unread, reterr);
+        if (r == 0 && empty && !unread)
+                r = sqlite_exec(claims->sqlite, "PRAGMA user_version = 1", reterr);
+        claims->is_unread = unread || empty;
+        return r;
+}
+
+bool claims_is_unread(const Claims *claims)
+{
+        return claims->is_unread;
+}
+
+int claims_note_read(Claims *claims, Error *reterr)
+{
+        int r = claims->is_unread
+                        ? sqlite_exec(claims->sqlite, "PRAGMA user_version = 0", reterr)
+                        : 0;
+
+        if (r == 0)
+                claims->is_unread = false;
+        return r;
+}
+
 int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr)
 {
-        return claim_file_open(&claims->sqlite, path, busy_usec, verify, claims, reterr);
+        int opened = claim_file_open(&claims->sqlite, path, busy_usec, verify, claims, reterr);
+        int r = opened < 0 ? opened : load_unread(claims, reterr);
+
+        return r < 0 ? r : opened;
 }

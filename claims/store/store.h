@@ -59,6 +59,14 @@ int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reter
 /* Whether a claim could be written now: writes, durably, what is there already. -EBUSY. */
 int claims_probe(Claims *claims, Error *reterr);
 
+/* Is the database new, and was Placement not read for it yet? A database that replaces a lost one
+ * lacks the claims of consumers that have no guest. True from the moment the file was made until
+ * claims_note_read(), also after a restart. */
+bool claims_is_unread(const Claims *claims);
+
+/* Every consumer that Placement has on this host was read, and has its claim. -EBUSY. */
+int claims_note_read(Claims *claims, Error *reterr);
+
 /* How many claims live; cheap, whatever their number. */
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr);
 

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/resize-pair.h"
+
+#include <string.h>
+
+static bool is_settled(const Claim *claim)
+{
+        return (claim->state == CLAIM_STATE_CLAIMED || claim->state == CLAIM_STATE_CONFIRMED) &&
+               (claim->write_state == CLAIM_WRITE_NONE ||
+                claim->write_state == CLAIM_WRITE_WRITTEN) &&
+               uuid_empty(&claim->guest);
+}
+
+bool resize_pair_is(const Claim *first, const Claim *target)
+{
+        return uuid_equal(&first->consumer, &target->consumer) && !first->resize_target &&
+               target->resize_target && is_settled(first) && is_settled(target);
+}
+
+/* The domain. */
+
+static uint64_t count_counted_pci(const HostFacts *facts, const HostDomain *domain)
+{
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < domain->n_pci; i++)
+                n += host_facts_find_pci(facts, domain->pci[i]) != NULL;
+        return n;
+}
+
+static bool has_devices(const Claim *claim, const HostFacts *facts, const HostDomain *domain)
+{
+        for (size_t i = 0; i < domain->n_mdevs; i++)
+                if (!claim_has_mdev(claim, &domain->mdevs[i]))
+                        return false;
+        for (size_t i = 0; i < domain->n_pci; i++)
+                if (host_facts_find_pci(facts, domain->pci[i]) &&
+                    !claim_has_pci(claim, domain->pci[i]))
+                        return false;
+        return claim->n_devices == domain->n_mdevs + count_counted_pci(facts, domain);
+}
+
+/* Compares amounts and the number of devices, whichever devices they are. */
+static bool has_shape(const Claim *claim, const HostFacts *facts, const HostDomain *domain)
+{
+        uint64_t vcpus = claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"),
+                 memory_mb = claim_sum(claim, "MEMORY_MB"), n_mdevs = 0;
+
+        for (size_t i = 0; i < claim->n_devices; i++)
+                n_mdevs += !uuid_empty(&claim->devices[i].mdev);
+        return (vcpus == 0 || vcpus == domain->vcpus) &&
+               (memory_mb == 0 || memory_mb == domain->memory_mb) && n_mdevs == domain->n_mdevs &&
+               claim->n_devices - n_mdevs == count_counted_pci(facts, domain);
+}
+
+/* The claim of the two that lacks the property, if the other one has it; else NULL. */
+static const Claim *odd_one(const Claim *first, bool first_has, const Claim *target,
+                            bool target_has)
+{
+        if (first_has == target_has)
+                return NULL;
+        return first_has ? target : first;
+}
+
+static int agrees(const Claim *claim, const HostDomain *domain, const HostFacts *facts, bool *ret)
+{
+        _cleanup_(reconcile_problems_done) ReconcileProblems problems = { 0 };
+
+        if (reconcile_compare(claim, domain, facts, &problems) < 0)
+                return -ENOMEM;
+        *ret = problems.n_items == 0;
+        return 0;
+}
+
+static int find_contradicted(const ReconcileInput *input, const Claim *first, const Claim *target,
+                             const HostDomain *domain, const Claim **ret)
+{
+        bool first_agrees, target_agrees;
+
+        if (agrees(first, domain, input->facts, &first_agrees) < 0 ||
+            agrees(target, domain, input->facts, &target_agrees) < 0)
+                return -ENOMEM;
+        *ret = odd_one(first, first_agrees, target, target_agrees);
+        if (!*ret && !first_agrees)
+                *ret = odd_one(first, has_shape(first, input->facts, domain), target,
+                               has_shape(target, input->facts, domain));
+        return 0;
+}
+
+/* Placement. */
+
+static uint64_t claimed_of(const Claim *claim, const Uuid *provider, const char *resource_class)
+{
+        for (size_t i = 0; i < claim->n_allocations; i++)
+                if (uuid_equal(&claim->allocations[i].provider, provider))
+                        return resources_get(&claim->allocations[i].resources, resource_class);
+        return 0;
+}
+
+/* Are the amounts of the consumer, on the providers that this host knows, those of the claim? */
+static bool is_allocated(const HostView *view, const Claim *claim, const Consumer *consumer)
+{
+        size_t index;
+
+        for (size_t i = 0; i < claim->n_allocations; i++) {
+                const Allocation *held = &claim->allocations[i];
+
+                for (size_t j = 0; j < held->resources.n_items; j++)
+                        if (consumer_get(consumer, &held->provider,
+                                         held->resources.items[j].resource_class) !=
+                            held->resources.items[j].amount)
+                                return false;
+        }
+        for (size_t i = 0; i < consumer->n_allocations; i++) {
+                const Allocation *held = &consumer->allocations[i];
+
+                if (!host_view_find(view, &held->provider, &index))
+                        continue;
+                for (size_t j = 0; j < held->resources.n_items; j++)
+                        if (claimed_of(claim, &held->provider,
+                                       held->resources.items[j].resource_class) !=
+                            held->resources.items[j].amount)
+                                return false;
+        }
+        return true;
+}
+
+/* Migrations. */
+
+/* Is the consumer known as something else: by a guest, or by a claim that was asked for? */
+static bool is_known(const ReconcileInput *input, const Uuid *consumer)
+{
+        if (host_facts_find_domain(input->facts, consumer))
+                return true;
+        for (size_t i = 0; i < input->n_lives; i++)
+                if (uuid_equal(&input->lives[i].uuid, consumer))
+                        return true;
+        for (size_t i = 0; i < input->claims->n_claims; i++)
+                if (uuid_equal(&input->claims->claims[i]->consumer, consumer) &&
+                    input->claims->claims[i]->request[0])
+                        return true;
+        return false;
+}
+
+static bool has_amount_of(const Consumer *consumer, const Claim *claim)
+{
+        for (size_t i = 0; i < claim->n_allocations; i++) {
+                const Allocation *held = &claim->allocations[i];
+
+                for (size_t j = 0; j < held->resources.n_items; j++)
+                        if (consumer_get(consumer, &held->provider,
+                                         held->resources.items[j].resource_class) ==
+                            held->resources.items[j].amount)
+                                return true;
+        }
+        return false;
+}
+
+static bool can_be_migration(const ReconcileInput *input, const Consumer *consumer,
+                             const Consumer *of)
+{
+        const char *type = consumer->type ? consumer->type : "unknown";
+
+        return (strcmp(type, "unknown") == 0 || strcmp(type, "MIGRATION") == 0) &&
+               !uuid_equal(&consumer->uuid, &of->uuid) && consumer_is_same_project(consumer, of) &&
+               !is_known(input, &consumer->uuid);
+}
+
+/* A consumer that can be the migration of another one which holds the same amount of some provider
+ * as the claim. */
+static const Consumer *find_migration(const ReconcileInput *input, const Consumer *of,
+                                      const Claim *claim)
+{
+        for (size_t i = 0; i < input->n_answers; i++) {
+                const Consumer *consumer = input->answers[i].holding;
+
+                if (consumer && input->answers[i].here && has_amount_of(consumer, claim) &&
+                    can_be_migration(input, consumer, of))
+                        return consumer;
+        }
+        return NULL;
+}
+
+int resize_pair_judge(const ReconcileInput *input, const Claim *first, const Claim *target,
+                      const HostDomain *domain, ResizePair *ret)
+{
+        const ReconcileAnswer *answer = reconcile_find_answer(input, &first->consumer);
+        const Claim *by_domain, *by_placement;
+
+        if (find_contradicted(input, first, target, domain, &by_domain) < 0)
+                return -ENOMEM;
+        if (!input->view || !answer || !answer->here)
+                return RESIZE_PAIR_OPEN;
+        by_placement = odd_one(first, is_allocated(input->view, first, answer->holding), target,
+                               is_allocated(input->view, target, answer->holding));
+        if (by_domain != target)
+                ret->migration = find_migration(input, answer->holding, first);
+        if (!ret->migration && by_domain != first)
+                ret->migration = find_migration(input, answer->holding, target);
+        if (ret->migration)
+                return RESIZE_PAIR_MIGRATES;
+        if (!by_domain || by_domain != by_placement)
+                return RESIZE_PAIR_OPEN;
+        ret->over = by_domain;
+        ret->kept = by_domain == first ? target : first;
+        ret->has_other_devices = !has_devices(ret->kept, input->facts, domain);
+        return RESIZE_PAIR_OVER;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Decides which of two claims of one consumer is over. Pure.
+ *
+ * A guest that is resized on its own host has two claims: the first one, and the resize target.
+ * After the resize was confirmed or reverted, one of them holds devices for no guest. A claim is
+ * over only if three witnesses agree:
+ *
+ *   domain       has what the other claim holds, and not what this claim holds
+ *   Placement    allocates to the consumer what the other claim holds, and not this claim
+ *   migrations   no consumer of the same project can hold what this claim holds
+ *
+ * Nova moves the old allocation to a migration, and deletes that when the resize is confirmed.
+ *
+ * LIMITATIONS: claims that hold the same, or differ only in classes that no domain shows (DISK_GB),
+ * cannot be told apart. A server of the same project that is being built with an equal amount is
+ * taken for the migration, until its guest exists. */
+
+#include "claims/reconcile.h"
+
+typedef enum ResizePairVerdict {
+        RESIZE_PAIR_OPEN,     /* the witnesses do not contradict one and the same claim */
+        RESIZE_PAIR_MIGRATES, /* a consumer can be the migration that holds one of the two */
+        RESIZE_PAIR_OVER,     /* one of the two is over */
+} ResizePairVerdict;
+
+/* Everything is borrowed from the input. */
+typedef struct ResizePair {
+        const Claim *over, *kept;  /* of RESIZE_PAIR_OVER */
+        bool has_other_devices;    /* the same: kept and the domain differ in devices */
+        const Consumer *migration; /* of RESIZE_PAIR_MIGRATES */
+} ResizePair;
+
+/* Are these the two claims of a resize, with nothing of them on its way to Placement? */
+bool resize_pair_is(const Claim *first, const Claim *target);
+
+/* input: complete answers. -ENOMEM, else a verdict. */
+int resize_pair_judge(const ReconcileInput *input, const Claim *first, const Claim *target,
+                      const HostDomain *domain, ResizePair *ret);
