@@ -187,6 +187,7 @@ int resize_pair_judge(const ReconcileInput *input, const Claim *first, const Cla
 {
         const ReconcileAnswer *answer = reconcile_find_answer(input, &first->consumer);
         const Claim *by_domain, *by_placement;
+        bool decided;
 
         if (find_contradicted(input, first, target, domain, &by_domain) < 0)
                 return -ENOMEM;
@@ -194,13 +195,14 @@ int resize_pair_judge(const ReconcileInput *input, const Claim *first, const Cla
                 return RESIZE_PAIR_OPEN;
         by_placement = odd_one(first, is_allocated(input->view, first, answer->holding), target,
                                is_allocated(input->view, target, answer->holding));
-        if (by_domain != target)
+        decided = by_domain && by_domain == by_placement;
+        if (!decided || by_domain == first)
                 ret->migration = find_migration(input, answer->holding, first);
-        if (!ret->migration && by_domain != first)
+        if (!ret->migration && (!decided || by_domain == target))
                 ret->migration = find_migration(input, answer->holding, target);
         if (ret->migration)
                 return RESIZE_PAIR_MIGRATES;
-        if (!by_domain || by_domain != by_placement)
+        if (!decided)
                 return RESIZE_PAIR_OPEN;
         ret->over = by_domain;
         ret->kept = by_domain == first ? target : first;

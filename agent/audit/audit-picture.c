@@ -154,18 +154,19 @@ const Claim *audit_picture_claim(const AuditPicture *picture, const Uuid *consum
 {
         const AuditKey *found = find(&picture->claims, consumer);
 
+        if (found && found > picture->claims.items && uuid_equal(&found[-1].uuid, consumer))
+                found--;
         return found ? found->of : NULL;
 }
 
-bool audit_picture_is_resized(const AuditPicture *picture, const Uuid *consumer)
+const Claim *audit_picture_second_claim(const AuditPicture *picture, const Uuid *consumer)
 {
         const AuditKeys *claims = &picture->claims;
-        const AuditKey *found = find(claims, consumer);
+        const AuditKey *found = find(claims, consumer), *end = claims->items + claims->n_items;
 
-        return found && (((const Claim *)found->of)->resize_target ||
-                         (found > claims->items && uuid_equal(&found[-1].uuid, consumer)) ||
-                         (found + 1 < claims->items + claims->n_items &&
-                          uuid_equal(&found[1].uuid, consumer)));
+        if (found && found > claims->items && uuid_equal(&found[-1].uuid, consumer))
+                return found->of;
+        return found && found + 1 < end && uuid_equal(&found[1].uuid, consumer) ? found[1].of : NULL;
 }
 
 const HostDomain *audit_picture_domain(const AuditPicture *picture, const Uuid *uuid)

@@ -50,8 +50,8 @@ void audit_picture_done(AuditPicture *picture);
 /* The consumer's older claim, or NULL. */
 const Claim *audit_picture_claim(const AuditPicture *picture, const Uuid *consumer);
 
-/* Has it two, or one that is of a resize? */
-bool audit_picture_is_resized(const AuditPicture *picture, const Uuid *consumer);
+/* Its other claim, of a resize on this host; NULL: it has one at most. */
+const Claim *audit_picture_second_claim(const AuditPicture *picture, const Uuid *consumer);
 const HostDomain *audit_picture_domain(const AuditPicture *picture, const Uuid *uuid);
 
 /* The guest that a claim is of: also while a migration has it. NULL: it has none here. */

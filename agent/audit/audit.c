@@ -34,6 +34,7 @@ const char *audit_type_to_text(AuditType type)
                 [AUDIT_AMOUNT] = "amount",       [AUDIT_PROVIDER] = "provider",
                 [AUDIT_UNCLAIMED] = "unclaimed", [AUDIT_EVACUATED] = "evacuated",
                 [AUDIT_ELSEWHERE] = "elsewhere", [AUDIT_WITHDRAWN] = "withdrawn",
+                [AUDIT_RESIZED] = "resized",
         };
 
         return names[type];
@@ -248,6 +249,7 @@ static int look_at_stranger(AuditLook *look, const Consumer *consumer)
         bool migration = consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
         char text[AUDIT_EVIDENCE_SIZE] = "";
         AuditLife life = judge(look, consumer, text);
+        const Claim *placed = audit_picture_claim(&look->picture, &consumer->uuid);
         _cleanup_free_ char *share = NULL;
         const char *why = "";
 
@@ -261,10 +263,20 @@ static int look_at_stranger(AuditLook *look, const Consumer *consumer)
         else if (life == AUDIT_LIFE_UNKNOWN)
                 why = text;
         if (add(look, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE, why,
-                &consumer->uuid, 0, "%s %s holds %.500s, and has neither claim nor guest",
-                migration ? "migration" : "consumer", consumer->uuid.text, share) < 0)
+                &consumer->uuid, placed ? placed->id : 0,
+                "%s %s holds %.500s, and has neither %s nor guest",
+                migration ? "migration" : "consumer", consumer->uuid.text, share,
+                placed ? "another claim" : "claim") < 0)
                 return -ENOMEM;
         return give_evidence(look, text);
+}
+
+/* A claim that was made of this very allocation, for a lost claim database, is no witness of it. */
+static bool has_claim(const AuditLook *look, const Consumer *consumer)
+{
+        const Claim *claim = audit_picture_claim(&look->picture, &consumer->uuid);
+
+        return claim && (claim->request[0] || claim->state == CLAIM_STATE_CONFIRMED);
 }
 
 static int look_at_consumer(AuditLook *look, const Consumer *consumer)
@@ -274,7 +286,7 @@ static int look_at_consumer(AuditLook *look, const Consumer *consumer)
         if (!audit_holds_here(look->input, consumer))
                 return 0;
         look->audit->n_consumers++;
-        stranger = !audit_picture_claim(&look->picture, &consumer->uuid) &&
+        stranger = !has_claim(look, consumer) &&
                    !audit_picture_domain(&look->picture, &consumer->uuid);
         if (remember(look, consumer, stranger) < 0)
                 return -ENOMEM;
@@ -425,12 +437,34 @@ static int look_at_missing(AuditLook *look, const Claim *claim)
                 domain->name, domain->running ? "runs" : "is defined", claim->id);
 }
 
+/* Two claims of one guest. claims/reconcile.h ends one of them, if guest and Placement contradict
+ * it; a pair that stays without a migration is listed. */
+static int look_at_resized(AuditLook *look, const Claim *claim, const Consumer *consumer)
+{
+        const Claim *first = audit_picture_claim(&look->picture, &claim->consumer),
+                    *second = audit_picture_second_claim(&look->picture, &claim->consumer);
+
+        if (claim != first || first->state != CLAIM_STATE_CONFIRMED ||
+            second->state != CLAIM_STATE_CONFIRMED ||
+            is_young(look->input, look->input->now_usec, second->created_usec) ||
+            (consumer && (is_new(look, consumer) ||
+                          audit_picture_may_be_moving(&look->picture, consumer, first) ||
+                          audit_picture_may_be_moving(&look->picture, consumer, second))))
+                return let_be(look);
+        return add(
+                look, AUDIT_RESIZED, AUDIT_REMEDY_NONE, "", &claim->consumer, first->id,
+                "claims %" PRId64 " and %" PRId64
+                " are of one guest, %s, and no migration of it is left; end the claim that it does not need with \"computectl release\"",
+                first->id, second->id, claim->consumer.text);
+}
+
 static int look_at_claim(AuditLook *look, const Claim *claim)
 {
         const Consumer *consumer = allocations_find(look->input->consumers, &claim->consumer);
 
-        if (audit_picture_is_resized(&look->picture, &claim->consumer) ||
-            claim->state != CLAIM_STATE_CONFIRMED || claim->write_state == CLAIM_WRITE_PENDING ||
+        if (audit_picture_second_claim(&look->picture, &claim->consumer))
+                return look_at_resized(look, claim, consumer);
+        if (claim->state != CLAIM_STATE_CONFIRMED || claim->write_state == CLAIM_WRITE_PENDING ||
             claim->write_state == CLAIM_WRITE_OWED || claim->write_state == CLAIM_WRITE_SENT)
                 return let_be(look);
         if (!consumer)

@@ -35,6 +35,7 @@ typedef enum AuditType {
                             the guest does not run */
         AUDIT_ELSEWHERE, /* a claim; the same, and the guest runs */
         AUDIT_WITHDRAWN, /* what it holds is of a provider that gives nothing any more */
+        AUDIT_RESIZED,   /* two claims of a resize that no migration explains any more */
         _AUDIT_TYPE_MAX,
 } AuditType;
 

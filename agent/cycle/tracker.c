@@ -184,6 +184,7 @@ static void end_synced(Tracker *tracker)
 
         contest_leave(&tracker->contest, reporter_tree(tracker->reporter));
         tracker_status_note_synced(&tracker->status);
+        claim_service_note_published(tracker->config.claims);
         keep_sync_error(tracker);
         if (n_writes > 0)
                 log_event(LOG_INFO, MESSAGE_PUBLISHED,

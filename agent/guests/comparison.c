@@ -21,7 +21,7 @@ static void forget_answers(ClaimComparison *comparison)
         free(comparison->answers);
         comparison->answers = NULL;
         comparison->n_answers = 0;
-        comparison->complete = false;
+        comparison->complete = comparison->absent = false;
         comparison->holding = allocations_free(comparison->holding);
 }
 
@@ -105,6 +105,7 @@ void claim_comparison_answer(ClaimComparison *comparison, const ClaimWanted *ask
                 qsort(comparison->answers, comparison->n_answers, sizeof(ReconcileAnswer),
                       order_answers);
         comparison->complete = asked->all;
+        comparison->absent = asked->absent;
 }
 
 static bool is_urgent(const ClaimComparison *comparison)

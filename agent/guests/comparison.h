@@ -16,7 +16,8 @@
 typedef struct ClaimWanted {
         Uuid *uuids;
         size_t n_uuids;
-        bool all; /* and every consumer that holds something of the host's own tree */
+        bool all;    /* and every consumer that holds something of the host's own tree */
+        bool absent; /* Placement does not have the tree, so that nothing was read of it */
 } ClaimWanted;
 
 static inline bool claim_wanted_is_empty(const ClaimWanted *wanted)
@@ -50,6 +51,7 @@ typedef struct ClaimComparison {
         ReconcileAnswer *answers; /* the same, that borrow from it */
         size_t n_answers;
         bool complete; /* all were read */
+        bool absent;   /* the same; Placement does not have the tree yet */
 } ClaimComparison;
 
 void claim_comparison_done(ClaimComparison *comparison);

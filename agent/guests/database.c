@@ -28,6 +28,7 @@ struct ClaimService {
         ProviderTree *remembered; /* the host as the database had it when it was opened, or NULL */
         ProviderTree *tree;  /* the host that claims are fitted to; NULL before the first one */
         bool tree_is_stored; /* the database has it */
+        bool tree_is_absent; /* Placement did not have it when it was read last */
         ClaimComparison comparison;
         ReconcileProblems findings;
         StringSet in_hand; /* consumers */
@@ -429,7 +430,7 @@ static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *want
 
         order.expiry_usec = service->settings.expiry_usec;
         order.started_only = service->settings.started_only;
-        order.unread = is_unread(service);
+        order.unread = is_unread(service) && !service->comparison.absent;
         r = claim_reconcile(&reconciling, wanted, &error);
         if (r != 0) {
                 log_debug("Claims and guests could not be compared: %s", error_text(&error, r));
@@ -462,8 +463,21 @@ void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Alloc
 
         if (service->claims && claims_host(service->claims, &view, NULL) != 0)
                 view = NULL;
+        service->tree_is_absent = asked->absent;
         claim_comparison_answer(&service->comparison, asked, holding, view,
                                 view ? claims_node(service->claims) : NULL);
+}
+
+void claim_service_note_published(ClaimService *service)
+{
+        Error error = ERROR_NULL;
+        int r = 0;
+
+        if (service->tree_is_absent && is_unread(service))
+                r = claims_note_read(service->claims, &error);
+        service->tree_is_absent = false;
+        note_unknown(service);
+        note_result(service, r, &error);
 }
 
 void claim_service_ask_all(ClaimService *service)

@@ -96,6 +96,10 @@ void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWan
  * claim_service_reconcile() alone. */
 void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding);
 
+/* The tree was published. If Placement had no provider of this host in this cycle, it has no
+ * consumer of it either: the new database need not wait for a complete read. */
+void claim_service_note_published(ClaimService *service);
+
 /* With the next poll, Placement is to be asked about all claims without a guest: room is wanted. */
 void claim_service_ask_all(ClaimService *service);
 

@@ -109,16 +109,19 @@ static void on_all_gathered(Reporter *reporter, int result, const Error *error, 
                 finish(witness, result, error);
 }
 
-/* As read_asked(). A tree that Placement does not have yet has no consumers. */
+/* As read_asked(). A tree that Placement does not have has no consumers; it can have the host under
+ * another uuid. */
 static int read_all(ClaimWitness *witness)
 {
-        int r = reporter_tree(witness->reporter)->n_providers > 0
-                        ? reporter_gather(witness->reporter, NULL, NULL, on_all_gathered, witness)
-                        : allocations_new(&witness->read);
+        int r;
 
+        witness->asked.absent = reporter_tree(witness->reporter)->n_providers == 0;
+        r = witness->asked.absent
+                    ? allocations_new(&witness->read)
+                    : reporter_gather(witness->reporter, NULL, NULL, on_all_gathered, witness);
         if (r < 0)
                 return r;
-        return witness->read ? read_asked(witness) : 1;
+        return witness->asked.absent ? read_asked(witness) : 1;
 }
 
 int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *reporter,
