@@ -83,6 +83,9 @@ class ResizeCase(EnvCase):
         for _ in range(n):
             self.agent.ctl('sync')
 
+    def findings(self):
+        return json.loads(self.agent.ctl('audit', '--json=short', check=False).stdout)['findings']
+
     def ids(self):
         return [claim['id'] for claim in self.agent.claims()]
 
@@ -93,8 +96,7 @@ class ResizeCase(EnvCase):
         self.assertEqual((left['state'], left['resize_target']), ('confirmed', False))
         self.assertEqual([device['address'] for device in left['devices']],
                          [device['address'] for device in claim['devices']])
-        wait_until(lambda: self.agent.problems() == [], 20, 'no problems')
-        self.assertEqual(json.loads(self.agent.ctl('audit', '--json=short').stdout)['findings'], [])
+        wait_until(lambda: not self.findings() and not self.agent.problems(), 20, 'no problems')
 
     def assert_both(self, first, second):
         """Time passes, and nothing ends."""
@@ -242,8 +244,7 @@ class TestUndecided(ResizeCase):
         self.write({self.migration: {}})
         words = 'guest server has claims %d and %d' % (first['id'], second['id'])
         wait_until(lambda: any(words in text for text in self.agent.problems()), 30, 'the problem')
-        finding, = wait_until(lambda: json.loads(self.agent.ctl('audit', '--json=short', check=False).stdout)['findings'],
-                              30, 'the finding')
+        finding, = wait_until(self.findings, 30, 'the finding')
         self.assertEqual((finding['type'], finding['remedy'], finding['consumer']), ('resized', 'none', self.server))
         self.assertIn('computectl release', finding['text'])
         self.assertEqual(self.ids(), [first['id'], second['id']])
