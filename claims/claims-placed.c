@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Claims of what Placement allocates to consumers of which this host knows nothing: the claim
- * database was lost. The scheduler chose the providers, so no fit is made; the devices of a provider
- * are chosen as for any other claim. */
+ * database was lost. The scheduler chose the providers, so no fit is made; the devices of a
+ * provider are chosen as for any other claim. */
 
 #include <string.h>
 
@@ -108,8 +108,7 @@ static int claim_placed_once(Claims *claims, const ClaimPlacing *placing, bool i
                 return outcome;
         r = write_placed(claims, placing, &placed, ret, reterr);
         if (r == CLAIM_E_CONFLICT && in_turn)
-                error_setf(reterr, EEXIST, "Consumer %s has a claim",
-                           placing->holding->uuid.text);
+                error_setf(reterr, EEXIST, "Consumer %s has a claim", placing->holding->uuid.text);
         else if (r > 0)
                 r = CLAIM_E_RACE;
         return r != 0 ? r : outcome;
@@ -121,7 +120,7 @@ int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret
         ClaimAttempts attempts = { .claims = claims };
 
         while (claims_attempt(&attempts, reterr))
-                attempts.result = claim_placed_once(claims, placing, attempts.n > 1, ret_claim,
-                                                    reterr);
+                attempts.result =
+                        claim_placed_once(claims, placing, attempts.n > 1, ret_claim, reterr);
         return attempts.result;
 }

@@ -108,7 +108,8 @@ int claims_set_unknown(Claims *claims, const char *reason)
         return 0;
 }
 
-/* Rejects what one guest has for itself and an unknown consumer can have: devices, dedicated CPUs. */
+/* Rejects what one guest has for itself and an unknown consumer can have: devices, dedicated CPUs.
+ */
 static int check_unknown(const Claims *claims, const ResourceRequest *request, Error *reterr)
 {
         _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
@@ -211,8 +212,7 @@ static int answer_with(Claims *claims, const ClaimRequest *request, const char *
 
         if (r < 0)
                 return error_oom(reterr);
-        if (!same ||
-            !text_matches(request->project_id, held->project_id) ||
+        if (!same || !text_matches(request->project_id, held->project_id) ||
             !text_matches(request->user_id, held->user_id)) {
                 error_setf(reterr, EEXIST,
                            "Consumer %s has claim %" PRIi64 " for something else: release it first",
@@ -305,7 +305,8 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
         };
         int r = check_closed(claims, reterr);
 
-        if (r == 0 && !order->placing->holding && order->placing->write_state != CLAIM_WRITE_PENDING)
+        if (r == 0 && !order->placing->holding &&
+            order->placing->write_state != CLAIM_WRITE_PENDING)
                 r = check_unknown(claims, &request.resources, reterr);
         if (r == 0)
                 r = claims_load_view(claims, reterr);

@@ -120,9 +120,9 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
 /* Makes a claim of what Placement allocates to a consumer that has neither claim nor guest, whether
  * it fits or not. What was asked for is not known: the claim's request is "", and claims_claim()
  * answers a request of the same amounts with it. It expires unless it is confirmed. placing has the
- * consumer whole. CLAIM_E_NO_CAPACITY with words: it has its claim, without the devices that are not
- * free. CLAIM_E_OTHER: the consumer holds nothing of this host; CLAIM_E_CONFLICT: it has a claim.
- * -EBUSY. ret_claim (owned by the caller) is set on CLAIM_DONE and CLAIM_E_NO_CAPACITY. */
+ * consumer whole. CLAIM_E_NO_CAPACITY with words: it has its claim, without the devices that are
+ * not free. CLAIM_E_OTHER: the consumer holds nothing of this host; CLAIM_E_CONFLICT: it has a
+ * claim. -EBUSY. ret_claim (owned by the caller) is set on CLAIM_DONE and CLAIM_E_NO_CAPACITY. */
 int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret_claim,
                         Error *reterr);
 

@@ -9,11 +9,8 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "claims/fit/device-choice.h"
+#include "claims/moved-guests.h"
 #include "claims/resize-pair.h"
-
-/* How long two claims of a guest can stand beside each other before they are listed, where claims
- * do not expire. */
-#define PAIR_AGE_USEC (300 * USEC_PER_SEC)
 
 int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
                           const char *format, ...)
@@ -708,13 +705,6 @@ static int end_pair(const ReconcileInput *input, const ResizePair *pair, const H
                        : 0;
 }
 
-/* A claim that is promised and did not expire is kept: its caller can write Placement later. */
-static bool is_promised(const ReconcileInput *input, const Claim *claim)
-{
-        return claim->state == CLAIM_STATE_CLAIMED &&
-               (claim->expires_usec == 0 || claim->expires_usec > input->facts->taken_usec);
-}
-
 /* Follows the migration that can hold one of the two, or asks for a complete read. */
 static int ask_about_pair(const ReconcileInput *input, ReconcileMissing *pair, Reconcile *ret)
 {
@@ -738,22 +728,6 @@ static int ask_about_pair(const ReconcileInput *input, ReconcileMissing *pair, R
         return 0;
 }
 
-static int list_pair(const ReconcileInput *input, const Claim *first, const Claim *target,
-                     const HostDomain *domain, const ReconcileMissing *pair, Reconcile *ret)
-{
-        uint64_t age_usec = input->expiry_usec > 0 ? input->expiry_usec : PAIR_AGE_USEC;
-
-        if (!uuid_empty(&pair->migration) ||
-            (input->word != RECONCILE_ALONE && pair->asked_usec == 0) ||
-            input->facts->taken_usec - pair->since_usec < age_usec)
-                return 0;
-        return reconcile_add_problem(
-                &ret->problems, &first->consumer, first->id,
-                "guest %.60s has claims %" PRId64 " and %" PRId64
-                ", and nothing shows which of its resize is over; release the claim that it does not need",
-                domain->name, first->id, target->id);
-}
-
 static int look_at_pair(const ReconcileInput *input, const Claim *first, const Claim *target,
                         const HostDomain *domain, const ReconcileMemory *memory,
                         ReconcileMemory *next, Reconcile *ret)
@@ -773,9 +747,9 @@ static int look_at_pair(const ReconcileInput *input, const Claim *first, const C
         }
         if (verdict < 0)
                 return verdict;
-        if (verdict == RESIZE_PAIR_OVER && !is_promised(input, judged.over))
+        if (verdict == RESIZE_PAIR_OVER && !resize_pair_is_promised(input, judged.over))
                 return end_pair(input, &judged, domain, ret);
-        if (list_pair(input, first, target, domain, &pair, ret) < 0)
+        if (resize_pair_list(input, first, target, domain, &pair, &ret->problems) < 0)
                 return -ENOMEM;
         return remember(next, &pair);
 }
@@ -873,40 +847,13 @@ static int order_actions(const void *a, const void *b)
 
 /* A claim database that is new: it can have replaced one that was lost. */
 
-/* Can the consumer be the migration of this guest, whose allocations are on other hosts? The guest
- * shows what it had here, and its claim counts that. */
-static bool is_move_of(const ReconcileInput *input, const Consumer *consumer,
-                       const HostDomain *domain)
-{
-        const ReconcileAnswer *answer = reconcile_find_answer(input, &domain->uuid);
-
-        return answer && answer->holding && !answer->here && !domain->unread &&
-               consumer_is_same_project(answer->holding, consumer) &&
-               consumer_sum(consumer, "VCPU") + consumer_sum(consumer, "PCPU") == domain->vcpus &&
-               consumer_sum(consumer, "MEMORY_MB") == domain->memory_mb;
-}
-
-/* Marks for each such guest one consumer. */
-static void mark_moves(const ReconcileInput *input, bool *counted)
-{
-        for (size_t i = 0; !input->recorded && i < input->facts->n_domains; i++)
-                for (size_t j = 0; j < input->n_answers; j++) {
-                        if (counted[j] || !input->answers[j].here ||
-                            !is_move_of(input, input->answers[j].holding,
-                                        &input->facts->domains[i]))
-                                continue;
-                        counted[j] = true;
-                        break;
-                }
-}
-
 static int place_consumers(const ReconcileInput *input, Reconcile *ret)
 {
         _cleanup_free_ bool *counted = calloc(input->n_answers + 1, sizeof(bool));
 
         if (!counted)
                 return -ENOMEM;
-        mark_moves(input, counted);
+        moved_guests_mark(input, counted);
         for (size_t i = 0; i < input->n_answers; i++) {
                 const ReconcileAnswer *answer = &input->answers[i];
 

@@ -35,8 +35,8 @@
  * lives. Such a claim is confirmed when its guest was seen.
  *
  * A guest that is resized on its own host has two claims (claims/resize-pair.h). They are compared
- * with a complete read of Placement: one of them ends when guest and Placement contradict it, and no
- * migration can hold it. The read is repeated after twice the time, at most each expiry time.
+ * with a complete read of Placement: one of them ends when guest and Placement contradict it, and
+ * no migration can hold it. The read is repeated after twice the time, at most each expiry time.
  *
  * A claim that was handed to a migration is its guest's still, wherever that is: the guest is not
  * adopted, and the claim is no orphan.
@@ -70,7 +70,7 @@ typedef struct ReconcileAction {
 } ReconcileAction;
 
 /* The problem of a database that is unread while Placement is away. */
-#define RECONCILE_UNREAD                                                  \
+#define RECONCILE_UNREAD                                                     \
         "Placement was not read since the claim database was lost or made; " \
         "devices and dedicated CPUs can belong to other consumers"
 
@@ -157,7 +157,7 @@ typedef struct ReconcileInput {
         size_t n_answers;
         bool unread;   /* the claim database is new, and Placement was not read for it yet */
         bool complete; /* every consumer that holds something here has an answer */
-        bool urgent;             /* room is wanted: ask about every claim without a guest */
+        bool urgent;   /* room is wanted: ask about every claim without a guest */
         const HostDomain *lives; /* guests that are no domains, but live, as claims know them by
                                     (Claim has life): what they have is not known */
         size_t n_lives;

@@ -2,7 +2,12 @@
 
 #include "claims/resize-pair.h"
 
+#include <inttypes.h>
 #include <string.h>
+
+/* How long two claims of a guest can stand beside each other before they are listed, where claims
+ * do not expire. */
+#define PAIR_AGE_USEC (300 * USEC_PER_SEC)
 
 static bool is_settled(const Claim *claim)
 {
@@ -208,4 +213,27 @@ int resize_pair_judge(const ReconcileInput *input, const Claim *first, const Cla
         ret->kept = by_domain == first ? target : first;
         ret->has_other_devices = !has_devices(ret->kept, input->facts, domain);
         return RESIZE_PAIR_OVER;
+}
+
+bool resize_pair_is_promised(const ReconcileInput *input, const Claim *claim)
+{
+        return claim->state == CLAIM_STATE_CLAIMED &&
+               (claim->expires_usec == 0 || claim->expires_usec > input->facts->taken_usec);
+}
+
+int resize_pair_list(const ReconcileInput *input, const Claim *first, const Claim *target,
+                     const HostDomain *domain, const ReconcileMissing *pair,
+                     ReconcileProblems *problems)
+{
+        uint64_t age_usec = input->expiry_usec > 0 ? input->expiry_usec : PAIR_AGE_USEC;
+
+        if (!uuid_empty(&pair->migration) ||
+            (input->word != RECONCILE_ALONE && pair->asked_usec == 0) ||
+            input->facts->taken_usec - pair->since_usec < age_usec)
+                return 0;
+        return reconcile_add_problem(
+                problems, &first->consumer, first->id,
+                "guest %.60s has claims %" PRId64 " and %" PRId64
+                ", and nothing shows which of its resize is over; release the claim that it does not need",
+                domain->name, first->id, target->id);
 }

@@ -38,3 +38,12 @@ bool resize_pair_is(const Claim *first, const Claim *target);
 /* input: complete answers. -ENOMEM, else a verdict. */
 int resize_pair_judge(const ReconcileInput *input, const Claim *first, const Claim *target,
                       const HostDomain *domain, ResizePair *ret);
+
+/* A claim that is promised and did not expire is kept: its caller can write Placement later. */
+bool resize_pair_is_promised(const ReconcileInput *input, const Claim *claim);
+
+/* Lists a pair that has stood for longer than the expiry time, and that no migration explains.
+ * -ENOMEM. */
+int resize_pair_list(const ReconcileInput *input, const Claim *first, const Claim *target,
+                     const HostDomain *domain, const ReconcileMissing *pair,
+                     ReconcileProblems *problems);

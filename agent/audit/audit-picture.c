@@ -166,7 +166,8 @@ const Claim *audit_picture_second_claim(const AuditPicture *picture, const Uuid 
 
         if (found && found > claims->items && uuid_equal(&found[-1].uuid, consumer))
                 return found->of;
-        return found && found + 1 < end && uuid_equal(&found[1].uuid, consumer) ? found[1].of : NULL;
+        return found && found + 1 < end && uuid_equal(&found[1].uuid, consumer) ? found[1].of
+                                                                                : NULL;
 }
 
 const HostDomain *audit_picture_domain(const AuditPicture *picture, const Uuid *uuid)

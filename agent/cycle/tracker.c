@@ -420,8 +420,8 @@ static void on_witnessed(void *userdata)
 static void reconcile_and_publish(Tracker *tracker)
 {
         if (tracker->config.dry_run ||
-            claim_witness_begin(&tracker->witness, tracker->config.claims,
-                                tracker->reporter, on_witnessed, tracker) == 0)
+            claim_witness_begin(&tracker->witness, tracker->config.claims, tracker->reporter,
+                                on_witnessed, tracker) == 0)
                 publish_tree(tracker);
 }
 

@@ -182,9 +182,10 @@ static bool is_unread(const ClaimService *service)
 
 static void note_unknown(ClaimService *service)
 {
-        if (service->claims && claims_set_unknown(service->claims,
-                                                  is_unread(service) ? RECONCILE_UNREAD : NULL) < 0)
-                log_warning("Out of memory: claims do not know that Placement was not read, ignoring.");
+        if (service->claims &&
+            claims_set_unknown(service->claims, is_unread(service) ? RECONCILE_UNREAD : NULL) < 0)
+                log_warning(
+                        "Out of memory: claims do not know that Placement was not read, ignoring.");
 }
 
 void claim_service_set_closed(ClaimService *service, const char *reason, const char *hint)

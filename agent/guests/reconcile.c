@@ -283,8 +283,9 @@ static int end_unread(const Work *work, const Reconcile *reconcile, Error *reter
                 return r;
         for (size_t i = 0; i < reconcile->n_actions; i++)
                 n += reconcile->actions[i].type == RECONCILE_PLACE;
-        log_info("Read Placement for the new claim database: %zu consumers had neither claim nor guest.",
-                 n);
+        log_info(
+                "Read Placement for the new claim database: %zu consumers had neither claim nor guest.",
+                n);
         return 0;
 }
 

@@ -103,10 +103,14 @@ static void on_all_gathered(Reporter *reporter, int result, const Error *error, 
 
         reporter_take_gathered(reporter, &witness->read, &others);
         allocations_free(others);
-        if (result == 0)
-                result = read_asked(witness);
-        if (result != 1)
-                finish(witness, result, error);
+        if (result == 0) {
+                int r = read_asked(witness);
+
+                if (r > 0)
+                        return;
+                result = r;
+        }
+        finish(witness, result, error);
 }
 
 /* As read_asked(). A tree that Placement does not have has no consumers; it can have the host under

@@ -405,15 +405,15 @@ static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
         return false;
 }
 
-/* Was the claim made of Placement's allocations alone, for a lost claim database? The caller says now
- * what was asked for. */
+/* Was the claim made of Placement's allocations alone, for a lost claim database? The caller says
+ * now what was asked for. */
 static bool is_without_request(const Claim *claim)
 {
         return claim->request[0] == '\0' && claim->state == CLAIM_STATE_CLAIMED;
 }
 
-/* Releases a claim that names something else than the consumer has now. A guest left, and was placed
- * here again before its claim ended; or the claim has no request, and the caller has one. */
+/* Releases a claim that names something else than the consumer has now. A guest left, and was
+ * placed here again before its claim ended; or the claim has no request, and the caller has one. */
 static void end_of_before(ClaimTask *task, Claims *claims)
 {
         const HostFacts *facts = claim_service_facts(task->shared->config.service);

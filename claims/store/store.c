@@ -696,8 +696,8 @@ static int verify(Sqlite *sqlite, void *context, Error *reterr)
         return r;
 }
 
-/* SQLite's user_version, which no schema uses: 1 while the database is unread. A file without a host
- * and claims is new: its maker can have died before it wrote this. */
+/* SQLite's user_version, which no schema uses: 1 while the database is unread. A file without a
+ * host and claims is new: its maker can have died before it wrote this. */
 static int load_unread(Claims *claims, Error *reterr)
 {
         static const char is_empty[] = "SELECT NOT EXISTS (SELECT 1 FROM resource_providers)"
@@ -720,9 +720,8 @@ bool claims_is_unread(const Claims *claims)
 
 int claims_note_read(Claims *claims, Error *reterr)
 {
-        int r = claims->is_unread
-                        ? sqlite_exec(claims->sqlite, "PRAGMA user_version = 0", reterr)
-                        : 0;
+        int r = claims->is_unread ? sqlite_exec(claims->sqlite, "PRAGMA user_version = 0", reterr)
+                                  : 0;
 
         if (r == 0)
                 claims->is_unread = false;

@@ -288,10 +288,49 @@ static void test_in_flight(void **state)
         (void)add_claim(&picture, 'r', GUEST);
         claim = add_claim(&picture, 'r', GUEST);
         claim->resize_target = true;
+        claim->created_usec = NOW - GRACE + 1;
         look(&picture);
         assert_int_equal(picture.audit.n_items, 0);
         assert_int_equal(picture.audit.n_in_flight, 4);
         end(&picture);
+}
+
+/* Two claims of one guest, after a resize on this host. */
+static void test_resized(void **state)
+{
+        static const struct {
+                const char *name;
+                const char *m;  /* a consumer without a guest; NULL: there is none */
+                bool confirmed; /* the second claim */
+                const char *findings;
+        } rows[] = {
+                { "no migration is left", NULL, true, "resized none" },
+                { "its migration holds the first claim", GUEST, true, "" },
+                { "its migration holds the second claim", "VCPU=4@host MEMORY_MB=512@host", true,
+                  "" },
+                { "the second claim is not confirmed", NULL, false, "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                Picture picture;
+                Claim *second;
+
+                begin(&picture);
+                audit_consumer(picture.consumers, 'g', "unknown", GUEST);
+                (void)add_claim(&picture, 'g', GUEST);
+                second = add_claim(&picture, 'g', "VCPU=4@host MEMORY_MB=512@host");
+                second->id++;
+                second->resize_target = true;
+                second->state = rows[i].confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED;
+                facts_guest(&picture.facts, 'g', "");
+                if (rows[i].m)
+                        audit_consumer(picture.consumers, 'm', "unknown", rows[i].m);
+                look(&picture);
+                assert_findings(&picture, rows[i].name, "");
+                look_later(&picture);
+                assert_findings(&picture, rows[i].name, rows[i].findings);
+                end(&picture);
+        }
 }
 
 /* F8 1825537, 1879878, 1953359: while a guest is moved, its migration holds what it has here. */
@@ -523,6 +562,6 @@ static void test_a_named_consumer_is_released(void **state)
         }
 }
 
-TEST_MAIN(test_table, test_in_flight, test_migrations, test_what_may_be_moving,
+TEST_MAIN(test_table, test_in_flight, test_resized, test_migrations, test_what_may_be_moving,
           test_claimed_anew_and_not_confirmed, test_hindrances,
           test_a_consumer_that_was_just_written, test_a_named_consumer_is_released)

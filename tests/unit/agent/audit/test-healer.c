@@ -4,6 +4,7 @@
 
 #include "agent/audit/healer.h"
 
+#define PLACING_OWN_NOTIFY
 #include "tests/fixtures/placing.h"
 #include "tests/fixtures/trace.h"
 

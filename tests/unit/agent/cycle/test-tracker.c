@@ -149,6 +149,10 @@ void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWan
 {
 }
 
+void claim_service_note_published(ClaimService *service)
+{
+}
+
 void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding)
 {
         allocations_free(holding);

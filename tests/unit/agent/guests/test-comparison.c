@@ -44,9 +44,15 @@ static void test_answers(void **state)
                 claim_comparison_answer(&comparison, &asked, holding, known ? view : NULL, "host");
                 assert_int_equal(comparison.n_answers, known ? ARRAY_SIZE(uuids) : 0);
                 for (size_t i = 0; i < comparison.n_answers; i++) {
-                        assert_int_equal(comparison.answers[i].here, i == 0);
-                        assert_int_equal(comparison.answers[i].holding != NULL, i < 2);
+                        const ReconcileAnswer *answer = &comparison.answers[i];
+
+                        assert_int_equal(answer->here, uuid_equal(&answer->consumer, &uuids[0]));
+                        assert_int_equal(answer->holding != NULL,
+                                         !uuid_equal(&answer->consumer, &uuids[2]));
+                        assert_true(i == 0 ||
+                                    uuid_order(&answer[-1].consumer, &answer->consumer) < 0);
                 }
+                assert_false(comparison.complete);
         }
         claim_comparison_done(&comparison);
 }

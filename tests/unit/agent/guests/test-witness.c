@@ -147,9 +147,8 @@ static void check(const Row *row)
         if (row->held) {
                 const Uuid root = make_guest('r');
 
-                assert_int_equal(provider_tree_add(world.tree, &root, "host", NULL, &provider,
-                                                   NULL),
-                                 0);
+                assert_int_equal(
+                        provider_tree_add(world.tree, &root, "host", NULL, &provider, NULL), 0);
         }
         if (claim_witness_begin(&witness, NULL, NULL, on_done, &witness) > 0)
                 note('|');
@@ -158,8 +157,7 @@ static void check(const Row *row)
                 witness = claim_witness_free(witness);
         else if (witness)
                 answer(row, &witness);
-        assert_null(witness);
-        if (strcmp(trace, row->trace) != 0)
+        if (witness || strcmp(trace, row->trace) != 0)
                 fail_msg("%s: %s", row->about, trace);
         assert_int_equal(world.n_asked, row->n_asked);
         assert_int_equal(world.n_answered, row->n_answered);
@@ -172,8 +170,8 @@ static void test_table(void **state)
                 { "nothing hangs on it", "", .held = "", .trace = "c" },
                 { "asked, and answered", "xy", .held = "", .trace = "cg|awdf", .n_asked = 2,
                   .n_answered = 2 },
-                { "asked, and Placement is away", "xy", .held = "",
-                  .result = REPORT_E_UNREACHABLE, .trace = "cg|wdf", .n_asked = 2 },
+                { "asked, and Placement is away", "xy", .held = "", .result = REPORT_E_UNREACHABLE,
+                  .trace = "cg|wdf", .n_asked = 2 },
                 { "it cannot be asked", "xy", .held = "", .cannot_ask = true, .trace = "cgw",
                   .n_asked = 2 },
                 { "cancelled", "x", .held = "", .cancelled = true, .trace = "cg|f", .n_asked = 1 },
