@@ -691,12 +691,14 @@ static const Claim *find_target(const ReconcileInput *input, const Claim *first)
 static int end_pair(const ReconcileInput *input, const ResizePair *pair, const HostDomain *domain,
                     Reconcile *ret)
 {
-        if (add_release(ret, pair->over, CLAIM_RESIZE_OVER) < 0)
+        if (add_release(ret, pair->over, CLAIM_RESIZE_OVER,
+                        "guest and Placement have the amounts of the other claim") < 0)
                 return -ENOMEM;
         ret->actions[ret->n_actions - 1].other_id = pair->kept->id;
         ret->actions[ret->n_actions - 1].domain = domain;
         if (pair->has_other_devices)
-                return add_release(ret, pair->kept, CLAIM_RESIZED) < 0
+                return add_release(ret, pair->kept, CLAIM_RESIZED,
+                                   "its resize is over, and the guest has other devices") < 0
                                ? -ENOMEM
                                : add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain);
         return pair->kept->state == CLAIM_STATE_CLAIMED
