@@ -364,7 +364,7 @@ const CtlVerb ctl_verbs[] = {
           verb_check_config, NULL },
         { "audit", "", "Compare Placement, claims and guests (0, 3, 4)", 0, RIGHTS, NULL,
           ctl_verb_audit, NULL },
-        { "heal", "[CONSUMER]", "Repair what audit finds, or remove a deleted server", 1, CHANGE,
+        { "heal", "[CONSUMER]", "Repair what audit finds, or one consumer", 1, CHANGE,
           ctl_check_heal, ctl_verb_heal, NULL },
         { "consumers", "", "List who holds what of this host in Placement", 0, RIGHTS, NULL,
           ctl_verb_consumers, NULL },

@@ -130,7 +130,7 @@ class TestHistory(AgentCase):
 
         def healed():
             agent.ctl('heal', check=False)
-            return self.kinds(agent, lost) == ['healed', 'released', 'claimed']
+            return self.kinds(agent, lost) == ['claimed', 'released', 'healed']
 
         wait_until(healed, 60, 'the healing')
         self.assertIn('computectl', self.events(agent, lost)[0]['author'])

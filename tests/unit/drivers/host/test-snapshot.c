@@ -11,6 +11,7 @@ static const char whole_host[] =
         "{'format': 'compute-agent-host/1', 'driver': 'libvirt', 'nodename': 'cn1',"
         " 'arch': 'x86_64', 'cpu_model': 'EPYC', 'hypervisor': 'QEMU',"
         " 'hypervisor_version': 7002011, 'memory_kib': 4194304, 'online_cpus': '0-3,8',"
+        " 'instance_folders': ['11111111-2222-4333-8444-555555555555'],"
         " 'disk_total_bytes': 107374182400, 'taken_realtime_usec': 1700000000000000,"
         " 'cells': [{'id': 2, 'memory_kib': 2097152},"
         "  {'id': 0, 'memory_kib': 2097152,"
@@ -140,7 +141,7 @@ static void test_round_trip(void **state)
         assert_true(json_equal(first, second));
 
         /* and nothing of the source was lost on the way */
-        assert_int_equal(json_object_size(first), 22);
+        assert_int_equal(json_object_size(first), 23);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "devices"), 0)),
                          17);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "domains"), 1)),

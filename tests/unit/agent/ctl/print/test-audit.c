@@ -22,11 +22,13 @@ static void test_findings(void **state)
                   .has = { "release-share", "it leaks", "Skipped 1 recent consumer." } },
                 { FINDING("healed", ""), .has = { "done", "it leaks", UUID } },
                 { FINDING("failed", "refused"), .has = { "failed", "it leaks: refused" } },
+                { "{'findings': [{'text': 'it leaks', 'evidence': 'it ended'}]}",
+                  .has = { "it leaks; evidence: it ended" } },
                 /* of a program that knows less or more */
                 { "{}", .has = { "agree: 0 consumer(s)" } },
         };
-        static const int exits[] = { EXIT_SUCCESS, CTL_AUDIT_FINDINGS, CTL_AUDIT_REPAIRED,
-                                     CTL_AUDIT_FINDINGS, EXIT_SUCCESS };
+        static const int exits[] = { EXIT_SUCCESS,       CTL_AUDIT_FINDINGS, CTL_AUDIT_REPAIRED,
+                                     CTL_AUDIT_FINDINGS, CTL_AUDIT_FINDINGS, EXIT_SUCCESS };
 
         check_rows(ctl_audit_print, rows, ARRAY_SIZE(rows));
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
