@@ -61,7 +61,7 @@ static void print_refusal(const json_t *document, CtlPage *page)
                 return;
         fputs("\nNothing was changed.", page->output);
         if (count(document, "holders") > 0)
-                fputs(" Move the guests away; what is left of those that are gone, \"computectl heal\" removes.",
+                fputs(" Move the guests away. If a server is deleted, \"computectl heal CONSUMER\" removes its allocations.",
                       page->output);
         if (count(document, "foreign") > 0)
                 fputs(" Whoever made these providers (Neutron, Cyborg) has to remove them.",
