@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "claims/fit/device-choice.h"
 #include "claims/moved-guests.h"
+#include "claims/reconcile-index.h"
 #include "claims/resize-pair.h"
 
 int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
@@ -132,102 +133,11 @@ static bool is_touched(const ReconcileInput *input, const Claim *claim)
 
 /* Who is who. */
 
-/* Under whose uuid something is found: a claim under its consumer's, and its guest's if it has one;
- * or a domain. */
-typedef struct Known {
-        Uuid uuid;
-        const void *is;
-} Known;
-
-/* In order, so that what is asked for each claim and guest does not look at all others. */
-struct ReconcileIndex {
-        Known *claims, *domains, *mdevs;
-        size_t n_claims, n_domains, n_mdevs;
-        const char **pci; /* addresses */
-        size_t n_pci;
-};
-
-static void index_done(ReconcileIndex *index)
-{
-        free(index->claims);
-        free(index->domains);
-        free(index->mdevs);
-        free(index->pci);
-}
-
-static int order_known(const void *a, const void *b)
-{
-        return uuid_order(&((const Known *)a)->uuid, &((const Known *)b)->uuid);
-}
-
-static void index_claims(ReconcileIndex *index, const ClaimList *claims)
-{
-        for (size_t i = 0; i < claims->n_claims; i++) {
-                const Claim *claim = claims->claims[i];
-
-                index->claims[index->n_claims++] = (Known){ claim->consumer, claim };
-                if (!uuid_empty(&claim->guest))
-                        index->claims[index->n_claims++] = (Known){ claim->guest, claim };
-        }
-        qsort(index->claims, index->n_claims, sizeof(Known), order_known);
-}
-
-static void index_facts(ReconcileIndex *index, const ReconcileInput *input)
-{
-        const HostFacts *facts = input->facts;
-
-        for (; index->n_domains < facts->n_domains; index->n_domains++)
-                index->domains[index->n_domains] = (Known){ facts->domains[index->n_domains].uuid,
-                                                            &facts->domains[index->n_domains] };
-        for (size_t i = 0; i < input->n_lives; i++)
-                index->domains[index->n_domains++] =
-                        (Known){ input->lives[i].uuid, &input->lives[i] };
-        for (; index->n_mdevs < facts->n_mdevs; index->n_mdevs++)
-                index->mdevs[index->n_mdevs] =
-                        (Known){ facts->mdevs[index->n_mdevs].uuid, &facts->mdevs[index->n_mdevs] };
-        for (; index->n_pci < facts->n_pci; index->n_pci++)
-                index->pci[index->n_pci] = facts->pci[index->n_pci].address;
-        qsort(index->domains, index->n_domains, sizeof(Known), order_known);
-        qsort(index->mdevs, index->n_mdevs, sizeof(Known), order_known);
-        qsort(index->pci, index->n_pci, sizeof(char *), text_order);
-}
-
-static int index_make(ReconcileIndex *index, const ReconcileInput *input)
-{
-        index->claims = calloc(2 * input->claims->n_claims + 1, sizeof(Known));
-        index->domains = calloc(input->facts->n_domains + input->n_lives + 1, sizeof(Known));
-        index->mdevs = calloc(input->facts->n_mdevs + 1, sizeof(Known));
-        index->pci = calloc(input->facts->n_pci + 1, sizeof(char *));
-        if (!index->claims || !index->domains || !index->mdevs || !index->pci)
-                return -ENOMEM;
-        index_claims(index, input->claims);
-        index_facts(index, input);
-        return 0;
-}
-
-/* The first one of that uuid; *ret_n: how many there are. */
-static const Known *find_known(const Known *items, size_t n, const Uuid *uuid, size_t *ret_n)
-{
-        size_t low = 0, high = n, end;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (uuid_order(&items[middle].uuid, uuid) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        for (end = low; end < n && uuid_equal(&items[end].uuid, uuid);)
-                end++;
-        *ret_n = end - low;
-        return items + low;
-}
-
 static const HostDomain *find_domain(const ReconcileInput *input, const Uuid *uuid)
 {
         size_t n;
-        const Known *found = find_known(input->index->domains, input->index->n_domains, uuid, &n);
+        const ReconcileKnown *found =
+                reconcile_index_find(input->index->domains, input->index->n_domains, uuid, &n);
 
         return n > 0 ? found->is : NULL;
 }
@@ -238,7 +148,7 @@ static bool is_mdev(const ReconcileInput *input, const Uuid *uuid)
 
         if (!input->index)
                 return host_facts_find_mdev(input->facts, uuid);
-        (void)find_known(input->index->mdevs, input->index->n_mdevs, uuid, &n);
+        (void)reconcile_index_find(input->index->mdevs, input->index->n_mdevs, uuid, &n);
         return n > 0;
 }
 
@@ -254,7 +164,8 @@ static bool is_pci(const ReconcileInput *input, const char *address)
 static bool has_claim(const ReconcileInput *input, const Uuid *consumer, const Claim *but)
 {
         size_t n;
-        const Known *found = find_known(input->index->claims, input->index->n_claims, consumer, &n);
+        const ReconcileKnown *found =
+                reconcile_index_find(input->index->claims, input->index->n_claims, consumer, &n);
 
         for (size_t i = 0; i < n; i++)
                 if (found[i].is != but)
@@ -677,8 +588,8 @@ static int look_at_resized(const ReconcileInput *input, const Claim *claim,
 static const Claim *find_target(const ReconcileInput *input, const Claim *first)
 {
         size_t n;
-        const Known *found =
-                find_known(input->index->claims, input->index->n_claims, &first->consumer, &n);
+        const ReconcileKnown *found = reconcile_index_find(
+                input->index->claims, input->index->n_claims, &first->consumer, &n);
 
         for (size_t i = 0; i < n; i++)
                 if (resize_pair_is(first, found[i].is))
@@ -942,12 +853,13 @@ static int look_at_view(const HostView *view, ReconcileProblems *problems)
 
 int reconcile_make(const ReconcileInput *input, ReconcileMemory *memory, Reconcile *ret)
 {
-        _cleanup_(index_done) ReconcileIndex index = { 0 };
+        _cleanup_(reconcile_index_done) ReconcileIndex index = { 0 };
         ReconcileInput indexed = *input;
         ReconcileMemory next = { 0 };
 
         indexed.index = &index;
-        if (index_make(&index, input) < 0 || look_at_all(&indexed, memory, &next, ret) < 0 ||
+        if (reconcile_index_make(&index, input) < 0 ||
+            look_at_all(&indexed, memory, &next, ret) < 0 ||
             (input->view && look_at_view(input->view, &ret->problems) < 0)) {
                 reconcile_memory_done(&next);
                 reconcile_done(ret);

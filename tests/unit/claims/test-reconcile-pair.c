@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The two claims of a guest that is resized on its own host, and the claims of a new database. */
+
+#include "tests/fixtures/claims.h"
+#include "tests/fixtures/reconcile.h"
+
+#define CAN_ASK RECONCILE_CAN_ASK
+#define AWAY    RECONCILE_AWAY
+#define ALONE   RECONCILE_ALONE
+
+/* Claim 1 has the old flavor, claim 2 the new one; the guest has 2 VCPUs and no device. */
+#define OLD_NEW  "g confirmed vcpus=1;g confirmed target vcpus=2"
+#define NEW_OLD  "g confirmed vcpus=2;g confirmed target vcpus=1"
+#define LATER    (2 * EXPIRY)
+#define TWO_OF_G "guest g has claims 1 and 2"
+
+typedef struct Row {
+        const char *name, *claims;
+        ReconcileWord word;
+        bool complete;
+        uint64_t placed;    /* VCPUs of the guest's consumer; 0: nothing */
+        uint64_t migration; /* the same of another consumer without a guest */
+        const char *project, *type;
+        const char *actions;
+        bool wants_all, later;
+        const char *problem;
+} Row;
+
+typedef struct Placed {
+        Consumer *consumers[2];
+        ReconcileAnswer answers[2];
+        size_t n;
+} Placed;
+
+static void add_consumer(Placed *placed, char letter, uint64_t vcpus, const char *project,
+                         const char *type)
+{
+        const Uuid uuid = make_guest(letter), host = make_guest('h');
+        Consumer *consumer;
+
+        if (vcpus == 0)
+                return;
+        assert_int_equal(consumer_new(&consumer, &uuid), 0);
+        consumer->project_id = strdup(project);
+        consumer->type = strdup(type);
+        assert_int_equal(consumer_add(consumer, &host, "VCPU", vcpus), 0);
+        placed->consumers[placed->n] = consumer;
+        placed->answers[placed->n++] =
+                (ReconcileAnswer){ .consumer = uuid, .holding = consumer, .here = true };
+}
+
+static HostView *make_pair_view(void)
+{
+        const Uuid host = make_guest('h');
+        ProviderTree *tree;
+        Provider *provider;
+        HostView *view;
+
+        assert_int_equal(provider_tree_new(&tree), 0);
+        assert_int_equal(provider_tree_add(tree, &host, "host", NULL, &provider, NULL), 0);
+        assert_int_equal(host_view_new(&view, tree), 0);
+        return view;
+}
+
+static void check(const Row *row)
+{
+        _cleanup_(host_view_freep) HostView *view = make_pair_view();
+        _cleanup_(look_done) Look look;
+        Placed placed = { .n = 0 };
+
+        add_consumer(&placed, 'g', row->placed, "p", "unknown");
+        add_consumer(&placed, 'm', row->migration, row->project ? row->project : "p",
+                     row->type ? row->type : "unknown");
+        look_begin(&look);
+        look.input.view = view;
+        look.input.word = row->word;
+        look.input.complete = row->complete;
+        look.input.answers = placed.answers;
+        look.input.n_answers = placed.n;
+        facts_guest(&look.facts, 'g', "")->memory_mb = 512;
+        look_add_claims(&look, row->claims);
+        look_run(&look);
+        if (row->later) {
+                look.facts.facts.taken_usec += LATER;
+                look_run(&look);
+        }
+        look_expect(&look, row->name, row->actions, row->problem);
+        assert_int_equal(look.result.wants_all, row->wants_all);
+        for (size_t i = 0; i < placed.n; i++)
+                consumer_free(placed.consumers[i]);
+}
+
+static void test_pairs(void **state)
+{
+        static const Row rows[] = {
+                { "ask first", OLD_NEW, CAN_ASK, .actions = "", .wants_all = true },
+                { "Placement is away", OLD_NEW, AWAY, .actions = "" },
+                { "confirmed", OLD_NEW, AWAY, true, 2, .actions = "release 1" },
+                { "confirmed, and the target was not",
+                  "g confirmed vcpus=1;g claimed target vcpus=2", AWAY, true, 2,
+                  .actions = "release 1, confirm 2" },
+                { "reverted", NEW_OLD, AWAY, true, 2, .actions = "release 2" },
+                { "reverted, and the target is promised",
+                  "g confirmed vcpus=2;g claimed expires=1001 target vcpus=1", AWAY, true, 2,
+                  .actions = "" },
+                { "reverted, and the target expired",
+                  "g confirmed vcpus=2;g claimed expires=999 target vcpus=1", AWAY, true, 2,
+                  .actions = "release 2, confirm 2" },
+                { "its migration holds the old flavor", OLD_NEW, AWAY, true, 2, 1, .actions = "" },
+                { "the migration is typed", OLD_NEW, AWAY, true, 2, 1, .type = "MIGRATION",
+                  .actions = "" },
+                { "an instance is no migration", OLD_NEW, AWAY, true, 2, 1, .type = "INSTANCE",
+                  .actions = "release 1" },
+                { "a migration of another project", OLD_NEW, AWAY, true, 2, 1, "q",
+                  .actions = "release 1" },
+                { "a consumer of another size", OLD_NEW, AWAY, true, 2, 3, .actions = "release 1" },
+                { "the domain is the new one, Placement is not", OLD_NEW, AWAY, true, 1,
+                  .actions = "" },
+                { "Placement has neither", OLD_NEW, AWAY, true, 5, .actions = "" },
+                { "Placement has nothing", OLD_NEW, AWAY, true, 0, .actions = "" },
+                { "the domain has neither", "g confirmed vcpus=3;g confirmed target vcpus=4", AWAY,
+                  true, 4, .actions = "" },
+                { "a write is still to be sent",
+                  "g confirmed vcpus=1;g confirmed target write_state=owed vcpus=2", AWAY, true, 2,
+                  .actions = "" },
+                { "the agent wrote the first",
+                  "g confirmed write_state=written vcpus=1;"
+                  "g confirmed target vcpus=2",
+                  AWAY, true, 2, .actions = "release 1" },
+                { "the domain has another device",
+                  "g confirmed vcpus=1;g confirmed target vcpus=2 mdev=1", AWAY, true, 2,
+                  .actions = "" },
+                { "of one size, later", "g confirmed vcpus=2;g confirmed target vcpus=2", AWAY,
+                  true, 2, .actions = "", .later = true, .problem = TWO_OF_G },
+                { "of one size, and a migration is there",
+                  "g confirmed vcpus=2;g confirmed target vcpus=2", AWAY, true, 2, 2, .actions = "",
+                  .later = true },
+                { "alone", OLD_NEW, ALONE, .actions = "", .later = true, .problem = TWO_OF_G },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+                check(&rows[i]);
+}
+
+/* A migration that is known is asked about alone, and less and less often. */
+static void test_migration_is_followed(void **state)
+{
+        _cleanup_(host_view_freep) HostView *view = make_pair_view();
+        _cleanup_(look_done) Look look;
+        Placed placed = { .n = 0 };
+
+        add_consumer(&placed, 'g', 2, "p", "unknown");
+        add_consumer(&placed, 'm', 1, "p", "unknown");
+        look_begin(&look);
+        look.input.view = view;
+        facts_guest(&look.facts, 'g', "");
+        look_add_claims(&look, OLD_NEW);
+        look.input.word = AWAY;
+        look.input.complete = true;
+        look.input.answers = placed.answers;
+        look.input.n_answers = 2;
+        look_run(&look);
+        look_expect(&look, "found", "", NULL);
+        look.input.complete = false;
+        look.input.n_answers = 0;
+        look.input.word = CAN_ASK;
+        look.facts.facts.taken_usec += LATER;
+        look_run(&look);
+        assert_string_equal(look.actions, "ask 1");
+        assert_true(uuid_equal(&look.result.actions[0].consumer, &placed.answers[1].consumer));
+        assert_false(look.result.wants_all);
+        /* It is gone: then all is read again. */
+        look.input.word = AWAY;
+        look.input.answers = &(ReconcileAnswer){ .consumer = make_guest('m') };
+        look.input.n_answers = 1;
+        look_run(&look);
+        look_expect(&look, "gone", "", NULL);
+        look.input.word = CAN_ASK;
+        look.input.n_answers = 0;
+        look_run(&look);
+        assert_true(look.result.wants_all);
+        for (size_t i = 0; i < placed.n; i++)
+                consumer_free(placed.consumers[i]);
+}
+
+/* The first complete read for a new database: consumers without claim and guest. */
+static void test_unread(void **state)
+{
+        static const struct {
+                const char *name, *claims;
+                ReconcileWord word;
+                bool complete, guest;
+                const char *actions;
+                bool wants_all;
+                const char *problem;
+        } rows[] = {
+                { "ask first", "", CAN_ASK, false, false, "", true, NULL },
+                { "Placement is away", "", AWAY, false, false, "", false, RECONCILE_UNREAD },
+                { "there is no Placement", "", ALONE, false, false, "", false, NULL },
+                { "a consumer alone", "", AWAY, true, false, "place", false, NULL },
+                { "it has a guest", "", AWAY, true, true, "adopt", false, NULL },
+                { "it has a claim", "m claimed vcpus=1", AWAY, true, false, "", false, NULL },
+                { "its claim is of a guest", "x confirmed guest=m vcpus=1", AWAY, true, false, "",
+                  false, NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(look_done) Look look;
+                Placed placed = { .n = 0 };
+
+                add_consumer(&placed, 'm', 1, "p", "unknown");
+                look_begin(&look);
+                look.input.unread = true;
+                look.input.word = rows[i].word;
+                look.input.complete = rows[i].complete;
+                look.input.answers = placed.answers;
+                look.input.n_answers = rows[i].complete ? 1 : 0;
+                if (rows[i].guest)
+                        facts_guest(&look.facts, 'm', "");
+                look_add_claims(&look, rows[i].claims);
+                look_run(&look);
+                if (strncmp(look.actions, rows[i].actions, strlen(rows[i].actions)) != 0 ||
+                    (!rows[i].actions[0] && look.actions[0]))
+                        fail_msg("%s: %s", rows[i].name, look.actions);
+                assert_int_equal(look.result.wants_all, rows[i].wants_all);
+                assert_int_equal(look.result.problems.n_items, rows[i].problem ? 1 : 0);
+                consumer_free(placed.consumers[0]);
+        }
+}
+
+TEST_MAIN(test_pairs, test_migration_is_followed, test_unread)
