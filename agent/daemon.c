@@ -43,6 +43,7 @@ typedef struct Daemon {
         sd_event *event;
         ClaimService *claims;
         Cordon *cordon;
+        Retained *retained;
         ClaimQueue *queue;
         BusService *bus;
         bool is_reloading;             /* the first cycle with new settings is still to come */
@@ -71,6 +72,7 @@ static void daemon_done(Daemon *daemon)
         engine_done(&daemon->engine);
         claim_service_free(daemon->claims);
         cordon_free(daemon->cordon);
+        retained_free(daemon->retained);
         sd_event_unref(daemon->event);
         closep(&daemon->lock_fd);
 }
@@ -257,6 +259,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .maker = { .config = &engine->config->driver.host,
                            .device_watch = engine->device_watch,
                            .cordon = daemon->cordon,
+                           .retained = engine->config->has_placement ? daemon->retained : NULL,
                            .provider_config = engine->provider_config,
                            .foreign_traits = engine->config->foreign_traits,
                            .root = daemon->root },
@@ -504,7 +507,8 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         if (claim_service_new(&daemon->claims, daemon->mode == DAEMON_DRY_RUN ? NULL : path,
                               config->host[0] ? config->host : host, &settings) < 0)
                 return error_oom(reterr);
-        if (cordon_new(&daemon->cordon, config->state_path, daemon->mode == DAEMON_DRY_RUN) < 0)
+        if (cordon_new(&daemon->cordon, config->state_path, daemon->mode == DAEMON_DRY_RUN) < 0 ||
+            retained_new(&daemon->retained, config->state_path, daemon->mode == DAEMON_DRY_RUN) < 0)
                 return error_oom(reterr);
         claim_service_set_closed(daemon->claims, cordon_host_words(daemon->cordon),
                                  cordon_device_words(daemon->cordon));

@@ -40,6 +40,12 @@
 #define MESSAGE_DEVICE_MISSING \
         "b8b39bfdc2814222969fe7c819b8f718" /* an expected device is not there: withheld */
 #define MESSAGE_DEVICE_BACK "5d3a9359b8b94cd89dccff4aacf0ef89"
+#define MESSAGE_DEVICE_FORGOTTEN \
+        "05944848a24f4d618ea82bd8c32d7de2" /* a missing device is not expected any more */
+#define MESSAGE_INVENTORY_RETAINED \
+        "7196754290634b72a350f047bfdc816d" /* in use, but the host does not have it: all of it is reserved */
+#define MESSAGE_INVENTORY_RELEASED \
+        "2923ed3553fa42f7b5c96cee0ce75aa0" /* the host has it again, or no consumer holds it */
 #define MESSAGE_CLAIM_ADOPTED \
         "1d7a3e5c9b204f6e8a1c5d7f9b3e2a1c" /* a guest without a claim was given one */
 #define MESSAGE_CLAIM_ORPHAN \

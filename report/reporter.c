@@ -461,6 +461,27 @@ int reporter_gather(Reporter *reporter, const StringSet *classes, const Provider
         return 0;
 }
 
+int reporter_read_holders(Reporter *reporter, const Uuid *providers, size_t n_providers,
+                          ReporterDone done, void *userdata)
+{
+        const StringSet no_class = STRING_SET_INIT;
+        int r;
+
+        if (reporter->busy)
+                return -EBUSY;
+        if (!mirror_usable(reporter))
+                return -ENODATA;
+        r = gather_new(&reporter->gather, reporter->session, providers, n_providers, &no_class,
+                       on_gathered, reporter, NULL);
+        if (r < 0) {
+                put_away(reporter);
+                return r;
+        }
+        reporter->n_parts = 1;
+        begin(reporter, done, userdata);
+        return 0;
+}
+
 void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
                             Allocations **ret_others)
 {

@@ -92,6 +92,12 @@ const ProviderTree *reporter_tree(Reporter *reporter);
 int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
                     ReporterDone done, void *userdata);
 
+/* Reads who holds something of these providers (copied; at least one): all of them are others, see
+ * below. A provider that was deleted meanwhile is REPORT_E_CONFLICT. Results as for
+ * reporter_gather(). */
+int reporter_read_holders(Reporter *reporter, const Uuid *providers, size_t n_providers,
+                          ReporterDone done, void *userdata);
+
 /* consumers whole, others with what they hold of the providers. The caller frees; both NULL when
  * there is nothing. */
 void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,

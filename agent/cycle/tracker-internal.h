@@ -50,6 +50,7 @@ struct Tracker {
         json_t *retirement; /* what came of it; NULL: nothing yet */
         Error retire_error;
         unsigned n_conflicts;
+        bool in_use_again; /* no further attempt for an inventory that is in use */
         uint64_t writes_before;
         Error cycle_error;
         CycleWaiters waiters;

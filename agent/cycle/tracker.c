@@ -281,12 +281,17 @@ static int update_claims(Tracker *tracker, Error *reterr)
 
 /* Publishing. */
 
-/* True when the attempt starts over. */
+/* True when the attempt starts over. An inventory that was allocated since its holders were read is
+ * retained by the next attempt; one that is refused once more is left to the next cycle. */
 static bool retry_conflict(Tracker *tracker, int result)
 {
-        if (result != REPORT_E_CONFLICT || ++tracker->n_conflicts > MAX_CONFLICTS)
+        if (result == REPORT_E_IN_USE && tracker->in_use_again)
                 return false;
-        log_debug("Somebody else changed the tree in Placement meanwhile; reading it again.");
+        tracker->in_use_again |= result == REPORT_E_IN_USE;
+        if ((result != REPORT_E_CONFLICT && result != REPORT_E_IN_USE) ||
+            ++tracker->n_conflicts > MAX_CONFLICTS)
+                return false;
+        log_debug("Another writer changed the tree in Placement meanwhile; reading it again.");
         begin_refresh(tracker);
         return true;
 }
@@ -520,6 +525,68 @@ static int look_for_others(Tracker *tracker)
         return r;
 }
 
+/* The tree is made of what Placement holds. */
+static void go_on_with_tree(Tracker *tracker, Error *error)
+{
+        Reporter *reporter = tracker->reporter;
+        int r = look_for_others(tracker);
+
+        if (r >= 0 && tracker->retire != TRACKER_RETIRE_NONE) {
+                r = reporter_gather(reporter, NULL, NULL, on_holders, tracker);
+                if (r >= 0)
+                        return;
+        }
+        if (r < 0) {
+                end_failed(tracker, r, error);
+                return;
+        }
+        if (!tracker->config.dry_run &&
+            reshape_control_is_due(tracker->reshape,
+                                   tracker->status.reshape_needed || tracker->reshape_left,
+                                   may(tracker, NOVA_ACTION_RESHAPE), reporter_tree(reporter)))
+                begin_reshape(tracker);
+        else
+                reconcile_and_publish(tracker);
+}
+
+/* Whoever holds something of an inventory that would go keeps it: the tree is made once more. */
+static void on_in_use_read(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Allocations *consumers, *holders;
+        Tracker *tracker = userdata;
+        Error words = ERROR_NULL;
+        const Uuid *wanted;
+        size_t n;
+        int r;
+
+        if (!has_ended(tracker, result, error))
+                return;
+        reporter_take_gathered(reporter, &consumers, &holders);
+        allocations_free(consumers);
+        wanted = retained_get_wanted(tracker->maker.retained, &n);
+        r = retained_set_holders(tracker->maker.retained, wanted, n, holders);
+        if (r >= 0)
+                r = update_tree(tracker, reporter_tree(reporter), true, &words);
+        if (r < 0)
+                end_failed(tracker, r, &words);
+        else
+                go_on_with_tree(tracker, &words);
+}
+
+/* Placement refuses to remove an inventory that is allocated. So it is asked first, and no request
+ * is sent that it would refuse. A positive number when there is nothing to ask. */
+static int read_in_use(Tracker *tracker)
+{
+        const Uuid *wanted;
+        size_t n = 0;
+
+        if (tracker->maker.retained)
+                wanted = retained_get_wanted(tracker->maker.retained, &n);
+        return n == 0 ? 1
+                      : reporter_read_holders(tracker->reporter, wanted, n, on_in_use_read,
+                                              tracker);
+}
+
 static void on_refreshed(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -530,23 +597,11 @@ static void on_refreshed(Reporter *reporter, int result, const Error *error, voi
                 return;
         r = update_tree(tracker, reporter_tree(reporter), true, &words);
         if (r >= 0)
-                r = look_for_others(tracker);
-        if (r >= 0 && tracker->retire != TRACKER_RETIRE_NONE) {
-                r = reporter_gather(reporter, NULL, NULL, on_holders, tracker);
-                if (r >= 0)
-                        return;
-        }
-        if (r < 0) {
+                r = read_in_use(tracker);
+        if (r < 0)
                 end_failed(tracker, r, &words);
-                return;
-        }
-        if (!tracker->config.dry_run &&
-            reshape_control_is_due(tracker->reshape,
-                                   tracker->status.reshape_needed || tracker->reshape_left,
-                                   may(tracker, NOVA_ACTION_RESHAPE), reporter_tree(reporter)))
-                begin_reshape(tracker);
-        else
-                reconcile_and_publish(tracker);
+        else if (r > 0)
+                go_on_with_tree(tracker, &words);
 }
 
 static void begin_refresh(Tracker *tracker)
@@ -667,6 +722,7 @@ static void reconcile(Tracker *tracker)
                 reporter_forget(tracker->reporter);
         tracker->full = false;
         tracker->n_conflicts = 0;
+        tracker->in_use_again = !tracker->maker.retained;
         tracker->writes_before = reporter_get_statistics(tracker->reporter)->n_writes;
         begin_refresh(tracker);
 }

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/json.h"
+#include "drivers/tree/mdev-plan.h"
 
 /* A device of the ledger as it was when the update began. */
 typedef struct Known {
@@ -68,7 +69,9 @@ char *device_ledger_describe_withheld(const DeviceLedger *ledger)
 
                 if (device->missing || device->held)
                         fprintf(file, "%s%s (%s)", n++ > 0 ? ", " : "", device->name,
-                                device->missing ? "missing" : "back, and offered again soon");
+                                !device->missing ? "back, and offered again soon"
+                                : device->listed ? "missing: the host lists it, but it offers nothing"
+                                                 : "missing");
         }
         if (fclose(file) != 0) {
                 free(text);
@@ -430,10 +433,11 @@ static int note_members(Update *update, LedgerDevice *device, const SnapshotDevi
         return 0;
 }
 
-/* Gives back what was withheld, until Placement is seen to have it back. */
-static void release(LedgerDevice *device, Inventory *record)
+/* Restores the reserved amount of before, until Placement is seen to have it. withheld: the total
+ * that was withheld; a PCI device that is back with another one keeps that reservation. */
+static void release(LedgerDevice *device, uint64_t withheld, Inventory *record)
 {
-        if (device->withheld && record->reserved == record->total)
+        if (device->withheld && record->reserved == MIN(withheld, record->total))
                 record->reserved = MIN(device->reserved, record->total);
         else
                 device->withheld = false;
@@ -461,17 +465,19 @@ static bool is_held(const Update *update, LedgerDevice *device)
 static void settle(Update *update, LedgerDevice *device, Inventory *record)
 {
         bool was_away = device->missing || device->held;
+        uint64_t withheld = device->total;
 
+        device->total = record->total;
         if (is_held(update, device)) {
                 record->reserved = record->total;
-                device->missing = false;
+                device->missing = device->listed = false;
                 device->withheld = true;
                 return;
         }
-        release(device, record);
-        device->missing = device->held = false;
+        release(device, withheld, record);
+        device->missing = device->held = device->listed = false;
         if (was_away)
-                update->news(device, true, update->userdata);
+                update->news(device, DEVICE_NEWS_BACK, update->userdata);
 }
 
 static int note_present(Update *update, const Provider *provider, const SnapshotDevice *there)
@@ -483,7 +489,6 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
             (add_device(update->ledger, &device) < 0 || !(device->name = strdup(provider->name))))
                 return -ENOMEM;
         before = *device;
-        device->total = record->inventory.total;
         settle(update, device, &record->inventory);
         device->provider = provider->uuid;
         device->parent = provider->parent;
@@ -513,28 +518,54 @@ static int note_all_present(Update *update)
 
 /* What is missing */
 
-static bool is_present(const Update *update, const LedgerDevice *device)
+static bool is_present(const Update *update, const LedgerDevice *device,
+                       const SnapshotDevice *there)
 {
         const Provider *provider = provider_tree_find_name(update->tree, device->name);
 
-        return provider && provider->n_inventories == 1 && device_of_provider(update, device->name);
+        return provider && provider->n_inventories == 1 && there;
 }
 
-static bool is_expected(const Update *update, const LedgerDevice *device)
+/* Whether the device itself says that it can make nothing of its configured type now: another type
+ * was made on it, or [mdev_TYPE] max_instances is reached. Types that cannot be read say nothing.
+ */
+static bool is_exhausted(const Update *update, const LedgerDevice *device,
+                         const SnapshotDevice *there)
+{
+        const HostConfig *host = update->moment->host;
+        const HostMdevType *type = host ? mdev_type_of_device(host, there) : NULL;
+        const char *name = device->name + strlen(update->root->name) + 1;
+
+        if (strcmp(name, there->name) != 0)
+                return false; /* the provider counts PCI devices */
+        return there->is_vgpu_function || (type && snapshot_find_mdev_type(there, type->type));
+}
+
+/* An allocation that Placement has not told of yet counts. */
+static bool is_held_in_placement(const Update *update, const LedgerDevice *device)
+{
+        const Retained *retained = update->moment->retained;
+
+        return retained && retained_use(retained, &device->provider, device->resource_class) !=
+                                   RETAINED_USE_NONE;
+}
+
+static bool is_expected(const Update *update, const LedgerDevice *device,
+                        const SnapshotDevice *there)
 {
         const Provider *provider = provider_tree_find(update->tree, &device->provider);
         const DeviceMoment *moment = update->moment;
+        bool configured = uuid_equal(&device->config, &moment->config);
 
         if (provider && strcmp(provider->name, device->name) != 0)
                 return false; /* something else goes by its uuid, or it by another name */
-        if (!device->missing && is_of_boot(device, moment) &&
-            device_of_provider(update, device->name))
-                return false; /* it is there, and was reported no more: so it is configured */
-        if (is_used(update, device))
-                return true;
-        if (!uuid_equal(&device->config, &moment->config))
+        if (there && (!configured || is_exhausted(update, device, there)))
                 return false;
-        if (!is_of_boot(device, moment))
+        if (is_used(update, device) || is_held_in_placement(update, device))
+                return true;
+        if (!configured)
+                return false;
+        if (there || !is_of_boot(device, moment))
                 return true;
         return moment->hold_usec > 0 &&
                (!device->missing || elapsed_usec(device, moment) < gone_usec(moment));
@@ -546,7 +577,7 @@ static void note_lost(Update *update, LedgerDevice *device)
         bool soon = device->since_usec > 0 && elapsed_usec(device, moment) < DEVICE_SOON_USEC;
 
         if (!device->held)
-                update->news(device, false, update->userdata);
+                update->news(device, DEVICE_NEWS_MISSING, update->userdata);
         device->n_soon = soon ? MIN(device->n_soon + 1, (uint64_t)DEVICE_DOUBLINGS_MAX) : 0;
         device->since_usec = moment->now_usec;
         device->held = false;
@@ -593,9 +624,13 @@ static int handle_missing(Update *update, Error *reterr)
         for (size_t i = 0; i < ledger->n_devices; i++) {
                 LedgerDevice *device = &ledger->devices[i];
                 const LedgerDevice before = *device;
-                bool present = is_present(update, device);
+                const SnapshotDevice *there = device_of_provider(update, device->name);
+                bool present = is_present(update, device, there);
 
-                if (!present && !is_expected(update, device)) {
+                device->listed = !present && there;
+                if (!present && !is_expected(update, device, there)) {
+                        if (device->missing)
+                                update->news(device, DEVICE_NEWS_FORGOTTEN, update->userdata);
                         device_done(device);
                         ledger->changed = true;
                         continue;

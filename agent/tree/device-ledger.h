@@ -6,10 +6,18 @@
  * Pure: no clock, no file, no log.
  *
  * A device is expected once a provider was reported for it. When it is missing, its provider stays
- * where it was, with all of its capacity reserved: after a reboot until it is back; in the same
- * boot (it was unplugged, or is failing) for DEVICE_GONE_HOLDS times the hold, and as long as a
- * domain has a part of it. A configuration of devices that changed ends the expectation of what is
- * missing and in nobody's use.
+ * where it was, with all of its capacity reserved:
+ *
+ *   - as long as a domain has a part of it or a consumer in Placement holds some of it;
+ *   - after a reboot until it is back;
+ *   - while the host lists it, but it does not offer anything: its driver was reloaded, its types
+ *     cannot be read, its virtual functions are gone;
+ *   - in the same boot, when the host does not list it (it was unplugged, or is failing), for
+ *     DEVICE_GONE_HOLDS times the hold.
+ *
+ * A changed configuration of devices ends the expectation of a device that is not in use. It ends
+ * that of a listed device in any case: the operator took it out of the configuration. A device that
+ * says that it can make nothing more of its configured type is not missing either.
  *
  * What vanished in this boot and is back is offered again only after it was there for the hold,
  * which doubles, DEVICE_DOUBLINGS_MAX times at most, with each loss soon after a return: a device
@@ -17,7 +25,9 @@
 
 #include <jansson.h>
 
+#include "agent/tree/retained.h"
 #include "base/provider-tree.h"
+#include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
 
 #define DEVICE_LEDGER_FORMAT "compute-agent-devices/1"
@@ -37,6 +47,7 @@ typedef struct LedgerDevice {
         Uuid boot;         /* in which it was seen last */
         Uuid config;       /* with which it was */
         bool missing;
+        bool listed; /* missing, but the host lists it: it does not offer anything. Not stored. */
         bool held;           /* it is back, and not offered yet */
         bool withheld;       /* reserved = total may still stand in Placement */
         uint64_t since_usec; /* missing, or back, since then (CLOCK_BOOTTIME of that boot); 0: never
@@ -65,10 +76,17 @@ typedef struct DeviceMoment {
         Uuid config;        /* stands for the configuration of devices */
         uint64_t now_usec;  /* CLOCK_BOOTTIME */
         uint64_t hold_usec; /* 0: what is gone is gone, what is back is offered */
+        const HostConfig *host;   /* tells the type of a device; NULL: types do not matter */
+        const Retained *retained; /* who holds what in Placement; NULL: there is none */
 } DeviceMoment;
 
-/* A device went missing (back false) or can be used again. */
-typedef void (*DeviceLedgerNews)(const LedgerDevice *device, bool back, void *userdata);
+typedef enum DeviceNews {
+        DEVICE_NEWS_MISSING,
+        DEVICE_NEWS_BACK,      /* it can be used again */
+        DEVICE_NEWS_FORGOTTEN, /* it was missing, and is not expected any more */
+} DeviceNews;
+
+typedef void (*DeviceLedgerNews)(const LedgerDevice *device, DeviceNews news, void *userdata);
 
 /* Edits ledger and tree, which the driver has just made of snapshot. -ENOMEM, with both undefined;
  * -EINVAL with words when a provider cannot be put back. */

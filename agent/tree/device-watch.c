@@ -98,6 +98,7 @@ int device_watch_new(DeviceWatch **ret, const char *state_path, const HostConfig
                 return -ENOMEM;
         watch->read_only = read_only;
         watch->moment.hold_usec = hold_usec;
+        watch->moment.host = config;
         watch->moment.boot = get_boot_id();
         load(watch);
         *ret = TAKE_PTR(watch);
@@ -126,39 +127,50 @@ static void save(DeviceWatch *watch)
         watch->ledger.changed = false;
 }
 
-static DeviceMoment now(const DeviceWatch *watch)
+static DeviceMoment now(const DeviceWatch *watch, const Retained *retained)
 {
         DeviceMoment moment = watch->moment;
 
         moment.now_usec = clock_usec(CLOCK_BOOTTIME);
+        moment.retained = retained;
         return moment;
 }
 
-static void on_news(const LedgerDevice *device, bool back, void *userdata)
+static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
 {
         const char *const *fields = LOG_FIELDS(LOG_FIELD_DEVICE, device->name, LOG_FIELD_PROVIDER,
                                                device->provider.text);
 
-        if (back)
+        switch (news) {
+        case DEVICE_NEWS_MISSING:
+                log_event(LOG_WARNING, MESSAGE_DEVICE_MISSING, fields,
+                          "Device %s is missing%s. Its %llu %s are withheld until it is back.",
+                          device->name,
+                          device->listed ? ": the host lists it, but it offers nothing" : "",
+                          (unsigned long long)device->total, device->resource_class);
+                break;
+        case DEVICE_NEWS_BACK:
                 log_event(LOG_NOTICE, MESSAGE_DEVICE_BACK, fields,
                           "Device %s is back; its capacity can be used again.", device->name);
-        else
-                log_event(LOG_WARNING, MESSAGE_DEVICE_MISSING, fields,
-                          "Device %s is missing. Its %llu %s are withheld until it is back.",
-                          device->name, (unsigned long long)device->total, device->resource_class);
+                break;
+        case DEVICE_NEWS_FORGOTTEN:
+                log_event(LOG_NOTICE, MESSAGE_DEVICE_FORGOTTEN, fields,
+                          "Device %s is still missing and not in use; it is not expected any more.",
+                          device->name);
+        }
 }
 
-static void ignore_news(const LedgerDevice *device, bool back, void *userdata)
+static void ignore_news(const LedgerDevice *device, DeviceNews news, void *userdata)
 {
 }
 
 /* The same on a copy of the ledger. */
 static int apply_to_copy(DeviceWatch *watch, const Snapshot *snapshot, ProviderTree *tree,
-                         const Uuid *root, Error *reterr)
+                         const Uuid *root, const Retained *retained, Error *reterr)
 {
         _cleanup_json_ json_t *json = device_ledger_to_json(&watch->ledger);
         _cleanup_(device_ledger_done) DeviceLedger copy = DEVICE_LEDGER_INIT;
-        const DeviceMoment moment = now(watch);
+        const DeviceMoment moment = now(watch, retained);
         int r;
 
         if (!json)
@@ -172,13 +184,13 @@ static int apply_to_copy(DeviceWatch *watch, const Snapshot *snapshot, ProviderT
 }
 
 int device_watch_apply(DeviceWatch *watch, const Snapshot *snapshot, ProviderTree *tree,
-                       const Uuid *root, bool known, Error *reterr)
+                       const Uuid *root, const Retained *retained, bool known, Error *reterr)
 {
-        const DeviceMoment moment = now(watch);
+        const DeviceMoment moment = now(watch, retained);
         int r;
 
         if (!known)
-                return apply_to_copy(watch, snapshot, tree, root, reterr);
+                return apply_to_copy(watch, snapshot, tree, root, retained, reterr);
         watch->looked_usec = moment.now_usec;
         r = device_ledger_update(&watch->ledger, snapshot, tree, root, &moment, on_news, watch,
                                  reterr);
@@ -200,7 +212,7 @@ size_t device_watch_count_missing(const DeviceWatch *watch)
 
 uint64_t device_watch_due_in_usec(DeviceWatch *watch)
 {
-        DeviceMoment moment = now(watch);
+        DeviceMoment moment = now(watch, NULL);
         uint64_t now_usec = moment.now_usec, due;
 
         moment.now_usec = watch->looked_usec;

@@ -59,10 +59,67 @@ static LocalDisk edit_local_disk(const TreeMaker *maker, const ProviderTree *bas
         return decision;
 }
 
+/* Copies Placement's tree, without cordons and retained inventories. Not for a reshape: there the
+ * driver keeps what is allocated, and the inventories stay open until the consumers have moved,
+ * because Placement checks the capacity of each amount that it writes. */
+static int make_before(const TreeMaker *maker, const DriverReshape *reshape, ProviderTree *tree,
+                       ProviderTree **ret)
+{
+        if (!maker->retained)
+                return 0;
+        retained_clear(maker->retained, tree);
+        return reshape && reshape->consumers ? 0 : provider_tree_copy(ret, tree);
+}
+
+/* Who holds a missing device decides how long it is expected. */
+static int want_missing(const TreeMaker *maker)
+{
+        const DeviceLedger *ledger =
+                maker->device_watch ? device_watch_get_ledger(maker->device_watch) : NULL;
+
+        for (size_t i = 0; ledger && i < ledger->n_devices; i++)
+                if (ledger->devices[i].missing &&
+                    retained_want(maker->retained, &ledger->devices[i].provider) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+/* Keeps each inventory that nothing else made and that is in use. */
+static int retain(const TreeMaker *maker, const RetainedTrees *trees, ProviderTree *tree,
+                  Error *reterr)
+{
+        return want_missing(maker) < 0 ? error_oom(reterr)
+                                       : retained_apply(maker->retained, trees, tree, reterr);
+}
+
+/* From the driver's tree to the one that is published. before NULL: nothing is retained. */
+static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTree *tree,
+                  Error *reterr)
+{
+        const Retained *retained = trees->before ? maker->retained : NULL;
+        int r = 0;
+
+        if (maker->device_watch)
+                r = device_watch_apply(maker->device_watch, trees->snapshot, tree, &maker->root,
+                                       retained, trees->known, reterr);
+        if (r >= 0 && maker->cordon)
+                r = cordon_apply(maker->cordon, tree, &maker->root, trees->known, reterr);
+        if (r >= 0 && maker->provider_config)
+                r = provider_config_apply(maker->provider_config, tree, trees->known, reterr);
+        if (r >= 0 && retained)
+                r = retain(maker, trees, tree, reterr);
+        if (r >= 0 && keep_foreign(maker, trees->base, tree) < 0)
+                r = error_oom(reterr);
+        return r;
+}
+
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
                     bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL, *before = NULL;
+        RetainedTrees trees = {
+                .base = base, .snapshot = snapshot, .root = &maker->root, .known = known
+        };
         Error error = ERROR_NULL;
         LocalDisk local_disk;
         bool disk_was_there;
@@ -76,6 +133,9 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                 return r;
         if (maker->cordon)
                 cordon_clear(maker->cordon, tree, &maker->root, known);
+        if (make_before(maker, reshape, tree, &before) < 0)
+                return error_oom(reterr);
+        trees.before = before;
         updated = provider_update(maker->config, snapshot, tree, maker->nodename, reshape, &error);
         if (updated < 0) {
                 if (reterr)
@@ -83,15 +143,7 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                 return updated;
         }
         local_disk = edit_local_disk(maker, base, tree, &disk_was_there);
-        if (maker->device_watch)
-                r = device_watch_apply(maker->device_watch, snapshot, tree, &maker->root, known,
-                                       reterr);
-        if (r >= 0 && maker->cordon)
-                r = cordon_apply(maker->cordon, tree, &maker->root, known, reterr);
-        if (r >= 0 && maker->provider_config)
-                r = provider_config_apply(maker->provider_config, tree, known, reterr);
-        if (r >= 0 && keep_foreign(maker, base, tree) < 0)
-                r = error_oom(reterr);
+        r = finish(maker, &trees, tree, reterr);
         if (r < 0)
                 return r;
         *ret_made = (MadeTree){

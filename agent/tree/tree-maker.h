@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The tree that a host should have: a copy of what Placement holds, with what the host has, the
- * local disk, the device watch, what is cordoned, and provider.yaml, in this order. Main thread;
- * reads and writes their small files. */
+/* The tree that a host should have: a copy of Placement's tree, edited by the driver, the local
+ * disk, the device watch, cordons, provider.yaml and retained inventories, in this order. Main
+ * thread; reads and writes their small files. */
 
 #include "agent/tree/cordon.h"
 #include "agent/tree/device-watch.h"
 #include "agent/tree/local-disk.h"
 #include "agent/tree/provider-config.h"
+#include "agent/tree/retained.h"
 #include "base/provider-tree.h"
 #include "drivers/driver-reshape.h"
 #include "drivers/driver.h"
@@ -17,6 +18,7 @@
 typedef struct TreeMaker {
         const HostConfig *config;
         DeviceWatch *device_watch;       /* NULL: none */
+        Retained *retained;              /* NULL: none */
         Cordon *cordon;                  /* NULL: none */
         ProviderConfig *provider_config; /* NULL: none */
         char *const *foreign_traits;     /* stay as they are in base; NULL: none */
