@@ -405,7 +405,17 @@ static int list_unclaimed_pci(const ReconcileInput *input, const Claim *claim,
                               size_t n, const char *where, ReconcileProblems *problems)
 {
         for (size_t i = 0; i < n; i++) {
-                if (claim_has_pci(claim, pci[i]) || !is_pci(input, pci[i]))
+                if (claim_has_pci(claim, pci[i]))
+                        continue;
+                if (!host_facts_lists_function(input->facts, pci[i])) {
+                        if (reconcile_add_problem(
+                                    problems, &claim->consumer, claim->id,
+                                    "guest %.60s has PCI device %s%s, which this host does not list",
+                                    domain->name, pci[i], where) < 0)
+                                return -ENOMEM;
+                        continue;
+                }
+                if (!is_pci(input, pci[i])) /* not in device_spec: it needs no claim */
                         continue;
                 if (reconcile_add_problem(
                             problems, &claim->consumer, claim->id,
@@ -413,6 +423,22 @@ static int list_unclaimed_pci(const ReconcileInput *input, const Claim *claim,
                             domain->name, pci[i], where) < 0)
                         return -ENOMEM;
         }
+        return 0;
+}
+
+static int compare_claimed_pci(const ReconcileInput *input, const Claim *claim,
+                               const HostDomain *domain, const char *address,
+                               ReconcileProblems *problems)
+{
+        if (!domain_has_pci(domain, address))
+                return reconcile_add_problem(
+                        problems, &claim->consumer, claim->id,
+                        "guest %.60s does not have PCI device %s, which its claim names",
+                        domain->name, address);
+        if (!host_facts_lists_function(input->facts, address))
+                return reconcile_add_problem(problems, &claim->consumer, claim->id,
+                                             "PCI device %s of guest %.60s is gone from this host",
+                                             address, domain->name);
         return 0;
 }
 
@@ -424,18 +450,31 @@ static int compare_pci(const ReconcileInput *input, const Claim *claim, const Ho
         for (size_t i = 0; i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
 
-                if (!uuid_empty(&device->mdev) || domain_has_pci(domain, device->address))
-                        continue;
-                if (reconcile_add_problem(
-                            problems, &claim->consumer, claim->id,
-                            "guest %.60s does not have PCI device %s, which its claim names",
-                            domain->name, device->address) < 0)
+                if (uuid_empty(&device->mdev) &&
+                    compare_claimed_pci(input, claim, domain, device->address, problems) < 0)
                         return -ENOMEM;
         }
         r = list_unclaimed_pci(input, claim, domain, domain->pci, domain->n_pci, "", problems);
         return r < 0 ? r
                      : list_unclaimed_pci(input, claim, domain, domain->config_pci,
                                           domain->n_config_pci, in_config, problems);
+}
+
+/* The devices of a claim without a guest here. */
+static int look_for_devices(const ReconcileInput *input, const Claim *claim, Reconcile *ret)
+{
+        for (size_t i = 0; !input->recorded && i < claim->n_devices; i++) {
+                const ClaimDevice *device = &claim->devices[i];
+
+                if (uuid_empty(&device->mdev) &&
+                    !host_facts_lists_function(input->facts, device->address) &&
+                    reconcile_add_problem(&ret->problems, &claim->consumer, claim->id,
+                                          "claim %" PRId64
+                                          " names PCI device %s, which this host does not list",
+                                          claim->id, device->address) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
 }
 
 static const LayoutCpu *find_cpu(const Layout *layout, unsigned vcpu)
@@ -730,6 +769,8 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
         /* Where the guest of a migration is, and what it has, is for who moves it to say. */
         if (moving && claim->state == CLAIM_STATE_CONFIRMED)
                 return 0;
+        if (!domain && look_for_devices(input, claim, ret) < 0)
+                return -ENOMEM;
         return domain ? look_at_guest(input, claim, domain, memory, next, ret)
                       : look_at_lonely(input, claim, stopped, memory, next, ret);
 }

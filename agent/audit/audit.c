@@ -17,6 +17,7 @@
 #include "claims/reconcile.h"
 
 #define REASON_SIZE 400
+#define NAME_SIZE   128
 
 typedef struct AuditLook {
         const AuditInput *input;
@@ -333,28 +334,62 @@ static int find_reason(const AuditLook *look, const Claim *claim, const Consumer
         return 0;
 }
 
+/* "guest g1 (claim 3)" or "claim 3 of UUID". */
+static const char *name_claim(const AuditLook *look, const Claim *claim, size_t size, char *text)
+{
+        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+
+        if (domain)
+                snprintf(text, size, "guest %.60s (claim %" PRId64 ")", domain->name, claim->id);
+        else
+                snprintf(text, size, "claim %" PRId64 " of %s", claim->id, claim->consumer.text);
+        return text;
+}
+
+/* A PCI device that the host does not list any more. A positive number: there is one. */
+static int look_at_lost_device(AuditLook *look, const Claim *claim)
+{
+        char name[NAME_SIZE];
+
+        for (size_t i = 0; i < claim->n_devices; i++) {
+                const ClaimDevice *device = &claim->devices[i];
+                int r;
+
+                if (!uuid_empty(&device->mdev) ||
+                    host_facts_lists_function(look->input->facts, device->address))
+                        continue;
+                r = add(look, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
+                        "%s has PCI device %s, which this host does not list any more",
+                        name_claim(look, claim, sizeof(name), name), device->address);
+                return r < 0 ? r : 1;
+        }
+        return 0;
+}
+
 static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
-        for (size_t i = 0; i < consumer->n_allocations; i++) {
+        char name[NAME_SIZE];
+        int r = look_at_lost_device(look, claim);
+
+        for (size_t i = 0; r == 0 && i < consumer->n_allocations; i++) {
                 const Allocation *held = &consumer->allocations[i];
                 const Provider *provider = audit_own_provider(look->input, &held->provider);
 
                 for (size_t j = 0; provider && j < held->resources.n_items; j++) {
-                        const char *name = held->resources.items[j].resource_class;
-                        const Inventory *inventory = provider_find_inventory(provider, name);
+                        const char *class = held->resources.items[j].resource_class;
+                        const Inventory *inventory = provider_find_inventory(provider, class);
 
                         if (inventory &&
                             (inventory_capacity(inventory) > 0 ||
                              (look->input->disk_is_shared && strcmp(name, "DISK_GB") == 0)))
                                 continue;
                         return add(look, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &consumer->uuid,
-                                   claim->id,
-                                   "claim %" PRId64
-                                   " of %s holds %s of %.60s, which gives nothing any more",
-                                   claim->id, consumer->uuid.text, name, provider->name);
+                                   claim->id, "%s holds %s of %.60s, which gives nothing any more",
+                                   name_claim(look, claim, sizeof(name), name), class,
+                                   provider->name);
                 }
         }
-        return 0;
+        return MIN(r, 0);
 }
 
 static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer)

@@ -22,6 +22,7 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
                 .snapshot = tracker->snapshot,
                 .tree = tracker->tree,
                 .devices = tracker_get_devices(tracker),
+                .retained = tracker->maker.retained,
                 .contest = &tracker->contest,
                 .audit = auditor_get_state(tracker->auditor),
                 .claim_error = claim_service_error(config->claims),

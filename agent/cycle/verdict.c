@@ -28,6 +28,7 @@ typedef enum Kind {
         KIND_RETIRED,
         KIND_HOST_CORDONED,
         KIND_WITHHELD,
+        KIND_RETAINED,
         KIND_DEVICE_CORDONED,
         KIND_NOT_POLLED,
         KIND_PENDING,
@@ -89,6 +90,10 @@ static const struct {
         [KIND_WITHHELD] = { VERDICT_WARNING, "devices", "a device is withheld",
                             "computectl discover",
                             "Check that its driver is loaded and the card seen (lspci, \"computectl discover\"); what is back stays withheld for [agent] device_hold_sec" },
+        [KIND_RETAINED] = { VERDICT_WARNING, "placement",
+                            "guests hold an inventory that the host does not have any more",
+                            "computectl audit",
+                            "Move or remove the guests that hold it, and it is removed; or give it back to the host (hardware, enabled_mdev_types, device_spec, provider.yaml)" },
         [KIND_DEVICE_CORDONED] = { VERDICT_WARNING, "devices", "a device is cordoned",
                                    "computectl drain DEVICE",
                                    "\"computectl uncordon DEVICE\" gives it back" },
@@ -188,22 +193,35 @@ static uint64_t get_used(const HostView *view, const LedgerDevice *device)
                        : 0;
 }
 
+/* Claims or, as far as Placement was asked, consumers hold some of it. */
+static bool is_held(const CycleFacts *facts, const LedgerDevice *device)
+{
+        return get_used(facts->view, device) > 0 ||
+               (facts->retained && retained_use(facts->retained, &device->provider,
+                                                device->resource_class) == RETAINED_USE_HELD);
+}
+
 static void look_at_lost_devices(const CycleFacts *facts, Verdict *verdict)
 {
+        char more[MORE_MAX], holders[RETAINED_HOLDERS_MAX] = "";
         const LedgerDevice *first = NULL;
-        char more[MORE_MAX];
         size_t n = 0;
 
         for (size_t i = 0; facts->devices && i < facts->devices->n_devices; i++) {
                 const LedgerDevice *device = &facts->devices->devices[i];
 
-                if (device->missing && get_used(facts->view, device) > 0 && n++ == 0)
+                if (device->missing && is_held(facts, device) && n++ == 0)
                         first = device;
         }
         if (!first)
                 return;
-        add(verdict, KIND_DEVICE_LOST, "%.200s is missing, and claims hold %" PRIu64 " %s of it%s",
-            first->name, get_used(facts->view, first), first->resource_class, format_more(more, n));
+        if (facts->retained)
+                retained_describe_holders(facts->retained, facts->snapshot, &first->provider,
+                                          first->resource_class, holders);
+        add(verdict, KIND_DEVICE_LOST,
+            "%.200s is missing, and claims hold %" PRIu64 " %s of it%s%s%s", first->name,
+            get_used(facts->view, first), first->resource_class,
+            holders[0] ? "; in Placement " : "", holders, format_more(more, n));
 }
 
 static void look_at_withheld(const CycleFacts *facts, Verdict *verdict)
@@ -213,6 +231,17 @@ static void look_at_withheld(const CycleFacts *facts, Verdict *verdict)
 
         if (text && text[0])
                 add(verdict, KIND_WITHHELD, "Withheld, so that nobody is promised them: %s", text);
+}
+
+static void look_at_retained(const CycleFacts *facts, Verdict *verdict)
+{
+        _cleanup_free_ char *text =
+                facts->retained ? retained_describe(facts->retained, facts->snapshot) : NULL;
+
+        if (text && text[0])
+                add(verdict, KIND_RETAINED,
+                    "In use, but the host does not have it any more; all of it is reserved: %s",
+                    text);
 }
 
 /* Placement */
@@ -302,6 +331,7 @@ static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
                     "%s: %s", status->sync_state == SYNC_RETIRED ? "Retired" : "Cordoned",
                     facts->host_cordoned);
         look_at_withheld(facts, verdict);
+        look_at_retained(facts, verdict);
         if (facts->devices_cordoned)
                 add(verdict, KIND_DEVICE_CORDONED, "Cordoned: %s", facts->devices_cordoned);
         if (status->last_poll_usec == 0 && !status->hypervisor_error.code)

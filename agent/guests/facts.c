@@ -100,7 +100,7 @@ static int order_functions(const void *a, const void *b)
 static void add_functions(const Snapshot *snapshot, HostFacts *facts)
 {
         for (size_t i = 0; i < snapshot->n_devices; i++)
-                if (snapshot->devices[i].is_pci && snapshot->devices[i].physical_function[0])
+                if (snapshot->devices[i].is_pci)
                         facts->functions[facts->n_functions++] = (HostFunction){
                                 .address = snapshot->devices[i].address,
                                 .physical_function = snapshot->devices[i].physical_function,

@@ -71,3 +71,12 @@ const char *host_facts_physical_function(const HostFacts *facts, const char *add
 
         return found ? facts->functions[i].physical_function : "";
 }
+
+bool host_facts_lists_function(const HostFacts *facts, const char *address)
+{
+        bool found;
+
+        (void)array_find(facts->functions, sizeof(HostFunction), facts->n_functions, address,
+                         order_functions, &found);
+        return found || !facts->functions;
+}

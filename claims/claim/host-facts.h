@@ -65,10 +65,10 @@ typedef struct HostMdev {
         const char *address; /* PCI address of the parent, "" when it has none */
 } HostMdev;
 
-/* A virtual function, whether it is given to guests or not. */
+/* A PCI function that the host lists, whether guests can get it or not. */
 typedef struct HostFunction {
         const char *address;
-        const char *physical_function; /* PCI address of the card that it is a part of */
+        const char *physical_function; /* PCI address of its card; "" unless it is virtual */
 } HostFunction;
 
 typedef struct HostDomain {
@@ -100,7 +100,7 @@ typedef struct HostFacts {
         size_t n_pci;
         HostMdev *mdevs;
         size_t n_mdevs;
-        HostFunction *functions; /* by address */
+        HostFunction *functions; /* all that the host lists, by address; NULL: not known */
         size_t n_functions;
         HostCell *cells; /* by id */
         size_t n_cells;
@@ -123,6 +123,8 @@ const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uui
 bool host_facts_has_folder(const HostFacts *facts, const Uuid *server);
 
 const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id);
+/* False when the host lists no PCI function at this address; true when that is not known. */
+bool host_facts_lists_function(const HostFacts *facts, const char *address);
 const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address);
 
 /* Returns the PCI address of the physical function of a virtual function, borrowed; "" for all

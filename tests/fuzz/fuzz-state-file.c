@@ -52,7 +52,7 @@ static ProviderTree *make_tree(Uuid *root)
         return tree;
 }
 
-static void ignore_news(const LedgerDevice *device, bool back, void *userdata)
+static void ignore_news(const LedgerDevice *device, DeviceNews news, void *userdata)
 {
 }
 

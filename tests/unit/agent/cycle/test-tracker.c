@@ -256,6 +256,13 @@ int reporter_gather(Reporter *reporter, const StringSet *classes, const Provider
         return answer_later(take_answer(&world.gathers), done, userdata);
 }
 
+int reporter_read_holders(Reporter *reporter, const Uuid *providers, size_t n_providers,
+                          ReporterDone done, void *userdata)
+{
+        note('I');
+        return answer_later(take_answer(&world.gathers), done, userdata);
+}
+
 void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
                             Allocations **ret_others)
 {

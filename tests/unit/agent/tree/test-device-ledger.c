@@ -27,9 +27,11 @@ typedef struct Cycle {
         unsigned seconds;     /* the clock */
 } Cycle;
 
-static void on_news(const LedgerDevice *device, bool back, void *userdata)
+static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
 {
-        strcat(userdata, back ? "+" : "-");
+        static const char *const signs[] = { "-", "+", "x" };
+
+        strcat(userdata, signs[news]);
 }
 
 /* What is withheld is named, with why, and nothing else is. */
