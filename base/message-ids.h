@@ -42,8 +42,9 @@
 #define MESSAGE_DEVICE_BACK "5d3a9359b8b94cd89dccff4aacf0ef89"
 #define MESSAGE_DEVICE_FORGOTTEN \
         "05944848a24f4d618ea82bd8c32d7de2" /* a missing device is not expected any more */
-#define MESSAGE_INVENTORY_RETAINED \
-        "7196754290634b72a350f047bfdc816d" /* in use, but the host does not have it: all of it is reserved */
+#define MESSAGE_INVENTORY_RETAINED                                                                \
+        "7196754290634b72a350f047bfdc816d" /* in use, but the host does not have it: all of it is \
+                                              reserved */
 #define MESSAGE_INVENTORY_RELEASED \
         "2923ed3553fa42f7b5c96cee0ce75aa0" /* the host has it again, or no consumer holds it */
 #define MESSAGE_CLAIM_ADOPTED \

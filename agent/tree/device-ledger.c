@@ -70,8 +70,9 @@ char *device_ledger_describe_withheld(const DeviceLedger *ledger)
                 if (device->missing || device->held)
                         fprintf(file, "%s%s (%s)", n++ > 0 ? ", " : "", device->name,
                                 !device->missing ? "back, and offered again soon"
-                                : device->listed ? "missing: the host lists it, but it offers nothing"
-                                                 : "missing");
+                                : device->listed
+                                        ? "missing: the host lists it, but it offers nothing"
+                                        : "missing");
         }
         if (fclose(file) != 0) {
                 free(text);

@@ -47,9 +47,9 @@ typedef struct LedgerDevice {
         Uuid boot;         /* in which it was seen last */
         Uuid config;       /* with which it was */
         bool missing;
-        bool listed; /* missing, but the host lists it: it does not offer anything. Not stored. */
-        bool held;           /* it is back, and not offered yet */
-        bool withheld;       /* reserved = total may still stand in Placement */
+        bool listed;   /* missing, but the host lists it: it does not offer anything. Not stored. */
+        bool held;     /* it is back, and not offered yet */
+        bool withheld; /* reserved = total may still stand in Placement */
         uint64_t since_usec; /* missing, or back, since then (CLOCK_BOOTTIME of that boot); 0: never
                                 missing in it */
         uint64_t n_soon;     /* losses in a row that came soon after a return */
@@ -72,10 +72,10 @@ int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr
 
 /* The moment of an update. */
 typedef struct DeviceMoment {
-        Uuid boot;          /* the kernel's boot id */
-        Uuid config;        /* stands for the configuration of devices */
-        uint64_t now_usec;  /* CLOCK_BOOTTIME */
-        uint64_t hold_usec; /* 0: what is gone is gone, what is back is offered */
+        Uuid boot;                /* the kernel's boot id */
+        Uuid config;              /* stands for the configuration of devices */
+        uint64_t now_usec;        /* CLOCK_BOOTTIME */
+        uint64_t hold_usec;       /* 0: what is gone is gone, what is back is offered */
         const HostConfig *host;   /* tells the type of a device; NULL: types do not matter */
         const Retained *retained; /* who holds what in Placement; NULL: there is none */
 } DeviceMoment;

@@ -14,6 +14,10 @@
         GPU ", \"mdevs\": [{\"uuid\": \"" MDEV \
             "\", \"type\": \"t\", \"parent\": \"pci_0000_41_00_0\"}]"
 #define NO_GPU "\"devices\": []"
+#define GPU_TYPE(id, available)                                                                \
+        "\"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\", "       \
+        "\"mdev_types\": [{\"id\": \"" id "\", \"name\": \"\", \"device_api\": \"vfio-pci\", " \
+        "\"available_instances\": " available "}]}]"
 #define GUEST                                                                                    \
         ", \"domains\": [{\"uuid\": \"" BOOT_1 "\", \"state\": \"shutoff\", \"mdevs\": [\"" MDEV \
         "\"]}]"
@@ -27,6 +31,31 @@ typedef struct Cycle {
         unsigned seconds;     /* the clock */
 } Cycle;
 
+/* What Placement says in each cycle to come: '?' unknown, 'h' held, 'f' free. At the end: there is
+ * no Placement. */
+static const char *placement_says = "";
+
+/* What Placement says about the provider of the GPU, or NULL. */
+static Retained *make_retained(char use, const Uuid *provider)
+{
+        Allocations *holders;
+        Retained *retained;
+        Consumer *consumer;
+        Uuid guest = uuid_make_random();
+
+        if (!use)
+                return NULL;
+        assert_int_equal(retained_new(&retained, "/nonexistent", true), 0);
+        if (use == '?')
+                return retained;
+        assert_int_equal(allocations_new(&holders), 0);
+        assert_int_equal(allocations_ensure(holders, &guest, &consumer), 0);
+        if (use == 'h')
+                assert_int_equal(consumer_add(consumer, provider, "VGPU", 1), 0);
+        assert_int_equal(retained_set_holders(retained, provider, 1, holders), 0);
+        return retained;
+}
+
 static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
 {
         static const char *const signs[] = { "-", "+", "x" };
@@ -35,12 +64,14 @@ static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
 }
 
 /* What is withheld is named, with why, and nothing else is. */
-static void check_words(const DeviceLedger *ledger, bool withheld, const char *about)
+static void check_words(const DeviceLedger *ledger, bool withheld, bool listed, const char *about)
 {
         _cleanup_free_ char *words = device_ledger_describe_withheld(ledger);
         const char *expected = !withheld ? ""
                                : device_ledger_count_missing(ledger) > 0
-                                       ? "cn1_pci_0000_41_00_0 (missing)"
+                                       ? (listed ? "cn1_pci_0000_41_00_0 (missing: the host lists "
+                                                   "it, but it offers nothing)"
+                                                 : "cn1_pci_0000_41_00_0 (missing)")
                                        : "cn1_pci_0000_41_00_0 (back, and offered again soon)";
 
         assert_non_null(words);
@@ -54,9 +85,14 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(cycle->host);
         Provider *root, *provider;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
-        DeviceMoment moment = { .now_usec = cycle->seconds * USEC_PER_SEC,
-                                .hold_usec = hold_sec * USEC_PER_SEC };
+        HostMdevType type = { .type = (char *)"nvidia-35", .mdev_class = (char *)"VGPU" };
+        const HostConfig config = { .mdev_types = &type, .n_mdev_types = 1 };
         Uuid uuid = uuid_make_child(&root->uuid, "gpu");
+        _cleanup_(retained_freep) Retained *retained = make_retained(*placement_says, &uuid);
+        DeviceMoment moment = { .now_usec = cycle->seconds * USEC_PER_SEC,
+                                .hold_usec = hold_sec * USEC_PER_SEC,
+                                .host = &config,
+                                .retained = retained };
         char news[16] = "", text[32] = "";
         Error error = ERROR_NULL;
         const Inventory *record;
@@ -87,9 +123,10 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
                 assert_true(uuid_equal(&provider->uuid, &uuid));
                 assert_true(string_set_contains(&provider->traits, "CUSTOM_T"));
         }
+        placement_says += *placement_says != '\0';
         if (strcmp(text, cycle->expected) != 0 || strcmp(news, cycle->news) != 0)
                 fail_msg("%s: \"%s\" news \"%s\"", about, text, news);
-        check_words(ledger, strcmp(text, "4/4") == 0, about);
+        check_words(ledger, strcmp(text, "4/4") == 0, strncmp(cycle->host, NO_GPU, 13) != 0, about);
 }
 
 /* As a restart of the agent does. */
@@ -148,20 +185,67 @@ static void test_pain_2(void **state)
                 { "unplugged while a guest has a part of it: kept as long",
                   { { GPU_MDEV GUEST, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
                     { NO_GPU GUEST, BOOT_1, CONFIG_1, false, "4/4", "-", 0 },
-                    { NO_GPU, BOOT_1, CONFIG_1, false, "", "", 0 } } },
+                    { NO_GPU, BOOT_1, CONFIG_1, false, "", "x", 0 } } },
                 { "taken out of the configuration: gone",
                   { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
                     { GPU, BOOT_1, CONFIG_2, false, "", "", 0 } } },
                 { "missing, and taken out of the configuration: gone",
                   { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
                     { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-", 0 },
-                    { NO_GPU, BOOT_2, CONFIG_2, false, "", "", 0 } } },
+                    { NO_GPU, BOOT_2, CONFIG_2, false, "", "x", 0 } } },
                 { "the same, with a guest that has a part of it: kept",
                   { { GPU_MDEV GUEST, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
                     { NO_GPU GUEST, BOOT_2, CONFIG_2, false, "4/4", "-", 0 } } },
         };
 
         run_cases(cases, ARRAY_SIZE(cases), 0);
+}
+
+/* With an unchanged configuration a listed device that offers nothing is lost, whatever the hold.
+ */
+static void test_a_listed_device_that_offers_nothing_is_missing(void **state)
+{
+        static const Case cases[] = {
+                { "its types are gone: withheld as long as the host lists it",
+                  { { GPU_TYPE("nvidia-35", "4"), BOOT_1, CONFIG_1, true, "4/0", "", 1000 },
+                    { GPU, BOOT_1, CONFIG_1, false, "4/4", "-", 1010 },
+                    { GPU, BOOT_1, CONFIG_1, false, "4/4", "", 90000 },
+                    { GPU, BOOT_2, CONFIG_1, false, "4/4", "", 10 },
+                    { GPU_TYPE("nvidia-35", "4"), BOOT_2, CONFIG_1, true, "4/0", "+", 20 } } },
+                { "its configured type is gone, another can be read",
+                  { { GPU_TYPE("nvidia-35", "4"), BOOT_1, CONFIG_1, true, "4/0", "", 1000 },
+                    { GPU_TYPE("nvidia-36", "2"), BOOT_1, CONFIG_1, false, "4/4", "-", 1010 } } },
+                { "it says that it can make none of the configured type: not missing",
+                  { { GPU_TYPE("nvidia-35", "4"), BOOT_1, CONFIG_1, true, "4/0", "", 1000 },
+                    { GPU_TYPE("nvidia-35", "0"), BOOT_1, CONFIG_1, false, "", "", 1010 } } },
+                { "taken out of the configuration while it offered nothing",
+                  { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 1000 },
+                    { GPU, BOOT_1, CONFIG_1, false, "4/4", "-", 1010 },
+                    { GPU, BOOT_1, CONFIG_2, false, "", "x", 1020 } } },
+        };
+
+        run_cases(cases, ARRAY_SIZE(cases), 0);
+        run_cases(cases, ARRAY_SIZE(cases), 30);
+}
+
+/* Placement refuses to remove it, and it must not be offered meanwhile. */
+static void test_a_device_that_a_consumer_holds_stays_withheld(void **state)
+{
+        static const Case unplugged = { "held, then free",
+                                        { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                                          { NO_GPU, BOOT_1, CONFIG_1, false, "4/4", "-", 0 },
+                                          { NO_GPU, BOOT_1, CONFIG_1, false, "4/4", "", 0 },
+                                          { NO_GPU, BOOT_1, CONFIG_2, false, "4/4", "", 9999 },
+                                          { NO_GPU, BOOT_1, CONFIG_2, false, "", "x", 9999 } } };
+        static const Case deconfigured = { "listed, but not in the configuration: not the ledger's",
+                                           { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                                             { GPU, BOOT_1, CONFIG_2, false, "", "", 0 } } };
+
+        placement_says = "f?hhf";
+        run_cases(&unplugged, 1, 0);
+        placement_says = "fh";
+        run_cases(&deconfigured, 1, 0);
+        assert_string_equal(placement_says, "");
 }
 
 /* What comes and goes in one boot stays withheld; hold: 30 s. */
@@ -182,7 +266,7 @@ static void test_pain_9_hysteresis(void **state)
                     THERE("4/0", "", 1061) } },
                 { "gone for good: removed after ten holds, and new when it comes again",
                   { THERE("4/0", "", 1000), GONE("4/4", "-", 1010), GONE("4/4", "", 1309),
-                    GONE("", "", 1310), GONE("", "", 1400), THERE("4/0", "", 1500) } },
+                    GONE("", "x", 1310), GONE("", "", 1400), THERE("4/0", "", 1500) } },
                 { "flapping: told once, and the hold doubles",
                   { THERE("4/0", "", 1000), GONE("4/4", "-", 1001), THERE("4/4", "", 1002),
                     GONE("4/4", "", 1012), THERE("4/4", "", 1013), THERE("4/4", "", 1072),
@@ -196,7 +280,7 @@ static void test_pain_9_hysteresis(void **state)
                   { { GPU_MDEV GUEST, BOOT_1, CONFIG_1, true, "4/0", "", 1000 },
                     { NO_GPU GUEST, BOOT_1, CONFIG_1, false, "4/4", "-", 1001 },
                     { NO_GPU GUEST, BOOT_1, CONFIG_1, false, "4/4", "", 5000 },
-                    GONE("", "", 5001) } },
+                    GONE("", "x", 5001) } },
                 { "another configuration ends it",
                   { THERE("4/0", "", 1000), { NO_GPU, BOOT_1, CONFIG_2, false, "", "", 1001 } } },
                 { "a reboot ends the hold",
@@ -240,6 +324,43 @@ static void test_when_it_is_due(void **state)
                 assert_int_equal(uuid_from_text(BOOT_2, &moment.boot), 0);
                 assert_int_equal(device_ledger_due_usec(&ledger, &moment), UINT64_MAX);
         }
+        device_ledger_done(&ledger);
+}
+
+/* Functions of a card come back in another number; the driver keeps what was reserved. */
+static void test_the_operators_reservation_survives_another_total(void **state)
+{
+        DeviceLedger ledger = DEVICE_LEDGER_INIT;
+        static const struct {
+                const char *host;
+                uint64_t total, reserved, expected; /* 0: not reported */
+        } cycles[] = { { GPU, 4, 1, 1 }, { GPU, 0, 0, 4 }, { GPU, 8, 4, 1 }, { GPU, 8, 1, 1 } };
+        DeviceMoment moment = { 0 };
+        char news[16] = "";
+
+        for (size_t i = 0; i < ARRAY_SIZE(cycles); i++) {
+                Provider *root, *provider;
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
+                _cleanup_(snapshot_unrefp) Snapshot *host = host_new(cycles[i].host);
+                Inventory record = INVENTORY_DEFAULT(cycles[i].total);
+                Uuid uuid = uuid_make_child(&root->uuid, "card");
+
+                record.reserved = cycles[i].reserved;
+                if (record.total > 0) {
+                        assert_int_equal(provider_tree_add(tree, &uuid, "cn1_0000:41:00.0",
+                                                           &root->uuid, &provider, NULL),
+                                         0);
+                        assert_int_equal(provider_set_inventory(provider, "CUSTOM_VF", &record), 0);
+                }
+                assert_int_equal(device_ledger_update(&ledger, host, tree, &root->uuid, &moment,
+                                                      on_news, news, NULL),
+                                 0);
+                provider = provider_tree_find_name(tree, "cn1_0000:41:00.0");
+                assert_non_null(provider);
+                assert_int_equal(provider_find_inventory(provider, "CUSTOM_VF")->reserved,
+                                 cycles[i].expected);
+        }
+        assert_string_equal(news, "-+");
         device_ledger_done(&ledger);
 }
 
@@ -367,5 +488,8 @@ static void test_held_since_a_time_to_come(void **state)
         device_ledger_done(&ledger);
 }
 
-TEST_MAIN(test_pain_2, test_pain_9_hysteresis, test_when_it_is_due, test_withheld_below_its_cell,
-          test_bad_json, test_a_uuid_that_another_provider_has, test_held_since_a_time_to_come)
+TEST_MAIN(test_pain_2, test_a_listed_device_that_offers_nothing_is_missing,
+          test_a_device_that_a_consumer_holds_stays_withheld,
+          test_the_operators_reservation_survives_another_total, test_pain_9_hysteresis,
+          test_when_it_is_due, test_withheld_below_its_cell, test_bad_json,
+          test_a_uuid_that_another_provider_has, test_held_since_a_time_to_come)
