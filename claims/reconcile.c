@@ -407,14 +407,6 @@ static int list_unclaimed_pci(const ReconcileInput *input, const Claim *claim,
         for (size_t i = 0; i < n; i++) {
                 if (claim_has_pci(claim, pci[i]))
                         continue;
-                if (!host_facts_lists_function(input->facts, pci[i])) {
-                        if (reconcile_add_problem(
-                                    problems, &claim->consumer, claim->id,
-                                    "guest %.60s has PCI device %s%s, which this host does not list",
-                                    domain->name, pci[i], where) < 0)
-                                return -ENOMEM;
-                        continue;
-                }
                 if (!is_pci(input, pci[i])) /* not in device_spec: it needs no claim */
                         continue;
                 if (reconcile_add_problem(
@@ -426,22 +418,6 @@ static int list_unclaimed_pci(const ReconcileInput *input, const Claim *claim,
         return 0;
 }
 
-static int compare_claimed_pci(const ReconcileInput *input, const Claim *claim,
-                               const HostDomain *domain, const char *address,
-                               ReconcileProblems *problems)
-{
-        if (!domain_has_pci(domain, address))
-                return reconcile_add_problem(
-                        problems, &claim->consumer, claim->id,
-                        "guest %.60s does not have PCI device %s, which its claim names",
-                        domain->name, address);
-        if (!host_facts_lists_function(input->facts, address))
-                return reconcile_add_problem(problems, &claim->consumer, claim->id,
-                                             "PCI device %s of guest %.60s is gone from this host",
-                                             address, domain->name);
-        return 0;
-}
-
 static int compare_pci(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
                        ReconcileProblems *problems)
 {
@@ -450,8 +426,12 @@ static int compare_pci(const ReconcileInput *input, const Claim *claim, const Ho
         for (size_t i = 0; i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
 
-                if (uuid_empty(&device->mdev) &&
-                    compare_claimed_pci(input, claim, domain, device->address, problems) < 0)
+                if (!uuid_empty(&device->mdev) || domain_has_pci(domain, device->address))
+                        continue;
+                if (reconcile_add_problem(
+                            problems, &claim->consumer, claim->id,
+                            "guest %.60s does not have PCI device %s, which its claim names",
+                            domain->name, device->address) < 0)
                         return -ENOMEM;
         }
         r = list_unclaimed_pci(input, claim, domain, domain->pci, domain->n_pci, "", problems);
@@ -460,21 +440,58 @@ static int compare_pci(const ReconcileInput *input, const Claim *claim, const Ho
                                           domain->n_config_pci, in_config, problems);
 }
 
-/* The devices of a claim without a guest here. */
-static int look_for_devices(const ReconcileInput *input, const Claim *claim, Reconcile *ret)
+/* Lists PCI devices of the guest that neither its claim names nor the host lists. where says in
+ * which definition they are. */
+static int list_unlisted_pci(const ReconcileInput *input, const Claim *claim,
+                             const HostDomain *domain, const char (*pci)[HOST_ADDRESS_SIZE],
+                             size_t n, const char *where, ReconcileProblems *problems)
 {
-        for (size_t i = 0; !input->recorded && i < claim->n_devices; i++) {
+        for (size_t i = 0; i < n; i++)
+                if (!claim_has_pci(claim, pci[i]) &&
+                    !host_facts_lists_function(input->facts, pci[i]) &&
+                    reconcile_add_problem(
+                            problems, &claim->consumer, claim->id,
+                            "guest %.60s has PCI device %s%s, which this host does not list",
+                            domain->name, pci[i], where) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+/* A PCI device that a claim names and the host does not list. */
+static int report_claimed_pci(const Claim *claim, const HostDomain *domain, const char *address,
+                              ReconcileProblems *problems)
+{
+        if (!domain)
+                return reconcile_add_problem(problems, &claim->consumer, claim->id,
+                                             "claim %" PRId64
+                                             " names PCI device %s, which this host does not list",
+                                             claim->id, address);
+        if (!domain_has_pci(domain, address))
+                return 0; /* what claim and guest differ in is compared when it is confirmed */
+        return reconcile_add_problem(problems, &claim->consumer, claim->id,
+                                     "PCI device %s of guest %.60s is gone from this host", address,
+                                     domain->name);
+}
+
+/* Reports the PCI devices of a claim and its guest that the host does not list, whatever state the
+ * claim has. domain NULL: no guest here. */
+static int look_for_devices(const ReconcileInput *input, const Claim *claim,
+                            const HostDomain *domain, ReconcileProblems *problems)
+{
+        for (size_t i = 0; i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
 
                 if (uuid_empty(&device->mdev) &&
                     !host_facts_lists_function(input->facts, device->address) &&
-                    reconcile_add_problem(&ret->problems, &claim->consumer, claim->id,
-                                          "claim %" PRId64
-                                          " names PCI device %s, which this host does not list",
-                                          claim->id, device->address) < 0)
+                    report_claimed_pci(claim, domain, device->address, problems) < 0)
                         return -ENOMEM;
         }
-        return 0;
+        if (!domain)
+                return 0;
+        if (list_unlisted_pci(input, claim, domain, domain->pci, domain->n_pci, "", problems) < 0)
+                return -ENOMEM;
+        return list_unlisted_pci(input, claim, domain, domain->config_pci, domain->n_config_pci,
+                                 in_config, problems);
 }
 
 static const LayoutCpu *find_cpu(const Layout *layout, unsigned vcpu)
@@ -769,7 +786,7 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
         /* Where the guest of a migration is, and what it has, is for who moves it to say. */
         if (moving && claim->state == CLAIM_STATE_CONFIRMED)
                 return 0;
-        if (!domain && look_for_devices(input, claim, ret) < 0)
+        if (!input->recorded && look_for_devices(input, claim, domain, &ret->problems) < 0)
                 return -ENOMEM;
         return domain ? look_at_guest(input, claim, domain, memory, next, ret)
                       : look_at_lonely(input, claim, stopped, memory, next, ret);

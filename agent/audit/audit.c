@@ -493,6 +493,14 @@ static int look_at_resized(AuditLook *look, const Claim *claim, const Consumer *
                 first->id, second->id, claim->consumer.text);
 }
 
+/* A claim that may still change is not compared, but what it holds must exist. */
+static int look_at_unfinished(AuditLook *look, const Claim *claim, const Consumer *consumer)
+{
+        if (consumer && look_at_withdrawn(look, claim, consumer) < 0)
+                return -ENOMEM;
+        return let_be(look);
+}
+
 static int look_at_claim(AuditLook *look, const Claim *claim)
 {
         const Consumer *consumer = allocations_find(look->input->consumers, &claim->consumer);
@@ -501,7 +509,7 @@ static int look_at_claim(AuditLook *look, const Claim *claim)
                 return look_at_resized(look, claim, consumer);
         if (claim->state != CLAIM_STATE_CONFIRMED || claim->write_state == CLAIM_WRITE_PENDING ||
             claim->write_state == CLAIM_WRITE_OWED || claim->write_state == CLAIM_WRITE_SENT)
-                return let_be(look);
+                return look_at_unfinished(look, claim, consumer);
         if (!consumer)
                 return look_at_missing(look, claim);
         return audit_holds_here(look->input, consumer) ? compare(look, claim, consumer)
