@@ -775,6 +775,8 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
 
         if (stopped)
                 domain = NULL;
+        if (look_for_devices(input, claim, domain, &ret->problems) < 0)
+                return -ENOMEM;
         if (input->recorded && !claim->life[0])
                 return claim->state == CLAIM_STATE_CLAIMED
                                ? look_at_lonely(input, claim, stopped, memory, next, ret)
@@ -786,8 +788,6 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
         /* Where the guest of a migration is, and what it has, is for who moves it to say. */
         if (moving && claim->state == CLAIM_STATE_CONFIRMED)
                 return 0;
-        if (!input->recorded && look_for_devices(input, claim, domain, &ret->problems) < 0)
-                return -ENOMEM;
         return domain ? look_at_guest(input, claim, domain, memory, next, ret)
                       : look_at_lonely(input, claim, stopped, memory, next, ret);
 }

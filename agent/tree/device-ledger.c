@@ -585,16 +585,26 @@ static void note_lost(Update *update, LedgerDevice *device)
         device->missing = true;
 }
 
+/* The record that is published: Placement's own, where it has one, so that an operator's ratio
+ * survives. */
+static Inventory withheld_record(const Update *update, const LedgerDevice *device)
+{
+        const ProviderTree *before = update->moment->before;
+        const Provider *provider = before ? provider_tree_find(before, &device->provider) : NULL;
+        const Inventory *there =
+                provider ? provider_find_inventory(provider, device->resource_class) : NULL;
+        Inventory record = INVENTORY_DEFAULT(device->total);
+
+        record.max_unit = device->total;
+        if (there && inventory_valid(there))
+                record = *there;
+        record.total = record.reserved = device->total;
+        return record;
+}
+
 static int withhold(Update *update, LedgerDevice *device, Error *reterr)
 {
-        const Inventory record = {
-                .total = device->total,
-                .reserved = device->total,
-                .min_unit = 1,
-                .max_unit = device->total,
-                .step_size = 1,
-                .allocation_ratio = 1.0,
-        };
+        const Inventory record = withheld_record(update, device);
         const Provider *parent = provider_tree_find(update->tree, &device->parent);
         Provider *provider = provider_tree_find_name(update->tree, device->name);
         int r = 0;

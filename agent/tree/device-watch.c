@@ -127,12 +127,11 @@ static void save(DeviceWatch *watch)
         watch->ledger.changed = false;
 }
 
-static DeviceMoment now(const DeviceWatch *watch, const Retained *retained)
+static DeviceMoment now(const DeviceWatch *watch)
 {
         DeviceMoment moment = watch->moment;
 
         moment.now_usec = clock_usec(CLOCK_BOOTTIME);
-        moment.retained = retained;
         return moment;
 }
 
@@ -165,35 +164,36 @@ static void ignore_news(const LedgerDevice *device, DeviceNews news, void *userd
 }
 
 /* The same on a copy of the ledger. */
-static int apply_to_copy(DeviceWatch *watch, const Snapshot *snapshot, ProviderTree *tree,
-                         const Uuid *root, const Retained *retained, Error *reterr)
+static int apply_to_copy(DeviceWatch *watch, const RetainedTrees *trees, const DeviceMoment *moment,
+                         ProviderTree *tree, Error *reterr)
 {
         _cleanup_json_ json_t *json = device_ledger_to_json(&watch->ledger);
         _cleanup_(device_ledger_done) DeviceLedger copy = DEVICE_LEDGER_INIT;
-        const DeviceMoment moment = now(watch, retained);
         int r;
 
         if (!json)
                 return error_oom(reterr);
         r = device_ledger_from_json(json, &copy, reterr);
         if (r == 0)
-                r = device_ledger_update(&copy, snapshot, tree, root, &moment, ignore_news, NULL,
-                                         reterr);
+                r = device_ledger_update(&copy, trees->snapshot, tree, trees->root, moment,
+                                         ignore_news, NULL, reterr);
         watch->n_missing = device_ledger_count_missing(&copy);
         return r;
 }
 
-int device_watch_apply(DeviceWatch *watch, const Snapshot *snapshot, ProviderTree *tree,
-                       const Uuid *root, const Retained *retained, bool known, Error *reterr)
+int device_watch_apply(DeviceWatch *watch, const RetainedTrees *trees, const Retained *retained,
+                       ProviderTree *tree, Error *reterr)
 {
-        const DeviceMoment moment = now(watch, retained);
+        DeviceMoment moment = now(watch);
         int r;
 
-        if (!known)
-                return apply_to_copy(watch, snapshot, tree, root, retained, reterr);
+        moment.retained = retained;
+        moment.before = trees->before;
+        if (!trees->known)
+                return apply_to_copy(watch, trees, &moment, tree, reterr);
         watch->looked_usec = moment.now_usec;
-        r = device_ledger_update(&watch->ledger, snapshot, tree, root, &moment, on_news, watch,
-                                 reterr);
+        r = device_ledger_update(&watch->ledger, trees->snapshot, tree, trees->root, &moment,
+                                 on_news, watch, reterr);
         watch->n_missing = device_ledger_count_missing(&watch->ledger);
         if (r == 0)
                 save(watch);
@@ -212,7 +212,7 @@ size_t device_watch_count_missing(const DeviceWatch *watch)
 
 uint64_t device_watch_due_in_usec(DeviceWatch *watch)
 {
-        DeviceMoment moment = now(watch, NULL);
+        DeviceMoment moment = now(watch);
         uint64_t now_usec = moment.now_usec, due;
 
         moment.now_usec = watch->looked_usec;

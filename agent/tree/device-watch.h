@@ -17,11 +17,11 @@ int device_watch_new(DeviceWatch **ret, const char *state_path, const HostConfig
 DeviceWatch *device_watch_free(DeviceWatch *watch);
 DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 
-/* Edits tree, which the driver has just made of snapshot. retained: who holds what in Placement;
- * NULL: there is none. known: the tree was made from what Placement holds; else a first picture, of
- * which nothing is remembered or logged. -ENOMEM, -EINVAL with words. */
-int device_watch_apply(DeviceWatch *watch, const Snapshot *snapshot, ProviderTree *tree,
-                       const Uuid *root, const Retained *retained, bool known, Error *reterr);
+/* Edits tree, which the driver has just made of trees->snapshot. retained: who holds what in
+ * Placement; NULL: there is none. A tree that was not made from what Placement holds is a first
+ * picture, of which nothing is remembered or logged. -ENOMEM, -EINVAL with words. */
+int device_watch_apply(DeviceWatch *watch, const RetainedTrees *trees, const Retained *retained,
+                       ProviderTree *tree, Error *reterr);
 
 /* The devices that are expected, as of the last picture. Borrowed. */
 const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch);

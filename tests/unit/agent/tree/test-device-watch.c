@@ -14,6 +14,7 @@ static void apply(DeviceWatch *watch, bool there)
         Provider *root, *provider;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         Uuid uuid = uuid_make_child(&root->uuid, "gpu");
+        const RetainedTrees trees = { .snapshot = host, .root = &root->uuid, .known = true };
 
         if (there) {
                 assert_int_equal(provider_tree_add(tree, &uuid, "cn1_pci_0000_41_00_0", &root->uuid,
@@ -22,7 +23,7 @@ static void apply(DeviceWatch *watch, bool there)
                 assert_int_equal(provider_set_inventory(provider, "VGPU", &INVENTORY_DEFAULT(4)),
                                  0);
         }
-        assert_int_equal(device_watch_apply(watch, host, tree, &root->uuid, NULL, true, NULL), 0);
+        assert_int_equal(device_watch_apply(watch, &trees, NULL, tree, NULL), 0);
 }
 
 /* A hold that ends while the cycle that looked at it goes on is not forgotten, and not said for
