@@ -38,3 +38,28 @@ int tracker_audit(Tracker *tracker, AuditorWish wish, const Uuid *consumer, cons
                 auditor_ask(tracker->auditor, wish, consumer, by);
         return r;
 }
+
+int tracker_sync_full(Tracker *tracker, TrackerDone done, void *userdata)
+{
+        int r = tracker_sync(tracker, done, userdata);
+
+        tracker->full |= r >= 0;
+        return r;
+}
+
+int tracker_look(Tracker *tracker, Error *reterr)
+{
+        return host_poll_begin(tracker->poll, DRIVER_POLL_GUESTS, reterr);
+}
+
+void tracker_dismiss(Tracker *tracker, const char *why)
+{
+        error_setf(&tracker->cycle_error, ECANCELED, "%s", why);
+        cycle_waiters_begin(&tracker->waiters);
+        cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle_error);
+}
+
+void tracker_sync_cancel(Tracker *tracker, void *userdata)
+{
+        cycle_waiters_cancel(&tracker->waiters, userdata);
+}

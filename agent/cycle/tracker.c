@@ -285,11 +285,10 @@ static int update_claims(Tracker *tracker, Error *reterr)
  * retained by the next attempt; one that is refused once more is left to the next cycle. */
 static bool retry_conflict(Tracker *tracker, int result)
 {
-        if (result == REPORT_E_IN_USE && tracker->in_use_again)
-                return false;
-        tracker->in_use_again |= result == REPORT_E_IN_USE;
-        if ((result != REPORT_E_CONFLICT && result != REPORT_E_IN_USE) ||
-            ++tracker->n_conflicts > MAX_CONFLICTS)
+        bool in_use = result == REPORT_E_IN_USE && !tracker->in_use_again;
+
+        tracker->in_use_again |= in_use;
+        if ((result != REPORT_E_CONFLICT && !in_use) || ++tracker->n_conflicts > MAX_CONFLICTS)
                 return false;
         log_debug("Another writer changed the tree in Placement meanwhile; reading it again.");
         begin_refresh(tracker);
@@ -528,11 +527,10 @@ static int look_for_others(Tracker *tracker)
 /* The tree is made of what Placement holds. */
 static void go_on_with_tree(Tracker *tracker, Error *error)
 {
-        Reporter *reporter = tracker->reporter;
         int r = look_for_others(tracker);
 
         if (r >= 0 && tracker->retire != TRACKER_RETIRE_NONE) {
-                r = reporter_gather(reporter, NULL, NULL, on_holders, tracker);
+                r = reporter_gather(tracker->reporter, NULL, NULL, on_holders, tracker);
                 if (r >= 0)
                         return;
         }
@@ -541,50 +539,44 @@ static void go_on_with_tree(Tracker *tracker, Error *error)
                 return;
         }
         if (!tracker->config.dry_run &&
-            reshape_control_is_due(tracker->reshape,
-                                   tracker->status.reshape_needed || tracker->reshape_left,
-                                   may(tracker, NOVA_ACTION_RESHAPE), reporter_tree(reporter)))
+            reshape_control_is_due(
+                    tracker->reshape, tracker->status.reshape_needed || tracker->reshape_left,
+                    may(tracker, NOVA_ACTION_RESHAPE), reporter_tree(tracker->reporter)))
                 begin_reshape(tracker);
         else
                 reconcile_and_publish(tracker);
 }
 
-/* Whoever holds something of an inventory that would go keeps it: the tree is made once more. */
+/* The tree is made once more: what is held stays. */
 static void on_in_use_read(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Allocations *consumers, *holders;
         Tracker *tracker = userdata;
         Error words = ERROR_NULL;
-        const Uuid *wanted;
-        size_t n;
-        int r;
 
         if (!has_ended(tracker, result, error))
                 return;
         reporter_take_gathered(reporter, &consumers, &holders);
         allocations_free(consumers);
-        wanted = retained_get_wanted(tracker->maker.retained, &n);
-        r = retained_set_holders(tracker->maker.retained, wanted, n, holders);
-        if (r >= 0)
-                r = update_tree(tracker, reporter_tree(reporter), true, &words);
-        if (r < 0)
-                end_failed(tracker, r, &words);
+        retained_set_holders(tracker->maker.retained, holders);
+        result = update_tree(tracker, reporter_tree(reporter), true, &words);
+        if (result < 0)
+                end_failed(tracker, result, &words);
         else
                 go_on_with_tree(tracker, &words);
 }
 
-/* Placement refuses to remove an inventory that is allocated. So it is asked first, and no request
- * is sent that it would refuse. A positive number when there is nothing to ask. */
+/* Asks Placement who holds what would go, because it refuses to remove what is allocated. A
+ * positive number when there is nothing to ask. */
 static int read_in_use(Tracker *tracker)
 {
-        const Uuid *wanted;
+        const Uuid *asked = NULL;
         size_t n = 0;
+        int r = tracker->maker.retained ? retained_ask(tracker->maker.retained, &asked, &n) : 0;
 
-        if (tracker->maker.retained)
-                wanted = retained_get_wanted(tracker->maker.retained, &n);
-        return n == 0 ? 1
-                      : reporter_read_holders(tracker->reporter, wanted, n, on_in_use_read,
-                                              tracker);
+        if (r < 0 || n == 0)
+                return r < 0 ? r : 1;
+        return reporter_read_holders(tracker->reporter, asked, n, on_in_use_read, tracker);
 }
 
 static void on_refreshed(Reporter *reporter, int result, const Error *error, void *userdata)
@@ -906,29 +898,4 @@ int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata)
         else
                 tracker->again = true;
         return 0;
-}
-
-int tracker_sync_full(Tracker *tracker, TrackerDone done, void *userdata)
-{
-        int r = tracker_sync(tracker, done, userdata);
-
-        tracker->full |= r >= 0;
-        return r;
-}
-
-int tracker_look(Tracker *tracker, Error *reterr)
-{
-        return host_poll_begin(tracker->poll, DRIVER_POLL_GUESTS, reterr);
-}
-
-void tracker_dismiss(Tracker *tracker, const char *why)
-{
-        error_setf(&tracker->cycle_error, ECANCELED, "%s", why);
-        cycle_waiters_begin(&tracker->waiters);
-        cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle_error);
-}
-
-void tracker_sync_cancel(Tracker *tracker, void *userdata)
-{
-        cycle_waiters_cancel(&tracker->waiters, userdata);
 }

@@ -36,7 +36,9 @@ struct Retained {
         size_t n_items, n_allocated;
         Uuid *wanted; /* providers whose holders are to be read */
         size_t n_wanted, n_wanted_allocated;
-        Uuid *read; /* the providers that holders is about, sorted */
+        Uuid *asked; /* about these Placement is asked; sorted */
+        size_t n_asked;
+        Uuid *read; /* the providers that holders is about; sorted */
         size_t n_read;
         Allocations *holders; /* NULL: none were read */
         bool changed;
@@ -56,6 +58,7 @@ Retained *retained_free(Retained *retained)
                 item_done(&retained->items[i]);
         free(retained->items);
         free(retained->wanted);
+        free(retained->asked);
         free(retained->read);
         allocations_free(retained->holders);
         free(retained->state_file);
@@ -206,22 +209,14 @@ static int order_uuids(const void *a, const void *b)
         return uuid_order(a, b);
 }
 
-int retained_set_holders(Retained *retained, const Uuid *providers, size_t n_providers,
-                         Allocations *holders)
+void retained_set_holders(Retained *retained, Allocations *holders)
 {
-        Uuid *read = calloc(n_providers + 1, sizeof(Uuid));
-
         allocations_free(retained->holders);
-        free(retained->read);
         retained->holders = holders;
-        retained->read = read;
-        retained->n_read = 0;
-        if (!read)
-                return -ENOMEM;
-        memcpy(read, providers, n_providers * sizeof(Uuid));
-        qsort(read, n_providers, sizeof(Uuid), order_uuids);
-        retained->n_read = n_providers;
-        return 0;
+        free(retained->read);
+        retained->read = TAKE_PTR(retained->asked);
+        retained->n_read = retained->n_asked;
+        retained->n_asked = 0;
 }
 
 static bool was_read(const Retained *retained, const Uuid *provider)
@@ -356,10 +351,19 @@ int retained_want(Retained *retained, const Uuid *provider)
         return 0;
 }
 
-const Uuid *retained_get_wanted(const Retained *retained, size_t *ret_n)
+int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n)
 {
-        *ret_n = retained->n_wanted;
-        return retained->wanted;
+        Uuid *asked = calloc(retained->n_wanted + 1, sizeof(Uuid));
+
+        if (!asked)
+                return -ENOMEM;
+        if (retained->n_wanted > 0)
+                memcpy(asked, retained->wanted, retained->n_wanted * sizeof(Uuid));
+        qsort(asked, retained->n_wanted, sizeof(Uuid), order_uuids);
+        free(retained->asked);
+        *ret = retained->asked = asked;
+        *ret_n = retained->n_asked = retained->n_wanted;
+        return 0;
 }
 
 /* An answer about a provider is void once the host has all of the provider's inventories again. */

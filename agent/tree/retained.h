@@ -40,14 +40,13 @@ void retained_clear(Retained *retained, ProviderTree *tree);
  * retained_apply(). -ENOMEM. */
 int retained_want(Retained *retained, const Uuid *provider);
 
-/* The providers whose holders are read: those of the last tree that lack an inventory, and those of
- * retained_want(). Borrowed until the next tree begins. */
-const Uuid *retained_get_wanted(const Retained *retained, size_t *ret_n);
+/* The providers whose holders are to be read now: those of the last tree that lack an inventory,
+ * and those of retained_want(). Borrowed until the next call. -ENOMEM. */
+int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n);
 
-/* Replaces what is known of holders by what Placement answered about these providers. holders is
- * taken, also on failure. -ENOMEM. */
-int retained_set_holders(Retained *retained, const Uuid *providers, size_t n_providers,
-                         Allocations *holders);
+/* Replaces what is known of holders by what Placement answered about the providers of the last
+ * retained_ask(). holders is taken. */
+void retained_set_holders(Retained *retained, Allocations *holders);
 
 RetainedUse retained_use(const Retained *retained, const Uuid *provider,
                          const char *resource_class);

@@ -42,6 +42,8 @@ static Retained *make_retained(char use, const Uuid *provider)
         Retained *retained;
         Consumer *consumer;
         Uuid guest = uuid_make_random();
+        const Uuid *asked;
+        size_t n;
 
         if (!use)
                 return NULL;
@@ -52,7 +54,9 @@ static Retained *make_retained(char use, const Uuid *provider)
         assert_int_equal(allocations_ensure(holders, &guest, &consumer), 0);
         if (use == 'h')
                 assert_int_equal(consumer_add(consumer, provider, "VGPU", 1), 0);
-        assert_int_equal(retained_set_holders(retained, provider, 1, holders), 0);
+        assert_int_equal(retained_want(retained, provider), 0);
+        assert_int_equal(retained_ask(retained, &asked, &n), 0);
+        retained_set_holders(retained, holders);
         return retained;
 }
 

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/tree/retained.h"
+#include "base/log.h"
+#include "tests/fixtures/claims.h"
+#include "tests/fixtures/scratch-folder.h"
+#include "tests/unit/test.h"
+
+#define FULL \
+        "host VCPU=8 DISK_GB=100/10; gpu<host VGPU=4/1/1/4/1/2.0 +CUSTOM_RACK; cell<host; pf<cell VF=2"
+
+static struct {
+        char *folder;
+        Retained *retained;
+        ProviderTree *placement;
+        Uuid root;
+} scene;
+
+static void start(void)
+{
+        retained_free(scene.retained);
+        assert_int_equal(retained_new(&scene.retained, scene.folder, false), 0);
+}
+
+static int begin(void **state)
+{
+        scene.folder = scratch_folder_make();
+        scene.root = make_uuid("host");
+        scene.placement = make_tree(FULL);
+        scene.retained = NULL;
+        start();
+        return 0;
+}
+
+static int end(void **state)
+{
+        retained_free(scene.retained);
+        provider_tree_free(scene.placement);
+        scratch_folder_remove(scene.folder);
+        return 0;
+}
+
+/* Makes the tree of a host that has what words say; the caller frees it. Reserved amounts of the
+ * driver are those of Placement's tree after retained_clear(), as for PCI devices. */
+static ProviderTree *make(const char *words, bool known)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *before = NULL;
+        RetainedTrees trees = { .base = scene.placement, .root = &scene.root, .known = known };
+        ProviderTree *tree = make_tree(words);
+
+        assert_int_equal(provider_tree_copy(&before, scene.placement), 0);
+        retained_clear(scene.retained, before);
+        trees.before = before;
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                Provider *provider = tree->providers[i];
+                const Provider *old = provider_tree_find(before, &provider->uuid);
+
+                for (size_t j = 0; old && j < provider->n_inventories; j++) {
+                        const Inventory *record = provider_find_inventory(
+                                old, provider->inventories[j].resource_class);
+
+                        if (record)
+                                provider->inventories[j].inventory = *record;
+                }
+        }
+        assert_int_equal(retained_apply(scene.retained, &trees, tree, NULL), 0);
+        return tree;
+}
+
+/* A cycle: the tree is made, Placement says that gpu (or nothing) is held, and is written. */
+static void run_cycle(const char *words, const char *holds)
+{
+        ProviderTree *tree = make(words, true);
+        Allocations *holders;
+        const Uuid *asked;
+        size_t n;
+
+        provider_tree_free(tree);
+        assert_int_equal(retained_ask(scene.retained, &asked, &n), 0);
+        if (n > 0) {
+                assert_int_equal(allocations_new(&holders), 0);
+                if (holds)
+                        fixture_hold(&holders, make_uuid("guest"), make_uuid(holds),
+                                     strcmp(holds, "host") == 0  ? "DISK_GB"
+                                     : strcmp(holds, "gpu") == 0 ? "VGPU"
+                                                                 : "VF",
+                                     2);
+                retained_set_holders(scene.retained, holders);
+        }
+        tree = make(words, true);
+        provider_tree_free(scene.placement);
+        scene.placement = tree;
+        start(); /* as a restart after each cycle */
+}
+
+static void check(const char *name, const char *resource_class, const char *expected)
+{
+        const Provider *provider = provider_tree_find_name(scene.placement, name);
+        const Inventory *record =
+                provider ? provider_find_inventory(provider, resource_class) : NULL;
+        char text[64] = "";
+
+        if (record)
+                snprintf(text, sizeof(text), "%d/%d/%g", (int)record->total, (int)record->reserved,
+                         record->allocation_ratio);
+        assert_string_equal(text, expected);
+}
+
+static void test_what_is_held_stays_reserved_until_it_is_free(void **state)
+{
+        static const struct {
+                const char *host, *holds, *disk, *gpu, *pf;
+        } cycles[] = {
+                { FULL, NULL, "100/10/1", "4/1/2", "2/0/1" },
+                /* the provider and its place come back, with all of it reserved */
+                { "host VCPU=8 DISK_GB=100", "gpu", "100/10/1", "4/4/2", "" },
+                { "host VCPU=8 DISK_GB=100", "gpu", "100/10/1", "4/4/2", "" },
+                /* the host has it again: as it was */
+                { "host VCPU=8 DISK_GB=100; gpu<host VGPU=4", "gpu", "100/10/1", "4/1/2", "" },
+                { "host VCPU=8 DISK_GB=100; gpu<host VGPU=4", NULL, "100/10/1", "4/1/2", "" },
+                /* a class alone */
+                { "host VCPU=8; gpu<host VGPU=4", "host", "100/100/1", "4/1/2", "" },
+                { "host VCPU=8; gpu<host VGPU=4", NULL, "", "4/1/2", "" },
+                { "host VCPU=8", "gpu", "", "4/4/2", "" },
+                { "host VCPU=8", NULL, "", "", "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cycles); i++) {
+                run_cycle(cycles[i].host, cycles[i].holds);
+                check("host", "DISK_GB", cycles[i].disk);
+                check("gpu", "VGPU", cycles[i].gpu);
+                check("pf", "VF", cycles[i].pf);
+        }
+}
+
+static void test_a_provider_comes_back_below_its_own(void **state)
+{
+        const Provider *provider;
+
+        run_cycle("host VCPU=8 DISK_GB=100; gpu<host VGPU=4", "pf");
+        check("pf", "VF", "2/2/1");
+        provider = provider_tree_find_name(scene.placement, "pf");
+        assert_string_equal(provider_tree_find(scene.placement, &provider->parent)->name, "cell");
+}
+
+static void test_unknown_holders_count_as_holders(void **state)
+{
+        ProviderTree *tree = make("host VCPU=8 DISK_GB=100", false);
+        const Provider *gpu = provider_tree_find_name(tree, "gpu");
+
+        assert_int_equal(retained_use(scene.retained, &gpu->uuid, "VGPU"), RETAINED_USE_UNKNOWN);
+        assert_int_equal(provider_find_inventory(gpu, "VGPU")->reserved, 4);
+        assert_true(string_set_contains(&gpu->traits, "CUSTOM_RACK"));
+        provider_tree_free(tree);
+}
+
+/* An answer of long ago says nothing about a later loss. */
+static void test_an_old_answer_is_forgotten(void **state)
+{
+        const Uuid gpu = make_uuid("gpu");
+        Allocations *holders;
+        const Uuid *asked;
+        size_t n;
+
+        provider_tree_free(make("host VCPU=8 DISK_GB=100; cell<host; pf<cell VF=2", true));
+        assert_int_equal(retained_ask(scene.retained, &asked, &n), 0);
+        assert_int_equal(n, 1);
+        assert_int_equal(allocations_new(&holders), 0);
+        retained_set_holders(scene.retained, holders);
+        assert_int_equal(retained_use(scene.retained, &gpu, "VGPU"), RETAINED_USE_NONE);
+        provider_tree_free(make(FULL, true));
+        assert_int_equal(retained_use(scene.retained, &gpu, "VGPU"), RETAINED_USE_UNKNOWN);
+}
+
+static void test_words(void **state)
+{
+        char holders[RETAINED_HOLDERS_MAX];
+        _cleanup_free_ char *text = NULL;
+        const Uuid gpu = make_uuid("gpu");
+        Allocations *allocations = NULL;
+        const Uuid *asked;
+        size_t n;
+
+        provider_tree_free(make("host VCPU=8 DISK_GB=100; cell<host; pf<cell VF=2", true));
+        assert_int_equal(retained_ask(scene.retained, &asked, &n), 0);
+        fixture_hold(&allocations, make_uuid("guest"), gpu, "VGPU", 2);
+        retained_set_holders(scene.retained, allocations);
+        provider_tree_free(make("host VCPU=8 DISK_GB=100; cell<host; pf<cell VF=2", true));
+        retained_describe_holders(scene.retained, NULL, &gpu, "VGPU", holders);
+        assert_non_null(strstr(holders, "2 held by consumer "));
+        text = retained_describe(scene.retained, NULL);
+        assert_non_null(text);
+        assert_memory_equal(text, "VGPU of gpu (2 held by consumer ", 32);
+}
+
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end,
+                test_what_is_held_stays_reserved_until_it_is_free,
+                test_a_provider_comes_back_below_its_own, test_unknown_holders_count_as_holders,
+                test_an_old_answer_is_forgotten, test_words)
