@@ -481,6 +481,25 @@ static void settle(Update *update, LedgerDevice *device, Inventory *record)
                 update->news(device, DEVICE_NEWS_BACK, update->userdata);
 }
 
+/* Whether device_spec has a function of the PCI device that this provider counts. One whose spec is
+ * gone is reported only while a guest has it. */
+static bool is_configured(const Update *update, const char *name, const SnapshotDevice *there)
+{
+        const HostConfig *host = update->moment->host;
+        const Snapshot *snapshot = update->snapshot;
+
+        if (!host || strcmp(name + strlen(update->root->name) + 1, there->name) == 0)
+                return true;
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &snapshot->devices[i];
+
+                if ((device == there || strcmp(device->physical_function, there->address) == 0) &&
+                    pci_specs_find(&host->pci_specs, device))
+                        return true;
+        }
+        return false;
+}
+
 static int note_present(Update *update, const Provider *provider, const SnapshotDevice *there)
 {
         InventoryRecord *record = &provider->inventories[0];
@@ -494,7 +513,8 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
         device->provider = provider->uuid;
         device->parent = provider->parent;
         device->boot = update->moment->boot;
-        device->config = update->moment->config;
+        if (is_configured(update, provider->name, there))
+                device->config = update->moment->config;
         /* One that was added has another provider now. */
         update->ledger->changed |= !is_as_before(device, &before);
         return note_class(update, device, record->resource_class) < 0 ||

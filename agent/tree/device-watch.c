@@ -187,7 +187,8 @@ int device_watch_apply(DeviceWatch *watch, const RetainedTrees *trees, const Ret
         DeviceMoment moment = now(watch);
         int r;
 
-        moment.retained = retained;
+        /* before Placement was read, nothing is published that it could refuse */
+        moment.retained = trees->known ? retained : NULL;
         moment.before = trees->before;
         if (!trees->known)
                 return apply_to_copy(watch, trees, &moment, tree, reterr);

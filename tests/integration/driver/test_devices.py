@@ -169,8 +169,10 @@ class TestPci(DeviceCase):
         tree, _ = self.run_once()
         consumer = self.placement.place(None, {tree[T4_NAME]['uuid']: {'CUSTOM_PCI_10DE_1EB8': 1}})
         self.configure()
-        tree, _ = self.run_once(code=1)
+        tree, words = self.run_once()
         self.assertEqual(self.devices(tree), {T4_NAME: {'CUSTOM_PCI_10DE_1EB8': 1}})
+        self.assertEqual(tree[T4_NAME]['inventories']['CUSTOM_PCI_10DE_1EB8']['reserved'], 1)
+        self.assertIn(consumer, words)
         self.placement.delete(consumer)
         self.assertEqual(self.devices(self.run_once()[0]), {})
 
