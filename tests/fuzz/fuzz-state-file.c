@@ -148,6 +148,28 @@ static void try_cordon(const char *text)
         remove_file("cordon.json.corrupt");
 }
 
+static void try_retained(const char *text)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL, *before = NULL;
+        Retained *retained = NULL;
+        RetainedTrees trees = { .known = true };
+        Uuid root;
+
+        write_file("retained.json", text);
+        assert(retained_new(&retained, fuzz_folder(), true) == 0);
+        tree = make_tree(&root);
+        before = make_tree(&root);
+        retained_clear(retained, before);
+        provider_clear_inventories(provider_tree_find_name(tree, "host_pci_0000_41_00_0"));
+        trees.base = trees.before = before;
+        trees.root = &root;
+        assert(retained_apply(retained, &trees, tree, NULL) == 0);
+        free(retained_describe(retained, NULL));
+        retained_free(retained);
+        remove_file("retained.json");
+        remove_file("retained.json.corrupt");
+}
+
 static void try_identity(const char *text)
 {
         _cleanup_free_ char *path = NULL;
@@ -166,6 +188,7 @@ void fuzz_text(const char *text)
         log_set_level(LOG_EMERG);
         try_identity(text);
         try_cordon(text);
+        try_retained(text);
         if (json_parse(text, strlen(text), &json, NULL) < 0)
                 return;
         try_ledger(json);

@@ -466,6 +466,56 @@ static void test_layouts(void **state)
         }
 }
 
+/* A guest or a claim with a PCI device that the host does not list is a problem in any state. */
+static void test_a_device_that_the_host_does_not_list(void **state)
+{
+        static const struct {
+                const char *claim;
+                bool claimed, guest, listed, known;
+                const char *problem; /* NULL: none */
+        } cases[] = {
+                { "g confirmed vcpus=2", true, true, true, true, NULL },
+                { "g confirmed vcpus=2", true, true, false, false, NULL },
+                { "g confirmed vcpus=2", true, true, false, true,
+                  "PCI device 0000:05:00.2 of guest g is gone from this host" },
+                { "g claimed vcpus=2", true, true, false, true,
+                  "PCI device 0000:05:00.2 of guest g is gone from this host" },
+                { "g confirmed vcpus=2", false, true, false, true,
+                  "guest g has PCI device 0000:05:00.2, which this host does not list" },
+                /* it is in no spec, and there */
+                { "g confirmed vcpus=2", false, true, true, true, NULL },
+                { "g claimed vcpus=2", true, false, false, true,
+                  "claim 1 names PCI device 0000:05:00.2, which this host does not list" },
+        };
+        static const char addresses[1][HOST_ADDRESS_SIZE] = { "0000:05:00.2" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const ClaimDevice device = { .suffix = (char *)"",
+                                             .name = (char *)"p1",
+                                             .address = (char *)addresses[0],
+                                             .mdev_type = (char *)"" };
+                const char *functions[] = { "0000:05:00.0", addresses[0] };
+                _cleanup_(look_done) Look look;
+                char row[16];
+
+                look_begin(&look);
+                look.facts.facts.functions = cases[i].known ? functions : NULL;
+                look.facts.facts.n_functions = !cases[i].known ? 0 : cases[i].listed ? 2 : 1;
+                if (cases[i].guest) {
+                        HostDomain *guest = facts_guest(&look.facts, 'g', "");
+
+                        guest->pci = addresses;
+                        guest->n_pci = 1;
+                }
+                look_add_claims(&look, cases[i].claim);
+                if (cases[i].claimed)
+                        assert_int_equal(claim_add_device(look.claims.claims[0], &device), 0);
+                look_run(&look);
+                snprintf(row, sizeof(row), "case %zu", i);
+                look_expect(&look, row, look.actions, cases[i].problem);
+        }
+}
+
 /* More is held than there is: told, unless somebody took all of it out of use. */
 static void test_more_than_there_is(void **state)
 {
@@ -567,7 +617,8 @@ static void test_cost_is_linear(void **state)
         assert_true(many < few * 30);
 }
 
-TEST_MAIN(test_table, test_unread_guest, test_started_only, test_away, test_layouts, test_orphan,
-          test_orphan_with_a_folder, test_unconfirmed_by_placement, test_confirmed_by_placement,
-          test_adopted_by_placement, test_asked_seldomer, test_recorded, test_no_orphans,
-          test_moved, test_more_than_there_is, test_cost_is_linear)
+TEST_MAIN(test_table, test_unread_guest, test_started_only, test_away, test_layouts,
+          test_a_device_that_the_host_does_not_list, test_orphan, test_orphan_with_a_folder,
+          test_unconfirmed_by_placement, test_confirmed_by_placement, test_adopted_by_placement,
+          test_asked_seldomer, test_recorded, test_no_orphans, test_moved, test_more_than_there_is,
+          test_cost_is_linear)

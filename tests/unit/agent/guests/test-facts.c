@@ -128,6 +128,8 @@ static void test_host(void **state)
         assert_int_equal(cell->pages[0].reserved, 16);
         assert_string_equal(cell->pages[0].resource_class, "CUSTOM_HUGEPAGES_2M");
         assert_int_equal(host_facts_find_cell(&facts, 4)->socket, -1); /* CPUs of two */
+        assert_true(host_facts_lists_function(&facts, "0000:05:00.1"));
+        assert_false(host_facts_lists_function(&facts, "0000:05:00.7"));
         assert_int_equal(facts.n_pci, 1);
         assert_string_equal(facts.pci[0].address, "0000:05:00.1");
         assert_string_equal(facts.pci[0].provider, "0000:05:00.0");
