@@ -218,10 +218,14 @@ static void look_at_lost_devices(const CycleFacts *facts, Verdict *verdict)
         if (facts->retained)
                 retained_describe_holders(facts->retained, facts->snapshot, &first->provider,
                                           first->resource_class, holders);
-        add(verdict, KIND_DEVICE_LOST,
-            "%.200s is missing, and claims hold %" PRIu64 " %s of it%s%s%s", first->name,
-            get_used(facts->view, first), first->resource_class,
-            holders[0] ? "; in Placement " : "", holders, format_more(more, n));
+        if (get_used(facts->view, first) == 0)
+                add(verdict, KIND_DEVICE_LOST, "%.200s is missing; in Placement %s%s", first->name,
+                    holders, format_more(more, n));
+        else
+                add(verdict, KIND_DEVICE_LOST,
+                    "%.200s is missing, and claims hold %" PRIu64 " %s of it%s%s%s", first->name,
+                    get_used(facts->view, first), first->resource_class,
+                    holders[0] ? "; in Placement " : "", holders, format_more(more, n));
 }
 
 static void look_at_withheld(const CycleFacts *facts, Verdict *verdict)
