@@ -494,7 +494,7 @@ static void test_a_device_that_the_host_does_not_list(void **state)
                                              .name = (char *)"p1",
                                              .address = (char *)addresses[0],
                                              .mdev_type = (char *)"" };
-                const char *functions[] = { "0000:05:00.0", addresses[0] };
+                HostFunction functions[] = { { "0000:05:00.0", "" }, { addresses[0], "" } };
                 _cleanup_(look_done) Look look;
                 char row[16];
 
