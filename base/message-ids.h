@@ -81,4 +81,6 @@
         "4d8e2b6f9a1c4753b0d6e8f2a4c7913b" /* DISK_GB of the root is left out, withheld or back */
 #define MESSAGE_LEFT_TO_NOVA \
         "c9984aa6ade52356bfcee784c96f1fb0" /* [agent] nova: nova-compute reports this host */
+#define MESSAGE_GUEST_FLOATS \
+        "5f0c9e7712a84c43b6d1e8a94f27c0d6" /* an unpinned guest can run on dedicated CPUs */
 #define MESSAGE_CORDON_LOST "a0418edc6f3b45d9eb2d4057190b631a" /* cordon.json is not readable */

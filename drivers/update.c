@@ -6,6 +6,7 @@
 
 #include "drivers/reshape/moves.h"
 #include "drivers/tree/child-provider.h"
+#include "drivers/tree/cpu-guests.h"
 #include "drivers/tree/host-traits.h"
 #include "drivers/tree/mdev-providers.h"
 #include "drivers/tree/memory-encryption.h"
@@ -13,7 +14,7 @@
 #include "drivers/tree/pci-providers.h"
 #include "drivers/tree/root-inventory.h"
 
-/* What the update works with. */
+/* The inputs and intermediate results of one update. */
 typedef struct Update {
         const HostConfig *config;
         const Snapshot *snapshot;
@@ -22,7 +23,8 @@ typedef struct Update {
         CpuPlan cpus;
         HostAmounts amounts;
         MdevPlan mdevs;
-        Error problem; /* what costs a provider and not the tree */
+        bool moves;    /* allocations move with the tree */
+        Error problem; /* names the providers and classes that could not be updated */
 } Update;
 
 static void update_done(Update *update)
@@ -52,6 +54,9 @@ static int make_plans(Update *update, Error *reterr)
         r = cpu_plan_make(config, snapshot, &update->cpus, &update->problem, reterr);
         if (r < 0)
                 return r;
+        /* Allocations that move must fit. The update after the reshape reserves these CPUs. */
+        if (!update->moves && cpu_guests_find(snapshot, &update->cpus, NULL) < 0)
+                return error_oom(reterr);
         host_amounts_make(config, snapshot, &update->cpus, &update->amounts);
         limit_amounts(&update->amounts, &update->problem);
         if ((r = numa_check(config, snapshot, &update->cpus, &update->problem, reterr)) < 0)
@@ -150,6 +155,7 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
                 .snapshot = snapshot,
                 .tree = tree,
                 .root = provider_tree_find_name(tree, nodename),
+                .moves = reshape && reshape->consumers,
         };
         Error moving = ERROR_NULL;
         int r, moved;

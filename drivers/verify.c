@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/json.h"
 #include "drivers/driver-config.h"
-#include "drivers/tree/cpu-plan.h"
+#include "drivers/tree/cpu-guests.h"
 #include "drivers/tree/host-amounts.h"
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/mdev-plan.h"
@@ -369,19 +369,19 @@ typedef struct Guests {
         const DomainPin *pin; /* of the first, when it is pinned */
 } Guests;
 
-static Fault judge(const SnapshotDomain *domain, const CpuPlan *cpus, const DomainPin **ret_pin)
+/* Returns a Fault, or -ENOMEM. */
+static int judge(const SnapshotDomain *domain, const CpuPlan *cpus, const DomainPin **ret_pin)
 {
-        bool anywhere_shared = cpu_set_count(&cpus->shared) > 0, on_dedicated = false;
+        bool has_shared = cpu_set_count(&cpus->shared) + cpu_set_count(&cpus->shared_offline) > 0;
         size_t n_pinned = 0;
+        int r;
 
         for (size_t i = 0; i < domain->n_pins; i++) {
                 const DomainPin *pin = &domain->pins[i];
 
-                if (cpu_set_count(&pin->cpus) != 1) {
-                        on_dedicated |= cpu_set_count_common(&pin->cpus, &cpus->dedicated) > 0;
+                if (cpu_set_count(&pin->cpus) != 1)
                         continue;
-                }
-                if (!cpu_set_is_subset(&pin->cpus, &cpus->dedicated)) {
+                if (!cpu_plan_dedicates(cpus, &pin->cpus)) {
                         *ret_pin = pin;
                         return FAULT_PINNED;
                 }
@@ -389,10 +389,10 @@ static Fault judge(const SnapshotDomain *domain, const CpuPlan *cpus, const Doma
         }
         if (n_pinned >= domain->vcpus)
                 return FAULT_NONE;
-        if (domain->n_pins < domain->vcpus)
-                on_dedicated |= cpu_set_count(&domain->cpus) == 0 ||
-                                cpu_set_count_common(&domain->cpus, &cpus->dedicated) > 0;
-        return on_dedicated || !anywhere_shared ? FAULT_FLOATING : FAULT_NONE;
+        r = cpu_guest_floats(domain, &cpus->dedicated, NULL);
+        if (r < 0)
+                return r;
+        return r > 0 || !has_shared ? FAULT_FLOATING : FAULT_NONE;
 }
 
 /* "a, b, c, d, e, …" */
@@ -456,8 +456,12 @@ static int verify_guests(const CpuPlan *cpus, const Snapshot *snapshot, Findings
                 return 0;
         for (size_t i = 0; i < snapshot->n_domains; i++) {
                 const DomainPin *pin = NULL;
-                Guests *guests = &faulty[judge(&snapshot->domains[i], cpus, &pin)];
+                int fault = judge(&snapshot->domains[i], cpus, &pin);
+                Guests *guests;
 
+                if (fault < 0)
+                        return fault;
+                guests = &faulty[fault];
                 if (guests->n == 0)
                         guests->pin = pin;
                 if (guests->n < NAMES_MAX)

@@ -236,6 +236,18 @@ void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, Loc
                           "%s; no consumer holds local DISK_GB.", status->local_disk);
 }
 
+void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const Error *floating)
+{
+        if (floating->code && strcmp(floating->text, status->floating.text) != 0)
+                log_event(LOG_WARNING, MESSAGE_GUEST_FLOATS,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text), "%s.", floating->text);
+        else if (!floating->code && status->floating.code)
+                log_event(LOG_INFO, MESSAGE_GUEST_FLOATS,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
+                          "No unpinned guest can run on dedicated CPUs any more.");
+        status->floating = *floating;
+}
+
 /* As many as a person reads, and how many more there are. */
 static void name_parts(const StringSet *problems, Error *ret)
 {

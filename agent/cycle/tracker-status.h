@@ -39,8 +39,9 @@ typedef struct TrackerStatus {
         Error device_error;  /* why some devices are not reported as configured; code 0: all are */
         LocalDisk local_disk_decision;
         char local_disk[LOCAL_DISK_TEXT_MAX]; /* why local DISK_GB is withheld or left out; or "" */
-        Error part_error;         /* what of the host could not be read, and how many more; code
-                                     0: all was */
+        Error floating;   /* names unpinned guests that can run on dedicated CPUs; code 0: none */
+        Error part_error; /* what of the host could not be read, and how many more; code
+                             0: all was */
         uint64_t sync_since_usec; /* CLOCK_REALTIME: since when sync_state is what it is */
         uint64_t last_sync_usec; /* CLOCK_REALTIME of the last cycle that ended synced, 0: not since
                                   * the start */
@@ -88,6 +89,10 @@ void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const 
 /* Logs each change of the decision about the root's DISK_GB. was_there: Placement has it. */
 void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, LocalDisk decision,
                                     bool was_there, const LocalDiskFacts *facts);
+
+/* Notes the unpinned guests that can run on dedicated CPUs; code 0: there are none. Logs each text
+ * once, and the end. */
+void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const Error *floating);
 
 /* problems: what the last poll could not read; logged: what of it was logged, made equal. */
 void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,

@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "drivers/tree/cpu-guests.h"
 
 #define MAX_CONFLICTS 8
 /* Changes come in flocks: one poll for all, when it has been quiet so long; they never end: then
@@ -242,6 +243,17 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
         return r;
 }
 
+static void note_floating(Tracker *tracker)
+{
+        _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
+        Error floating = ERROR_NULL;
+
+        if (cpu_plan_make(tracker->maker.config, tracker->snapshot, &cpus, NULL, NULL) < 0 ||
+            cpu_guests_find(tracker->snapshot, &cpus, &floating) < 0)
+                return;
+        tracker_status_note_floating(&tracker->status, &tracker->maker.root, &floating);
+}
+
 /* Makes the tree of this moment and lets the claims know. known: base is what Placement holds. */
 static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
 {
@@ -261,6 +273,7 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
                 tracker_status_note_local_disk(&tracker->status, &tracker->maker.root,
                                                made.local_disk, made.disk_was_there,
                                                &tracker->maker.local_disk);
+        note_floating(tracker);
         take_tree(tracker, made.tree, known);
         return 0;
 }

@@ -25,6 +25,7 @@ typedef enum Kind {
         KIND_UNHELD,
         KIND_DISAGREE,
         KIND_FINDINGS,
+        KIND_FLOATING,
         KIND_RETIRED,
         KIND_HOST_CORDONED,
         KIND_WITHHELD,
@@ -82,6 +83,9 @@ static const struct {
                             "the last audit found problems that are not healed yet",
                             "computectl audit",
                             "\"computectl audit\" looks again, \"computectl heal --dry-run\" shows what would be healed" },
+        [KIND_FLOATING] = { VERDICT_WARNING, "guests",
+                            "an unpinned guest can run on dedicated CPUs", "computectl verify",
+                            "Start the guest again, so that it runs on the shared CPUs, or move it to another host; \"computectl verify\" lists all such guests" },
         [KIND_RETIRED] = { VERDICT_WARNING, "placement", "that is right: the host is retired",
                            "computectl history",
                            "\"computectl retire --undo\" reports it to Placement again" },
@@ -330,6 +334,8 @@ static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_FINDINGS,
                     "The last audit found %zu problem(s) that are not healed yet",
                     facts->audit->n_open);
+        if (status->floating.code)
+                add(verdict, KIND_FLOATING, "%s", status->floating.text);
         if (facts->host_cordoned)
                 add(verdict, status->sync_state == SYNC_RETIRED ? KIND_RETIRED : KIND_HOST_CORDONED,
                     "%s: %s", status->sync_state == SYNC_RETIRED ? "Retired" : "Cordoned",

@@ -25,7 +25,7 @@ typedef struct VerdictReason {
         char text[ERROR_TEXT_MAX];
 } VerdictReason;
 
-#define VERDICT_REASONS_MAX 21
+#define VERDICT_REASONS_MAX 32
 #define VERDICT_SUMMARY_MAX 256
 #define VERDICT_LINE_MAX    1024
 

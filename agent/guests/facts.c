@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/guests/layout.h"
-#include "drivers/tree/cpu-plan.h"
+#include "drivers/tree/cpu-guests.h"
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/mdev-plan.h"
 
@@ -126,22 +126,39 @@ static unsigned find_core(const SnapshotCell *cell, const SnapshotCpu *cpu)
         return core;
 }
 
+/* The socket of the CPUs whose socket is known (offline ones have none); -1 for several. */
+static int find_socket(const SnapshotCell *cell)
+{
+        int socket = -1;
+
+        for (size_t i = 0; i < cell->n_cpus; i++) {
+                int other = cell->cpus[i].socket_id;
+
+                if (socket >= 0 && other >= 0 && other != socket)
+                        return -1;
+                socket = MAX(socket, other);
+        }
+        return socket;
+}
+
 static int add_cpus(const SnapshotCell *from, const CpuPlan *plan, HostCell *cell)
 {
         cell->cpus = calloc(from->n_cpus + 1, sizeof(HostCpu));
         if (!cell->cpus)
                 return -ENOMEM;
-        cell->socket = from->n_cpus > 0 ? from->cpus[0].socket_id : -1;
+        cell->socket = find_socket(from);
         for (size_t i = 0; i < from->n_cpus; i++) {
                 const SnapshotCpu *cpu = &from->cpus[i];
 
-                cell->cpus[cell->n_cpus++] =
-                        (HostCpu){ .id = cpu->id,
-                                   .core = find_core(from, cpu),
-                                   .shared = cpu_set_contains(&plan->shared, cpu->id),
-                                   .dedicated = cpu_set_contains(&plan->dedicated, cpu->id) };
-                if (cpu->socket_id != cell->socket)
-                        cell->socket = -1;
+                bool is_offline = cpu_set_contains(&plan->dedicated_offline, cpu->id);
+
+                cell->cpus[cell->n_cpus++] = (HostCpu){
+                        .id = cpu->id,
+                        .core = find_core(from, cpu),
+                        .shared = cpu_set_contains(&plan->shared, cpu->id),
+                        .dedicated = is_offline || cpu_set_contains(&plan->dedicated, cpu->id),
+                        .withheld = is_offline || cpu_set_contains(&plan->floated, cpu->id),
+                };
         }
         qsort(cell->cpus, cell->n_cpus, sizeof(HostCpu), order_cpus);
         return 0;
@@ -175,14 +192,16 @@ static int add_pages(const HostConfig *config, const SnapshotCell *from, uint64_
         return 0;
 }
 
-static int add_cells(const HostConfig *config, const Snapshot *snapshot, HostFacts *facts)
+static int add_cells(const HostConfig *config, const Snapshot *snapshot, const Snapshot *guests,
+                     HostFacts *facts)
 {
         CpuPlan plan = { 0 };
-        int r = 0;
+        int r;
 
-        /* A configuration that does not fit the host is the driver's to complain about. */
+        /* provider_update() reports a configuration that does not fit the host */
         if (cpu_plan_make(config, snapshot, &plan, NULL, NULL) == -ENOMEM)
                 return -ENOMEM;
+        r = cpu_guests_find(guests, &plan, NULL);
         facts->small_page_kib = huge_pages_ordinary_size(snapshot);
         for (size_t i = 0; r == 0 && i < snapshot->n_cells; i++) {
                 const SnapshotCell *from = &snapshot->cells[i];
@@ -272,7 +291,7 @@ int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const S
         add_pci(config, snapshot, &facts);
         add_mdevs(snapshot, &facts);
         add_functions(snapshot, &facts);
-        if (add_devices(&plan, &facts) < 0 || add_cells(config, snapshot, &facts) < 0 ||
+        if (add_devices(&plan, &facts) < 0 || add_cells(config, snapshot, guests, &facts) < 0 ||
             add_domains(guests, &facts) < 0)
                 return -ENOMEM;
         *ret = TAKE_STRUCT(facts);

@@ -39,7 +39,9 @@ typedef struct HostPci {
 typedef struct HostCpu {
         unsigned id;
         unsigned core;          /* the lowest id of the threads of its core */
-        bool shared, dedicated; /* is it for guests, and how? */
+        bool shared, dedicated; /* is it for guests, and how? A shared one is online. */
+        bool withheld;          /* a dedicated one that no claim can get now: it is offline, or a
+                                   guest without pins can run on it */
 } HostCpu;
 
 typedef struct HostPages {

@@ -63,7 +63,7 @@ static uint64_t overcommitted(const NumaHost *host, const NumaRoom *room, NumaCl
 
 static bool is_free(const NumaHost *host, const HostCpu *cpu)
 {
-        return cpu->dedicated && !cpu_set_contains(&host->view->held, cpu->id) &&
+        return cpu->dedicated && !cpu->withheld && !cpu_set_contains(&host->view->held, cpu->id) &&
                !cpu_set_contains(&host->facts->guest_cpus, cpu->id);
 }
 

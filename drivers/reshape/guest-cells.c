@@ -65,7 +65,7 @@ static void weigh_cpus(const Snapshot *snapshot, const SnapshotDomain *domain, c
 {
         for (unsigned vcpu = 0; vcpu < MIN(domain->vcpus, CPU_SET_MAX); vcpu++) {
                 const CpuSet *pin = find_pin(domain, vcpu);
-                bool dedicated = cpu_set_count(pin) > 0 && cpu_set_is_subset(pin, &cpus->dedicated);
+                bool dedicated = cpu_plan_dedicates(cpus, pin);
 
                 add_weight(dedicated ? &ret->dedicated : &ret->shared,
                            find_cell_of_cpus(snapshot, pin), 1);

@@ -60,8 +60,7 @@ static bool dedicates(const ReshapeHost *host)
 static bool is_dedicated(const ReshapeHost *host, const SnapshotDomain *guest)
 {
         for (size_t i = 0; i < guest->n_pins; i++)
-                if (cpu_set_count(&guest->pins[i].cpus) > 0 &&
-                    cpu_set_is_subset(&guest->pins[i].cpus, &host->cpus->dedicated))
+                if (cpu_plan_dedicates(host->cpus, &guest->pins[i].cpus))
                         return true;
         return false;
 }

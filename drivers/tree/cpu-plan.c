@@ -12,6 +12,9 @@ void cpu_plan_done(CpuPlan *plan)
 {
         cpu_set_done(&plan->shared);
         cpu_set_done(&plan->dedicated);
+        cpu_set_done(&plan->shared_offline);
+        cpu_set_done(&plan->dedicated_offline);
+        cpu_set_done(&plan->floated);
 }
 
 static bool is_set(const char *text)
@@ -92,58 +95,136 @@ int cpu_plan_check(const HostConfig *config, Error *reterr)
         return read_plan(config, &plan, reterr);
 }
 
-/* Takes out what is not there. */
-static int keep_there(const char *option, CpuSet *set, const CpuSet *there, const char *word,
-                      Error *problem, Error *reterr)
+/* One configured set: its option, and the CPUs that it can have. */
+typedef struct Split {
+        const char *option;
+        const char *resource_class;
+        const CpuSet *usable;  /* guests can be given these */
+        const CpuSet *present; /* the host has these; empty: unknown */
+        bool can_power_down;   /* Nova can have taken the offline ones offline */
+} Split;
+
+/* Moves the CPUs that cannot be used out of the set. */
+static int sort_cpus(const Split *split, CpuSet *set, CpuSet *ret_offline, CpuSet *ret_missing)
 {
-        _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT;
-        _cleanup_free_ char *missing_text = NULL, *there_text = NULL;
+        bool knows_present = cpu_set_count(split->present) > 0;
+
+        CPU_SET_FOREACH(cpu, set) {
+                bool missing = knows_present && !cpu_set_contains(split->present, cpu);
+
+                if (cpu_set_contains(split->usable, cpu))
+                        continue;
+                if (cpu_set_add(missing ? ret_missing : ret_offline, cpu) < 0)
+                        return -ENOMEM;
+                cpu_set_remove(set, cpu);
+        }
+        return 0;
+}
+
+/* -EINVAL when the host has no CPU of the set: this is a wrong configuration, as for Nova. */
+static int note_missing(const Split *split, const CpuSet *missing, bool is_all, Error *problem,
+                        Error *reterr)
+{
+        _cleanup_free_ char *text = cpu_set_format(missing);
+        _cleanup_free_ char *present = cpu_set_format(split->present);
         Error error;
 
-        if (cpu_set_is_subset(set, there))
-                return 0;
-        if (cpu_set_copy(&missing, set) < 0)
+        if (!text || !present)
                 return error_oom(reterr);
-        for (unsigned cpu = 0; cpu < CPU_SET_MAX; cpu++)
-                if (cpu_set_contains(there, cpu))
-                        cpu_set_remove(&missing, cpu);
-                else
-                        cpu_set_remove(set, cpu);
-        missing_text = cpu_set_format(&missing);
-        there_text = cpu_set_format(there);
-        if (!missing_text || !there_text)
-                return error_oom(reterr);
-        error_setf(
-                &error, EINVAL,
-                "%s names CPU %.60s, but %s are %.60s: take it out of the set, or bring it online",
-                option, missing_text, word, there_text);
-        if (cpu_set_count(set) == 0)
+        error_setf(&error, EINVAL,
+                   "%s names CPU %.60s, but this host has only CPU %.60s. Take it out of the set",
+                   split->option, text, present);
+        if (is_all)
                 return error_setf(reterr, EINVAL, "%s", error.text);
         error_join(problem, &error);
         return 0;
+}
+
+static int note_offline(const Split *split, const CpuSet *offline, bool is_all, Error *problem,
+                        Error *reterr)
+{
+        const char *advice =
+                split->can_power_down
+                        ? ", or set [libvirt] cpu_power_management = true if Nova powers idle CPUs down"
+                        : "";
+        _cleanup_free_ char *text = cpu_set_format(offline);
+        Error error;
+
+        if (!text)
+                return error_oom(reterr);
+        if (is_all)
+                error_setf(
+                        &error, EINVAL,
+                        "%s names only offline CPUs (%.60s), so no %s is offered. Bring them online%s",
+                        split->option, text, split->resource_class, advice);
+        else
+                error_setf(
+                        &error, EINVAL,
+                        "%s names CPU %.60s, which is offline and not offered. Bring it online%s",
+                        split->option, text, advice);
+        error_join(problem, &error);
+        return 0;
+}
+
+/* Leaves in the set the CPUs that guests can be given. */
+static int split_set(const Split *split, CpuSet *set, CpuSet *ret_offline, Error *problem,
+                     Error *reterr)
+{
+        _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT;
+        int r = 0;
+
+        if (sort_cpus(split, set, ret_offline, &missing) < 0)
+                return error_oom(reterr);
+        if (cpu_set_count(&missing) > 0)
+                r = note_missing(split, &missing,
+                                 cpu_set_count(set) + cpu_set_count(ret_offline) == 0, problem,
+                                 reterr);
+        if (r == 0 && cpu_set_count(ret_offline) > 0)
+                r = note_offline(split, ret_offline, cpu_set_count(set) == 0, problem, reterr);
+        return r;
 }
 
 int cpu_plan_make(const HostConfig *config, const Snapshot *snapshot, CpuPlan *ret, Error *problem,
                   Error *reterr)
 {
         bool power = config->cpu_power_management && cpu_set_count(&snapshot->present_cpus) > 0;
+        const Split shared = {
+                .option = is_set(config->vcpu_pin_set) ? PIN_SET : SHARED,
+                .resource_class = "VCPU",
+                .usable = &snapshot->online_cpus,
+                .present = &snapshot->present_cpus,
+        };
+        const Split dedicated = {
+                .option = DEDICATED,
+                .resource_class = "PCPU",
+                .usable = power ? &snapshot->present_cpus : &snapshot->online_cpus,
+                .present = &snapshot->present_cpus,
+                .can_power_down = true,
+        };
         _cleanup_(cpu_plan_done) CpuPlan plan = { 0 };
+        bool configured;
         int r;
 
         r = read_plan(config, &plan, reterr);
+        configured = cpu_set_count(&plan.shared) + cpu_set_count(&plan.dedicated) > 0;
         if (r == 0)
-                r = keep_there(is_set(config->vcpu_pin_set) ? PIN_SET : SHARED, &plan.shared,
-                               &snapshot->online_cpus, "online", problem, reterr);
+                r = split_set(&shared, &plan.shared, &plan.shared_offline, problem, reterr);
         if (r == 0)
-                r = keep_there(DEDICATED, &plan.dedicated,
-                               power ? &snapshot->present_cpus : &snapshot->online_cpus,
-                               power ? "present" : "online", problem, reterr);
+                r = split_set(&dedicated, &plan.dedicated, &plan.dedicated_offline, problem,
+                              reterr);
         if (r < 0)
                 return r;
-        if (cpu_set_count(&plan.shared) == 0 && cpu_set_count(&plan.dedicated) == 0 &&
-            cpu_set_copy(&plan.shared, &snapshot->online_cpus) < 0)
+        if (!configured && cpu_set_copy(&plan.shared, &snapshot->online_cpus) < 0)
                 return error_oom(reterr);
         cpu_plan_done(ret);
         *ret = TAKE_STRUCT(plan);
         return 0;
+}
+
+bool cpu_plan_dedicates(const CpuPlan *plan, const CpuSet *cpus)
+{
+        return cpu_set_count(cpus) > 0 &&
+               cpu_set_count_common(cpus, &plan->dedicated) +
+                               cpu_set_count_common(cpus, &plan->dedicated_offline) ==
+                       cpu_set_count(cpus);
 }

@@ -7,8 +7,12 @@
 #include "drivers/host/host-config.h"
 
 typedef struct CpuPlan {
-        CpuSet shared;
-        CpuSet dedicated;
+        CpuSet shared;         /* that guests can be given now */
+        CpuSet dedicated;      /* the same */
+        CpuSet shared_offline; /* configured, and no guest can be given them now */
+        CpuSet dedicated_offline;
+        CpuSet floated; /* dedicated ones on which running guests without pins can run: empty until
+                           cpu_guests_find() (drivers/tree/cpu-guests.h) */
 } CpuPlan;
 
 void cpu_plan_done(CpuPlan *plan);
@@ -18,9 +22,15 @@ void cpu_plan_done(CpuPlan *plan);
  * vcpu_pin_set beside cpu_dedicated_set; -ENOMEM. */
 int cpu_plan_check(const HostConfig *config, Error *reterr);
 
-/* The same checks. CPUs that are not online (with cpu_power_management, not present: it takes
- * unused dedicated CPUs offline) are left out, and problem (may be NULL) says so behind what it
- * says already; -EINVAL when none of a set is left. ret must be initialised; untouched on failure.
- */
+/* Makes the same checks, and sorts the configured CPUs by whether guests can be given them.
+ *
+ * An online CPU can be used. With cpu_power_management every present dedicated CPU can: Nova takes
+ * those that no guest uses offline, counts them all the same, and brings one online for its guest.
+ * Any other CPU costs itself, also when none of its set is left, and problem (may be NULL) names it
+ * behind what it has already. -EINVAL when the host has no CPU of a set: Nova refuses that, too.
+ * ret must be initialised; it is untouched on failure. -ENOMEM. */
 int cpu_plan_make(const HostConfig *config, const Snapshot *snapshot, CpuPlan *ret, Error *problem,
                   Error *reterr);
+
+/* Returns whether all CPUs of a set that is not empty are dedicated, online or not. */
+bool cpu_plan_dedicates(const CpuPlan *plan, const CpuSet *cpus);

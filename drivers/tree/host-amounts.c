@@ -27,16 +27,24 @@ static uint64_t memory_mb(const HostConfig *config, const Snapshot *snapshot)
                                               : snapshot->memory_kib / 1024;
 }
 
+void class_amount_count_cpus(ClassAmount *amount, uint64_t usable, uint64_t offline)
+{
+        amount->total = usable;
+        if (usable > 0 || offline == 0)
+                return;
+        amount->total = 1;
+        amount->reserved = 1;
+}
+
 void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                        HostAmounts *ret)
 {
-        /* memory in files cannot be promised twice, whatever Placement has come to say */
+        /* memory in files cannot be overcommitted, whatever ratio Placement has */
         double ram_ratio = config->file_backed_memory > 0 ? 1.0 : config->ram_allocation_ratio;
         HostAmounts amounts = {
-                .vcpu = { "VCPU", "reserved_host_cpus", cpu_set_count(&cpus->shared),
-                          config->reserved_host_cpus, config->cpu_allocation_ratio,
-                          config->initial_cpu_allocation_ratio },
-                .pcpu = { "PCPU", "", cpu_set_count(&cpus->dedicated), 0, 1.0, 1.0 },
+                .vcpu = { "VCPU", "reserved_host_cpus", 0, config->reserved_host_cpus,
+                          config->cpu_allocation_ratio, config->initial_cpu_allocation_ratio },
+                .pcpu = { "PCPU", "", 0, cpu_set_count(&cpus->floated), 1.0, 1.0 },
                 .memory = { "MEMORY_MB", "reserved_host_memory_mb", memory_mb(config, snapshot),
                             config->reserved_host_memory_mb, ram_ratio,
                             config->initial_ram_allocation_ratio },
@@ -45,6 +53,10 @@ void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const
                           config->disk_allocation_ratio, config->initial_disk_allocation_ratio },
         };
 
+        class_amount_count_cpus(&amounts.vcpu, cpu_set_count(&cpus->shared),
+                                cpu_set_count(&cpus->shared_offline));
+        class_amount_count_cpus(&amounts.pcpu, cpu_set_count(&cpus->dedicated),
+                                cpu_set_count(&cpus->dedicated_offline));
         amounts.memory.total = MIN(amounts.memory.total, INVENTORY_MAX_AMOUNT);
         amounts.disk.total = MIN(amounts.disk.total, INVENTORY_MAX_AMOUNT);
         *ret = amounts;

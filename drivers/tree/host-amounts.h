@@ -21,12 +21,19 @@ typedef struct HostAmounts {
         ClassAmount vcpu, pcpu, memory, disk;
 } HostAmounts;
 
-/* What is reserved is as configured, be it more than there is. */
+/* Sets the total of VCPU or PCPU to the number of CPUs that can be used. Without any, but with
+ * CPUs that are offline, the class is withheld: total and reserved are 1, since Placement has no
+ * inventory of 0. Leaving the class out would move what guests hold of it to another class or cell
+ * (drivers/reshape). */
+void class_amount_count_cpus(ClassAmount *amount, uint64_t usable, uint64_t offline);
+
+/* The reserved amounts are the configured ones, even if they are larger than the totals; dedicated
+ * CPUs on which unpinned guests can run are reserved. */
 void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                        HostAmounts *ret);
 
-/* Where more is reserved than there is, all is: -EINVAL with words then. Placement would refuse the
- * record else, and with it all other classes. */
+/* Limits the reserved amount to the total, and returns -EINVAL with words if it was larger.
+ * Placement would refuse the record, and with it all other classes. */
 int class_amount_limit(ClassAmount *amount, Error *reterr);
 
 /* The record of an amount that is not 0. The allocation ratio is the configured one; where none is,

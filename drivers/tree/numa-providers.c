@@ -185,32 +185,61 @@ int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan
 
 /* Sharing out */
 
-/* What the cells before this one have, and all together; memory only of cells with CPUs. */
+/* The host, and the sums over its cells by which reserved amounts are shared out. */
 typedef struct Shares {
-        uint64_t cpus_before, cpus_all;
-        uint64_t memory_before, memory_all; /* KiB */
+        const HostConfig *config;
+        const Snapshot *snapshot;
+        const CpuPlan *cpus;
+        const HostAmounts *amounts;
+        uint64_t cpus_before, cpus_all;     /* shared CPUs of the offered cells before; of all */
+        uint64_t memory_before, memory_all; /* KiB, the same */
 } Shares;
+
+/* One cell and its amounts. */
+typedef struct CellShare {
+        const SnapshotCell *cell;
+        CpuSet cpus;
+        bool is_offered; /* false: guests cannot have CPUs and memory there; all is reserved */
+        HostAmounts amounts;
+} CellShare;
 
 static uint64_t add_saturating(uint64_t a, uint64_t b)
 {
         return u64_add_overflow(a, b, &a) ? UINT64_MAX : a;
 }
 
-/* Memory without CPUs is a GPU's, or behind CXL: guests have theirs where their CPUs are. */
-static bool has_cpus(const SnapshotCell *cell)
+static bool reports_memory(const Snapshot *snapshot)
 {
-        return cell->n_cpus > 0;
+        for (size_t i = 0; i < snapshot->n_cells; i++)
+                if (snapshot->cells[i].memory_kib > 0)
+                        return true;
+        return false;
 }
 
-static uint64_t cell_memory_mb(const HostConfig *config, const SnapshotCell *cell,
-                               const HostAmounts *amounts, const Shares *shares)
+bool numa_lacks_memory(const Snapshot *snapshot, const SnapshotCell *cell)
 {
-        /* every cell its own to the page, and what rounding leaves to the next */
-        if (config->file_backed_memory == 0)
+        return cell->n_cpus > 0 && cell->memory_kib == 0 && reports_memory(snapshot);
+}
+
+/* Guests need memory where their CPUs are. A cell without CPUs is memory of a GPU or behind CXL, or
+ * its CPUs are offline. */
+static bool is_offered(const Shares *shares, const SnapshotCell *cell, const CpuSet *cpus)
+{
+        bool can_run = cpu_set_count_common(cpus, &shares->snapshot->online_cpus) > 0 ||
+                       cpu_set_count_common(cpus, &shares->cpus->shared) > 0 ||
+                       cpu_set_count_common(cpus, &shares->cpus->dedicated) > 0;
+
+        return can_run && !numa_lacks_memory(shares->snapshot, cell);
+}
+
+static uint64_t cell_memory_mb(const Shares *shares, const SnapshotCell *cell)
+{
+        /* each cell has its own memory; the remainder of rounding goes to the next cell */
+        if (shares->config->file_backed_memory == 0)
                 return add_saturating(shares->memory_before, cell->memory_kib) / 1024 -
                        shares->memory_before / 1024;
-        return reshape_portion(amounts->memory.total, shares->memory_before, cell->memory_kib,
-                               shares->memory_all);
+        return reshape_portion(shares->amounts->memory.total, shares->memory_before,
+                               cell->memory_kib, shares->memory_all);
 }
 
 static int set_amount(const ClassAmount *amount, const Provider *heir, Provider *from, Provider *to,
@@ -228,19 +257,21 @@ static int set_amount(const ClassAmount *amount, const Provider *heir, Provider 
                      : 0;
 }
 
-static int set_pages(const HostConfig *config, const SnapshotCell *cell, uint64_t ordinary_kib,
+static int set_pages(const HostConfig *config, const CellShare *share, uint64_t ordinary_kib,
                      Provider *to, Error *reterr)
 {
+        const SnapshotCell *cell = share->cell;
+
         for (size_t i = 0; i < cell->n_pages; i++) {
                 const PageSize *pages = &cell->pages[i];
                 char name[HUGE_PAGES_CLASS_SIZE];
                 ClassAmount amount = {
                         .resource_class = huge_pages_class(MAX(pages->size_kib, 1), name),
                         .total = MIN(pages->count, INVENTORY_MAX_AMOUNT),
-                        .reserved = has_cpus(cell) ? MIN(huge_pages_reserved(config, cell->id,
-                                                                             pages->size_kib),
-                                                         pages->count)
-                                                   : MIN(pages->count, INVENTORY_MAX_AMOUNT),
+                        .reserved = share->is_offered ? MIN(huge_pages_reserved(config, cell->id,
+                                                                                pages->size_kib),
+                                                            pages->count)
+                                                      : MIN(pages->count, INVENTORY_MAX_AMOUNT),
                         .ratio = 1.0,
                 };
                 int r;
@@ -254,49 +285,96 @@ static int set_pages(const HostConfig *config, const SnapshotCell *cell, uint64_
         return 0;
 }
 
-static int make_cell_amounts(const HostConfig *config, const SnapshotCell *cell,
-                             const CpuPlan *cpus, const HostAmounts *amounts, Shares *shares,
-                             HostAmounts *ret)
+static int share_init(const Shares *shares, const SnapshotCell *cell, CellShare *ret)
 {
-        _cleanup_(cpu_set_done) CpuSet own = CPU_SET_INIT;
-
-        if (add_cpus(cell, &own) < 0)
+        *ret = (CellShare){ .cell = cell, .amounts = *shares->amounts };
+        if (add_cpus(cell, &ret->cpus) < 0)
                 return -ENOMEM;
-        *ret = *amounts;
-        ret->vcpu.total = cpu_set_count_common(&cpus->shared, &own);
-        ret->pcpu.total = cpu_set_count_common(&cpus->dedicated, &own);
-        if (!has_cpus(cell)) {
-                ret->memory.total = config->file_backed_memory > 0
-                                            ? 0
-                                            : MIN(cell->memory_kib / 1024, INVENTORY_MAX_AMOUNT);
-                ret->memory.reserved = ret->memory.total;
-                return 0;
-        }
-        ret->memory.total =
-                MIN(cell_memory_mb(config, cell, amounts, shares), INVENTORY_MAX_AMOUNT);
-        ret->vcpu.reserved = reshape_portion(amounts->vcpu.reserved, shares->cpus_before,
-                                             ret->vcpu.total, shares->cpus_all);
-        ret->memory.reserved = reshape_portion(amounts->memory.reserved, shares->memory_before,
-                                               cell->memory_kib, shares->memory_all);
-        shares->cpus_before += ret->vcpu.total;
-        shares->memory_before = add_saturating(shares->memory_before, cell->memory_kib);
+        ret->is_offered = is_offered(shares, cell, &ret->cpus);
         return 0;
 }
 
-static int update_cell(const HostConfig *config, const Snapshot *snapshot, const SnapshotCell *cell,
-                       const HostAmounts *own, const Provider *root, Provider *provider,
-                       Error *reterr)
+static void share_done(CellShare *share)
 {
-        const ClassAmount *amounts[] = { &own->vcpu, &own->pcpu, &own->memory };
+        cpu_set_done(&share->cpus);
+}
+
+static void count_cpus(const Shares *shares, CellShare *share)
+{
+        const CpuPlan *cpus = shares->cpus;
+        ClassAmount *vcpu = &share->amounts.vcpu, *pcpu = &share->amounts.pcpu;
+        uint64_t n_shared = cpu_set_count_common(&cpus->shared, &share->cpus);
+
+        vcpu->reserved = share->is_offered
+                                 ? reshape_portion(shares->amounts->vcpu.reserved,
+                                                   shares->cpus_before, n_shared, shares->cpus_all)
+                                 : n_shared;
+        pcpu->reserved = cpu_set_count_common(share->is_offered ? &cpus->floated : &cpus->dedicated,
+                                              &share->cpus);
+        class_amount_count_cpus(vcpu, n_shared,
+                                cpu_set_count_common(&cpus->shared_offline, &share->cpus));
+        class_amount_count_cpus(pcpu, cpu_set_count_common(&cpus->dedicated, &share->cpus),
+                                cpu_set_count_common(&cpus->dedicated_offline, &share->cpus));
+}
+
+static void count_memory(const Shares *shares, CellShare *share)
+{
+        const SnapshotCell *cell = share->cell;
+        ClassAmount *memory = &share->amounts.memory;
+
+        if (!share->is_offered) {
+                memory->total = shares->config->file_backed_memory > 0
+                                        ? 0
+                                        : MIN(cell->memory_kib / 1024, INVENTORY_MAX_AMOUNT);
+                memory->reserved = memory->total;
+                return;
+        }
+        memory->total = MIN(cell_memory_mb(shares, cell), INVENTORY_MAX_AMOUNT);
+        memory->reserved = reshape_portion(shares->amounts->memory.reserved, shares->memory_before,
+                                           cell->memory_kib, shares->memory_all);
+}
+
+/* Fills in the amounts of a cell, and counts the cell among those before the next. */
+static void share_make(Shares *shares, CellShare *share)
+{
+        count_cpus(shares, share);
+        count_memory(shares, share);
+        if (!share->is_offered)
+                return;
+        shares->cpus_before += cpu_set_count_common(&shares->cpus->shared, &share->cpus);
+        shares->memory_before = add_saturating(shares->memory_before, share->cell->memory_kib);
+}
+
+static int sum_up(Shares *shares)
+{
+        for (size_t i = 0; i < shares->snapshot->n_cells; i++) {
+                _cleanup_(share_done) CellShare share = { 0 };
+
+                if (share_init(shares, &shares->snapshot->cells[i], &share) < 0)
+                        return -ENOMEM;
+                if (!share.is_offered)
+                        continue;
+                shares->cpus_all += cpu_set_count_common(&shares->cpus->shared, &share.cpus);
+                shares->memory_all = add_saturating(shares->memory_all, share.cell->memory_kib);
+        }
+        return 0;
+}
+
+static int update_cell(const Shares *shares, const CellShare *share, const Provider *root,
+                       Provider *provider, Error *reterr)
+{
+        const ClassAmount *amounts[] = { &share->amounts.vcpu, &share->amounts.pcpu,
+                                         &share->amounts.memory };
         Provider fresh = { .name = provider->name };
         int r = 0;
 
         /* beside the old ones, whose ratios are read */
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(amounts); i++)
-                if (!numa_is_at_root(config, amounts[i]->resource_class))
+                if (!numa_is_at_root(shares->config, amounts[i]->resource_class))
                         r = set_amount(amounts[i], root, provider, &fresh, reterr);
         if (r == 0)
-                r = set_pages(config, cell, huge_pages_ordinary_size(snapshot), &fresh, reterr);
+                r = set_pages(shares->config, share, huge_pages_ordinary_size(shares->snapshot),
+                              &fresh, reterr);
         if (r == 0 && provider_copy_inventories(provider, &fresh) < 0)
                 r = error_oom(reterr);
         provider_clear_inventories(&fresh);
@@ -304,7 +382,7 @@ static int update_cell(const HostConfig *config, const Snapshot *snapshot, const
         if (r < 0)
                 return r;
         if (string_set_add(&provider->traits, cell_trait) < 0 ||
-            child_provider_own(provider, config) < 0)
+            child_provider_own(provider, shares->config) < 0)
                 return error_oom(reterr);
         return 0;
 }
@@ -313,30 +391,30 @@ int numa_providers_update(const HostConfig *config, const Snapshot *snapshot, co
                           const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
                           Error *problem, Error *reterr)
 {
-        Shares shares = { .cpus_all = amounts->vcpu.total };
+        Shares shares = {
+                .config = config, .snapshot = snapshot, .cpus = cpus, .amounts = amounts
+        };
 
         if (!config->numa_in_placement)
                 return 0;
-        for (size_t i = 0; i < snapshot->n_cells; i++)
-                if (has_cpus(&snapshot->cells[i]))
-                        shares.memory_all =
-                                add_saturating(shares.memory_all, snapshot->cells[i].memory_kib);
+        if (sum_up(&shares) < 0)
+                return error_oom(reterr);
         for (size_t i = 0; i < snapshot->n_cells; i++) {
-                const SnapshotCell *cell = &snapshot->cells[i];
-                HostAmounts own;
+                _cleanup_(share_done) CellShare share = { 0 };
                 char name[CHILD_NAME_SIZE];
                 Provider *provider;
                 int r;
 
-                if (make_cell_amounts(config, cell, cpus, amounts, &shares, &own) < 0)
+                if (share_init(&shares, &snapshot->cells[i], &share) < 0)
                         return error_oom(reterr);
-                make_name(root->name, cell->id, name);
+                share_make(&shares, &share);
+                make_name(root->name, share.cell->id, name);
                 r = child_provider_ensure(tree, root, root, name, &provider, problem);
                 if (r < 0)
                         return error_oom(reterr);
                 if (r == CHILD_PROVIDER_REFUSED)
                         continue;
-                r = update_cell(config, snapshot, cell, &own, root, provider, reterr);
+                r = update_cell(&shares, &share, root, provider, reterr);
                 if (r < 0)
                         return r;
         }

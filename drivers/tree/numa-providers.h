@@ -7,8 +7,9 @@
  * no such providers). With root, VCPU and MEMORY_MB stay at the root: Nova's scheduler takes no
  * host whose root gives nothing. Pure.
  *
- * Shares add up to what the root would have. What is reserved of the host is shared out by size
- * between cells with CPUs. Of a cell without CPUs all is reserved (decision devices/cpuless). */
+ * Shares add up to the amounts of the root. The host's reserved amounts are shared out by size
+ * between the cells that have CPUs and memory. In a cell that lacks either, all is reserved
+ * (decision devices/cpuless). */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
@@ -30,6 +31,10 @@ bool numa_is_at_root(const HostConfig *config, const char *resource_class);
  * hugepages of which more are reserved than there are, all are, and cells may have no memory. */
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
+
+/* Returns whether a cell has CPUs but no memory. False for a hypervisor that reports the memory of
+ * no cell. */
+bool numa_lacks_memory(const Snapshot *snapshot, const SnapshotCell *cell);
 
 /* Was this provider made here for a cell? Whose it is, its name and its trait say together. */
 bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider *provider,

@@ -287,6 +287,38 @@ static void test_dedicated_cpus(void **state)
                 run(&cases[i], NULL, 0);
 }
 
+static uint64_t reserved_pcpu(const ProviderTree *tree)
+{
+        return provider_find_inventory(tree->providers[0], "PCPU")->reserved;
+}
+
+/* CPUs on which an unpinned guest can run are reserved when allocations have moved, not before:
+ * the allocations of pinned guests must fit. */
+static void test_floating_guests_do_not_limit_a_reshape(void **state)
+{
+        static const Shape before = FLAT, after = SHAPE(.shared = "0-3", .dedicated = "4-7");
+        _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+        _cleanup_(snapshot_unrefp) Snapshot *host = host_new(HOST DOMAINS(
+                DOMAIN("a", 2, 1, PINS(PIN(0, "4") "," PIN(1, "4"))) "," DOMAIN("b", 2, 1, "")));
+        HostConfig from = config_of(&before), to = config_of(&after);
+        _cleanup_(allocations_freep) Allocations *moved = NULL;
+        const ReshapeAlias alias = { .consumer = uuid_of_letter('e'),
+                                     .guest = uuid_of_letter('a') };
+        DriverReshape reshape = { .aliases = &alias, .n_aliases = 1 };
+        Error error = ERROR_NULL;
+
+        assert_int_equal(provider_update(&from, host, tree, "cn1", NULL, &error), DRIVER_UPDATED);
+        moved = allocations_of("a@cn1:VCPU=2 b@cn1:VCPU=2 e@cn1:VCPU=2", tree);
+        reshape.consumers = moved;
+        assert_int_equal(provider_update(&to, host, tree, "cn1", &reshape, &error), DRIVER_UPDATED);
+        check_room(moved, tree, "reshape");
+        assert_int_equal(reserved_pcpu(tree), 0);
+        reshape.consumers = NULL;
+        assert_int_equal(provider_update(&to, host, tree, "cn1", &reshape, &error), DRIVER_UPDATED);
+        assert_int_equal(reserved_pcpu(tree), 3);
+        driver_reshape_done(&reshape);
+}
+
 /* C5.2: the consumer is the migration, the domain has the instance's uuid */
 static void test_alias(void **state)
 {
@@ -361,5 +393,5 @@ static void test_limits_of_what_is_used(void **state)
         }
 }
 
-TEST_MAIN(test_limits_of_what_is_used, test_cells, test_dedicated_cpus, test_alias,
-          test_renamed_classes)
+TEST_MAIN(test_limits_of_what_is_used, test_cells, test_dedicated_cpus,
+          test_floating_guests_do_not_limit_a_reshape, test_alias, test_renamed_classes)

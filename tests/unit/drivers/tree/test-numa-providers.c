@@ -129,7 +129,7 @@ static void test_uneven_hosts(void **state)
                                "3", "1048576", "") "," CELL("250", "0", CPU("8"))),
                   NULL, NULL, 301, 0,
                   "NUMA0 MEMORY_MB=2048/301 VCPU=2/0; NUMA3 MEMORY_MB=1024/1024; "
-                  "NUMA250 VCPU=1/0" },
+                  "NUMA250 VCPU=1/1" },
                 /* memory that is no whole MiB: nothing of the sum is lost */
                 { HOST("0-2", "3072",
                        CELL("0", "1000", CPU("0")) "," CELL("1", "1072", CPU("1")) "," CELL(
@@ -174,6 +174,60 @@ static void test_uneven_hosts(void **state)
                 host_update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
                 expect_cells(tree, cases[i].cells);
                 expect(tree, "cn1", "DISK_GB=100/0");
+        }
+}
+
+#define FOUR_CPUS CPU("0") "," CPU("1") "," CPU("2") "," CPU("3")
+#define PINNED_HOST(online, kib)                          \
+        "'present_cpus': '0-7', " HOST(                   \
+                online, "12582912",                       \
+                CELL("0", "8388608", FOUR_CPUS) "," CELL( \
+                        "1", kib, CPU("4") "," CPU("5") "," CPU("6") "," CPU("7")))
+
+/* Cells in which guests cannot have both CPUs and memory: everything in them is reserved */
+static void test_cells_that_lack_cpus_or_memory_are_reserved(void **state)
+{
+        static const struct {
+                const char *host, *shared, *dedicated;
+                bool power;
+                const char *words; /* of a problem */
+                const char *cells;
+        } cases[] = {
+                { PINNED_HOST("0-7", "4194304"), "0,4", "1-3,5-7", false, NULL,
+                  "NUMA0 MEMORY_MB=8192/8 PCPU=3/0 VCPU=1/0; "
+                  "NUMA1 MEMORY_MB=4096/4 PCPU=3/0 VCPU=1/0" },
+                /* CPUs without memory */
+                { PINNED_HOST("0-7", "0"), "0,4", "1-3,5-7", false, NULL,
+                  "NUMA0 MEMORY_MB=8192/12 PCPU=3/0 VCPU=1/0; NUMA1 PCPU=3/3 VCPU=1/1" },
+                /* all dedicated CPUs of one cell are offline; then all CPUs of that cell */
+                { PINNED_HOST("0-4", "4194304"), "0,4", "1-3,5-7", false,
+                  "cpu_dedicated_set names CPU 5-7, which is offline",
+                  "NUMA0 MEMORY_MB=8192/8 PCPU=3/0 VCPU=1/0; "
+                  "NUMA1 MEMORY_MB=4096/4 PCPU=1/1 VCPU=1/0" },
+                { PINNED_HOST("0-3", "4194304"), "0,4", "1-3,5-7", false,
+                  "cpu_dedicated_set names CPU 5-7, which is offline",
+                  "NUMA0 MEMORY_MB=8192/12 PCPU=3/0 VCPU=1/0; "
+                  "NUMA1 MEMORY_MB=4096/4096 PCPU=1/1 VCPU=1/1" },
+                /* Nova has powered them down: they are for guests */
+                { PINNED_HOST("0", "4194304"), "0", "1-7", true, NULL,
+                  "NUMA0 MEMORY_MB=8192/8 PCPU=3/0 VCPU=1/0; NUMA1 MEMORY_MB=4096/4 PCPU=4/0" },
+                { PINNED_HOST("0-3", "4194304"), "0-3", "4-7", false,
+                  "only offline CPUs (4-7), so no PCPU is offered",
+                  "NUMA0 MEMORY_MB=8192/12 VCPU=4/0; NUMA1 MEMORY_MB=4096/4096 PCPU=1/1" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);
+                HostConfig config = numa_config();
+
+                config.cpu_shared_set = cases[i].shared;
+                config.cpu_dedicated_set = cases[i].dedicated;
+                config.cpu_power_management = cases[i].power;
+                config.reserved_host_memory_mb = 12;
+                host_update(&config, cases[i].host, tree, NULL,
+                            cases[i].words ? DRIVER_UPDATED_IN_PART : DRIVER_UPDATED,
+                            cases[i].words);
+                expect_cells(tree, cases[i].cells);
         }
 }
 
@@ -434,6 +488,7 @@ static void test_sums(void **state)
                 }
 }
 
-TEST_MAIN(test_two_cells, test_uneven_hosts, test_a_cell_without_cpus, test_refused_in_words,
-          test_a_bad_part_costs_itself, test_name_taken_or_too_long, test_devices, test_gone_cells,
-          test_foreign_providers_c10, test_switch, test_devices_change_cell, test_sums)
+TEST_MAIN(test_two_cells, test_uneven_hosts, test_cells_that_lack_cpus_or_memory_are_reserved,
+          test_a_cell_without_cpus, test_refused_in_words, test_a_bad_part_costs_itself,
+          test_name_taken_or_too_long, test_devices, test_gone_cells, test_foreign_providers_c10,
+          test_switch, test_devices_change_cell, test_sums)
