@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "drivers/host/cell-cpus.h"
 #include "drivers/host/sysfs.h"
 #include "drivers/libvirt/capabilities.h"
 #include "drivers/libvirt/devices.h"
@@ -99,7 +100,10 @@ static int poll_host(Poll *poll, Error *reterr)
         r = poll_capabilities(poll, reterr);
         if (r < 0)
                 return r;
-        return poll_online_cpus(poll, info.cpus, reterr);
+        r = poll_online_cpus(poll, info.cpus, reterr);
+        if (r < 0)
+                return r;
+        return cell_cpus_complete("/sys", poll->snapshot) < 0 ? error_oom(reterr) : 0;
 }
 
 /* The rest */

@@ -9,6 +9,7 @@
 
 #include "base/read-file.h"
 #include "base/text.h"
+#include "drivers/host/cell-cpus.h"
 #include "drivers/linux/reader.h"
 
 #define CPUINFO_SIZE    16384 /* of the first CPU; all are of one kind */
@@ -26,29 +27,47 @@ static int read_set(const char *path, CpuSet *ret)
 
 /* CPUs */
 
+/* The CPU in the last snapshot, whose cells also list the CPUs that were offline: place is the
+ * least that it can have there. */
 static const SnapshotCpu *find_before(const LinuxReader *reader, size_t cell, size_t place,
                                       unsigned id)
 {
         const Snapshot *before = reader->quiet ? reader->last : NULL;
 
-        return before && cell < before->n_cells && place < before->cells[cell].n_cpus &&
-                               before->cells[cell].cpus[place].id == id
+        if (!before || cell >= before->n_cells)
+                return NULL;
+        for (; place < before->cells[cell].n_cpus; place++)
+                if (before->cells[cell].cpus[place].id >= id)
+                        break;
+        return place < before->cells[cell].n_cpus && before->cells[cell].cpus[place].id == id
                        ? &before->cells[cell].cpus[place]
                        : NULL;
+}
+
+/* Reads the socket of a CPU. "-1" means none: most POWER, s390x and RISC-V kernels have it. */
+static int read_socket(const char *path, int *ret_socket)
+{
+        _cleanup_free_ char *text = NULL;
+        uint64_t socket;
+        int r = linux_read_number(path, INT32_MAX, &socket);
+
+        if (r == 0)
+                *ret_socket = (int)socket;
+        if (r != -EBADMSG)
+                return r;
+        r = sysfs_read(path, &text);
+        return r < 0 || strcmp(text, "-1") == 0 ? r : -EBADMSG;
 }
 
 /* A CPU whose topology is not known is a core of its own, of no socket. */
 static int read_topology(LinuxReader *reader, SnapshotCpu *cpu, Error *reterr)
 {
-        uint64_t socket;
-        int r = linux_read_number(
-                linux_path(reader, "devices/system/cpu/cpu%u/topology/physical_package_id",
-                           cpu->id),
-                INT32_MAX, &socket);
+        int r = read_socket(linux_path(reader,
+                                       "devices/system/cpu/cpu%u/topology/physical_package_id",
+                                       cpu->id),
+                            &cpu->socket_id);
 
-        if (r == 0)
-                cpu->socket_id = (int)socket;
-        else if ((r = linux_note(reader, r, reterr)) < 0)
+        if (r < 0 && (r = linux_note(reader, r, reterr)) < 0)
                 return r;
         r = read_set(linux_path(reader, "devices/system/cpu/cpu%u/topology/thread_siblings_list",
                                 cpu->id),
@@ -180,10 +199,13 @@ static int read_cell(LinuxReader *reader, SnapshotCell *cell, Error *reterr)
         return r < 0 ? r : read_pages(reader, folder, cell, reterr);
 }
 
-/* A kernel that knows no NUMA. */
+/* Reads the one cell of a kernel without NUMA: all CPUs, online or not, are in it. */
 static int read_only_cell(LinuxReader *reader, SnapshotCell *cell, Error *reterr)
 {
-        int r = read_cpus(reader, cell, &reader->snapshot->online_cpus, reterr);
+        const Snapshot *snapshot = reader->snapshot;
+        bool knows_present = cpu_set_is_subset(&snapshot->online_cpus, &snapshot->present_cpus);
+        int r = read_cpus(reader, cell,
+                          knows_present ? &snapshot->present_cpus : &snapshot->online_cpus, reterr);
 
         cell->memory_kib =
                 (uint64_t)sysconf(_SC_PHYS_PAGES) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
@@ -223,7 +245,7 @@ int linux_read_cells(LinuxReader *reader, Error *reterr)
                         return r;
                 snapshot->memory_kib += cell->memory_kib;
         }
-        return 0;
+        return cell_cpus_complete(reader->sys, snapshot) < 0 ? error_oom(reterr) : 0;
 }
 
 /* Features */

@@ -4,14 +4,17 @@
 /* What Linux itself says of this host, read from /sys and /proc as any user may. No library.
  *
  *   online_cpus, present_cpus   devices/system/cpu/online, present
- *   cells, their CPUs           devices/system/node/online, nodeN/cpulist; a kernel without NUMA
- * has cell 0 with everything siblings, socket
- * devices/system/cpu/cpuN/topology/thread_siblings_list, physical_package_id memory, pages of a
- * cell     nodeN/meminfo (MemTotal), nodeN/hugepages/hugepages-SkB/nr_hugepages; what no hugepage
- * has is small pages cpu_model, cpu_features     /proc/cpuinfo, of x86; libvirt's names devices
- * bus/pci/devices/A: uevent, numa_node, physfn, sriov_totalvfs, vpd, nvidia/
- * (drivers/host/vgpu-types.h); bus/vdpa/devices their mdev types
- * class/mdev_bus/D/mdev_supported_types; D may be no PCI function mdevs bus/mdev/devices
+ *   cells, their CPUs           devices/system/node/online, nodeN/cpulist; offline CPUs: the links
+ *                               nodeN/cpuN. A kernel without NUMA has cell 0 with everything
+ *   siblings, socket            devices/system/cpu/cpuN/topology/thread_siblings_list,
+ *                               physical_package_id ("-1": no socket)
+ *   memory, pages of a cell     nodeN/meminfo (MemTotal), nodeN/hugepages/hugepages-SkB/
+ *                               nr_hugepages; the rest of the memory is small pages
+ *   cpu_model, cpu_features     /proc/cpuinfo, of x86; libvirt's names
+ *   devices                     bus/pci/devices/A: uevent, numa_node, physfn, sriov_totalvfs, vpd,
+ *                               nvidia/ (drivers/host/vgpu-types.h); bus/vdpa/devices
+ *   their mdev types            class/mdev_bus/D/mdev_supported_types; D may be no PCI function
+ *   mdevs                       bus/mdev/devices
  *
  * Without a CPU list or the memory of a cell the host is not known, and the poll fails: half a cell
  * would look like a smaller one. Every other file that is bad costs the device, the type or the

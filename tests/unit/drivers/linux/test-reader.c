@@ -157,6 +157,56 @@ static void test_small_host(void **state)
         assert_int_equal(snapshot->n_devices + snapshot->problems.n_items, 0);
 }
 
+/* POWER, s390x and RISC-V have no sockets: that is no problem */
+static void test_a_cpu_without_socket(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = host_make();
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+
+        scratch_write(folder, CPU "cpu0/topology/physical_package_id", "-1\n");
+        snapshot = read_host(folder, NULL, NULL);
+        assert_non_null(snapshot);
+        assert_int_equal(snapshot->problems.n_items, 0);
+        assert_int_equal(snapshot->cells[0].cpus[0].socket_id, -1);
+}
+
+/* An offline CPU is in the cell whose node links to it, and a core of its own. */
+static void test_offline_cpus_are_in_their_cells(void **state)
+{
+        static const struct {
+                const char *link;
+                size_t n_cpus;
+        } cases[] = {
+                { NULL, 2 },
+                { NODE "node0/cpu4", 3 },
+                { NODE "node2/cpu4", 2 }, /* this node does not link to the CPUs of its cell */
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(scratch_folder_removep) char *folder = host_make();
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL, *quiet = NULL;
+
+                scratch_link(folder, NODE "node0/cpu0", "../../cpu/cpu0");
+                scratch_link(folder, NODE "node0/cpu2", "../../cpu/cpu2");
+                if (cases[i].link)
+                        scratch_link(folder, cases[i].link, "../../cpu/cpu4");
+                snapshot = read_host(folder, NULL, NULL);
+                assert_non_null(snapshot);
+                assert_int_equal(snapshot->problems.n_items, 0);
+                assert_int_equal(snapshot->cells[0].n_cpus, cases[i].n_cpus);
+                assert_int_equal(snapshot->cells[1].n_cpus, 2);
+                if (cases[i].n_cpus == 3) {
+                        assert_int_equal(snapshot->cells[0].cpus[2].id, 4);
+                        assert_int_equal(snapshot->cells[0].cpus[2].socket_id, -1);
+                        assert_int_equal(cpu_set_count(&snapshot->cells[0].cpus[2].siblings), 1);
+                }
+                quiet = read_host(folder, snapshot, NULL);
+                assert_non_null(quiet);
+                assert_int_equal(quiet->cells[0].n_cpus, cases[i].n_cpus);
+                assert_int_equal(cpu_set_count(&quiet->cells[0].cpus[1].siblings), 2);
+        }
+}
+
 /* What a bad file costs: a problem that names it, or, where words are expected, the poll. */
 static void test_bad_files(void **state)
 {
@@ -169,7 +219,7 @@ static void test_bad_files(void **state)
                 { CPU "online", "x", true, "cpu/online does not say" },
                 { CPU "online", "0-99999999999", true, "cpu/online" },
                 { CPU "present", "x", false, "cpu/present does not say" },
-                { CPU "cpu0/topology/physical_package_id", "-1", false, "physical_package_id" },
+                { CPU "cpu0/topology/physical_package_id", "-2", false, "physical_package_id" },
                 { CPU "cpu0/topology/thread_siblings_list", "5-4", false, "thread_siblings_list" },
                 { NODE "online", "0-", true, "node/online" },
                 { NODE "node0/cpulist", "a", true, "node0/cpulist" },
@@ -399,5 +449,6 @@ static void test_uevents(void **state)
                         fail_msg("case %zu", i);
 }
 
-TEST_MAIN(test_whole_host, test_small_host, test_bad_files, test_others, test_quiet, test_vpd,
+TEST_MAIN(test_whole_host, test_small_host, test_a_cpu_without_socket,
+          test_offline_cpus_are_in_their_cells, test_bad_files, test_others, test_quiet, test_vpd,
           test_encryption, test_uevents)
