@@ -142,6 +142,7 @@ int poll_thread_start(Driver **ret, const char *name, const PollSource *source, 
 {
         _cleanup_free_ Driver *driver = calloc(1, sizeof(Driver));
         VirtJob job = { .serve = serve, .drop = drop };
+        VirtThread *common = find_common(before, name, source);
         PollThread *thread;
         int r;
 
@@ -152,9 +153,11 @@ int poll_thread_start(Driver **ret, const char *name, const PollSource *source, 
         r = start(&thread, source);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot make the driver: %s", strerror(-r));
+        if (common && source->inherit)
+                source->inherit(source->data, before->thread->source.data);
         __atomic_add_fetch(&thread->n_references, 1, __ATOMIC_RELAXED);
         job.data = thread;
-        r = virt_thread_enter(&thread->thread, find_common(before, name, source), &job);
+        r = virt_thread_enter(&thread->thread, common, &job);
         if (r < 0) {
                 poll_thread_unref(thread);
                 poll_thread_unref(thread);

@@ -17,6 +17,9 @@ typedef struct PollSource {
         void (*listen)(void *data, Mailbox *mailbox);
         /* After the last poll, on the thread that made it. May be NULL. */
         void (*close)(void *data);
+        /* Takes from the source of the driver that it replaces, which asks the same address, what a
+         * hanging call must not start twice. Main thread, before the first poll. May be NULL. */
+        void (*inherit)(void *data, void *before);
         void (*free)(void *data); /* once, on either thread: nothing uses data any more */
         int fd;                   /* for listen(); < 0: none */
         const char *address;      /* whom it asks: what hangs at one need not hang at another */

@@ -187,8 +187,41 @@ static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot,
         return 0;
 }
 
+/* Guests that need memory in the cell of their CPUs cannot run there. */
+static int verify_cells(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
+                        Findings *findings)
+{
+        for (size_t i = 0; i < snapshot->n_cells; i++) {
+                const SnapshotCell *cell = &snapshot->cells[i];
+                unsigned n_dedicated = 0;
+                int r;
+
+                if (!numa_lacks_memory(snapshot, cell))
+                        continue;
+                for (size_t j = 0; j < cell->n_cpus; j++)
+                        n_dedicated += cpu_set_contains(&cpus->dedicated, cell->cpus[j].id);
+                r = findings_warn(
+                        findings,
+                        n_dedicated > 0 ? "[compute] cpu_dedicated_set"
+                                        : "[compute] cpu_shared_set",
+                        "Cell %u has %zu CPUs and no memory: guests with a NUMA topology or dedicated CPUs cannot use them. %s",
+                        cell->id, cell->n_cpus,
+                        config->numa_in_placement == HOST_NUMA_FLAT
+                                ? "Take its CPUs out of the set, or add memory to the cell"
+                        : config->numa_in_placement == HOST_NUMA_ROOT
+                                ? "The PCPU of its provider is reserved"
+                                : "All amounts of its provider are reserved");
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
+        if (snapshot->disk_error.code && snapshot->disk_error.code != ENOENT &&
+            snapshot->disk_error.code != ENOTDIR && !config->images_storage_pool)
+                return findings_warn(findings, "instances_path", "%s", snapshot->disk_error.text);
         if (snapshot->disk_total_bytes >> 30 > 0 || config->report_local_disk == HOST_LOCAL_DISK_NO)
                 return 0;
         if (config->images_storage_pool)
@@ -569,6 +602,7 @@ int verify_host(const HostConfig *config, const Snapshot *snapshot, Findings *fi
             (r = verify_cpus(snapshot, &cpus, findings)) < 0 ||
             (r = verify_guests(&cpus, snapshot, findings)) < 0 ||
             (r = verify_huge_pages(config, snapshot, findings)) < 0 ||
+            (r = verify_cells(config, snapshot, &cpus, findings)) < 0 ||
             (r = verify_disk(config, snapshot, findings)) < 0 ||
             (r = verify_emulators(config, snapshot, findings)) < 0)
                 return r;

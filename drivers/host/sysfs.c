@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 #include "base/read-file.h"
 #include "base/text.h"
@@ -52,18 +51,4 @@ char *sysfs_device_name(const char *subsystem, const char *name)
                 if (!isalnum((unsigned char)*c))
                         *c = '_';
         return text;
-}
-
-int sysfs_read_disk(const char *path, uint64_t *ret_bytes, Error *reterr)
-{
-        struct statvfs fs;
-
-        if (!path || !path[0])
-                return 0;
-        if (statvfs(path, &fs) < 0)
-                return error_setf(reterr, errno, "[DEFAULT] instances_path: %.100s: %s", path,
-                                  strerror(errno));
-        if (u64_mul_overflow(fs.f_blocks, fs.f_frsize, ret_bytes))
-                *ret_bytes = INT64_MAX;
-        return 0;
 }

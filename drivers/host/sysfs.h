@@ -18,7 +18,3 @@ bool sysfs_is_gone(int r);
 /* libvirt's name of a device, "pci_0000_41_00_0" of "pci" and "0000:41:00.0"; every driver's, so
  * that a host keeps its providers when it changes its driver. NULL when out of memory. */
 char *sysfs_device_name(const char *subsystem, const char *name);
-
-/* The size of the file system of a folder; an empty path is none. -errno with words that name the
- * option, when the folder is not there for a moment, as when it is mounted anew. */
-int sysfs_read_disk(const char *path, uint64_t *ret_bytes, Error *reterr);

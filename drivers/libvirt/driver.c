@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "drivers/host/instance-folders.h"
 #include "drivers/libvirt/connection.h"
 #include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/facts.h"
@@ -35,9 +34,8 @@ typedef struct Link {
 typedef struct LibvirtState {
         char *uri;
         LibvirtConfig address;     /* borrows uri */
-        char *instances_path;      /* NULL: a pool has the disks */
+        DiskCheck *disk;           /* of instances_path */
         char *images_storage_pool; /* NULL: none */
-        char *folders_path;        /* where Nova makes a folder for each server, also with a pool */
         LibvirtFactsOptions facts_options;
         Link link; /* the virt thread's */
 } LibvirtState;
@@ -49,9 +47,8 @@ static void state_free(void *data)
         if (!state)
                 return;
         free(state->uri);
-        free(state->instances_path);
+        disk_check_unref(state->disk);
         free(state->images_storage_pool);
-        free(state->folders_path);
         strings_free(state->facts_options.cpu_models);
         strings_free(state->facts_options.cpu_model_extra_flags);
         free(state);
@@ -119,19 +116,20 @@ static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind
         virConnectPtr connection = libvirt_connection_get(link->connection);
         int r;
 
-        r = libvirt_poll(connection, libvirt_connection_cache(link->connection), kind,
-                         state->instances_path, &snapshot, reterr);
+        r = libvirt_poll(connection, libvirt_connection_cache(link->connection), kind, state->disk,
+                         &snapshot, reterr);
         if (r == 0 && (libvirt_facts_apply(link->facts, snapshot) < 0 ||
                        (link->facts_error.code &&
                         snapshot_add_problem(snapshot, link->facts_error.text) < 0)))
                 r = error_oom(reterr);
         if (r < 0)
                 return r;
-        if (state->images_storage_pool)
+        if (state->images_storage_pool) {
+                snapshot->disk_total_bytes = 0;
+                snapshot->disk_error = ERROR_NULL;
                 (void)libvirt_read_pool(connection, state->images_storage_pool,
                                         &snapshot->disk_total_bytes, &snapshot->disk_error);
-        (void)instance_folders_read(state->folders_path, &snapshot->instance_folders,
-                                    &snapshot->n_instance_folders, &snapshot->folders_error);
+        }
         *ret = TAKE_PTR(snapshot);
         return 0;
 }
@@ -163,6 +161,11 @@ static void close_link(void *data)
 
 /* The main thread */
 
+static void inherit(void *data, void *before)
+{
+        disk_check_inherit(&((LibvirtState *)data)->disk, ((LibvirtState *)before)->disk);
+}
+
 static int copy_options(LibvirtState *state, const DriverConfig *config)
 {
         static const char *const domain_types[_HOST_VIRT_TYPE_MAX] = {
@@ -179,9 +182,7 @@ static int copy_options(LibvirtState *state, const DriverConfig *config)
         facts->cpu_mode = host->cpu_mode;
         if (!(state->uri = strdup(config->libvirt.connection_uri)) ||
             (pool && !(state->images_storage_pool = strdup(pool))) ||
-            (!pool && host->instances_path &&
-             !(state->instances_path = strdup(host->instances_path))) ||
-            !(state->folders_path = strdup(host->instances_path ? host->instances_path : "")) ||
+            disk_check_new(&state->disk, host->instances_path, disk_gather) < 0 ||
             strings_copy(host->cpu_models, &facts->cpu_models) < 0 ||
             strings_copy(host->cpu_model_extra_flags, &facts->cpu_model_extra_flags) < 0)
                 return -ENOMEM;
@@ -215,6 +216,7 @@ static int libvirt_open(const DriverConfig *config, PollSource *ret, Error *rete
                 return error_oom(reterr);
         *ret = (PollSource){ .poll = poll_once,
                              .close = close_link,
+                             .inherit = inherit,
                              .free = state_free,
                              .fd = -1,
                              .address = state->uri,

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "drivers/host/cell-cpus.h"
-#include "drivers/host/sysfs.h"
 #include "drivers/libvirt/capabilities.h"
 #include "drivers/libvirt/devices.h"
 #include "drivers/libvirt/domains.h"
@@ -108,22 +107,24 @@ static int poll_host(Poll *poll, Error *reterr)
 
 /* The rest */
 
-static int poll_all(Poll *poll, PollCache *cache, const char *instances_path, Error *reterr)
+static int poll_all(Poll *poll, PollCache *cache, DiskCheck *check, Error *reterr)
 {
         Snapshot *snapshot = poll->snapshot;
+        DiskFacts disk;
         int r;
 
         if ((r = poll_host(poll, reterr)) < 0 ||
             (r = libvirt_poll_devices(poll->connection, cache, snapshot, reterr)) < 0 ||
             (r = libvirt_poll_domains(poll->connection, cache, snapshot, reterr)) < 0)
                 return r;
-        (void)sysfs_read_disk(instances_path, &snapshot->disk_total_bytes, &snapshot->disk_error);
+        disk_check_run(check, DISK_CHECK_TIMEOUT_USEC, &disk);
+        disk_facts_move(&disk, snapshot);
         snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
         return snapshot_seal(snapshot, reterr);
 }
 
-int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind,
-                 const char *instances_path, Snapshot **ret, Error *reterr)
+int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind, DiskCheck *disk,
+                 Snapshot **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         Poll poll = { .connection = connection };
@@ -135,7 +136,7 @@ int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind
         snapshot->begun_realtime_usec = clock_usec(CLOCK_REALTIME);
         snapshot->began_usec = clock_usec(CLOCK_MONOTONIC);
         poll_cache_begin(cache, snapshot->began_usec, kind);
-        r = poll_all(&poll, cache, instances_path, reterr);
+        r = poll_all(&poll, cache, disk, reterr);
         poll_cache_end(cache, r >= 0);
         if (r < 0)
                 return r;

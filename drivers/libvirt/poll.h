@@ -11,8 +11,10 @@
 
 #include <libvirt/libvirt.h>
 
+#include "drivers/disk-check.h"
 #include "drivers/libvirt/poll-cache.h"
 
-/* Negative errno with words. */
-int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind,
-                 const char *instances_path, Snapshot **ret, Error *reterr);
+/* disk (may be NULL) is run for the size of the disk: at most DISK_CHECK_TIMEOUT_USEC. Negative
+ * errno with words. */
+int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind, DiskCheck *disk,
+                 Snapshot **ret, Error *reterr);

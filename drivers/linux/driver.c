@@ -12,16 +12,16 @@
 #include <sys/utsname.h>
 
 #include "base/clock.h"
-#include "drivers/host/instance-folders.h"
+#include "drivers/disk-check.h"
 #include "drivers/linux/reader.h"
 #include "drivers/linux/uevents.h"
 
 #define LIFE_USEC (10 * 60 * USEC_PER_SEC)
 
 typedef struct LinuxState {
-        char *instances_path; /* NULL: a pool has the disks, which is libvirt's */
-        char *folders_path;   /* where Nova makes a folder for each server, also with a pool */
-        bool features;        /* guests have the host's CPU */
+        DiskCheck *disk;
+        bool has_pool; /* libvirt has the disks in a pool */
+        bool features; /* guests have the host's CPU */
         bool serials;
         int uevents;        /* < 0: none */
         bool changed;       /* an event came since the last poll began */
@@ -35,8 +35,7 @@ static void state_free(void *data)
 
         closep(&state->uevents);
         snapshot_unref(state->last);
-        free(state->instances_path);
-        free(state->folders_path);
+        disk_check_unref(state->disk);
         free(state);
 }
 
@@ -84,6 +83,7 @@ static int read_names(const LinuxReader *reader, Error *reterr)
 static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr)
 {
         Snapshot *snapshot = reader->snapshot;
+        DiskFacts disk;
         int r;
 
         if ((r = read_names(reader, reterr)) < 0 || (r = linux_read_cells(reader, reterr)) < 0 ||
@@ -93,14 +93,13 @@ static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr
                 return r;
         if (!state->features)
                 string_set_done(&snapshot->cpu_features);
-        if (state->instances_path)
-                (void)sysfs_read_disk(state->instances_path, &snapshot->disk_total_bytes,
-                                      &snapshot->disk_error);
-        else
+        disk_check_run(state->disk, DISK_CHECK_TIMEOUT_USEC, &disk);
+        disk_facts_move(&disk, snapshot);
+        if (state->has_pool) {
+                snapshot->disk_total_bytes = 0;
                 error_setf(&snapshot->disk_error, EOPNOTSUPP,
                            "[libvirt] images_storage_pool: the driver \"linux\" asks no libvirt");
-        (void)instance_folders_read(state->folders_path, &snapshot->instance_folders,
-                                    &snapshot->n_instance_folders, &snapshot->folders_error);
+        }
         snapshot->guests_unknown = true;
         snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
         return snapshot_seal(snapshot, reterr);
@@ -141,6 +140,11 @@ static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
         mailbox_post_snapshot(mailbox, TAKE_PTR(snapshot));
 }
 
+static void inherit(void *data, void *before)
+{
+        disk_check_inherit(&((LinuxState *)data)->disk, ((LinuxState *)before)->disk);
+}
+
 static void listen_to_events(void *data, Mailbox *mailbox)
 {
         LinuxState *state = data;
@@ -170,14 +174,14 @@ static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr
         state->features = host->cpu_mode != HOST_CPU_CUSTOM && host->cpu_mode != HOST_CPU_NONE &&
                           !(host->cpu_model_extra_flags && host->cpu_model_extra_flags[0]);
         state->serials = wants_serials(&host->pci_specs);
-        state->folders_path = strdup(host->instances_path ? host->instances_path : "");
-        if (!state->folders_path || (!host->images_storage_pool &&
-                                     !(state->instances_path = strdup(state->folders_path)))) {
+        state->has_pool = host->images_storage_pool;
+        if (disk_check_new(&state->disk, host->instances_path, disk_gather) < 0) {
                 state_free(state);
                 return error_oom(reterr);
         }
         *ret = (PollSource){ .poll = poll_once,
                              .listen = listen_to_events,
+                             .inherit = inherit,
                              .free = state_free,
                              .fd = state->uevents,
                              .address = "",

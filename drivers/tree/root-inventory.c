@@ -6,7 +6,7 @@
 
 #include "drivers/tree/numa-providers.h"
 
-/* The folder that nobody named: a host whose guests have their disks elsewhere. */
+/* Returns whether the folder is missing, as on a host whose guests have their disks elsewhere. */
 static bool is_never_there(const HostConfig *config, const Error *disk_error)
 {
         return !config->images_storage_pool &&
@@ -42,7 +42,9 @@ int root_inventory_update(const HostConfig *config, const HostAmounts *amounts,
                 Error error;
 
                 error_setf(&error, disk_error->code, "%s; DISK_GB %s", disk_error->text,
-                           keep_disk ? "stays as it was" : "is not reported");
+                           keep_disk                 ? "stays as it was"
+                           : amounts->disk.total > 0 ? "is reported as it was measured last"
+                                                     : "is not reported");
                 error_join(problem, &error);
         }
         return 0;

@@ -43,7 +43,7 @@ static double poll_once(const LibvirtConnection *connection, DriverPollKind kind
 
         libvirt_calls_reset();
         if (libvirt_poll(libvirt_connection_get(connection), libvirt_connection_cache(connection),
-                         kind, "/", &snapshot, &error) < 0) {
+                         kind, NULL, &snapshot, &error) < 0) {
                 fprintf(stderr, "%s\n", error.text);
                 exit(EXIT_FAILURE);
         }

@@ -55,7 +55,7 @@ ROOMS = {
     'agent/ctl/verbs': _CLIENT | {'agent/ctl/ask', 'agent/ctl/print'},
     'agent/ctl': _CLIENT | {'agent/ctl/verbs', 'agent/ctl/ask', 'agent/ctl/print'},
 }
-CONTRACT_FILES = re.compile(r'drivers/(driver|driver-reshape|driver-words|mailbox|thread|virt-thread|poll-thread)\.[ch]$')
+CONTRACT_FILES = re.compile(r'drivers/(driver|driver-reshape|driver-words|disk-check|mailbox|thread|virt-thread|poll-thread)\.[ch]$')
 TOPS = {room.split('/')[0] for room in ROOMS if room != CONTRACT}
 
 # A library's headers, and the files that may include them.
