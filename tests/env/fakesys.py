@@ -107,6 +107,20 @@ def _write_nodes(root, host):
     _write_global_pages(root, host)
 
 
+def take_offline(root, host, cpus):
+    """Take CPUs offline as the kernel shows it: no topology, not in the lists and masks; the links of nodes stay."""
+    base = Path(root) / 'devices/system'
+    every = [cpu for cell in host.cells for cpu in cell.cpus]
+    _put(base / 'cpu/online', cpu_list(set(every) - set(cpus)))
+    for cell in host.cells:
+        left = [cpu for cpu in cell.cpus if cpu not in cpus]
+        _put(base / ('node/node%d/cpulist' % cell.id), cpu_list(left))
+        _put(base / ('node/node%d/cpumap' % cell.id), cpu_map(left, max(every) + 1))
+    for cpu in cpus:
+        shutil.rmtree(base / ('cpu/cpu%d/topology' % cpu), ignore_errors=True)
+        _put(base / ('cpu/cpu%d/online' % cpu), 0)
+
+
 def set_memory(root, cell_id, total_kib, free_kib):
     """Set a cell's memory; libvirt reads it at the next call."""
     lines = [('MemTotal', total_kib), ('MemFree', free_kib), ('MemUsed', total_kib - free_kib)]
