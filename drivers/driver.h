@@ -40,7 +40,8 @@ typedef struct DriverConfig {
 /* How much a poll reads anew, each kind also what the ones before it do. */
 typedef enum DriverPollKind {
         DRIVER_POLL_CHANGES, /* what the hypervisor reported, and some of what it does not */
-        DRIVER_POLL_GUESTS,  /* and all guests: their persistent definitions change without an event */
+        DRIVER_POLL_GUESTS,  /* and all guests: their persistent definitions change without an event
+                              */
         DRIVER_POLL_ALL,
 } DriverPollKind;
 
