@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "drivers/tree/cpu-guests.h"
 #include "report/placement/outcome.h"
 
 #define PARTS_LENGTH 300 /* of what could not be read, in a sentence */
@@ -236,16 +237,23 @@ void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, Loc
                           "%s; no consumer holds local DISK_GB.", status->local_disk);
 }
 
-void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const Error *floating)
+void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
+                                  const Snapshot *snapshot)
 {
-        if (floating->code && strcmp(floating->text, status->floating.text) != 0)
+        _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
+        Error floating = ERROR_NULL;
+
+        if (cpu_plan_make(config, snapshot, &cpus, NULL, NULL) < 0 ||
+            cpu_guests_find(snapshot, &cpus, &floating) < 0)
+                return;
+        if (floating.code && strcmp(floating.text, status->floating.text) != 0)
                 log_event(LOG_WARNING, MESSAGE_GUEST_FLOATS,
-                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text), "%s.", floating->text);
-        else if (!floating->code && status->floating.code)
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, root->text), "%s.", floating.text);
+        else if (!floating.code && status->floating.code)
                 log_event(LOG_INFO, MESSAGE_GUEST_FLOATS,
                           LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
                           "No unpinned guest can run on dedicated CPUs any more.");
-        status->floating = *floating;
+        status->floating = floating;
 }
 
 /* As many as a person reads, and how many more there are. */

@@ -90,9 +90,9 @@ void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const 
 void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, LocalDisk decision,
                                     bool was_there, const LocalDiskFacts *facts);
 
-/* Notes the unpinned guests that can run on dedicated CPUs; code 0: there are none. Logs each text
- * once, and the end. */
-void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const Error *floating);
+/* Notes the unpinned guests that can run on dedicated CPUs. Logs each text once, and the end. */
+void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
+                                  const Snapshot *snapshot);
 
 /* problems: what the last poll could not read; logged: what of it was logged, made equal. */
 void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,

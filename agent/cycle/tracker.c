@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A cycle is a walk through the phases below, driven by callbacks:
+/* A cycle goes through these phases, driven by callbacks. AUDITING runs only when an audit is due.
  *
- *   IDLE ── begin_cycle() ──▶ POLLING ── snapshot, or a failed poll ──▶ REFRESHING ── mirror ──▶
- * PUBLISHING ──▶ IDLE, or, where one is due, AUDITING ──▶ IDLE
+ *   IDLE ──▶ POLLING ──▶ REFRESHING (the mirror) ──▶ PUBLISHING ──▶ AUDITING ──▶ IDLE
  *
- * A poll that fails does not end the cycle: the last good snapshot is kept and Placement is still
- * held equal to it. A poll that hangs does not hold the cycle for ever: after a while it goes on
- * without it. A conflict (somebody else wrote a provider meanwhile) goes back to REFRESHING
- * at once, MAX_CONFLICTS times; each time the driver edits a fresh copy of what Placement holds, so
- * nothing stale is ever written.
+ * A poll that fails or hangs does not end the cycle: the last good snapshot is used. After a
+ * conflict (another writer changed a provider) the cycle returns to REFRESHING, at most
+ * MAX_CONFLICTS times, and the driver edits a fresh copy, so no stale value is written.
  *
- * Where nova-compute owns the tree ([agent] nova), publishing is comparing: what would be sent is
- * planned and counted, and of it only what may be written is sent. Claims go by what Placement has.
+ * Where nova-compute owns the tree ([agent] nova), the cycle plans and counts the requests, and
+ * sends only those that the mode permits. Claims use the tree of Placement.
  *
- * Invariants: a request for a cycle that comes while one runs is served by the next one, never by
- * the running one; every waiter is called exactly once; the retry timer is armed only in IDLE. */
+ * Invariants: a cycle that is requested while another one runs begins after it. Each waiter is
+ * called exactly once. The retry timer is armed only in IDLE. */
 
 #include "agent/cycle/tracker-internal.h"
 
@@ -28,11 +25,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
-#include "drivers/tree/cpu-guests.h"
 
 #define MAX_CONFLICTS 8
-/* Changes come in flocks: one poll for all, when it has been quiet so long; they never end: then
- * all the same. */
+/* One poll serves a burst of changes: after a quiet time, or at the latest after the maximum. */
 #define CHANGE_SETTLE_USEC     (200 * USEC_PER_MSEC)
 #define CHANGE_SETTLE_MAX_USEC (2 * USEC_PER_SEC)
 #define SETTLE_POLL_USEC       USEC_PER_SEC
@@ -243,17 +238,6 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
         return r;
 }
 
-static void note_floating(Tracker *tracker)
-{
-        _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
-        Error floating = ERROR_NULL;
-
-        if (cpu_plan_make(tracker->maker.config, tracker->snapshot, &cpus, NULL, NULL) < 0 ||
-            cpu_guests_find(tracker->snapshot, &cpus, &floating) < 0)
-                return;
-        tracker_status_note_floating(&tracker->status, &tracker->maker.root, &floating);
-}
-
 /* Makes the tree of this moment and lets the claims know. known: base is what Placement holds. */
 static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
 {
@@ -273,7 +257,8 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
                 tracker_status_note_local_disk(&tracker->status, &tracker->maker.root,
                                                made.local_disk, made.disk_was_there,
                                                &tracker->maker.local_disk);
-        note_floating(tracker);
+        tracker_status_note_floating(&tracker->status, &tracker->maker.root, tracker->maker.config,
+                                     tracker->snapshot);
         take_tree(tracker, made.tree, known);
         return 0;
 }
