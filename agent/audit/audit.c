@@ -381,7 +381,7 @@ static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer
 
                         if (inventory &&
                             (inventory_capacity(inventory) > 0 ||
-                             (look->input->disk_is_shared && strcmp(name, "DISK_GB") == 0)))
+                             (look->input->disk_is_shared && strcmp(class, "DISK_GB") == 0)))
                                 continue;
                         return add(look, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &consumer->uuid,
                                    claim->id, "%s holds %s of %.60s, which gives nothing any more",

@@ -41,10 +41,11 @@ class AuditCase(GuestCase):
         """The same, with evidence that the server ended: its claim was released after its allocation was written."""
         return self.leak_all(agent, [held], consumer_type)[0]
 
-    def leak_all(self, agent, all_held, consumer_type='INSTANCE'):
+    def leak_all(self, agent, all_held, consumer_type='INSTANCE', pools=()):
+        """pools: sharing providers of which the claims hold their part, too."""
         consumers = [self.allocate(held, consumer_type=consumer_type) for held in all_held]
-        own = {provider['uuid'] for provider in self.placement.tree_by_name(agent.root()).values()}
-        agent.end_claims({consumer: ','.join('%s=%d' % item for provider, amounts in held.items() if provider in own
+        counted = {provider['uuid'] for provider in self.placement.tree_by_name(agent.root()).values()} | set(pools)
+        agent.end_claims({consumer: ','.join('%s=%d' % item for provider, amounts in held.items() if provider in counted
                                              for item in amounts.items())
                           for consumer, held in zip(consumers, all_held)})
         return consumers
@@ -97,7 +98,7 @@ class TestAudit(AuditCase):
         foreign = self.allocate({sharing: {'DISK_GB': 7}})
         vgpu, whole = self.leak_all(agent, [{gpu: {'CUSTOM_NVIDIA_35': 1}},
                                             {card: {'CUSTOM_PCI_10DE_1EB8': 1}, sharing: {'DISK_GB': 5},
-                                             other: {'VCPU': 1}}])
+                                             other: {'VCPU': 1}}], pools=[sharing])
         self.wait_findings(agent, {vgpu: 'leaked', whole: 'leaked'})
 
         code, findings = self.audit(agent, 'heal', '--dry-run')

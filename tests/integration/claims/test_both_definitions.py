@@ -164,7 +164,8 @@ class TestAdoption(DefinitionCase):
 
 class TestCpus(DefinitionCase):
     def test_a_dedicated_cpu_of_the_next_start_is_not_given_away(self):
-        self.libvirtd.start_guest('running')
+        self.libvirtd.define(guest_xml('running', extra="<cputune><vcpupin vcpu='0' cpuset='0'/></cputune>"))
+        self.libvirtd.virsh('start', 'running', timeout=90)
         self.start_agent(cpu_dedicated_set='1-2', cpu_shared_set='0,4-7')
         self.wait_for_claim('running')
         self.libvirtd.virsh('vcpupin', 'running', '0', '2', '--config')
