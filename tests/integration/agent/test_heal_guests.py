@@ -266,8 +266,7 @@ class TestCertain(AuditCase):
         unseen = self.leak(agent, {agent.root(): {'VCPU': 1, 'MEMORY_MB': 32}})
         self.libvirtd.kill()
         wait_until(lambda: agent.status()['hypervisor_error'], 30, 'the loss')
-        run_cycles(agent)
-        found = findings_of(agent, 'heal')[unseen]
+        found = wait_until(lambda: findings_of(agent, 'heal').get(unseen), 30, 'the finding')
         self.assertEqual((found['type'], found['remedy']), ('leaked', 'none'))
         self.assertEqual(self.holds(unseen), {agent.root(): {'VCPU': 1, 'MEMORY_MB': 32}})
         self.libvirtd.restart()
