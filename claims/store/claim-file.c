@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "claims/store/schema.h"
+#include "claims/store/upgrade.h"
 
 #define LOCK_POLL_USEC UINT64_C(5000)
 
@@ -157,6 +158,9 @@ static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
 {
         int r = schema_read_version(sqlite, ret_version, reterr);
 
+        /* Only the pages can show that a version that cannot be read is damage. */
+        if (r == -EPROTONOSUPPORT && check_pages(sqlite, NULL) == -EUCLEAN)
+                return check_pages(sqlite, reterr);
         if (r < 0)
                 return r;
         if (*ret_version > SCHEMA_NEWEST)
@@ -214,8 +218,7 @@ static int create_schema(Sqlite *sqlite, Error *reterr)
         if (r < 0)
                 return r;
         transaction = sqlite;
-        for (int64_t version = 0; r == 0 && version < SCHEMA_NEWEST; version++)
-                r = schema_step(sqlite, version, reterr);
+        r = schema_create(sqlite, reterr);
         return r == 0 ? sqlite_commit(TAKE_PTR(transaction), reterr) : r;
 }
 
@@ -247,47 +250,73 @@ static int copy_pages(Sqlite *from, const char *to, Error *reterr)
         return r;
 }
 
-/* Keeps the old file beside the new one, complete or not at all. The copy is taken through a
- * connection of its own, since the first one is about to write. */
-static int keep_copy(const ClaimFile *file, int64_t version, char **ret_name, Error *reterr)
+/* Writes FILE.copying, a copy of the old file, through a connection of its own, since the first one
+ * is about to write. */
+static int write_copy(const ClaimFile *file, const char *temporary, Error *reterr)
 {
-        _cleanup_free_ char *temporary = NULL, *name = NULL;
         _cleanup_(sqlite_closep) Sqlite *reader = NULL;
+        int r;
+
+        if (unlink(temporary) < 0 && errno != ENOENT)
+                return sqlite_system_error(errno, temporary, "remove", reterr);
+        r = sqlite_open(&reader, file->path, file->busy_usec, reterr);
+        if (r == 0)
+                r = copy_pages(reader, temporary, reterr);
+        if (r == 0)
+                r = sync_copy(temporary, reterr);
+        if (r == 0 && chmod(temporary, 0600) < 0)
+                r = sqlite_system_error(errno, temporary, "write the copy", reterr);
+        return r;
+}
+
+static int name_copy(const ClaimFile *file, const char *temporary, int64_t version, char **ret_name,
+                     Error *reterr)
+{
+        _cleanup_free_ char *name = NULL;
         char kind[32];
         int r;
 
         snprintf(kind, sizeof(kind), "v%" PRIi64, version);
         name = make_name(file->path, kind);
-        temporary = text_format("%s.copying", file->path);
-        if (!name || !temporary)
+        if (!name)
                 return error_oom(reterr);
-        if (unlink(temporary) < 0 && errno != ENOENT)
-                return sqlite_system_error(errno, temporary, "remove", reterr);
-        r = sqlite_open(&reader, file->path, file->busy_usec, reterr);
-        if (r < 0)
-                return r;
-        r = copy_pages(reader, temporary, reterr);
-        if (r < 0) {
-                unlink(temporary);
-                return r;
-        }
-        r = sync_copy(temporary, reterr);
-        if (r < 0)
-                return r;
-        if (chmod(temporary, 0600) < 0 || rename(temporary, name) < 0)
+        if (rename(temporary, name) < 0)
                 return sqlite_system_error(errno, name, "write the copy", reterr);
         r = sync_folder(file, reterr);
-        if (r < 0)
-                return r;
-        *ret_name = TAKE_PTR(name);
-        return 0;
+        if (r == 0)
+                *ret_name = TAKE_PTR(name);
+        return r;
 }
 
-static int upgrade_step(const ClaimFile *file, Sqlite *sqlite, int64_t version, char **copy,
-                        Error *reterr)
+/* Upgrades and names the copy before the commit: the old file is kept, or the upgrade undone. */
+static int upgrade_with_copy(const ClaimFile *file, Sqlite *sqlite, int64_t version,
+                             char **ret_copy, Error *reterr)
+{
+        _cleanup_free_ char *temporary = text_format("%s.copying", file->path);
+        int r = temporary ? write_copy(file, temporary, reterr) : error_oom(reterr);
+
+        if (r == 0)
+                r = schema_upgrade(sqlite, version, reterr);
+        if (r == 0)
+                r = name_copy(file, temporary, version, ret_copy, reterr);
+        if (r < 0 && temporary)
+                unlink(temporary);
+        return r;
+}
+
+/* A file whose pages are sound and that has no claims to count has an unknown shape. */
+static int count_claims(Sqlite *sqlite, int64_t *ret, Error *reterr)
+{
+        int r = sqlite_query_integer(sqlite, "SELECT count(*) FROM claims", ret, reterr);
+
+        return r == -EUCLEAN ? schema_unknown(sqlite, "claims", reterr) : r;
+}
+
+static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error *reterr)
 {
         _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;
-        int64_t now;
+        _cleanup_free_ char *copy = NULL;
+        int64_t before, after, now;
         int r = sqlite_begin_write(sqlite, reterr);
 
         if (r < 0)
@@ -297,29 +326,19 @@ static int upgrade_step(const ClaimFile *file, Sqlite *sqlite, int64_t version, 
         r = check_version(sqlite, &now, reterr);
         if (r < 0 || now != version)
                 return r;
-        if (!*copy)
-                r = keep_copy(file, version, copy, reterr);
+        r = count_claims(sqlite, &before, reterr);
         if (r == 0)
-                r = schema_step(sqlite, version, reterr);
-        return r == 0 ? sqlite_commit(TAKE_PTR(transaction), reterr) : r;
-}
-
-static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error *reterr)
-{
-        _cleanup_free_ char *copy = NULL;
-        int64_t before, after;
-        int r = sqlite_query_integer(sqlite, "SELECT count(*) FROM claims", &before, reterr);
-
-        for (int64_t step = version; r == 0 && step < SCHEMA_NEWEST; step++)
-                r = upgrade_step(file, sqlite, step, &copy, reterr);
+                r = upgrade_with_copy(file, sqlite, version, &copy, reterr);
         if (r == 0)
-                r = sqlite_query_integer(sqlite, "SELECT count(*) FROM claims", &after, reterr);
+                r = count_claims(sqlite, &after, reterr);
+        if (r == 0)
+                r = sqlite_commit(TAKE_PTR(transaction), reterr);
         if (r < 0)
                 return r;
         error_setf(reterr, EIO,
                    "Upgraded from version %" PRIi64 " to %d with %" PRIi64 " of %" PRIi64
                    " claims, the old file is %s",
-                   version, SCHEMA_NEWEST, after, before, copy ? copy : "kept beside it");
+                   version, SCHEMA_NEWEST, after, before, copy);
         if (reterr)
                 reterr->code = 0;
         return 0;
@@ -343,8 +362,9 @@ static int try_open(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify,
                 return r;
         if (version < SCHEMA_NEWEST)
                 opened = version > 0 ? CLAIMS_UPGRADED : CLAIMS_CREATED;
-        if (opened == CLAIMS_UPGRADED)
-                r = upgrade(file, sqlite, version, reterr);
+        r = opened == CLAIMS_UPGRADED ? upgrade(file, sqlite, version, reterr)
+            : opened == CLAIMS_OPENED ? schema_check(sqlite, reterr)
+                                      : 0;
         if (r == 0)
                 r = sqlite_accept(sqlite, reterr);
         if (r == 0 && opened == CLAIMS_CREATED)

@@ -5,7 +5,7 @@
  * the disk, and for another process that opens it at the same time.
  *
  * Openers of one folder take turns by a lock on the folder (flock). Names beside FILE:
- *   FILE.v1-20250820T120000Z       what FILE was before an upgrade from version 1
+ *   FILE.v1-20250820T120000Z       FILE before an upgrade from version 1
  *   FILE.corrupt-20250820T120000Z  what FILE was when it was found damaged, with -wal and -shm
  *   FILE.copying                   a copy in the making; a crash leaves it, the next upgrade
  *                                  overwrites it
@@ -21,8 +21,8 @@ typedef int (*ClaimFileVerify)(Sqlite *sqlite, void *context, Error *reterr);
  * be NULL) is called on the opened file; when it says -EUCLEAN the file is treated as damaged.
  *
  * Yields a ClaimsOpened; the words for CLAIMS_UPGRADED and CLAIMS_SET_ASIDE are in reterr.
- * Negative: -EPROTONOSUPPORT for a file of a newer program and -EMEDIUMTYPE for a database of
- * another program, both left untouched; -EBUSY after busy_usec; -ENOENT, -EROFS, -EACCES, -ENOSPC,
- * -EIO as the system says. Each with words. */
+ * Negative: -EPROTONOSUPPORT for a file of a newer program or of an unknown shape, and -EMEDIUMTYPE
+ * for a database of another program, all left untouched; -EBUSY after busy_usec; -ENOENT, -EROFS,
+ * -EACCES, -ENOSPC, -EIO as the system says. Each with words. */
 int claim_file_open(Sqlite **ret, const char *path, uint64_t busy_usec, ClaimFileVerify verify,
                     void *context, Error *reterr);

@@ -2,23 +2,12 @@
 
 #include "claims/store/schema.h"
 
-#include <assert.h>
-#include <inttypes.h>
-
-/* The specification leaves the name of the version table open. */
-static const char version_1[] = "CREATE TABLE versions (table_name TEXT, version INTEGER);"
-                                "INSERT INTO versions VALUES ('claims', 0);"
-                                "CREATE TABLE claims ("
-                                " id INTEGER PRIMARY KEY,"
-                                " host TEXT,"
-                                " node TEXT,"
-                                " instance_uuid TEXT,"
-                                " vcpus INTEGER,"
-                                " memory_mb INTEGER,"
-                                " disk_gb INTEGER,"
-                                " pci TEXT,"
-                                " resize_target INTEGER,"
-                                " created_at TEXT);";
+/* The table and the row that say which version the file has. The specification of version 1 leaves
+ * the name of the table open. */
+static const char newest_versions[] =
+        "PRAGMA application_id = 1129074003;" /* SCHEMA_APPLICATION_ID */
+        "CREATE TABLE versions (table_name TEXT, version INTEGER);"
+        "INSERT INTO versions VALUES ('claims', 9);"; /* SCHEMA_NEWEST */
 
 /* - claims holds the living claims only, as in version 1. vcpus, memory_mb and disk_gb are the sums
  *   of the allocations (PCPU counts as vcpus), or what a claim of version 1 had while it is not
@@ -34,9 +23,7 @@ static const char version_1[] = "CREATE TABLE versions (table_name TEXT, version
  * - moves: a claim that is about to change hands.
  * - No table is WITHOUT ROWID: the integrity check of SQLite 3.40 takes the columns behind a
  *   primary key that is not first for NULL, and such a file would be set aside. */
-static const char version_2_claims[] =
-        "PRAGMA application_id = 1129074003;"
-        "ALTER TABLE claims RENAME TO claims_1;"
+static const char newest_claims[] =
         "CREATE TABLE claims ("
         " id INTEGER PRIMARY KEY AUTOINCREMENT,"
         " host TEXT NOT NULL,"
@@ -104,31 +91,31 @@ static const char version_2_claims[] =
 /* Ended claims move here: no reader of claims takes them for promises, and the cost of a claim does
  * not grow with the history. What one held is lists of lists in JSON, since it is only ever read
  * with its claim. */
-static const char version_2_ended[] = "CREATE TABLE ended_claims ("
-                                      " number INTEGER PRIMARY KEY AUTOINCREMENT,"
-                                      " id INTEGER NOT NULL UNIQUE,"
-                                      " host TEXT NOT NULL,"
-                                      " node TEXT NOT NULL,"
-                                      " instance_uuid TEXT NOT NULL,"
-                                      " resize_target INTEGER NOT NULL,"
-                                      " created_usec INTEGER NOT NULL,"
-                                      " expires_usec INTEGER NOT NULL,"
-                                      " project_id TEXT NOT NULL,"
-                                      " user_id TEXT NOT NULL,"
-                                      " request TEXT NOT NULL,"
-                                      " boot_id TEXT NOT NULL,"
-                                      " ended_usec INTEGER NOT NULL,"
-                                      " end_reason TEXT NOT NULL,"
-                                      " consumer_type TEXT NOT NULL,"
-                                      " allocations TEXT NOT NULL,"
-                                      " devices TEXT NOT NULL,"
-                                      " cells TEXT NOT NULL,"
-                                      " cpus TEXT NOT NULL);";
+static const char newest_ended[] = "CREATE TABLE ended_claims ("
+                                   " number INTEGER PRIMARY KEY AUTOINCREMENT,"
+                                   " id INTEGER NOT NULL UNIQUE,"
+                                   " host TEXT NOT NULL,"
+                                   " node TEXT NOT NULL,"
+                                   " instance_uuid TEXT NOT NULL,"
+                                   " resize_target INTEGER NOT NULL,"
+                                   " created_usec INTEGER NOT NULL,"
+                                   " expires_usec INTEGER NOT NULL,"
+                                   " project_id TEXT NOT NULL,"
+                                   " user_id TEXT NOT NULL,"
+                                   " request TEXT NOT NULL,"
+                                   " boot_id TEXT NOT NULL,"
+                                   " ended_usec INTEGER NOT NULL,"
+                                   " end_reason TEXT NOT NULL,"
+                                   " consumer_type TEXT NOT NULL DEFAULT '',"
+                                   " allocations TEXT NOT NULL DEFAULT '[]',"
+                                   " devices TEXT NOT NULL DEFAULT '[]',"
+                                   " cells TEXT NOT NULL DEFAULT '[]',"
+                                   " cpus TEXT NOT NULL DEFAULT '[]');";
 
 /* resource_class is the name: the specification's resource_class_id refers to a table of names that
  * a single host does not need. withheld: gone from the host while something of it is claimed.
  * can_host: 0 for sharing providers. */
-static const char version_2_providers[] =
+static const char newest_providers[] =
         "CREATE TABLE provider_epoch (epoch INTEGER NOT NULL);"
         "INSERT INTO provider_epoch VALUES (0);"
         "CREATE TABLE resource_providers ("
@@ -166,7 +153,7 @@ static const char version_2_providers[] =
 
 /* usages is the sum over allocations, kept by triggers, so that no code can forget it and a claim
  * need not add up 10,000 rows. Allocations may change hands, and nothing else. */
-static const char version_2_allocations[] =
+static const char newest_allocations[] =
         "CREATE TABLE allocations ("
         " id INTEGER PRIMARY KEY,"
         " resource_provider_id INTEGER NOT NULL REFERENCES resource_providers (id),"
@@ -204,11 +191,11 @@ static const char version_2_allocations[] =
 
 /* - claim_devices: which device a claim has for itself. mdev_uuid '' means the whole device, for
  * PCI passthrough. Two claims never have the same one. provider_uuid has no reference: the name of
- * a device outlives its provider.
+ * a device outlives its provider. identity: base/device-identity.h; '' when it is not recorded.
  * - claim_cells, claim_cpus: where a guest's memory and CPUs are. Sets of CPUs are text, "0-3,8".
  * - claim_pins: host CPUs that a claim has for itself. Two claims never have the same one.
  * - cell_usages: sums over claim_cells, kept by triggers as usages are. */
-static const char version_2_parts[] =
+static const char newest_parts[] =
         "CREATE TABLE claim_devices ("
         " id INTEGER PRIMARY KEY,"
         " claim_id INTEGER NOT NULL REFERENCES claims (id) ON DELETE CASCADE,"
@@ -217,7 +204,8 @@ static const char version_2_parts[] =
         " device TEXT NOT NULL,"
         " address TEXT NOT NULL,"
         " mdev_type TEXT NOT NULL,"
-        " mdev_uuid TEXT NOT NULL);"
+        " mdev_uuid TEXT NOT NULL,"
+        " identity TEXT NOT NULL DEFAULT '');"
         "CREATE UNIQUE INDEX claim_devices_mdev ON claim_devices (mdev_uuid)"
         " WHERE mdev_uuid <> '';"
         "CREATE UNIQUE INDEX claim_devices_whole ON claim_devices (device)"
@@ -286,72 +274,43 @@ static const char version_2_parts[] =
 
 /* What happened, as claims/claim/event.h has it: allocations and devices are JSON, as it is read.
  */
-static const char version_2_events[] = "CREATE TABLE events ("
-                                       " id INTEGER PRIMARY KEY AUTOINCREMENT,"
-                                       " usec INTEGER NOT NULL,"
-                                       " kind TEXT NOT NULL,"
-                                       " uid INTEGER NOT NULL,"
-                                       " author TEXT NOT NULL,"
-                                       " claim_id INTEGER NOT NULL,"
-                                       " consumer TEXT NOT NULL,"
-                                       " guest TEXT NOT NULL,"
-                                       " allocations TEXT NOT NULL,"
-                                       " devices TEXT NOT NULL,"
-                                       " reason TEXT NOT NULL);";
+static const char newest_events[] = "CREATE TABLE events ("
+                                    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+                                    " usec INTEGER NOT NULL,"
+                                    " kind TEXT NOT NULL,"
+                                    " uid INTEGER NOT NULL,"
+                                    " author TEXT NOT NULL,"
+                                    " claim_id INTEGER NOT NULL,"
+                                    " consumer TEXT NOT NULL,"
+                                    " guest TEXT NOT NULL,"
+                                    " allocations TEXT NOT NULL,"
+                                    " devices TEXT NOT NULL,"
+                                    " reason TEXT NOT NULL);";
 
-#define HEX4      "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]"
-#define UUID_GLOB "'" HEX4 HEX4 "-" HEX4 "-" HEX4 "-" HEX4 "-" HEX4 HEX4 HEX4 "'"
+static const char *const newest[] = { newest_versions,  newest_claims,      newest_ended,
+                                      newest_providers, newest_allocations, newest_parts,
+                                      newest_events };
 
-/* A claim of version 1 has no provider and no request. It is confirmed, since version 1 knows no
- * other state, and not placed until the host's providers are known; its request is what an equal
- * one would be now. What it says in pci stays until it has devices. Rows without a uuid cannot be
- * distinguished and stay in the copy of the old file; of two rows of one instance and role
- * the later one counts. */
-static const char version_2_rows[] =
-        "INSERT OR IGNORE INTO claims (id, host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
-        "  resize_target, created_at, created_usec, state, request, placed)"
-        " SELECT id, ifnull(host, ''), ifnull(node, ''), uuid, vcpus, memory_mb, disk_gb,"
-        "  ifnull(pci, ''), resize_target, created_at,"
-        "  ifnull(CAST(strftime('%s', created_at) AS INTEGER), 0) * 1000000, 'confirmed',"
-        "  'resources=' || rtrim("
-        "   iif(disk_gb > 0, 'DISK_GB:' || disk_gb || ',', '') ||"
-        "   iif(memory_mb > 0, 'MEMORY_MB:' || memory_mb || ',', '') ||"
-        "   iif(vcpus > 0, 'VCPU:' || vcpus || ',', ''), ','), 0"
-        " FROM (SELECT id, host, node, lower(instance_uuid) AS uuid,"
-        "  min(max(CAST(ifnull(vcpus, 0) AS INTEGER), 0), 2147483647) AS vcpus,"
-        "  min(max(CAST(ifnull(memory_mb, 0) AS INTEGER), 0), 2147483647) AS memory_mb,"
-        "  min(max(CAST(ifnull(disk_gb, 0) AS INTEGER), 0), 2147483647) AS disk_gb,"
-        "  pci, ifnull(resize_target, 0) <> 0 AS resize_target,"
-        "  ifnull(created_at, '') AS created_at FROM claims_1)"
-        " WHERE uuid GLOB " UUID_GLOB " ORDER BY id DESC;"
-        "DROP TABLE claims_1;";
-
-static const char *const to_version_1[] = { version_1, NULL };
-static const char *const to_version_2[] = { version_2_claims,    version_2_ended,
-                                            version_2_providers, version_2_allocations,
-                                            version_2_parts,     version_2_events,
-                                            version_2_rows,      NULL };
-
-static const char *const *const steps[SCHEMA_NEWEST] = { to_version_1, to_version_2 };
-
-int schema_step(Sqlite *sqlite, int64_t version, Error *reterr)
+int schema_create(Sqlite *sqlite, Error *reterr)
 {
-        char sql[64];
-        int r;
+        int r = 0;
 
-        assert(version >= 0 && version < SCHEMA_NEWEST);
-        for (const char *const *part = steps[version]; *part; part++) {
-                r = sqlite_exec(sqlite, *part, reterr);
-                if (r < 0)
-                        return r;
-        }
-        snprintf(sql, sizeof(sql), "UPDATE versions SET version = %" PRIi64, version + 1);
-        return sqlite_exec(sqlite, sql, reterr);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(newest); i++)
+                r = sqlite_exec(sqlite, newest[i], reterr);
+        return r;
+}
+
+int schema_unknown(const Sqlite *sqlite, const char *what, Error *reterr)
+{
+        return error_setf(
+                reterr, EPROTONOSUPPORT,
+                "The claim database %s has an unknown shape (%.100s): install the program that wrote it again, or move the file away to begin without claims",
+                sqlite->path, what);
 }
 
 static int check_owner(Sqlite *sqlite, bool *ret_empty, Error *reterr)
 {
-        int64_t application_id, n_tables, n_versions;
+        int64_t application_id, n_tables, n_columns;
         int r = sqlite_query_integer(sqlite, "PRAGMA application_id", &application_id, reterr);
 
         if (r < 0)
@@ -360,17 +319,19 @@ static int check_owner(Sqlite *sqlite, bool *ret_empty, Error *reterr)
         if (r < 0)
                 return r;
         r = sqlite_query_integer(sqlite,
-                                 "SELECT count(*) FROM sqlite_master"
-                                 " WHERE type = 'table' AND name = 'versions'",
-                                 &n_versions, reterr);
+                                 "SELECT count(*) FROM pragma_table_info('versions')"
+                                 " WHERE name IN ('table_name', 'version')",
+                                 &n_columns, reterr);
         if (r < 0)
                 return r;
         if ((application_id != 0 && application_id != SCHEMA_APPLICATION_ID) ||
-            (application_id == 0 && n_tables > 0 && n_versions == 0))
+            (application_id == 0 && n_tables > 0 && n_columns == 0))
                 return error_setf(reterr, EMEDIUMTYPE,
                                   "%s is a database of another program: claim_db must name a file "
                                   "of its own",
                                   sqlite->path);
+        if (n_tables > 0 && n_columns != 2)
+                return schema_unknown(sqlite, "no table of versions", reterr);
         *ret_empty = n_tables == 0;
         return 0;
 }
@@ -387,16 +348,55 @@ int schema_read_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
                 *ret_version = 0;
                 return 0;
         }
-        /* Exactly one row, of claims, with a number: else no row comes back, which is damage. */
+        /* Exactly one row, of claims, with a number. */
         r = sqlite_query_integer(sqlite,
-                                 "SELECT number FROM"
-                                 " (SELECT count(*) AS n, min(table_name) AS name,"
-                                 "  min(version) AS number FROM versions)"
-                                 " WHERE n = 1 AND name = 'claims'"
-                                 " AND typeof(number) = 'integer' AND number > 0",
+                                 "SELECT iif(count(*) = 1 AND min(table_name) = 'claims'"
+                                 " AND typeof(min(version)) = 'integer', min(version), 0)"
+                                 " FROM versions",
                                  &version, reterr);
         if (r < 0)
                 return r;
+        if (version <= 0)
+                return schema_unknown(sqlite, "its version cannot be read", reterr);
         *ret_version = version;
         return 0;
+}
+
+static int check_part(Sqlite *sqlite, const char *name, const char *sql, Error *reterr)
+{
+        _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
+        int r = sqlite_prepare(sqlite, "SELECT 1 FROM sqlite_master WHERE name = ?1 AND sql = ?2",
+                               &statement, reterr);
+
+        if (r == 0)
+                r = sqlite_bind(sqlite, statement, reterr, "ss", name, sql);
+        if (r == 0)
+                r = sqlite_step(sqlite, statement, reterr);
+        if (r == SQLITE_STEP_DONE)
+                return schema_unknown(sqlite, name, reterr);
+        return MIN(r, 0);
+}
+
+/* Indexes and tables that an operator added do no harm, so they are ignored. */
+int schema_check(Sqlite *sqlite, Error *reterr)
+{
+        _cleanup_(sqlite_closep) Sqlite *model = NULL;
+        _cleanup_(statement_finalizep) sqlite3_stmt *parts = NULL; /* goes before model */
+        const char *name, *sql;
+        int r = sqlite_open(&model, ":memory:", 0, reterr);
+
+        if (r == 0)
+                r = schema_create(model, reterr);
+        if (r == 0)
+                r = sqlite_prepare(model,
+                                   "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL",
+                                   &parts, reterr);
+        while (r == 0 && (r = sqlite_step(model, parts, reterr)) == SQLITE_STEP_ROW) {
+                r = sqlite_column(model, parts, 0, &name, reterr);
+                if (r == 0)
+                        r = sqlite_column(model, parts, 1, &sql, reterr);
+                if (r == 0)
+                        r = check_part(sqlite, name, sql, reterr);
+        }
+        return r;
 }

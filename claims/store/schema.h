@@ -1,26 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The versions of the database's schema, and the steps between them.
+/* The schema of the database, and the version number that a file carries.
  *
  * Version 1 is the table of the persistent-claims specification, column for column, and its version
- * table with one row. Version 2 adds what this program needs and the provider model of the
- * base-models specification. A new file climbs the same ladder from 0, so that each step is in use
- * and tested.
+ * table with one row. The newest version adds what this program needs and the provider model of the
+ * base-models specification. There is one text of the newest schema; a new file is made of it, and
+ * an older file is copied into it (claims/store/upgrade.h).
  *
- * To change the schema once version 2 was released: add a step and SCHEMA_NEWEST, never edit an old
- * one; add a fixture of the version that was newest to the tests. */
+ * A number is never used twice. The numbers 2 to 8 stand for fourteen shapes on disk, since they
+ * were reused before the first release.
+ *
+ * To change the schema: edit the text, take the next number for SCHEMA_NEWEST and in the text, and
+ * add the shape that was newest to tests/unit/claims/store/shapes.sql. */
 
 #include "claims/store/sqlite.h"
 
-#define SCHEMA_NEWEST 2
+#define SCHEMA_NEWEST 9
 
 /* "CLMS" in the header of each file from version 2 on. */
 #define SCHEMA_APPLICATION_ID INT64_C(0x434c4d53)
 
-/* Which version the file has; 0: an empty file. Reads only. -EUCLEAN for a damaged one,
- * -EMEDIUMTYPE for a database of another program. */
+/* Reads the version of the file; 0 for an empty file. -EUCLEAN for a damaged file, -EMEDIUMTYPE for
+ * a database of another program, -EPROTONOSUPPORT for a file of ours without a version. */
 int schema_read_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr);
 
-/* One step up from the given version (0 … SCHEMA_NEWEST - 1), within the caller's transaction. */
-int schema_step(Sqlite *sqlite, int64_t version, Error *reterr);
+/* Compares the file, which says SCHEMA_NEWEST, with the text. -EPROTONOSUPPORT if a table, an index
+ * or a trigger is missing or differs. Writes nothing. */
+int schema_check(Sqlite *sqlite, Error *reterr);
+
+/* Makes the newest schema in an empty file, or beside tables of other names, within the caller's
+ * transaction. */
+int schema_create(Sqlite *sqlite, Error *reterr);
+
+/* Returns -EPROTONOSUPPORT with words for the operator. what names the part that is unknown. */
+int schema_unknown(const Sqlite *sqlite, const char *what, Error *reterr);

@@ -60,7 +60,7 @@ static void test_new_file(void **state)
         assert_sql(fixture->path, "PRAGMA journal_mode", "wal");
         assert_sql(fixture->path, "PRAGMA application_id", "1129074003");
         assert_sql(fixture->path, "SELECT count(*) || table_name || version FROM versions",
-                   "1claims2");
+                   "1claims9");
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
         fixture_close(fixture);
         assert_int_equal(fixture_count_files(fixture, "claim", NULL), 1);
@@ -161,15 +161,6 @@ static void test_damaged_rows(void **state)
 {
         Fixture *fixture = *state;
         static const char *const damages[] = {
-                "DROP TABLE allocations",
-                "DROP TABLE versions",
-                "DELETE FROM versions",
-                "INSERT INTO versions VALUES ('claims', 2)",
-                "UPDATE versions SET version = 'two'",
-                "UPDATE versions SET version = -1",
-                "UPDATE versions SET version = NULL",
-                "UPDATE versions SET table_name = 'x'",
-                "ALTER TABLE claims DROP COLUMN user_id",
                 "UPDATE claims SET instance_uuid = 'vm'",
                 "UPDATE resource_providers SET uuid = 'x' WHERE name = 'gpu'",
                 "UPDATE resource_providers SET name = '' WHERE name = 'gpu'",
@@ -274,11 +265,11 @@ static void assert_untouched(Fixture *fixture, int expected, const char *const w
 static void test_newer_file(void **state)
 {
         Fixture *fixture = *state;
-        static const char *const words[] = { "version 3", "up to 2",
+        static const char *const words[] = { "version 99", "up to 9",
                                              "install the program that made it", NULL };
 
         make_store(fixture);
-        free(run_sql(fixture->path, "UPDATE versions SET version = 3; DROP TABLE allocations;"
+        free(run_sql(fixture->path, "UPDATE versions SET version = 99; DROP TABLE allocations;"
                                     "CREATE TABLE hologram (x)"));
         assert_untouched(fixture, -EPROTONOSUPPORT, words);
         /* in the other journal mode too */
