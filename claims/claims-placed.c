@@ -77,7 +77,7 @@ static int write_placed(Claims *claims, const ClaimPlacing *placing, const Place
                 .reported = placing->reported,
                 .devices = placed->devices.devices,
                 .n_devices = placed->devices.n_devices,
-                .reason = "Placement allocates it, and the claim database was made anew",
+                .reason = "Placement allocates it, and the claim database is new",
         };
 
         return store_insert(claims, &claim, &placed->fit, ret, reterr);

@@ -124,7 +124,7 @@ int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDo
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
                   Plan **ret, Error *reterr);
 
-/* What the last refresh knew of sharing providers (sharing.h). The owner of the reporter may read
+/* Returns the sharing providers of the last refresh (sharing.h). The owner of the reporter may read
  * it. Borrowed until the next call that starts an attempt. */
 const Sharing *reporter_get_sharing(const Reporter *reporter);
 

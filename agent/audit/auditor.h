@@ -38,7 +38,7 @@ int auditor_new(Auditor **ret, const AuditorConfig *config);
 Auditor *auditor_free(Auditor *auditor);
 DEFINE_CLEANUP(Auditor *, auditor_free);
 
-/* What a caller asks for. */
+/* Kinds of audits that a caller can request. */
 typedef enum AuditorWish {
         AUDITOR_WISH_LOOK,
         AUDITOR_WISH_HEAL,

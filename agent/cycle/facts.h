@@ -15,7 +15,7 @@ typedef struct CycleFacts {
         const Snapshot *snapshot;    /* the last that a poll brought; NULL: none */
         const ProviderTree *tree;    /* that the host should have; NULL: not known yet */
         const DeviceLedger *devices; /* that are expected; NULL: not known */
-        const Retained *retained;    /* who holds what is gone; NULL: there is no Placement */
+        const Retained *retained;    /* inventories in use that are gone; NULL: no Placement */
         const Contest *contest;      /* what somebody else writes in the tree; NULL: not known */
         const AuditorState *audit;   /* NULL: none yet */
         const Error *claim_error;    /* why claims cannot be taken; code 0: they can */

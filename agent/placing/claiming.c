@@ -428,13 +428,13 @@ static void end_of_before(ClaimTask *task, Claims *claims)
         if (!without_request && claim_share_is(claim, task->seen))
                 return;
         if (claims_release(claims, claim->id,
-                           without_request ? "its request is known" : "placed anew", NULL) != 0)
+                           without_request ? "its request is known" : "placed again", NULL) != 0)
                 return;
         task->claiming.had_placed = without_request;
         claim_service_notify(task->shared->config.service, CLAIM_EVENT_REMOVED, claim);
         log_info("Released claim %" PRId64 " of %s: %s.", claim->id, claim->consumer.text,
                  without_request ? "its request is known, and is claimed in its place"
-                                 : "it was placed here anew");
+                                 : "it was placed here again");
 }
 
 /* Placement does not answer. */

@@ -77,7 +77,7 @@ typedef struct DeviceMoment {
         uint64_t now_usec;        /* CLOCK_BOOTTIME */
         uint64_t hold_usec;       /* 0: what is gone is gone, what is back is offered */
         const HostConfig *host;   /* tells the type of a device; NULL: types do not matter */
-        const Retained *retained; /* who holds what in Placement; NULL: there is none */
+        const Retained *retained; /* inventories in use in Placement; NULL: no Placement */
         const ProviderTree
                 *before; /* Placement\'s tree: its records keep their ratio; NULL: unknown */
 } DeviceMoment;

@@ -71,7 +71,7 @@ static int make_before(const TreeMaker *maker, const DriverReshape *reshape, Pro
         return reshape && reshape->consumers ? 0 : provider_tree_copy(ret, tree);
 }
 
-/* Who holds a missing device decides how long it is expected. */
+/* A missing device is expected for as long as a consumer holds it. */
 static int want_missing(const TreeMaker *maker)
 {
         const DeviceLedger *ledger =

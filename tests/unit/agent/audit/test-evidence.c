@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What shows that the server of a consumer without claim and guest is alive, or that it ended. */
+/* Evidence that the server of a consumer without claim and guest is alive, or that it ended. */
 
 #include "agent/audit/evidence.h"
 #include "tests/fixtures/audit.h"
@@ -38,7 +38,7 @@ static const Case cases[] = {
           EVENT(EVENT_EXPIRED, "", CLAIM_EXPIRED), AGO(400, 4000) },
         { "expired, and Placement held nothing then", AUDIT_LIFE_UNKNOWN, "no record",
           EVENT(EVENT_RELEASED, "", CLAIM_EXPIRED), AGO(400, 4000) },
-        { "claimed anew after a resize", AUDIT_LIFE_UNKNOWN, "no record",
+        { "claimed again after a resize", AUDIT_LIFE_UNKNOWN, "no record",
           EVENT(EVENT_RELEASED, "", CLAIM_RESIZED), AGO(400, 4000) },
         { "evacuated: it can come back", AUDIT_LIFE_UNKNOWN, "no record",
           EVENT(EVENT_RELEASED, "", "evacuated"), AGO(400, 4000) },

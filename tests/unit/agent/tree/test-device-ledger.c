@@ -31,11 +31,11 @@ typedef struct Cycle {
         unsigned seconds;     /* the clock */
 } Cycle;
 
-/* What Placement says in each cycle to come: '?' unknown, 'h' held, 'f' free. At the end: there is
+/* Answers of Placement in the next cycles: '?' unknown, 'h' held, 'f' free. At the end: there is
  * no Placement. */
 static const char *placement_says = "";
 
-/* What Placement says about the provider of the GPU, or NULL. */
+/* Allocations of the provider of the GPU, or NULL. */
 static Retained *make_retained(char use, const Uuid *provider)
 {
         Allocations *holders;

@@ -228,7 +228,7 @@ static void test_cards_and_their_parts(void **state)
                 { "also by a persistent definition", NULL, NULL, 0, '1', "10112" },
                 { "an mdev blocks its GPU, not other mdevs", NULL, NULL, '2', 0, "21021" },
                 { "a GPU that is taken whole blocks its mdevs", GPU, NULL, 0, 0, "21020" },
-                { "an mdev that nobody made is on no device", NULL, NULL, '9', 0, "21122" },
+                { "an mdev that does not exist is on no device", NULL, NULL, '9', 0, "21122" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -100,7 +100,7 @@ static const struct {
           " 'asked')" },
 };
 
-/* What the upgraded file says of them, or of the shapes that have neither column. */
+/* Values in the upgraded file, also for shapes that have neither column. */
 static const struct {
         const char *table, *column, *other_table, *other_column, *sql, *yields, *otherwise;
 } facts[] = {
