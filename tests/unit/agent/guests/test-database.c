@@ -164,5 +164,5 @@ static void test_one_hand_at_a_time(void **state)
         claim_service_free(service);
 }
 
-TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_notify_does_not_close_the_database, test_results,
-               test_no_way_in, test_has_guest, test_one_hand_at_a_time)
+TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_notify_does_not_close_the_database,
+               test_results, test_no_way_in, test_has_guest, test_one_hand_at_a_time)
