@@ -120,12 +120,14 @@ typedef struct SnapshotDomain {
         CpuSet cpus;     /* host CPUs of guest CPUs that have no pin, <vcpu cpuset>; empty: none */
         DomainPin *pins; /* sorted by vcpu; of CPUs that are pinned, which may be none */
         size_t n_pins;
-        CpuSet memory_cells; /* <numatune><memory nodeset>, ids of host cells; empty: none */
-        DomainCell *cells;   /* sorted by id */
-        size_t n_cells;      /* 0: the guest sees no cells */
-        uint64_t page_kib;   /* of memory that no cell has; 0: small pages. A guest that asks for
-                              * hugepages of no size gets the host's default, taken as 2048 */
-        Uuid *mdevs;         /* of its <hostdev>s */
+        CpuSet emulator_cpus; /* host CPUs of its emulator threads and I/O threads, <emulatorpin>
+                                 and <iothreadpin>; empty: not pinned */
+        CpuSet memory_cells;  /* <numatune><memory nodeset>, ids of host cells; empty: none */
+        DomainCell *cells;    /* sorted by id */
+        size_t n_cells;       /* 0: the guest sees no cells */
+        uint64_t page_kib;    /* of memory that no cell has; 0: small pages. A guest that asks for
+                               * hugepages of no size gets the host's default, taken as 2048 */
+        Uuid *mdevs;          /* of its <hostdev>s */
         size_t n_mdevs;
         char (*pci_addresses)[PCI_ADDRESS_SIZE]; /* of its <hostdev>s, <interface
                                                     type='hostdev'>s and <disk type='nvme'>s */
@@ -137,8 +139,9 @@ typedef struct SnapshotDomain {
         size_t n_config_mdevs;
         char (*config_pci_addresses)[PCI_ADDRESS_SIZE];
         size_t n_config_pci_addresses;
-        CpuSet config_cpus; /* host CPUs that the persistent definition gives to one guest CPU each.
-                             * The live definition can give them, too */
+        CpuSet config_cpus; /* host CPUs that the persistent definition gives to one guest CPU
+                             * each, or to emulator and I/O threads. The live definition can give
+                             * them, too */
 } SnapshotDomain;
 
 /* What guests of one architecture and machine type may have: libvirt's domain capabilities. The

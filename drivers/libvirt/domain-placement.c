@@ -38,6 +38,31 @@ static int read_pins(const XmlNode *cputune, SnapshotDomain *domain, Error *rete
         return 0;
 }
 
+/* Adds the CPUs of each element of that name. */
+static int add_emulator_cpus(const XmlNode *cputune, const char *name, CpuSet *ret, Error *reterr)
+{
+        XML_FOREACH(pin, cputune, name) {
+                _cleanup_(cpu_set_done) CpuSet cpus = CPU_SET_INIT;
+                int r = read_set(pin, "cpuset", &cpus, reterr);
+
+                if (r < 0)
+                        return error_prefixf(reterr, r, "<%s>", name);
+                CPU_SET_FOREACH(cpu, &cpus)
+                        if (cpu_set_add(ret, cpu) < 0)
+                                return error_oom(reterr);
+        }
+        return 0;
+}
+
+/* Reads the pins of the threads that run no guest CPU: the emulator's and the I/O threads. */
+static int read_emulator_cpus(const XmlNode *cputune, SnapshotDomain *domain, Error *reterr)
+{
+        int r = add_emulator_cpus(cputune, "emulatorpin", &domain->emulator_cpus, reterr);
+
+        return r < 0 ? r
+                     : add_emulator_cpus(cputune, "iothreadpin", &domain->emulator_cpus, reterr);
+}
+
 /* A cell without an id has the next number, as libvirt counts them. */
 static int read_cell(const XmlNode *node, size_t number, DomainCell *cell, Error *reterr)
 {
@@ -145,6 +170,7 @@ int domain_read_placement(const XmlNode *root, SnapshotDomain *domain, Error *re
         int r = read_set(xml_child(root, "vcpu"), "cpuset", &domain->cpus, reterr);
 
         if (r < 0 || (r = read_pins(xml_child(root, "cputune"), domain, reterr)) < 0 ||
+            (r = read_emulator_cpus(xml_child(root, "cputune"), domain, reterr)) < 0 ||
             (r = read_cells(xml_child(xml_child(root, "cpu"), "numa"), domain, reterr)) < 0 ||
             (r = read_numatune(xml_child(root, "numatune"), domain, reterr)) < 0)
                 return r;

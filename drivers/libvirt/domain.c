@@ -238,6 +238,9 @@ static int add_config_cpus(SnapshotDomain *domain, const SnapshotDomain *config)
 
         for (size_t i = 0; r == 0 && i < config->n_pins; i++)
                 r = add_only_cpu(&domain->config_cpus, &config->pins[i].cpus);
+        CPU_SET_FOREACH(cpu, &config->emulator_cpus)
+                if (r == 0)
+                        r = cpu_set_add(&domain->config_cpus, cpu);
         return r;
 }
 

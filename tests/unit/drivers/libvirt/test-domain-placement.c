@@ -51,6 +51,7 @@ static void test_whole(void **state)
         assert_int_equal(domain.pins[1].vcpu, 1);
         assert_set(&domain.pins[0].cpus, "4");
         assert_set(&domain.pins[1].cpus, "6-7");
+        assert_set(&domain.emulator_cpus, "0");
         assert_set(&domain.memory_cells, "0-1");
         assert_int_equal(domain.page_kib, 2048);
         assert_int_equal(domain.n_cells, 3);
@@ -72,6 +73,7 @@ static void test_nothing(void **state)
                      "placement='auto'/></numatune><memoryBacking/><cpu><numa/></cpu>"),
               &domain);
         assert_set(&domain.cpus, "");
+        assert_set(&domain.emulator_cpus, "");
         assert_set(&domain.memory_cells, "");
         assert_int_equal(domain.n_pins + domain.n_cells + domain.page_kib, 0);
 }
@@ -105,6 +107,29 @@ static void test_pages(void **state)
 #define NUMA(inside)    DOMAIN("<cpu><numa>" inside "</numa></cpu>")
 #define PAGES(inside)   DOMAIN("<memoryBacking><hugepages>" inside "</hugepages></memoryBacking>")
 
+/* Threads of the emulator and of disks, which run no guest CPU. */
+static void test_other_threads(void **state)
+{
+        static const struct {
+                const char *text, *cpus;
+        } cases[] = {
+                { CPUTUNE("<vcpupin vcpu='0' cpuset='2'/>"), "" },
+                { CPUTUNE("<emulatorpin cpuset='4,6-7,^6'/>"), "4,7" },
+                { CPUTUNE("<iothreadpin iothread='1' cpuset='5'/>"
+                          "<iothreadpin iothread='2' cpuset='8-9'/>"),
+                  "5,8-9" },
+                { CPUTUNE("<emulatorpin cpuset='4'/><iothreadpin iothread='1' cpuset='3-4'/>"),
+                  "3-4" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
+
+                parse(cases[i].text, &domain);
+                assert_set(&domain.emulator_cpus, cases[i].cpus);
+        }
+}
+
 static void test_hostile(void **state)
 {
         static const struct {
@@ -116,6 +141,9 @@ static void test_hostile(void **state)
                 { CPUTUNE("<vcpupin cpuset='1'/>"), "The number of a guest CPU is missing" },
                 { CPUTUNE("<vcpupin vcpu='4096' cpuset='1'/>"), "guest CPU is too large" },
                 { CPUTUNE("<vcpupin vcpu='2' cpuset='all'/>"), "Guest CPU 2: cpuset is no set" },
+                { CPUTUNE("<emulatorpin cpuset='all'/>"), "<emulatorpin>: cpuset is no set" },
+                { CPUTUNE("<iothreadpin iothread='1' cpuset='9-1'/>"),
+                  "<iothreadpin>: cpuset is no set" },
                 { NUMA("<cell id='0' cpus='0'/>"),
                   "Guest's cell 0: An amount of memory is missing" },
                 { NUMA("<cell id='1024' cpus='0'/>"), "id of a guest's cell is too large" },
@@ -172,4 +200,4 @@ static void test_limits(void **state)
                 }
 }
 
-TEST_MAIN(test_whole, test_nothing, test_pages, test_hostile, test_limits)
+TEST_MAIN(test_whole, test_nothing, test_pages, test_other_threads, test_hostile, test_limits)

@@ -173,7 +173,8 @@ static void test_persistent_definition_adds_devices_and_cpus(void **state)
                              PCI("0x01") "</devices>"),
               &domain);
         parse(DOMAIN("<vcpu cpuset='9'>4</vcpu><memory>2048</memory><cputune>"
-                     "<vcpupin vcpu='0' cpuset='6'/><vcpupin vcpu='1' cpuset='7-8'/></cputune>"
+                     "<vcpupin vcpu='0' cpuset='6'/><vcpupin vcpu='1' cpuset='7-8'/>"
+                     "<emulatorpin cpuset='10-11'/></cputune>"
                      "<devices>" MDEV(UUID_MDEV) MDEV(OTHER_MDEV) PCI("0x01")
                              PCI("0x02") "</devices>"),
               &config);
@@ -188,7 +189,7 @@ static void test_persistent_definition_adds_devices_and_cpus(void **state)
         assert_int_equal(domain.n_config_pci_addresses, 1);
         assert_string_equal(domain.config_pci_addresses[0], "0000:05:02.0");
         cpus = cpu_set_format(&domain.config_cpus);
-        assert_string_equal(cpus, "6,9");
+        assert_string_equal(cpus, "6,9-11");
         assert_int_equal(domain_set_config(&domain, &none), 0);
         assert_int_equal(domain.n_config_mdevs, 0);
         assert_int_equal(domain.n_config_pci_addresses, 0);
