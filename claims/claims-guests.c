@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "claims/claims-internal.h"
 #include "claims/fit/device-choice.h"
+#include "claims/fit/guest-share.h"
 #include "claims/fit/numa.h"
 
 /* What a guest has, about to be written. */
@@ -177,15 +178,6 @@ static int add_pci(Adoption *adoption, const char *address, Resources *resources
         return MIN(r, 0);
 }
 
-static uint64_t count_dedicated(const Layout *layout)
-{
-        uint64_t n = 0;
-
-        for (size_t i = 0; i < layout->n_cpus; i++)
-                n += layout->cpus[i].dedicated;
-        return n;
-}
-
 /* Takes off what others hold. Yields the first of these CPUs, CPU_SET_MAX when there is none. */
 static unsigned drop_held(const HostView *view, Layout *layout)
 {
@@ -254,16 +246,14 @@ static int collect_devices(Adoption *adoption, Resources *resources, Error *rete
 static int collect(Adoption *adoption, Error *reterr)
 {
         const HostDomain *domain = adoption->domain;
-        uint64_t n_dedicated = MIN(count_dedicated(&domain->layout), domain->vcpus);
+        const GuestAmounts amounts = guest_amounts_of(domain);
         Claims *claims = adoption->claims;
         RequestGroup *group;
 
         if (resource_request_group(&adoption->request, "", &group, NULL) < 0 ||
-            resources_set(&group->resources, "VCPU",
-                          MIN(domain->vcpus - n_dedicated, INVENTORY_MAX_AMOUNT)) < 0 ||
-            resources_set(&group->resources, "PCPU", MIN(n_dedicated, INVENTORY_MAX_AMOUNT)) < 0 ||
-            resources_set(&group->resources, "MEMORY_MB",
-                          MIN(domain->memory_mb, INVENTORY_MAX_AMOUNT)) < 0 ||
+            resources_set(&group->resources, "VCPU", amounts.vcpu) < 0 ||
+            resources_set(&group->resources, "PCPU", amounts.pcpu) < 0 ||
+            resources_set(&group->resources, "MEMORY_MB", amounts.memory_mb) < 0 ||
             fit_force_numa(claims->view, claims->facts, claims->node, &group->resources,
                            &domain->layout, &adoption->fit) < 0)
                 return error_oom(reterr);
@@ -623,12 +613,54 @@ static int name_all_missing(Claims *claims, const Claim *claim, const HostDomain
         return outcome;
 }
 
+/* What changes of where a claim is: cells if it has none, and host CPUs that it holds. */
+typedef struct LayoutChange {
+        Layout layout; /* to be added */
+        CpuSet dropped;
+} LayoutChange;
+
+static void layout_change_done(LayoutChange *change)
+{
+        layout_done(&change->layout);
+        cpu_set_done(&change->dropped);
+}
+
+/* Compares the layout of a claim with that of its guest. A host CPU that the caller of a claim got
+ * stays held: with the thread policy "isolate" no domain shows it. */
+static int find_layout_change(const HostView *view, const Claim *claim, const HostDomain *domain,
+                              LayoutChange *ret)
+{
+        _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT;
+        int r = 0;
+
+        if (!domain || domain->unread)
+                return 0;
+        if (claim->layout.n_cells == 0)
+                r = layout_copy(&ret->layout, &domain->layout);
+        if (r == 0)
+                r = layout_compare_held(&claim->layout, &domain->layout, &view->held, &missing,
+                                        &ret->dropped);
+        if (r < 0)
+                return r;
+        if (strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0)
+                cpu_set_done(&ret->dropped);
+        cpu_set_done(&ret->layout.held);
+        ret->layout.held = TAKE_STRUCT(missing);
+        return 0;
+}
+
+static bool is_changing(const LayoutChange *change)
+{
+        return change->layout.n_cells > 0 || cpu_set_count(&change->layout.held) > 0 ||
+               cpu_set_count(&change->dropped) > 0;
+}
+
 /* CLAIM_E_RACE: to be tried again. */
 static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         _cleanup_(device_list_done) DeviceList devices = { 0 };
-        _cleanup_(layout_done) Layout layout = LAYOUT_INIT;
+        _cleanup_(layout_change_done) LayoutChange change = { 0 };
         int r, outcome;
 
         r = claims_load_view(claims, reterr);
@@ -643,14 +675,13 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
         outcome = name_all_missing(claims, claim, domain, &devices, reterr);
         if (outcome < 0)
                 return outcome;
-        if (domain && claim->layout.n_cells == 0 && layout_copy(&layout, &domain->layout) < 0)
+        if (find_layout_change(claims->view, claim, domain, &change) < 0)
                 return error_oom(reterr);
-        if (devices.n_devices == 0 && layout.n_cells == 0 &&
+        if (devices.n_devices == 0 && !is_changing(&change) &&
             strcmp(claim->boot_id, claims->boot_id) == 0)
                 return outcome;
-        drop_held(claims->view, &layout);
         r = store_renew(claims, id, devices.devices, devices.n_devices,
-                        layout.n_cells > 0 ? &layout : NULL, reterr);
+                        is_changing(&change) ? &change.layout : NULL, &change.dropped, reterr);
         return r > 0 ? CLAIM_E_RACE : r < 0 ? r : outcome;
 }
 

@@ -135,11 +135,13 @@ int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret
 int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
                    Error *reterr);
 
-/* Checks a living claim again, of another boot, without the devices that it should name, or that
- * does not say where its guest is: it is of this boot from now on, says that, and names the devices
- * of the guest (NULL: there is none yet), or others
- * that are free. CLAIM_E_NOT_FOUND, -EBUSY; CLAIM_E_NO_CAPACITY with words when there is no
- * device for it, it is of this boot then all the same. */
+/* Checks a living claim again: one of another boot, without the devices that it should name,
+ * without the cells of its guest, or that holds other host CPUs than its guest. From then on it is
+ * of this boot, names the devices of the guest (NULL: there is none yet) or free ones, and holds
+ * the dedicated host CPUs of the guest that no other claim holds. A claim of CLAIM_TYPE_GUEST
+ * releases the host CPUs that its guest's threads were pinned to before. CLAIM_E_NOT_FOUND, -EBUSY;
+ * CLAIM_E_NO_CAPACITY with words when there is no device for it, it is of this boot then all the
+ * same. */
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
 
 /* From now on claims_prepare() makes claims that are to be reported (CLAIM_WRITE_OWED),

@@ -9,8 +9,10 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "claims/fit/device-choice.h"
+#include "claims/follow.h"
 #include "claims/moved-guests.h"
 #include "claims/reconcile-index.h"
+#include "claims/reconcile-layout.h"
 #include "claims/resize-pair.h"
 
 int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
@@ -494,93 +496,15 @@ static int look_for_devices(const ReconcileInput *input, const Claim *claim,
                                  in_config, problems);
 }
 
-static const LayoutCpu *find_cpu(const Layout *layout, unsigned vcpu)
-{
-        for (size_t i = 0; i < layout->n_cpus; i++)
-                if (layout->cpus[i].vcpu == vcpu)
-                        return &layout->cpus[i];
-        return NULL;
-}
-
-/* The first CPU that runs elsewhere: the others of a guest that was pinned anew do, too. */
-static int compare_cpus(const Claim *claim, const HostDomain *domain, ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < claim->layout.n_cpus; i++) {
-                const LayoutCpu *claimed = &claim->layout.cpus[i],
-                                *has = find_cpu(&domain->layout, claimed->vcpu);
-                _cleanup_free_ char *wanted = NULL, *found = NULL;
-
-                if (has && cpu_set_equal(&has->cpus, &claimed->cpus))
-                        continue;
-                wanted = cpu_set_format(&claimed->cpus);
-                found = has ? cpu_set_format(&has->cpus) : strdup("any");
-                if (!wanted || !found)
-                        return -ENOMEM;
-                return reconcile_add_problem(
-                        problems, &claim->consumer, claim->id,
-                        "CPU %u of guest %.60s runs on host CPUs %.60s, its claim has %.60s",
-                        claimed->vcpu, domain->name, found, wanted);
-        }
-        return 0;
-}
-
-static int compare_cells(const Claim *claim, const HostDomain *domain, ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < claim->layout.n_cells; i++) {
-                const LayoutCell *claimed = &claim->layout.cells[i], *has = NULL;
-                int r = 0;
-
-                for (size_t j = 0; j < domain->layout.n_cells; j++)
-                        if (domain->layout.cells[j].cell == claimed->cell)
-                                has = &domain->layout.cells[j];
-                if (!has)
-                        r = reconcile_add_problem(
-                                problems, &claim->consumer, claim->id,
-                                "guest %.60s does not say where its cell %u is, its claim has it in cell %u of the host",
-                                domain->name, claimed->cell, claimed->host_cell);
-                else if (has->host_cell != claimed->host_cell)
-                        r = reconcile_add_problem(
-                                problems, &claim->consumer, claim->id,
-                                "cell %u of guest %.60s is in cell %u of the host, its claim has %u",
-                                claimed->cell, domain->name, has->host_cell, claimed->host_cell);
-                else if (claimed->memory_mb > 0 && has->page_kib != claimed->page_kib)
-                        r = reconcile_add_problem(problems, &claim->consumer, claim->id,
-                                                  "cell %u of guest %.60s has pages of %" PRIu64
-                                                  " KiB (0: small), its claim %" PRIu64,
-                                                  claimed->cell, domain->name, has->page_kib,
-                                                  claimed->page_kib);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-static int compare_amount(const Claim *claim, const HostDomain *domain, const char *what,
-                          uint64_t claimed, uint64_t has, ReconcileProblems *problems)
-{
-        /* A class that the host does not count is in no claim. */
-        if (claimed == 0 || claimed == has)
-                return 0;
-        return reconcile_add_problem(problems, &claim->consumer, claim->id,
-                                     "guest %.60s has %" PRIu64 " %s, its claim has %" PRIu64,
-                                     domain->name, has, what, claimed);
-}
-
 static int compare(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
                    ReconcileProblems *problems)
 {
-        int r = compare_amount(claim, domain, "VCPUs",
-                               claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"), domain->vcpus,
-                               problems);
+        int r = reconcile_compare_amounts(claim, domain, problems);
 
-        if (r == 0)
-                r = compare_amount(claim, domain, "MiB of memory", claim_sum(claim, "MEMORY_MB"),
-                                   domain->memory_mb, problems);
         if (r < 0 || (r = compare_mdevs(input, claim, domain, problems)) < 0 ||
-            (r = compare_pci(input, claim, domain, problems)) < 0 ||
-            (r = compare_cells(claim, domain, problems)) < 0)
+            (r = compare_pci(input, claim, domain, problems)) < 0)
                 return r;
-        return compare_cpus(claim, domain, problems);
+        return reconcile_compare_layout(claim, domain, problems);
 }
 
 int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
@@ -591,51 +515,61 @@ int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFa
         return compare(&input, claim, domain, problems);
 }
 
-/* Has Placement the amounts that the guest has? */
-static bool is_placed_like(const ReconcileInput *input, const HostDomain *domain)
+/* Has Placement at least the amounts that the guest has? */
+static bool is_placed_like(const ReconcileAnswer *answer, const HostDomain *domain)
 {
-        const ReconcileAnswer *answer = reconcile_find_answer(input, &domain->uuid);
-
-        return answer && answer->here && answer->holding &&
-               consumer_sum(answer->holding, "VCPU") + consumer_sum(answer->holding, "PCPU") ==
+        return consumer_sum(answer->holding, "VCPU") + consumer_sum(answer->holding, "PCPU") >=
                        domain->vcpus &&
-               consumer_sum(answer->holding, "MEMORY_MB") == domain->memory_mb;
+               consumer_sum(answer->holding, "MEMORY_MB") >= domain->memory_mb;
 }
 
-/* A claim that was made of a guest, and its guest has other amounts by now. */
-static bool was_resized(const Claim *claim, const HostDomain *domain)
+/* The old claim stays in the history, which an audit needs to know migrations by their size. */
+static int replace_claim(const Claim *claim, const HostDomain *domain, const char *reason,
+                         const char *evidence, Reconcile *ret)
 {
-        uint64_t vcpus = claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"),
-                 memory_mb = claim_sum(claim, "MEMORY_MB");
+        int r = add_release(ret, claim, reason, evidence);
 
-        return claim->was_read && claim->write_state == CLAIM_WRITE_NONE &&
-               uuid_empty(&claim->guest) && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0 &&
-               ((vcpus > 0 && vcpus != domain->vcpus) ||
-                (memory_mb > 0 && memory_mb != domain->memory_mb));
+        return r < 0 ? r : add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain);
 }
 
-/* Guest and Placement are two witnesses: nobody promised anything, so what they say is claimed
- * anew. */
-static int look_at_resized(const ReconcileInput *input, const Claim *claim,
-                           const HostDomain *domain, const ReconcileMemory *memory,
-                           ReconcileMemory *next, Reconcile *ret)
+static bool must_follow(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
+                        const Consumer *placed)
 {
+        return placed &&
+               claim_must_follow(claim, domain, input->facts, input->view, input->node, placed);
+}
+
+/* Looks at a claim that was made of a guest and that Placement decides about: its guest was
+ * resized, or another writer changed an amount. Where Placement has what the guest has, or more,
+ * the claim is made again. */
+static int look_at_follower(const ReconcileInput *input, const Claim *claim,
+                            const HostDomain *domain, const ReconcileMemory *memory,
+                            ReconcileMemory *next, Reconcile *ret)
+{
+        const ReconcileAnswer *answer = reconcile_find_answer(input, &claim->consumer);
+        const Consumer *held = input->held ? allocations_find(input->held, &claim->consumer) : NULL;
         ReconcileMissing since = recall(memory, claim->id, input->facts->taken_usec);
-        Answer answer = answer_about(input, &claim->consumer);
-        int r;
+        bool resized = claim_was_resized(claim, domain);
 
-        if (is_placed_like(input, domain)) {
-                r = add_release(ret, claim, CLAIM_RESIZED,
-                                "guest and Placement have the same other amounts");
-                return r < 0 ? r : add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain);
+        if (answer && answer->here && answer->holding) {
+                if (resized && is_placed_like(answer, domain))
+                        return replace_claim(claim, domain, CLAIM_RESIZED,
+                                             "guest and Placement have the same other amounts",
+                                             ret);
+                if (must_follow(input, claim, domain, answer->holding))
+                        return replace_claim(claim, domain, CLAIM_FOLLOWED,
+                                             "another writer changed the amounts in Placement",
+                                             ret);
         }
-        if (answer != ANSWER_NONE)
+        if (answer)
                 since.asked_usec = input->facts->taken_usec;
-        else if (input->word == RECONCILE_CAN_ASK && is_due(input, &since) &&
+        else if (input->word == RECONCILE_CAN_ASK &&
+                 (must_follow(input, claim, domain, held) || (resized && is_due(input, &since))) &&
                  add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL) < 0)
                 return -ENOMEM;
-        r = remember(next, &since);
-        return r < 0 ? r : compare(input, claim, domain, &ret->problems);
+        if (resized && remember(next, &since) < 0)
+                return -ENOMEM;
+        return compare(input, claim, domain, &ret->problems);
 }
 
 /* Two claims of a guest. */
@@ -739,16 +673,35 @@ static int look_at_guest(const ReconcileInput *input, const Claim *claim, const 
         /* Of two claims, the guest has one or the other. */
         if (domain->unread || has_claim(input, &claim->consumer, claim))
                 return 0;
-        if (was_resized(claim, domain) && input->word != RECONCILE_ALONE)
-                return look_at_resized(input, claim, domain, memory, next, ret);
+        if (claim_follows(claim) && input->word != RECONCILE_ALONE)
+                return look_at_follower(input, claim, domain, memory, next, ret);
         return compare(input, claim, domain, &ret->problems);
 }
 
-static bool must_check(const ReconcileInput *input, const Claim *claim, const HostDomain *domain)
+/* Returns 1 if the claim must hold other host CPUs for the threads of its guest, -ENOMEM. */
+static int holds_other_cpus(const ReconcileInput *input, const Claim *claim,
+                            const HostDomain *domain)
 {
-        return strcmp(claim->boot_id, input->boot_id) != 0 ||
-               device_count_missing(input->facts, input->node, claim) > 0 ||
-               (domain && claim->layout.n_cells == 0 && domain->layout.n_cells > 0);
+        _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT, left = CPU_SET_INIT;
+
+        if (!input->view || domain->unread || !uuid_empty(&claim->guest) ||
+            has_claim(input, &claim->consumer, claim))
+                return 0;
+        if (layout_compare_held(&claim->layout, &domain->layout, &input->view->held, &missing,
+                                &left) < 0)
+                return -ENOMEM;
+        return cpu_set_count(&missing) > 0 ||
+               (cpu_set_count(&left) > 0 && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
+}
+
+/* Returns 1 if the claim must be checked again, -ENOMEM. */
+static int must_check(const ReconcileInput *input, const Claim *claim, const HostDomain *domain)
+{
+        if (strcmp(claim->boot_id, input->boot_id) != 0 ||
+            device_count_missing(input->facts, input->node, claim) > 0 ||
+            (domain && claim->layout.n_cells == 0 && domain->layout.n_cells > 0))
+                return 1;
+        return domain ? holds_other_cpus(input, claim, domain) : 0;
 }
 
 /* A claim that was made of a guest alone. */
@@ -772,6 +725,7 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
         const HostDomain *domain = find_domain(input, moving ? &claim->guest : &claim->consumer);
         bool stopped = domain && input->started_only && !domain->running &&
                        strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
+        int check;
 
         if (stopped)
                 domain = NULL;
@@ -781,7 +735,9 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
                 return claim->state == CLAIM_STATE_CLAIMED
                                ? look_at_lonely(input, claim, stopped, memory, next, ret)
                                : 0;
-        if ((!input->recorded && must_check(input, claim, domain) &&
+        check = input->recorded ? 0 : must_check(input, claim, domain);
+        if (check < 0 ||
+            (check > 0 &&
              add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, domain) < 0) ||
             look_at_unread(input, claim, ret) < 0)
                 return -ENOMEM;

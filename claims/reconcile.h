@@ -8,15 +8,21 @@
  *   claim that was made of a guest before what
  *     Placement has of it was read                 complete it by that
  *   claim that was made of a guest, which has
- *     other amounts by now; Placement has those    release and adopt: it was resized
+ *     other amounts by now; Placement has at
+ *     least those                                  release and adopt: it was resized
+ *   claim that was made of a guest, and another
+ *     writer changed its amounts in Placement      release and adopt: it follows
  *   guest with a claim that expired unconfirmed    confirm: the guest is there, and was forgotten
  *   claim whose guest is not here, and Placement
  *     has nothing of its consumer on this host     release: two witnesses
  *   the same, unconfirmed and expired, or confirmed
  *     and without its guest for the expiry time    release, unless its consumer holds something
- * here consumer without claim and guest, in the first
- *   complete read for a new claim database       place: it gets a claim of its allocation
- * claim of another boot, or that lacks a device or does not say where its guest is check again
+ *     here
+ *   consumer without claim and guest, in the first
+ *     complete read for a new claim database       place: it gets a claim of its allocation
+ *   claim of another boot, that lacks a device,
+ *     does not say where its guest is, or holds
+ *     other host CPUs than the guest's threads     check again
  *
  * A guest is a domain that is defined or runs (with started_only: that runs); it and its claim have
  * the same uuid. "For the expiry time" counts from the first poll that missed the guest, so that a
@@ -90,7 +96,8 @@ int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int
                           const char *format, ...) _printf_(4, 5);
 void reconcile_problems_done(ReconcileProblems *problems);
 
-/* Adds what a claim and its guest disagree about: amounts, devices, cells and CPUs. -ENOMEM. */
+/* Adds what a claim and its guest disagree about: amounts, devices, cells and CPUs. A claim can
+ * have more than its guest if another writer set the amounts in Placement. -ENOMEM. */
 int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                       ReconcileProblems *problems);
 
@@ -157,7 +164,9 @@ typedef struct ReconcileInput {
         size_t n_answers;
         bool unread;   /* the claim database is new, and Placement was not read for it yet */
         bool complete; /* every consumer that holds something here has an answer */
-        bool urgent;   /* room is wanted: ask about every claim without a guest */
+        const Allocations *held; /* what consumers hold of the providers of CPUs, memory and disk;
+                                    NULL: not read now. Tells which claims to ask about. */
+        bool urgent;             /* room is wanted: ask about every claim without a guest */
         const HostDomain *lives; /* guests that are no domains, but live, as claims know them by
                                     (Claim has life): what they have is not known */
         size_t n_lives;

@@ -222,6 +222,11 @@ const ProviderTree *reporter_tree(Reporter *reporter)
         return reporter->refreshed ? mirror_get_tree(reporter->mirror) : NULL;
 }
 
+int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
+{
+        return reporter->refreshed ? mirror_get_generation(reporter->mirror, provider) : -1;
+}
+
 static bool mirror_usable(const Reporter *reporter)
 {
         return reporter->refreshed && !mirror_has_stale(reporter->mirror);

@@ -83,6 +83,10 @@ void reporter_forget(Reporter *reporter);
  * the first refresh that succeeded. It stays as it was when a later refresh fails. */
 const ProviderTree *reporter_tree(Reporter *reporter);
 
+/* Returns the generation of a provider as the last refresh or publication knew it, -1 if it is not
+ * known. Another writer's allocations of the provider raise it. */
+int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider);
+
 /* Reads who holds something of the host's own providers, as reporter_refresh() found them. classes:
  * the consumers that hold one of these are read whole, but for their type; NULL: all, and with it.
  * What was found is taken with

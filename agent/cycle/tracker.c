@@ -423,7 +423,7 @@ static void reconcile_and_publish(Tracker *tracker)
 {
         if (tracker->config.dry_run ||
             claim_witness_begin(&tracker->witness, tracker->config.claims, tracker->reporter,
-                                on_witnessed, tracker) == 0)
+                                &tracker->maker.root, on_witnessed, tracker) == 0)
                 publish_tree(tracker);
 }
 

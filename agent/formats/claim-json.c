@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "claims/follow.h"
 
 static int add(json_t *array, json_t *item)
 {
@@ -134,22 +135,38 @@ static const char *guest_name(const Claim *claim, const HostFacts *facts, size_t
         return domain ? domain->name : claim->life;
 }
 
+/* Amounts that Placement has for the guest, and that its domain does not show. */
+static json_t *beyond_domain_to_json(const Claim *claim)
+{
+        static const char *const classes[] = { "MEMORY_MB", "PCPU", "VCPU" };
+        _cleanup_json_ json_t *object = json_object();
+
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
+                uint64_t amount = claim_beyond_domain(claim, classes[i]);
+
+                if (amount > 0 &&
+                    json_object_set_new(object, classes[i], json_integer((json_int_t)amount)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
 json_t *claim_to_json(const Claim *claim, const HostFacts *facts)
 {
         _cleanup_free_ char *held = cpu_set_format(&claim->layout.held);
         size_t length;
         const char *guest = guest_name(claim, facts, &length);
 
-        return json_pack("{sI ss ss% ss sb ss ss sI sI sI ss so so ss ss so so ss* so}", "id",
-                         (json_int_t)claim->id, "consumer", claim->consumer.text, "guest", guest,
-                         length, "state", claim_state_to_text(claim->state), "resize_target",
-                         (int)claim->resize_target, "project", claim->project_id, "user",
-                         claim->user_id, "created_usec", (json_int_t)claim->created_usec,
-                         "expires_usec", (json_int_t)claim->expires_usec, "ended_usec",
-                         (json_int_t)claim->ended_usec, "end_reason", claim->end_reason,
-                         "allocations", allocations_to_json(claim), "devices",
-                         devices_to_json(claim, facts), "boot_id", claim->boot_id, "consumer_type",
-                         claim->consumer_type, "cells", cells_to_json(&claim->layout), "cpus",
-                         cpus_to_json(&claim->layout), "held", held, "mappings",
-                         mappings_to_json(&claim->mappings));
+        return json_pack(
+                "{sI ss ss% ss sb ss ss sI sI sI ss so so ss ss so so ss* so so}", "id",
+                (json_int_t)claim->id, "consumer", claim->consumer.text, "guest", guest, length,
+                "state", claim_state_to_text(claim->state), "resize_target",
+                (int)claim->resize_target, "project", claim->project_id, "user", claim->user_id,
+                "created_usec", (json_int_t)claim->created_usec, "expires_usec",
+                (json_int_t)claim->expires_usec, "ended_usec", (json_int_t)claim->ended_usec,
+                "end_reason", claim->end_reason, "allocations", allocations_to_json(claim),
+                "devices", devices_to_json(claim, facts), "boot_id", claim->boot_id,
+                "consumer_type", claim->consumer_type, "cells", cells_to_json(&claim->layout),
+                "cpus", cpus_to_json(&claim->layout), "held", held, "mappings",
+                mappings_to_json(&claim->mappings), "beyond_domain", beyond_domain_to_json(claim));
 }

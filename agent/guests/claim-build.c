@@ -2,56 +2,15 @@
 
 #include "agent/guests/claim-build.h"
 
-#include <string.h>
+#include "claims/fit/guest-share.h"
 
 #include "claims/claim/host-view.h"
 
 typedef struct Build {
         const Claim *claim;
-        const Consumer *consumer;
-        const ProviderTree *tree;
-        const Uuid *root;
+        const GuestShare *placed;
         Consumer *share;
 } Build;
-
-/* Returns NULL for a sharing provider: what Placement has there is no part of a guest's claim. */
-static const Provider *find_known(const ProviderTree *tree, const Uuid *uuid)
-{
-        const Provider *provider = provider_tree_find(tree, uuid);
-
-        return provider && string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE)
-                       ? NULL
-                       : provider;
-}
-
-/* Can an amount of the class be held there by this host's claims? */
-static bool is_possible(const Build *build, const Uuid *uuid, const char *resource_class)
-{
-        const Provider *provider = provider_tree_find(build->tree, uuid);
-
-        return provider && provider_tree_in_subtree(build->tree, provider, build->root) &&
-               provider_find_inventory(provider, resource_class);
-}
-
-/* All that Placement has of the class in this tree; false when a part of it cannot be here. */
-static bool sum_possible(const Build *build, const char *resource_class, uint64_t *ret)
-{
-        uint64_t sum = 0;
-
-        for (size_t i = 0; i < build->consumer->n_allocations; i++) {
-                const Allocation *held = &build->consumer->allocations[i];
-                const Provider *provider = find_known(build->tree, &held->provider);
-                uint64_t amount = resources_get(&held->resources, resource_class);
-
-                if (amount == 0 || !provider)
-                        continue;
-                if (!is_possible(build, &held->provider, resource_class))
-                        return false;
-                sum += amount;
-        }
-        *ret = sum;
-        return true;
-}
 
 static int take(const Allocation *allocations, size_t n, const char *resource_class,
                 const ProviderTree *known, Consumer *share)
@@ -59,40 +18,49 @@ static int take(const Allocation *allocations, size_t n, const char *resource_cl
         for (size_t i = 0; i < n; i++) {
                 uint64_t amount = resources_get(&allocations[i].resources, resource_class);
 
-                if ((!known || find_known(known, &allocations[i].provider)) &&
+                if ((!known || guest_share_find(known, &allocations[i].provider)) &&
                     consumer_set(share, &allocations[i].provider, resource_class, amount) < 0)
                         return -ENOMEM;
         }
         return 0;
 }
 
-/* Not of a class that a guest shows; and devices are on providers of their own. */
-static bool is_not_shown(const Build *build, const char *resource_class, uint64_t placed)
+/* Adds amount from the providers on which Placement has more of the class than the claim. */
+static int add_surplus(const Build *build, const char *resource_class, uint64_t amount)
 {
-        static const char *const of_guests[] = { "VCPU", "PCPU", "MEMORY_MB" };
-        const Resources *on_root = consumer_find(build->consumer, build->root);
+        const Consumer *consumer = build->placed->consumer;
 
-        for (size_t i = 0; i < ARRAY_SIZE(of_guests); i++)
-                if (strcmp(of_guests[i], resource_class) == 0)
-                        return false;
-        return on_root && resources_get(on_root, resource_class) == placed;
+        for (size_t i = 0; i < consumer->n_allocations && amount > 0; i++) {
+                const Allocation *held = &consumer->allocations[i];
+                uint64_t placed = resources_get(&held->resources, resource_class),
+                         has = consumer_get(build->share, &held->provider, resource_class),
+                         more = MIN(placed > has ? placed - has : 0, amount);
+
+                if (more == 0 || !guest_share_find(build->placed->tree, &held->provider))
+                        continue;
+                if (consumer_set(build->share, &held->provider, resource_class, has + more) < 0)
+                        return -ENOMEM;
+                amount -= more;
+        }
+        return 0;
 }
 
 static int take_class(const Build *build, const char *resource_class)
 {
-        uint64_t claimed = claim_sum(build->claim, resource_class), placed = 0;
-        bool possible = sum_possible(build, resource_class, &placed) && placed > 0;
+        const Claim *claim = build->claim;
+        const Consumer *consumer = build->placed->consumer;
+        uint64_t claimed = claim_sum(claim, resource_class), placed = 0,
+                 amount = guest_share_amount(build->placed, resource_class, claimed);
 
-        if (consumer_sum(build->share, resource_class) > 0)
+        if (consumer_sum(build->share, resource_class) > 0 || amount == 0)
                 return 0;
-        if (claimed == 0 && !(possible && is_not_shown(build, resource_class, placed)))
-                return 0;
-        if (possible && !claim_binds(build->claim, resource_class) &&
-            (claimed == 0 || claimed == placed))
-                return take(build->consumer->allocations, build->consumer->n_allocations,
-                            resource_class, build->tree, build->share);
-        return take(build->claim->allocations, build->claim->n_allocations, resource_class, NULL,
-                    build->share);
+        if (!claim_binds(claim, resource_class) &&
+            guest_share_placed(build->placed, resource_class, &placed) && placed == amount)
+                return take(consumer->allocations, consumer->n_allocations, resource_class,
+                            build->placed->tree, build->share);
+        if (take(claim->allocations, claim->n_allocations, resource_class, NULL, build->share) < 0)
+                return -ENOMEM;
+        return add_surplus(build, resource_class, amount - MIN(amount, claimed));
 }
 
 static int take_classes(const Build *build, const Allocation *allocations, size_t n)
@@ -105,10 +73,16 @@ static int take_classes(const Build *build, const Allocation *allocations, size_
 }
 
 int claim_build_share(const Claim *claim, const Consumer *consumer, const ProviderTree *tree,
-                      const Uuid *root, Consumer **ret_share)
+                      const Uuid *root, bool is_ours, Consumer **ret_share)
 {
         _cleanup_(consumer_freep) Consumer *share = NULL, *held = NULL;
-        Build build = { .claim = claim, .consumer = consumer, .tree = tree, .root = root };
+        const GuestShare placed = { .tree = tree,
+                                    .root = root,
+                                    .consumer = consumer,
+                                    .vcpu = claim_sum(claim, "VCPU"),
+                                    .pcpu = claim_sum(claim, "PCPU"),
+                                    .is_ours = is_ours };
+        Build build = { .claim = claim, .placed = &placed };
 
         if (consumer_new(&share, &claim->consumer) < 0 ||
             consumer_new(&held, &claim->consumer) < 0 ||

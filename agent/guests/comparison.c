@@ -18,6 +18,7 @@ static void forget_polls(ClaimComparison *comparison)
 
 static void forget_answers(ClaimComparison *comparison)
 {
+        comparison->held = allocations_free(comparison->held);
         free(comparison->answers);
         comparison->answers = NULL;
         comparison->n_answers = 0;
@@ -114,6 +115,13 @@ static bool is_urgent(const ClaimComparison *comparison)
                comparison->facts.taken_usec >= comparison->urgent_usec;
 }
 
+void claim_comparison_set_held(ClaimComparison *comparison, uint64_t stamp, Allocations *held)
+{
+        allocations_free(comparison->held);
+        comparison->held = held;
+        comparison->held_stamp = stamp;
+}
+
 ReconcileInput claim_comparison_input(const ClaimComparison *comparison, ReconcileWord word)
 {
         return (ReconcileInput){
@@ -124,6 +132,7 @@ ReconcileInput claim_comparison_input(const ClaimComparison *comparison, Reconci
                 .answers = comparison->answers,
                 .n_answers = comparison->n_answers,
                 .complete = comparison->complete,
+                .held = comparison->held,
                 .urgent = is_urgent(comparison),
                 .touched = comparison->touched,
                 .n_touched = comparison->n_touched,

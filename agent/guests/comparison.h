@@ -50,8 +50,11 @@ typedef struct ClaimComparison {
         Allocations *holding;     /* what Placement has of those that were asked about */
         ReconcileAnswer *answers; /* the same, that borrow from it */
         size_t n_answers;
-        bool complete; /* all were read */
-        bool absent;   /* the same; Placement does not have the tree yet */
+        bool complete;     /* all were read */
+        bool absent;       /* the same; Placement does not have the tree yet */
+        Allocations *held; /* what consumers hold of some providers, for the next comparison alone;
+                              NULL: not read */
+        uint64_t held_stamp; /* of these providers when that was read last */
 } ClaimComparison;
 
 void claim_comparison_done(ClaimComparison *comparison);
@@ -68,6 +71,10 @@ void claim_comparison_touch(ClaimComparison *comparison, int64_t claim, uint64_t
  * view NULL: the host is not known, and nothing was learnt. */
 void claim_comparison_answer(ClaimComparison *comparison, const ClaimWanted *asked,
                              Allocations *holding, const HostView *view, const char *node);
+
+/* Sets what consumers hold of the providers that claims follow (agent/guests/witness.h), and the
+ * stamp of these providers. Takes held. */
+void claim_comparison_set_held(ClaimComparison *comparison, uint64_t stamp, Allocations *held);
 
 /* What is to be compared; borrows from it. What the configuration and the claims say of it is the
  * caller's to add. */

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "claims/follow.h"
 
 /* The main loop waits for nobody's lock longer than this: no other agent has the folder, and who
  * looks at the file by hand does not keep it. */
@@ -456,6 +457,36 @@ void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWan
         /* What expired after the poll began may have a guest that it could not see. */
         if (service->claims && word == RECONCILE_ALONE)
                 expire(service, service->comparison.facts.taken_usec);
+}
+
+static bool has_follower(ClaimService *service)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+
+        if (claims_list(service->claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
+                return false;
+        for (size_t i = 0; i < list.n_claims; i++)
+                if (claim_follows(list.claims[i]))
+                        return true;
+        return false;
+}
+
+bool claim_service_wants_held(ClaimService *service, uint64_t stamp)
+{
+        /* A complete read, which is wanted for a new database, includes these. */
+        if (!service->claims || !service->comparison.is_due || !service->tree_is_stored ||
+            stamp == service->comparison.held_stamp || is_unread(service))
+                return false;
+        if (has_follower(service))
+                return true;
+        /* A claim that is made from here on is made of what Placement has by then. */
+        claim_comparison_set_held(&service->comparison, stamp, NULL);
+        return false;
+}
+
+void claim_service_set_held(ClaimService *service, uint64_t stamp, Allocations *held)
+{
+        claim_comparison_set_held(&service->comparison, stamp, held);
 }
 
 void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding)

@@ -84,6 +84,14 @@ void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
  * providers was made of them. Keeps a reference. */
 void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot);
 
+/* Returns true if the next claim_service_reconcile() needs what consumers hold of the providers
+ * that claims follow: a claim follows another writer, and the stamp of these providers is another
+ * one than at the last claim_service_set_held(). Blocks on the disk. */
+bool claim_service_wants_held(ClaimService *service, uint64_t stamp);
+
+/* Sets that for the next call of claim_service_reconcile() alone. Takes held. */
+void claim_service_set_held(ClaimService *service, uint64_t stamp, Allocations *held);
+
 /* Makes claims and guests the same, once per snapshot, when the host of it is stored
  * (claims/reconcile.h), and ends claims that expired; of a host that is a recording only that: its
  * guests are not here. To be called behind the others.

@@ -137,16 +137,6 @@ static int add_cell(Guest *guest, const DomainCell *from)
         return 0;
 }
 
-/* A CPU that the next start of the guest needs is held now. */
-static int hold_config_cpus(Guest *guest)
-{
-        CPU_SET_FOREACH(cpu, &guest->domain->config_cpus)
-                if (claim_layout_is_dedicated(guest->facts, cpu) &&
-                    cpu_set_add(&guest->layout.held, cpu) < 0)
-                        return -ENOMEM;
-        return 0;
-}
-
 static size_t count_cpus(const DomainCell *cells, size_t n_cells)
 {
         size_t n = 0;
@@ -154,6 +144,16 @@ static size_t count_cpus(const DomainCell *cells, size_t n_cells)
         for (size_t i = 0; i < n_cells; i++)
                 n += cpu_set_count(&cells[i].vcpus);
         return n;
+}
+
+/* Holds those of the host CPUs that are dedicated. */
+static int hold_dedicated(Guest *guest, const CpuSet *cpus)
+{
+        CPU_SET_FOREACH(cpu, cpus)
+                if (claim_layout_is_dedicated(guest->facts, cpu) &&
+                    cpu_set_add(&guest->layout.held, cpu) < 0)
+                        return -ENOMEM;
+        return 0;
 }
 
 static int make(const SnapshotDomain *domain, const HostFacts *facts, const DomainCell *cells,
@@ -168,9 +168,14 @@ static int make(const SnapshotDomain *domain, const HostFacts *facts, const Doma
                 guest.next_number = MAX(guest.next_number, cells[i].id + 1);
         for (size_t i = 0; r == 0 && i < n_cells; i++)
                 r = add_cell(&guest, &cells[i]);
+        if (r == 0 && guest.layout.n_cells == 0)
+                layout_done(&guest.layout);
         if (r == 0)
-                r = hold_config_cpus(&guest);
-        if (r < 0 || guest.layout.n_cells == 0) {
+                r = hold_dedicated(&guest, &domain->emulator_cpus);
+        /* The next start of the guest needs these. */
+        if (r == 0)
+                r = hold_dedicated(&guest, &domain->config_cpus);
+        if (r < 0) {
                 layout_done(&guest.layout);
                 return r;
         }

@@ -11,9 +11,12 @@
  * in none, as for Nova. Memory is in the one cell that it is bound to, else where the CPUs of its
  * cell are. So a guest's cell that is spread over host cells becomes one for each of them. A guest
  * that sees no cells is one. A CPU is dedicated when it is pinned to one host CPU of those that are
- * dedicated. A guest that is in no cell has no layout. ret must be LAYOUT_INIT. -ENOMEM. The layout
- * also holds the dedicated CPUs of the persistent definition of a running guest (decision
- * devices/definition). */
+ * dedicated. A guest that is in no cell has no cells and no guest CPUs in its layout.
+ *
+ * held has the CPUs of dedicated guest CPUs, and every dedicated host CPU that <emulatorpin> or
+ * <iothreadpin> names, also of a guest that is in no cell. It also has the dedicated CPUs of the
+ * persistent definition of a running guest (decision devices/definition). ret must be LAYOUT_INIT.
+ * -ENOMEM. */
 int claim_layout_make(const SnapshotDomain *domain, const HostFacts *facts, Layout *ret);
 
 /* Is it a host CPU for one guest CPU alone? */

@@ -70,7 +70,8 @@ static bool has_just_ended(const Work *work, const Uuid *consumer)
                     ended->ended_usec + age_usec > work->order->facts->taken_usec &&
                     strcmp(ended->end_reason, CLAIM_EXPIRED) != 0 &&
                     strcmp(ended->end_reason, CLAIM_RESIZED) != 0 &&
-                    strcmp(ended->end_reason, CLAIM_RESIZE_OVER) != 0)
+                    strcmp(ended->end_reason, CLAIM_RESIZE_OVER) != 0 &&
+                    strcmp(ended->end_reason, CLAIM_FOLLOWED) != 0)
                         return true;
         }
         return false;
@@ -92,6 +93,18 @@ static int note_read(Claims *claims, const Claim *claim, const ClaimReported *re
         return r == CLAIM_E_NOT_FOUND ? 0 : r;
 }
 
+/* Is what Placement has of the consumer what the agent wrote for an earlier claim of it? */
+static bool is_left_over(Claims *claims, const HostView *view, const Consumer *consumer)
+{
+        _cleanup_(claim_freep) Claim *ended = NULL;
+        ClaimRemoval left;
+
+        if (claims_next_removal(claims, 0, &consumer->uuid, &left, NULL) != 0)
+                return false;
+        (void)claims_get(claims, left.claim, &ended, NULL);
+        return claim_share_is_ours(view, claims_node(claims), &left, ended, consumer);
+}
+
 static int complete(Claims *claims, const Claim *claim, const Consumer *consumer, Error *reterr)
 {
         _cleanup_(consumer_freep) Consumer *share = NULL;
@@ -106,7 +119,7 @@ static int complete(Claims *claims, const Claim *claim, const Consumer *consumer
         reported = claim_share_reported(view, consumer, false);
         here = claim_share_has(view, claims_node(claims), consumer);
         r = claim_build_share(claim, consumer, view->tree, &view->tree->providers[root]->uuid,
-                              &share);
+                              is_left_over(claims, view, consumer), &share);
         if (r < 0)
                 return error_oom(reterr);
         if (share) {
@@ -168,6 +181,34 @@ static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
         return r == CLAIM_DONE ? 0 : note(work, action, claim->id, "", &words);
 }
 
+/* "MEMORY_MB=512,PCPU=3": over all providers. NULL when out of memory. The caller frees. */
+static char *format_sums(const Consumer *consumer)
+{
+        _cleanup_(resources_done) Resources sums = RESOURCES_INIT;
+
+        for (size_t i = 0; i < consumer->n_allocations; i++) {
+                const Resources *held = &consumer->allocations[i].resources;
+
+                for (size_t j = 0; j < held->n_items; j++)
+                        if (resources_add(&sums, held->items[j].resource_class,
+                                          held->items[j].amount) < 0)
+                                return NULL;
+        }
+        return resources_format(&sums);
+}
+
+/* Names what Placement has of the consumer, which the next claim of the guest holds. */
+static void log_followed(const Work *work, const ReconcileAction *action, const char *id)
+{
+        const ReconcileAnswer *answer = reconcile_find_answer(work->order, &action->consumer);
+        _cleanup_free_ char *amounts =
+                answer && answer->holding ? format_sums(answer->holding) : NULL;
+
+        log_notice(
+                "Released claim %s of %s: Placement has other amounts (%s), which a new claim of the guest holds.",
+                id, action->consumer.text, amounts ? amounts : "unknown");
+}
+
 static int release(const Work *work, const ReconcileAction *action, Error *reterr)
 {
         char id[24];
@@ -189,6 +230,8 @@ static int release(const Work *work, const ReconcileAction *action, Error *reter
         else if (strcmp(action->reason, CLAIM_RESIZED) == 0)
                 log_notice("Released claim %s of %s to claim its resized guest again: %s.", id,
                            action->consumer.text, action->evidence);
+        else if (strcmp(action->reason, CLAIM_FOLLOWED) == 0)
+                log_followed(work, action, id);
         else
                 log_event(
                         LOG_NOTICE, MESSAGE_CLAIM_ORPHAN,
@@ -227,17 +270,48 @@ static int confirm(const Work *work, const ReconcileAction *action, Error *reter
         return 0;
 }
 
+/* Logs the host CPUs that one of two layouts holds and the other does not. */
+static void log_cpus(const Work *work, const ReconcileAction *action, const Layout *with,
+                     const Layout *without, const char *what)
+{
+        _cleanup_(cpu_set_done) CpuSet cpus = CPU_SET_INIT;
+        _cleanup_free_ char *text = NULL;
+
+        CPU_SET_FOREACH(cpu, &with->held)
+                if (!cpu_set_contains(&without->held, cpu) && cpu_set_add(&cpus, cpu) < 0)
+                        return;
+        if (cpu_set_count(&cpus) > 0 && (text = cpu_set_format(&cpus)))
+                log_notice("Claim %" PRId64 " of %s %s host CPUs %s.", action->claim_id,
+                           action->consumer.text, what, text);
+}
+
+static void log_checked(const Work *work, const ReconcileAction *action, const Claim *before)
+{
+        _cleanup_(claim_freep) Claim *after = NULL;
+
+        if (strcmp(before->boot_id, claims_boot_id(work->claims)) != 0)
+                log_info("Checked claim %" PRId64 " of an earlier boot again.", action->claim_id);
+        if (claims_get(work->claims, action->claim_id, &after, NULL) != 0)
+                return;
+        log_cpus(work, action, &after->layout, &before->layout,
+                 "holds more, since its guest is pinned to them:");
+        log_cpus(work, action, &before->layout, &after->layout,
+                 "holds less, since its guest is not pinned to them any more:");
+}
+
 static int check(const Work *work, const ReconcileAction *action, Error *reterr)
 {
+        _cleanup_(claim_freep) Claim *before = NULL;
         Error words = ERROR_NULL;
-        int r = claims_check_again(work->claims, action->claim_id, action->domain, &words);
+        int r = claims_get(work->claims, action->claim_id, &before, &words);
 
+        if (r == 0)
+                r = claims_check_again(work->claims, action->claim_id, action->domain, &words);
         if (r == CLAIM_E_NO_CAPACITY)
                 return note(work, action, action->claim_id, "", &words);
         if (r != 0)
                 return forward(r, &words, reterr);
-        log_info("Checked claim %" PRId64 " of an earlier boot or program again.",
-                 action->claim_id);
+        log_checked(work, action, before);
         notify(work, CLAIM_EVENT_CHANGED, action->claim_id);
         return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* All consumers of the host's tree are read first, where they are wanted; then those that are asked
- * about and were not among them. */
+/* Up to three steps, each with one gathering: allocations of providers; all consumers of the host's
+ * tree, where they are wanted; consumers that are asked about and were not among them. A first step
+ * that fails is skipped, and the next cycle repeats it. */
 
 #include "agent/guests/witness.h"
 
@@ -11,6 +12,7 @@
 struct ClaimWitness {
         ClaimService *service;
         Reporter *reporter;
+        uint64_t stamp; /* of the providers whose allocations are read */
         ClaimWanted asked;
         Allocations *read; /* so far; NULL: nothing */
         Gather *gather;
@@ -128,11 +130,85 @@ static int read_all(ClaimWitness *witness)
         return witness->asked.absent ? read_asked(witness) : 1;
 }
 
+/* Compares what needs no answer. Returns 1 if consumers are being read, 0 if nothing is left to do.
+ */
+static int ask(ClaimWitness *witness)
+{
+        int r;
+
+        witness->gather = gather_free(witness->gather);
+        claim_service_reconcile(witness->service, RECONCILE_CAN_ASK, &witness->asked);
+        if (claim_wanted_is_empty(&witness->asked))
+                return 0;
+        r = witness->asked.all ? read_all(witness) : read_asked(witness);
+        if (r == 1)
+                return 1;
+        compare(witness, r, &ERROR_NULL);
+        return 0;
+}
+
+static void on_held(int result, Allocations *consumers, Allocations *others, const Error *error,
+                    void *userdata)
+{
+        ClaimWitness *witness = userdata;
+
+        allocations_free(consumers);
+        if (result == 0)
+                claim_service_set_held(witness->service, witness->stamp, others);
+        else
+                log_debug("Allocations of the host's providers could not be read: %s", error->text);
+        if (ask(witness) == 0)
+                witness->done(witness->userdata);
+}
+
+/* Has the provider amounts that a domain shows? */
+static bool has_amounts(const Provider *provider)
+{
+        return provider_find_inventory(provider, "VCPU") ||
+               provider_find_inventory(provider, "PCPU") ||
+               provider_find_inventory(provider, "MEMORY_MB");
+}
+
+/* Yields the root and the providers of its CPUs and memory, and how often these were written. */
+static size_t list_providers(Reporter *reporter, const Uuid *root, Uuid *ret, uint64_t *ret_stamp)
+{
+        const ProviderTree *tree = reporter_tree(reporter);
+        size_t n = 0;
+
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                const Provider *provider = tree->providers[i];
+                int64_t generation = reporter_get_generation(reporter, &provider->uuid);
+
+                if (!provider_tree_in_subtree(tree, provider, root) ||
+                    (!uuid_equal(&provider->uuid, root) && !has_amounts(provider)))
+                        continue;
+                ret[n++] = provider->uuid;
+                *ret_stamp += (uint64_t)MAX(generation, 0) + 1;
+        }
+        return n;
+}
+
+/* Returns 1 if allocations of providers are being read, 0 if no claim needs them. */
+static int look(ClaimWitness *witness, const Uuid *root)
+{
+        const ProviderTree *tree = reporter_tree(witness->reporter);
+        const StringSet no_class = { 0 };
+        Uuid *providers = tree ? calloc(tree->n_providers + 1, sizeof(Uuid)) : NULL;
+        size_t n =
+                providers ? list_providers(witness->reporter, root, providers, &witness->stamp) : 0;
+        int r = 0;
+
+        if (n > 0 && claim_service_wants_held(witness->service, witness->stamp))
+                r = gather_new(&witness->gather, reporter_get_session(witness->reporter), providers,
+                               n, &no_class, on_held, witness, NULL) >= 0;
+        free(providers);
+        return r;
+}
+
 int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *reporter,
-                        ClaimWitnessDone done, void *userdata)
+                        const Uuid *root, ClaimWitnessDone done, void *userdata)
 {
         _cleanup_(claim_witness_freep) ClaimWitness *witness = calloc(1, sizeof(ClaimWitness));
-        int r;
 
         if (!witness) {
                 claim_service_reconcile(service, RECONCILE_AWAY, NULL);
@@ -141,14 +217,8 @@ int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *rep
         *witness = (ClaimWitness){
                 .service = service, .reporter = reporter, .done = done, .userdata = userdata
         };
-        claim_service_reconcile(service, RECONCILE_CAN_ASK, &witness->asked);
-        if (claim_wanted_is_empty(&witness->asked))
+        if (look(witness, root) == 0 && ask(witness) == 0)
                 return 0;
-        r = witness->asked.all ? read_all(witness) : read_asked(witness);
-        if (r == 1) {
-                *ret = TAKE_PTR(witness);
-                return 1;
-        }
-        compare(witness, r, &ERROR_NULL);
-        return 0;
+        *ret = TAKE_PTR(witness);
+        return 1;
 }

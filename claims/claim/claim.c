@@ -206,6 +206,36 @@ uint64_t claim_sum(const Claim *claim, const char *resource_class)
         return sum;
 }
 
+/* Returns the amount of a part of a request, "resources_GPU=VCPU:2,VGPU:1"; size: its length. */
+static uint64_t amount_in_part(const char *part, size_t size, const char *resource_class)
+{
+        size_t n = strlen(resource_class);
+        const char *end = part + size;
+
+        if (size < 9 || strncmp(part, "resources", 9) != 0 || !(part = memchr(part, '=', size)))
+                return 0;
+        while (part && ++part < end) {
+                if ((size_t)(end - part) > n && strncmp(part, resource_class, n) == 0 &&
+                    part[n] == ':')
+                        return strtoull(part + n + 1, NULL, 10);
+                part = memchr(part, ',', (size_t)(end - part));
+        }
+        return 0;
+}
+
+uint64_t claim_requested(const Claim *claim, const char *resource_class)
+{
+        uint64_t sum = 0;
+        size_t size;
+
+        for (const char *part = claim->request; *part; part += size + (part[size] == '&')) {
+                size = strcspn(part, "&");
+                if (u64_add_overflow(sum, amount_in_part(part, size, resource_class), &sum))
+                        return UINT64_MAX;
+        }
+        return sum;
+}
+
 bool claim_binds(const Claim *claim, const char *resource_class)
 {
         for (size_t i = 0; i < claim->n_allocations; i++)

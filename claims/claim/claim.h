@@ -32,6 +32,9 @@ const char *claim_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]
 /* That of one of the two claims of a guest that was resized on its own host. */
 #define CLAIM_RESIZE_OVER "its resize is over: neither guest nor Placement has what it holds"
 
+/* That of a claim that is made again because Placement has other amounts of its guest. */
+#define CLAIM_FOLLOWED "Placement has other amounts"
+
 /* Consumer type of claims that were made of a domain, and not asked for by who placed the guest. */
 #define CLAIM_TYPE_GUEST "LIBVIRT"
 
@@ -174,6 +177,9 @@ bool claim_is_of_guest_alone(const Claim *claim);
 
 /* The sum of a class over all providers. */
 uint64_t claim_sum(const Claim *claim, const char *resource_class);
+
+/* Returns the amount of a class that the claim's request has, over all its groups. 0 if none. */
+uint64_t claim_requested(const Claim *claim, const char *resource_class);
 
 /* Do the claim's devices or cells say from which provider it has the class? What nothing binds is
  * where Placement has it. */

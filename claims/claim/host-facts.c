@@ -80,3 +80,14 @@ bool host_facts_lists_function(const HostFacts *facts, const char *address)
                          order_functions, &found);
         return found || !facts->functions;
 }
+
+bool host_facts_has_class(const HostFacts *facts, const char *resource_class)
+{
+        for (size_t i = 0; i < facts->n_devices; i++)
+                if (strcmp(facts->devices[i].resource_class, resource_class) == 0)
+                        return true;
+        for (size_t i = 0; i < facts->n_pci; i++)
+                if (strcmp(facts->pci[i].resource_class, resource_class) == 0)
+                        return true;
+        return false;
+}

@@ -116,6 +116,9 @@ typedef struct HostFacts {
         StringSet configured; /* types and classes of devices, whose configuration may go first */
 } HostFacts;
 
+/* Returns true if a device of the host counts as the class. */
+bool host_facts_has_class(const HostFacts *facts, const char *resource_class);
+
 /* Borrowed, or NULL. */
 const HostDevice *host_facts_find_device(const HostFacts *facts, const char *name);
 const HostMdev *host_facts_find_mdev(const HostFacts *facts, const Uuid *uuid);

@@ -76,3 +76,33 @@ void layout_sort_cpus(Layout *layout)
 {
         qsort(layout->cpus, layout->n_cpus, sizeof(LayoutCpu), order_cpus);
 }
+
+bool layout_has_guest_cpu(const Layout *layout, unsigned host_cpu)
+{
+        for (size_t i = 0; i < layout->n_cpus; i++)
+                if (cpu_set_contains(&layout->cpus[i].cpus, host_cpu))
+                        return true;
+        return false;
+}
+
+unsigned layout_count_thread_cpus(const Layout *layout)
+{
+        unsigned n = 0;
+
+        CPU_SET_FOREACH(cpu, &layout->held)
+                n += !layout_has_guest_cpu(layout, cpu);
+        return n;
+}
+
+int layout_compare_held(const Layout *claimed, const Layout *guest, const CpuSet *taken,
+                        CpuSet *ret_missing, CpuSet *ret_left)
+{
+        CPU_SET_FOREACH(cpu, &guest->held)
+                if (!cpu_set_contains(taken, cpu) && cpu_set_add(ret_missing, cpu) < 0)
+                        return -ENOMEM;
+        CPU_SET_FOREACH(cpu, &claimed->held)
+                if (!cpu_set_contains(&guest->held, cpu) && !layout_has_guest_cpu(claimed, cpu) &&
+                    cpu_set_add(ret_left, cpu) < 0)
+                        return -ENOMEM;
+        return 0;
+}

@@ -23,11 +23,12 @@ typedef struct LayoutCpu {
 
 typedef struct Layout {
         LayoutCell *cells; /* by cell */
-        size_t n_cells;    /* 0: nothing is said about where the guest is */
+        size_t n_cells;    /* 0: it is not known in which cells the guest is */
         LayoutCpu *cpus;   /* by vcpu */
         size_t n_cpus;
-        CpuSet held; /* host CPUs that nobody else may have: those of dedicated guest CPUs, and with
-                        the thread policy "isolate" the other threads of their cores */
+        CpuSet held; /* host CPUs that no other claim can have: those of dedicated guest CPUs, of
+                        emulator and I/O threads, and with the thread policy "isolate" the other
+                        threads of their cores. Can be set without any cell. */
 } Layout;
 
 #define LAYOUT_INIT ((Layout){ 0 })
@@ -41,6 +42,18 @@ int layout_reserve(Layout *ret, size_t n_cells, size_t n_cpus);
 /* The next one of the reserved ones, zeroed. */
 LayoutCell *layout_add_cell(Layout *layout);
 LayoutCpu *layout_add_cpu(Layout *layout);
+
+/* Compares the held CPUs of a claim with those of its guest. Adds to ret_missing the CPUs of the
+ * guest that no claim holds (taken: those of all claims), and to ret_left those that the claim
+ * holds for neither a guest CPU of its own nor a thread of the guest. -ENOMEM. */
+int layout_compare_held(const Layout *claimed, const Layout *guest, const CpuSet *taken,
+                        CpuSet *ret_missing, CpuSet *ret_left);
+
+/* Returns true if one of the guest's CPUs can run on the host CPU. */
+bool layout_has_guest_cpu(const Layout *layout, unsigned host_cpu);
+
+/* Returns the number of held host CPUs on which no CPU of the guest runs. */
+unsigned layout_count_thread_cpus(const Layout *layout);
 
 /* By the guest's numbers. */
 void layout_sort_cpus(Layout *layout);

@@ -121,10 +121,11 @@ int store_set_life(Claims *claims, int64_t id, const char *life, Error *reterr);
 /* Adds every device that a living claim has. */
 int store_taken(Claims *claims, Taken *ret, Error *reterr);
 
-/* The claim was checked in this boot, and has these devices beside those it had, and, if it
- * has none, this layout (NULL: none). CLAIM_E_NOT_FOUND, CLAIM_E_CONFLICT. */
+/* Marks the claim as checked in this boot and adds these devices. Adds the cells and guest CPUs of
+ * layout (NULL: none) to a claim without cells, and its held CPUs to any claim. Removes the
+ * CPUs of dropped from those that the claim holds. CLAIM_E_NOT_FOUND, CLAIM_E_CONFLICT. */
 int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n_devices,
-                const Layout *layout, Error *reterr);
+                const Layout *layout, const CpuSet *dropped, Error *reterr);
 
 /* CLAIM_E_NOT_FOUND with words: no living claim has that id. */
 int store_not_found(int64_t id, Error *reterr);

@@ -176,6 +176,7 @@ STATEMENT(INSERT_CELL,
           " n_shared) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
 STATEMENT(INSERT_CPU, "INSERT INTO claim_cpus (claim_id, vcpu, dedicated, cpus)"
                       " VALUES (?1, ?2, ?3, ?4)")
+STATEMENT(DELETE_PIN, "DELETE FROM claim_pins WHERE cpu = ?1 AND claim_id = ?2")
 STATEMENT(INSERT_PIN, "INSERT INTO claim_pins (cpu, claim_id) VALUES (?1, ?2)")
 STATEMENT(HAS_CELLS, "SELECT 1 FROM claim_cells WHERE claim_id = ?1 LIMIT 1")
 STATEMENT(READ_CELLS, "SELECT cell, host_cell, memory_mb, page_kib, vcpus, n_shared, claim_id"

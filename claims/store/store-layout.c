@@ -151,12 +151,11 @@ int store_read_layout(Claims *claims, SqliteParts *parts, Claim *claim, Error *r
                                 ended ? STATEMENT_READ_ENDED_CELLS : STATEMENT_READ_CELLS, claim,
                                 read_cell, reterr);
 
-        /* Most claims say nothing about where they are, and cost no more than this. */
-        if (r < 0 || claim->layout.n_cells == 0)
-                return r;
-        r = store_read_part(claims, &parts->cpus,
-                            ended ? STATEMENT_READ_ENDED_CPUS : STATEMENT_READ_CPUS, claim,
-                            read_cpu, reterr);
+        /* A claim without cells has no guest CPUs, but can have host CPUs of other threads. */
+        if (r == 0 && claim->layout.n_cells > 0)
+                r = store_read_part(claims, &parts->cpus,
+                                    ended ? STATEMENT_READ_ENDED_CPUS : STATEMENT_READ_CPUS, claim,
+                                    read_cpu, reterr);
         return r < 0 || ended ? r
                               : store_read_part(claims, &parts->pins, STATEMENT_READ_PINS, claim,
                                                 read_pin, reterr);

@@ -475,14 +475,26 @@ int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *rete
 
 static int add_layout(Claims *claims, int64_t id, const Layout *layout, Error *reterr)
 {
+        const Layout held = { .held = layout->held };
         bool has;
         int r = store_has_layout(claims, id, &has, reterr);
 
-        return r < 0 || has ? r : store_write_layout(claims, id, layout, reterr);
+        return r < 0 ? r : store_write_layout(claims, id, has ? &held : layout, reterr);
+}
+
+static int drop_pins(Claims *claims, int64_t id, const CpuSet *cpus, Error *reterr)
+{
+        CPU_SET_FOREACH(cpu, cpus) {
+                int r = store_run(claims, STATEMENT_DELETE_PIN, reterr, "ii", (int64_t)cpu, id);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n_devices,
-                const Layout *layout, Error *reterr)
+                const Layout *layout, const CpuSet *dropped, Error *reterr)
 {
         int r = store_begin(claims, reterr);
 
@@ -493,6 +505,8 @@ int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n
                 r = insert_devices(claims, id, devices, n_devices, reterr);
         if (r == 0 && layout)
                 r = add_layout(claims, id, layout, reterr);
+        if (r == 0)
+                r = drop_pins(claims, id, dropped, reterr);
         return store_end(claims, r, reterr);
 }
 

@@ -108,6 +108,26 @@ static void add_claim(CtlTable *table, const json_t *claim, const View *view, co
         }
 }
 
+/* A line with the claims of which Placement has more than their domains show; nothing if none. */
+static void print_beyond_domains(const json_t *claims, CtlPage *page)
+{
+        const json_t *claim, *amount;
+        const char *name;
+        bool any = false;
+        size_t i;
+
+        json_array_foreach((json_t *)claims, i, claim)
+                json_object_foreach(json_object_get(claim, "beyond_domain"), name, amount) {
+                        fprintf(page->output, "%sclaim %" PRIu64 " %s=%" JSON_INTEGER_FORMAT,
+                                any ? ", "
+                                    : "Set in Placement by another writer, not shown by the domain: ",
+                                ctl_json_u64(claim, "id"), name, json_integer_value(amount));
+                        any = true;
+                }
+        if (any)
+                fputs(".\n", page->output);
+}
+
 void ctl_claims_print(const json_t *document, bool history, CtlPage *page)
 {
         const json_t *claims = json_object_get(document, "claims"), *claim;
@@ -128,6 +148,8 @@ void ctl_claims_print(const json_t *document, bool history, CtlPage *page)
         ctl_table_print(table);
         if (page->style.legend)
                 fprintf(page->output, "\n%zu claim%s.\n", i, i == 1 ? "" : "s");
+        if (page->style.legend)
+                print_beyond_domains(claims, page);
 }
 
 /* A device or provider of that name. */

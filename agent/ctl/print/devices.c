@@ -207,11 +207,51 @@ static void print_fields(const json_t *claim, CtlPage *page)
         }
 }
 
+/* An empty line, and what the domain of the guest does not show; nothing if it shows all. */
+static void print_beyond_domain(const json_t *claim, CtlPage *page)
+{
+        const json_t *amounts = json_object_get(claim, "beyond_domain"), *amount;
+        const char *name, *separator = "";
+
+        if (json_object_size(amounts) == 0)
+                return;
+        fputs("\nSet in Placement by another writer, not shown by the domain: ", page->output);
+        json_object_foreach((json_t *)amounts, name, amount) {
+                fprintf(page->output, "%s%s=%" JSON_INTEGER_FORMAT, separator, name,
+                        json_integer_value(amount));
+                separator = ", ";
+        }
+        fputc('\n', page->output);
+}
+
+/* An empty line, and the host CPUs that no guest CPU has; nothing if there are none. */
+static void print_other_cpus(const json_t *claim, CtlPage *page)
+{
+        _cleanup_(cpu_set_done) CpuSet held = CPU_SET_INIT;
+        _cleanup_free_ char *text = NULL;
+        const json_t *item;
+        size_t i;
+
+        if (cpu_set_parse(ctl_json_text(claim, "held"), &held, NULL) < 0)
+                return;
+        json_array_foreach(json_object_get(claim, "cpus"), i, item) {
+                _cleanup_(cpu_set_done) CpuSet cpus = CPU_SET_INIT;
+
+                if (cpu_set_parse(ctl_json_text(item, "cpus"), &cpus, NULL) == 0)
+                        CPU_SET_FOREACH(cpu, &cpus)
+                                cpu_set_remove(&held, cpu);
+        }
+        if (cpu_set_count(&held) > 0 && (text = cpu_set_format(&held)))
+                fprintf(page->output, "\nHost CPUs held for other threads: %s\n", text);
+}
+
 void ctl_held_print(const json_t *claim, CtlPage *page)
 {
         print_allocations(claim, page);
+        print_beyond_domain(claim, page);
         ctl_mappings_print(claim, page);
         print_layout(claim, page);
+        print_other_cpus(claim, page);
         if (json_array_size(json_object_get(claim, "devices")) > 0)
                 fputc('\n', page->output);
         print_devices(claim, page);

@@ -28,6 +28,33 @@ static Consumer *make_holding(uint64_t vcpus)
         return holding;
 }
 
+/* The root of the host, which counts CPUs and memory. */
+static ProviderTree *make_host(void)
+{
+        static const char *const classes[] = { "VCPU", "PCPU", "MEMORY_MB" };
+        const Uuid uuid = make_guest('h');
+        ProviderTree *tree;
+        Provider *host;
+
+        assert_int_equal(provider_tree_new(&tree), 0);
+        assert_int_equal(provider_tree_add(tree, &uuid, "host", NULL, &host, NULL), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
+                const Inventory inventory = INVENTORY_DEFAULT(4096);
+
+                assert_int_equal(provider_set_inventory(host, classes[i], &inventory), 0);
+        }
+        return tree;
+}
+
+/* Gives the claim the memory of its guest, and a request with the amounts of the domain. */
+static void look_add_memory(Look *look)
+{
+        const Uuid host = make_guest('h');
+
+        look_set_text(&look->claims.claims[0]->request, "resources=MEMORY_MB:512,VCPU:2");
+        assert_int_equal(claim_add(look->claims.claims[0], &host, "host", "", "MEMORY_MB", 512), 0);
+}
+
 static void check(const Row *row)
 {
         _cleanup_(look_done) Look look;
@@ -69,4 +96,74 @@ static void test_resized(void **state)
                 check(&rows[i]);
 }
 
-TEST_MAIN(test_resized)
+/* A claim follows amounts that another writer changed. The guest has 2 VCPUs and 512 MiB. */
+static void test_follows(void **state)
+{
+        static const struct {
+                const char *name, *claim;
+                ReconcileWord word;
+                uint64_t on_root, placed; /* VCPUs by each of the two reads; 0: not read */
+                const char *actions, *problem;
+        } rows[] = {
+                { "nothing read", "g confirmed read type=LIBVIRT vcpus=2", CAN_ASK, 0, 0, "",
+                  NULL },
+                { "the same", "g confirmed read type=LIBVIRT vcpus=2", CAN_ASK, 2, 0, "", NULL },
+                { "more: ask first", "g confirmed read type=LIBVIRT vcpus=2", CAN_ASK, 4, 0,
+                  "ask 1", NULL },
+                { "more", "g confirmed read type=LIBVIRT vcpus=2", AWAY, 0, 4, "release 1, adopt g",
+                  NULL },
+                { "as much as the claim", "g confirmed read type=LIBVIRT vcpus=4", CAN_ASK, 4, 0,
+                  "", NULL },
+                { "as much, and answered", "g confirmed read type=LIBVIRT vcpus=4", AWAY, 0, 4, "",
+                  NULL },
+                { "less again", "g confirmed read type=LIBVIRT vcpus=4", AWAY, 0, 3,
+                  "release 1, adopt g", NULL },
+                { "less than the guest", "g confirmed read type=LIBVIRT vcpus=4", AWAY, 0, 1,
+                  "release 1, adopt g", NULL },
+                { "less, and the claim has what the guest has",
+                  "g confirmed read type=LIBVIRT vcpus=2", AWAY, 0, 1, "", NULL },
+                { "of a caller", "g confirmed read type=INSTANCE vcpus=2", CAN_ASK, 4, 0, "",
+                  NULL },
+                { "of a caller, with more than the guest", "g confirmed read type=INSTANCE vcpus=3",
+                  CAN_ASK, 4, 0, "", NULL },
+                { "of a caller, which nobody placed", "g confirmed type=INSTANCE vcpus=3", CAN_ASK,
+                  0, 0, "", "guest g has 2 VCPUs, its claim has 3" },
+                { "written by the agent",
+                  "g confirmed read type=LIBVIRT write_state=written vcpus=2", CAN_ASK, 4, 0, "",
+                  NULL },
+                { "without Placement", "g confirmed read type=LIBVIRT vcpus=2", ALONE, 4, 0, "",
+                  NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(look_done) Look look;
+                _cleanup_(consumer_freep) Consumer *holding = make_holding(rows[i].placed);
+                _cleanup_(allocations_freep) Allocations *held = NULL;
+                _cleanup_(provider_tree_freep) ProviderTree *tree = make_host();
+                HostProvider provider = { 0 };
+                size_t place = 0;
+                HostView view = {
+                        .tree = tree, .providers = &provider, .n_providers = 1, .places = &place
+                };
+                const ReconcileAnswer answer = { .consumer = make_guest('g'),
+                                                 .here = true,
+                                                 .holding = holding };
+                Consumer *on_root = make_holding(rows[i].on_root);
+
+                look_begin(&look);
+                assert_int_equal(allocations_new(&held), 0);
+                assert_int_equal(allocations_add(held, on_root), 0);
+                look.input.word = rows[i].word;
+                look.input.view = &view;
+                look.input.held = rows[i].on_root > 0 ? held : NULL;
+                look.input.answers = &answer;
+                look.input.n_answers = rows[i].placed > 0 ? 1 : 0;
+                facts_guest(&look.facts, 'g', "");
+                look_add_claims(&look, rows[i].claim);
+                look_add_memory(&look);
+                look_run(&look);
+                look_expect(&look, rows[i].name, rows[i].actions, rows[i].problem);
+        }
+}
+
+TEST_MAIN(test_resized, test_follows)

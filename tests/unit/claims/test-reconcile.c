@@ -408,6 +408,50 @@ static void test_started_only(void **state)
         }
 }
 
+/* The CPUs that a claim holds for the threads of its guest, the guest's, and those of all claims.
+ */
+static void test_held_cpus(void **state)
+{
+        static const struct {
+                const char *claim, *claimed, *guest, *all;
+                const char *actions, *problem;
+        } cases[] = {
+                { "g confirmed vcpus=2", "", "", "", "", NULL },
+                { "g confirmed vcpus=2", "4", "4", "4", "", NULL },
+                { "g confirmed vcpus=2", "", "4", "5", "check 1",
+                  "guest g is pinned to host CPU 4, which its claim does not hold" },
+                /* nothing to be done while another claim holds it */
+                { "g confirmed vcpus=2", "", "4", "4", "", "is pinned to host CPU 4" },
+                /* what the caller of a claim got stays, what was read of the guest does not */
+                { "g confirmed vcpus=2", "4-5", "4", "4-5", "", NULL },
+                { "g confirmed type=LIBVIRT vcpus=2", "4-5", "4", "4-5", "check 1", NULL },
+                { "g confirmed vcpus=2;g claimed target vcpus=2", "", "4", "", "", NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(look_done) Look look;
+                ProviderTree tree = { 0 };
+                HostView view = { .tree = &tree };
+                HostDomain *guest;
+                char row[16];
+
+                look_begin(&look);
+                look.input.view = &view;
+                guest = facts_guest(&look.facts, 'g', "");
+                look_add_claims(&look, cases[i].claim);
+                assert_int_equal(cpu_set_parse(cases[i].all, &view.held, NULL), 0);
+                assert_int_equal(cpu_set_parse(cases[i].guest, &guest->layout.held, NULL), 0);
+                assert_int_equal(
+                        cpu_set_parse(cases[i].claimed, &look.claims.claims[0]->layout.held, NULL),
+                        0);
+                look_run(&look);
+                snprintf(row, sizeof(row), "row %zu", i);
+                look_expect(&look, row, cases[i].actions, cases[i].problem);
+                cpu_set_done(&view.held);
+                layout_done(&guest->layout);
+        }
+}
+
 static void test_layouts(void **state)
 {
         static const struct {
@@ -617,7 +661,7 @@ static void test_cost_is_linear(void **state)
         assert_true(many < few * 30);
 }
 
-TEST_MAIN(test_table, test_unread_guest, test_started_only, test_away, test_layouts,
+TEST_MAIN(test_table, test_unread_guest, test_started_only, test_away, test_layouts, test_held_cpus,
           test_a_device_that_the_host_does_not_list, test_orphan, test_orphan_with_a_folder,
           test_unconfirmed_by_placement, test_confirmed_by_placement, test_adopted_by_placement,
           test_asked_seldomer, test_recorded, test_no_orphans, test_moved, test_more_than_there_is,

@@ -158,6 +158,22 @@ void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Alloc
         allocations_free(holding);
 }
 
+bool claim_service_wants_held(ClaimService *service, uint64_t stamp)
+{
+        return false;
+}
+
+void claim_service_set_held(ClaimService *service, uint64_t stamp, Allocations *held)
+{
+        allocations_free(held);
+}
+
+int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
+               const StringSet *classes, GatherDone done, void *userdata, Error *reterr)
+{
+        return -ENOMEM;
+}
+
 int gather_consumers_new(Gather **ret, Session *session, const Uuid *consumers, size_t n_consumers,
                          GatherDone done, void *userdata, Error *reterr)
 {
@@ -300,6 +316,11 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
                   Plan **ret, Error *reterr)
 {
         return -ENODATA;
+}
+
+int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
+{
+        return 0;
 }
 
 Session *reporter_get_session(Reporter *reporter)

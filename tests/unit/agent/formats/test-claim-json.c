@@ -45,7 +45,7 @@ static void test_whole(void **state)
                 "\"allocations\":[{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"name\":\"host\",\"resources\":{\"VCPU\":2}}],"
                 "\"devices\":[{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"_1\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:41:00.0\",\"mdev_type\":\"nvidia-35\",\"mdev\":\"22222222-2222-4222-8222-222222222222\",\"exists\":true,\"managed\":false},"
                 "{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:05:00.0\",\"mdev_type\":\"\",\"mdev\":\"\",\"exists\":true,\"managed\":false}],"
-                "\"boot_id\":\"\",\"consumer_type\":\"\",\"cells\":[],\"cpus\":[],\"held\":\"\",\"mappings\":{\"_1\":[\"11111111-1111-4111-8111-111111111111\"]}}");
+                "\"boot_id\":\"\",\"consumer_type\":\"\",\"cells\":[],\"cpus\":[],\"held\":\"\",\"mappings\":{\"_1\":[\"11111111-1111-4111-8111-111111111111\"]},\"beyond_domain\":{}}");
 
         /* A migration has it, and the guest is the instance's. */
         json_decref(made);
@@ -61,6 +61,51 @@ static void test_whole(void **state)
                 json_object_get(json_array_get(json_object_get(blind, "devices"), 0), "exists")));
         assert_true(json_is_true(
                 json_object_get(json_array_get(json_object_get(blind, "devices"), 1), "managed")));
+}
+
+/* A claim that was made of a guest with VCPU:2,PCPU:2, and what Placement has of it. */
+static void test_beyond_the_domain(void **state)
+{
+        static const struct {
+                const char *type;
+                bool was_read;
+                ClaimWriteState write_state;
+                uint64_t vcpu, pcpu, memory_mb;
+                const char *expected;
+        } rows[] = {
+                { "LIBVIRT", true, CLAIM_WRITE_NONE, 2, 2, 64, "{}" },
+                { "LIBVIRT", true, CLAIM_WRITE_NONE, 2, 3, 64, "{\"PCPU\":1}" },
+                { "LIBVIRT", true, CLAIM_WRITE_NONE, 4, 2, 96, "{\"MEMORY_MB\":32,\"VCPU\":2}" },
+                { "LIBVIRT", true, CLAIM_WRITE_NONE, 0, 4, 64, "{}" }, /* after a reshape */
+                { "LIBVIRT", true, CLAIM_WRITE_NONE, 1, 4, 64, "{\"PCPU\":1}" },
+                { "LIBVIRT", true, CLAIM_WRITE_WRITTEN, 2, 3, 64, "{}" },
+                { "LIBVIRT", false, CLAIM_WRITE_NONE, 2, 3, 64, "{}" },
+                { "INSTANCE", true, CLAIM_WRITE_NONE, 2, 3, 64, "{}" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                _cleanup_(json_decrefp) json_t *made = NULL;
+                _cleanup_free_ char *text = NULL;
+                Uuid host;
+
+                assert_int_equal(uuid_from_text("11111111-1111-4111-8111-111111111111", &host), 0);
+                assert_int_equal(claim_new(&claim), 0);
+                free(claim->request);
+                free(claim->consumer_type);
+                claim->request = strdup("resources=MEMORY_MB:64,PCPU:2,VCPU:2&required=A");
+                claim->consumer_type = strdup(rows[i].type);
+                claim->was_read = rows[i].was_read;
+                claim->write_state = rows[i].write_state;
+                assert_int_equal(claim_add(claim, &host, "host", "", "VCPU", rows[i].vcpu), 0);
+                assert_int_equal(claim_add(claim, &host, "host", "", "PCPU", rows[i].pcpu), 0);
+                assert_int_equal(
+                        claim_add(claim, &host, "host", "", "MEMORY_MB", rows[i].memory_mb), 0);
+                made = claim_to_json(claim, NULL);
+                text = json_dumps(json_object_get(made, "beyond_domain"), JSON_COMPACT);
+                if (strcmp(text, rows[i].expected) != 0)
+                        fail_msg("row %zu: %s", i, text);
+        }
 }
 
 /* Whatever their uuids: as people count them. */
@@ -108,4 +153,4 @@ static void test_life(void **state)
         }
 }
 
-TEST_MAIN(test_whole, test_allocations_stand_by_name, test_life)
+TEST_MAIN(test_whole, test_beyond_the_domain, test_allocations_stand_by_name, test_life)

@@ -3,15 +3,16 @@
 #include "agent/guests/claim-build.h"
 #include "tests/fixtures/audit.h"
 
-#define HOST                                                                   \
-        "host DISK_GB=10 CUSTOM_LICENCE=4; cell0<host VCPU=8 MEMORY_MB=4096; " \
+#define HOST                                                                          \
+        "host DISK_GB=10 CUSTOM_LICENCE=4; cell0<host VCPU=8 PCPU=8 MEMORY_MB=4096; " \
         "cell1<host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3; host_b<host VGPU=2"
 
 static void test_table(void **state)
 {
         static const struct {
                 const char *name;
-                const char *claimed, *held;
+                const char *claimed;
+                const char *held;     /* in Placement; "!": the agent wrote it */
                 const char *device;   /* provider of one that the guest has */
                 bool cell;            /* the guest says where it is */
                 const char *expected; /* NULL: the claim stays as it is */
@@ -23,7 +24,22 @@ static void test_table(void **state)
                   "VCPU=1@cell0 VCPU=2@cell1" },
                 { "the guest's cell, which it binds", "VCPU=2@cell0", "VCPU=2@cell1", NULL, true,
                   NULL },
-                { "the guest's amounts", "VCPU=2@cell0", "VCPU=3@cell1", NULL, false, NULL },
+                { "issue 31: another writer's larger amount", "VCPU=2@cell0", "VCPU=3@cell1", NULL,
+                  false, "VCPU=3@cell1" },
+                { "a larger amount that an ended claim left", "VCPU=2@cell0", "!VCPU=3@cell1", NULL,
+                  false, NULL },
+                { "a smaller amount", "VCPU=2@cell0", "VCPU=1@cell1", NULL, false, NULL },
+                { "a larger amount of a guest that is bound", "VCPU=2@cell0", "VCPU=3@cell0", NULL,
+                  true, "VCPU=3@cell0" },
+                { "the same, in another cell", "VCPU=2@cell0", "VCPU=3@cell1", NULL, true,
+                  "VCPU=2@cell0 VCPU=1@cell1" },
+                { "issue 31: isolated emulator threads", "PCPU=2@cell0 MEMORY_MB=512@cell0",
+                  "PCPU=3@cell0 MEMORY_MB=512@cell0", NULL, true,
+                  "MEMORY_MB=512@cell0 PCPU=3@cell0" },
+                { "CPUs of another class, before a reshape", "PCPU=2@cell0", "VCPU=4@cell0", NULL,
+                  true, NULL },
+                { "more than a claim can count", "VCPU=2@cell0", "VCPU=1@cell0 VCPU=3@host_a", NULL,
+                  false, NULL },
                 { "the guest's GPU", "VGPU=1@host_a", "VGPU=1@host_b", "host_a", false, NULL },
                 { "a provider that is not here", "VCPU=2@cell0", "VCPU=2@elsewhere", NULL, false,
                   NULL },
@@ -34,8 +50,8 @@ static void test_table(void **state)
                   "CUSTOM_LICENCE=1@host DISK_GB=5@host VCPU=2@cell0" },
                 { "but no device that it has not", "VCPU=2@cell0", "VCPU=2@cell0 VGPU=1@host_a",
                   NULL, false, NULL },
-                { "and no memory", "VCPU=2@cell0", "VCPU=2@cell0 MEMORY_MB=512@cell0", NULL, false,
-                  NULL },
+                { "a class of which the guest has nothing", "VCPU=2@cell0",
+                  "VCPU=2@cell0 PCPU=1@cell0", NULL, false, "PCPU=1@cell0 VCPU=2@cell0" },
                 { "nothing of another root", "VCPU=2@cell0", "VCPU=2@cell0 DISK_GB=5@store", NULL,
                   false, NULL },
                 { "nothing of a sharing provider", "VCPU=2@cell0", "VCPU=2@cell0 DISK_GB=5@pool",
@@ -52,6 +68,7 @@ static void test_table(void **state)
                 _cleanup_(allocations_freep) Allocations *consumers = NULL;
                 _cleanup_(claim_freep) Claim *claim = audit_claim('g', rows[i].claimed);
                 _cleanup_(consumer_freep) Consumer *share = NULL;
+                bool is_ours = rows[i].held[0] == '!';
                 char text[256] = "";
                 int r;
 
@@ -70,9 +87,9 @@ static void test_table(void **state)
                         assert_int_equal(layout_reserve(&claim->layout, 1, 0), 0);
                         (void)layout_add_cell(&claim->layout);
                 }
-                r = claim_build_share(claim,
-                                      audit_consumer(consumers, 'g', "INSTANCE", rows[i].held),
-                                      tree, &root, &share);
+                r = claim_build_share(
+                        claim, audit_consumer(consumers, 'g', "INSTANCE", rows[i].held + is_ours),
+                        tree, &root, is_ours, &share);
                 if (share)
                         audit_format(share, tree, text);
                 if (r != (rows[i].expected ? 0 : 1) ||

@@ -44,6 +44,12 @@ static void test_layouts(void **state)
                   "0@1:1 0 1; 0=0-1,4-5s 1=6", "6" },
                 { GUEST(", \"memory_cells\": \"0\", \"pins\": [{\"vcpu\": 1, \"cpus\": \"6\"}]"),
                   "0@0:0 0 2, 1@1:1 0 0; 1=6", "6" },
+                /* threads that run no guest CPU: of these CPUs 2-3 and 6-7 are dedicated */
+                { GUEST(", \"emulator_cpus\": \"0,3,6,77\""), ";", "3,6" },
+                { GUEST(", \"emulator_cpus\": \"2-3\", \"pins\": [{\"vcpu\": 0, \"cpus\": \"2\"}]"),
+                  "0@0:0 0 1; 0=2", "2-3" },
+                { GUEST(", \"emulator_cpus\": \"4\", \"cpus\": \"0-1\""),
+                  "0@0:0-1 0 2; 0=0-1s 1=0-1s", "" },
                 /* one of its cells is anywhere */
                 { GUEST(", \"cells\": [{\"id\": 0, \"vcpus\": \"0\", \"host_cells\": \"1\"}, {\"id\": 1, \"vcpus\": \"1\"}]"),
                   "0@1:0 0 0;", "" },

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whom Placement is asked about before claims and guests are made the same, and what follows. */
+/* Which requests are sent before claims and guests are reconciled, and what follows. */
 
 #include "agent/guests/witness.h"
 
 #include "report/gather.h"
+#include "tests/fixtures/audit.h"
 #include "tests/fixtures/host-facts.h"
 #include "tests/fixtures/trace.h"
+
+#define TREE "host DISK_GB=10; cell0<host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3"
 
 static struct {
         const char *wanted, *held; /* letters of consumers; held: of the whole host */
         bool all, absent, cannot_ask;
+        bool moved; /* another writer changed an allocation of the host */
+        bool cannot_look;
         size_t n_asked;    /* in the gathering of consumers */
         size_t n_answered; /* consumers in the answer */
+        GatherDone looked;
         GatherDone gathered;
         ReporterDone all_gathered;
         void *userdata;
@@ -53,6 +59,50 @@ void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Alloc
         allocations_free(holding);
 }
 
+bool claim_service_wants_held(ClaimService *service, uint64_t stamp)
+{
+        /* generations 5 of the root and of the cell; the GPU has no amount of a guest */
+        assert_int_equal(stamp, 12);
+        return world.moved;
+}
+
+void claim_service_set_held(ClaimService *service, uint64_t stamp, Allocations *held)
+{
+        note('h');
+        assert_int_equal(stamp, 12);
+        allocations_free(held);
+}
+
+Session *reporter_get_session(Reporter *reporter)
+{
+        return NULL;
+}
+
+const ProviderTree *reporter_tree(Reporter *reporter)
+{
+        return world.tree;
+}
+
+int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
+{
+        return 5;
+}
+
+int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
+               const StringSet *classes, GatherDone done, void *userdata, Error *reterr)
+{
+        note('p');
+        assert_int_equal(n_providers, 2);
+        assert_non_null(classes);
+        assert_int_equal(classes->n_items, 0);
+        if (world.cannot_look)
+                return -ENOMEM;
+        world.looked = done;
+        world.userdata = userdata;
+        *ret = (Gather *)&world;
+        return 0;
+}
+
 int gather_consumers_new(Gather **ret, Session *session, const Uuid *consumers, size_t n_consumers,
                          GatherDone done, void *userdata, Error *reterr)
 {
@@ -70,16 +120,6 @@ Gather *gather_free(Gather *gather)
 {
         if (gather)
                 note('f');
-        return NULL;
-}
-
-const ProviderTree *reporter_tree(Reporter *reporter)
-{
-        return world.tree;
-}
-
-Session *reporter_get_session(Reporter *reporter)
-{
         return NULL;
 }
 
@@ -116,13 +156,19 @@ typedef struct Row {
         const char *held; /* NULL: Placement does not have the tree */
         bool cannot_ask, cancelled;
         int result; /* of asking */
+        bool moved, cannot_look;
+        int looked; /* result of reading the providers */
         const char *trace;
         size_t n_asked, n_answered;
 } Row;
 
 static void answer(const Row *row, ClaimWitness **witness)
 {
-        if (world.all_gathered)
+        if (world.looked)
+                world.looked(row->looked, row->looked == 0 ? make_consumers("") : NULL,
+                             row->looked == 0 ? make_consumers("") : NULL, &ERROR_NULL,
+                             world.userdata);
+        if (*witness && world.all_gathered)
                 world.all_gathered(NULL, row->result, &ERROR_NULL, world.userdata);
         if (*witness && world.gathered)
                 world.gathered(row->result,
@@ -135,7 +181,7 @@ static void answer(const Row *row, ClaimWitness **witness)
 static void check(const Row *row)
 {
         ClaimWitness *witness = NULL;
-        Provider *provider;
+        const Uuid root = make_uuid("host");
 
         memset(&world, 0, sizeof(world));
         trace[0] = '\0';
@@ -143,14 +189,13 @@ static void check(const Row *row)
         world.all = row->all;
         world.held = row->held ? row->held : "";
         world.cannot_ask = row->cannot_ask;
-        assert_int_equal(provider_tree_new(&world.tree), 0);
-        if (row->held) {
-                const Uuid root = make_guest('r');
-
-                assert_int_equal(
-                        provider_tree_add(world.tree, &root, "host", NULL, &provider, NULL), 0);
-        }
-        if (claim_witness_begin(&witness, NULL, NULL, on_done, &witness) > 0)
+        world.moved = row->moved;
+        world.cannot_look = row->cannot_look;
+        if (row->held)
+                world.tree = make_tree(TREE);
+        else
+                assert_int_equal(provider_tree_new(&world.tree), 0);
+        if (claim_witness_begin(&witness, NULL, NULL, &root, on_done, &witness) > 0)
                 note('|');
         assert_int_equal(witness != NULL, strchr(row->trace, '|') != NULL);
         if (row->cancelled)
@@ -186,6 +231,19 @@ static void test_table(void **state)
                 { "Placement does not have the tree", "", true, NULL, .trace = "cAw" },
                 { "the same, and one is asked about", "x", true, NULL, .trace = "cg|Awdf",
                   .n_asked = 1, .n_answered = 1 },
+                { "another writer, and no claim is concerned", "", .held = "", .moved = true,
+                  .trace = "p|hfcd" },
+                { "another writer changed what a claim holds", "x", .held = "", .moved = true,
+                  .trace = "p|hfcgawdf", .n_asked = 1, .n_answered = 1 },
+                { "the same, and all are read", "x", true, "ab", .moved = true,
+                  .trace = "p|hfcGgawdf", .n_asked = 1, .n_answered = 3 },
+                { "the providers cannot be read", "x", .held = "", .moved = true,
+                  .looked = REPORT_E_UNREACHABLE, .trace = "p|fcgawdf", .n_asked = 1,
+                  .n_answered = 1 },
+                { "no memory to read the providers", "", .held = "", .moved = true,
+                  .cannot_look = true, .trace = "pc" },
+                { "cancelled while the providers are read", "x", .held = "", .cancelled = true,
+                  .moved = true, .trace = "p|f" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* How much of a resource class a claim that is made of a guest holds. Pure.
+ *
+ * The domain of a guest shows its VCPU, PCPU and MEMORY_MB, but Nova can allocate more: one PCPU
+ * for hw:emulator_threads_policy=isolate, or the amounts of a flavor with resources:VCPU. So the
+ * claim holds the amount that Placement has, and never less than the domain shows. Placement alone
+ * has the amounts of classes that no domain shows, such as DISK_GB and custom classes of the root.
+ *
+ * LIMITATIONS: if Placement has less VCPU or less PCPU than the domain shows, the two count the
+ * CPUs in another way, for example before a reshape. The claim holds the CPUs of the domain then.
+ */
+
+#include "base/allocation.h"
+#include "base/provider-tree.h"
+#include "claims/claim/host-facts.h"
+
+typedef struct GuestShare {
+        const ProviderTree *tree; /* of this host, as the claims have it */
+        const Uuid *root;
+        const Consumer *consumer; /* whole, as Placement has it */
+        uint64_t vcpu, pcpu;      /* that the domain shows */
+        bool is_ours; /* the agent wrote it for a claim that ended: a larger amount means nothing */
+} GuestShare;
+
+/* What a domain shows. */
+typedef struct GuestAmounts {
+        uint64_t vcpu, pcpu, memory_mb;
+} GuestAmounts;
+
+GuestAmounts guest_amounts_of(const HostDomain *domain);
+
+/* Returns the amount of the class, 0 for a class that no domain shows. */
+uint64_t guest_amounts_get(const GuestAmounts *amounts, const char *resource_class);
+
+/* Returns true for VCPU, PCPU and MEMORY_MB. */
+bool guest_share_is_shown(const char *resource_class);
+
+/* Returns the provider, or NULL for an unknown or a sharing one: an allocation of a sharing
+ * provider is no part of a guest's claim. */
+const Provider *guest_share_find(const ProviderTree *tree, const Uuid *uuid);
+
+/* Yields what Placement has of the class in this tree, without sharing providers. Returns false if
+ * a provider with a part of it has no inventory of the class here, so that no claim can hold it. */
+bool guest_share_placed(const GuestShare *share, const char *resource_class, uint64_t *ret);
+
+/* Returns what the claim holds of the class; from_guest: what the guest has of it. */
+uint64_t guest_share_amount(const GuestShare *share, const char *resource_class,
+                            uint64_t from_guest);

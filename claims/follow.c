@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The request of a claim that was made of a guest has the amounts of the domain, and its
+ * allocations have those of Placement where they are larger. The difference needs no column. */
+
+#include "claims/follow.h"
+
+#include <string.h>
+
+#include "claims/fit/guest-share.h"
+
+bool claim_is_placed(const Claim *claim)
+{
+        return claim->was_read && claim->write_state == CLAIM_WRITE_NONE;
+}
+
+bool claim_follows(const Claim *claim)
+{
+        return claim_is_placed(claim) && claim->state == CLAIM_STATE_CONFIRMED &&
+               uuid_empty(&claim->guest) && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
+}
+
+/* What the request of the claim says of CPUs or of memory; what it holds if the request has none.
+ */
+static uint64_t requested_cpus(const Claim *claim)
+{
+        uint64_t n = claim_requested(claim, "VCPU") + claim_requested(claim, "PCPU");
+
+        return n > 0 ? n : claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU");
+}
+
+static uint64_t requested_memory(const Claim *claim)
+{
+        uint64_t memory_mb = claim_requested(claim, "MEMORY_MB");
+
+        return memory_mb > 0 ? memory_mb : claim_sum(claim, "MEMORY_MB");
+}
+
+bool claim_was_resized(const Claim *claim, const HostDomain *domain)
+{
+        uint64_t cpus = claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"),
+                 memory_mb = claim_sum(claim, "MEMORY_MB");
+
+        /* A class that the host does not count is in no claim. */
+        return (cpus > 0 && requested_cpus(claim) != domain->vcpus) ||
+               (memory_mb > 0 && requested_memory(claim) != domain->memory_mb);
+}
+
+/* Is all that the claim has of the class on the root? */
+static bool is_on_root(const Claim *claim, const Uuid *root, const char *resource_class)
+{
+        for (size_t i = 0; i < claim->n_allocations; i++)
+                if (!uuid_equal(&claim->allocations[i].provider, root) &&
+                    resources_get(&claim->allocations[i].resources, resource_class) > 0)
+                        return false;
+        return true;
+}
+
+static bool differs(const Claim *claim, const GuestAmounts *amounts, const HostFacts *facts,
+                    const GuestShare *share, const char *resource_class)
+{
+        uint64_t claimed = claim_sum(claim, resource_class), placed;
+
+        if (!guest_share_placed(share, resource_class, &placed) || placed == claimed)
+                return false;
+        if (!guest_share_is_shown(resource_class) &&
+            (host_facts_has_class(facts, resource_class) ||
+             !is_on_root(claim, share->root, resource_class)))
+                return false;
+        return guest_share_amount(share, resource_class,
+                                  guest_amounts_get(amounts, resource_class)) != claimed;
+}
+
+/* Returns true while a guest is resized and Placement is behind: the guest has more CPUs or memory
+ * than its claim and than its allocations. */
+static bool is_behind(const Claim *claim, const HostDomain *domain, const Consumer *placed)
+{
+        uint64_t cpus = claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"),
+                 memory_mb = claim_sum(claim, "MEMORY_MB");
+
+        return (cpus > 0 && domain->vcpus > cpus &&
+                domain->vcpus > consumer_sum(placed, "VCPU") + consumer_sum(placed, "PCPU")) ||
+               (memory_mb > 0 && domain->memory_mb > memory_mb &&
+                domain->memory_mb > consumer_sum(placed, "MEMORY_MB"));
+}
+
+bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
+                       const HostView *view, const char *node, const Consumer *placed)
+{
+        const GuestAmounts amounts = guest_amounts_of(domain);
+        GuestShare share = { .consumer = placed, .vcpu = amounts.vcpu, .pcpu = amounts.pcpu };
+        const Allocation *lists[] = { claim->allocations, placed->allocations };
+        const size_t n[] = { claim->n_allocations, placed->n_allocations };
+        size_t root;
+
+        if (!view || !host_view_root(view, node, &root) || is_behind(claim, domain, placed))
+                return false;
+        share.tree = view->tree;
+        share.root = &view->tree->providers[root]->uuid;
+        for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+                for (size_t j = 0; j < n[i]; j++)
+                        for (size_t k = 0; k < lists[i][j].resources.n_items; k++)
+                                if (differs(claim, &amounts, facts, &share,
+                                            lists[i][j].resources.items[k].resource_class))
+                                        return true;
+        return false;
+}
+
+uint64_t claim_beyond_domain(const Claim *claim, const char *resource_class)
+{
+        uint64_t held = claim_sum(claim, resource_class), sum = held, requested;
+
+        if (!claim_is_placed(claim) || strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0 ||
+            !guest_share_is_shown(resource_class))
+                return 0;
+        requested = claim_requested(claim, resource_class);
+        if (held <= requested)
+                return 0;
+        if (strcmp(resource_class, "MEMORY_MB") == 0)
+                return held - requested;
+        /* A reshape can move CPUs from one class to the other. */
+        sum = claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU");
+        return MIN(held - requested, sum - MIN(sum, requested_cpus(claim)));
+}

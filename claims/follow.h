@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Claims that follow the allocations of another writer. A claim that the agent made of a guest,
+ * without writing it to Placement, holds the larger amounts that Placement has of the guest. Nova
+ * can change these amounts at any time, so the comparison is repeated. Pure. */
+
+#include "claims/claim/claim.h"
+#include "claims/claim/host-facts.h"
+#include "claims/claim/host-view.h"
+
+/* Returns true if another writer owns the allocations of the claim's consumer, and they were read
+ * for the claim: then the claim can hold more than its domain shows. */
+bool claim_is_placed(const Claim *claim);
+
+/* Returns true if the claim is made again when these allocations change. */
+bool claim_follows(const Claim *claim);
+
+/* Returns true if the domain has other CPUs or memory than when the claim was made of it. */
+bool claim_was_resized(const Claim *claim, const HostDomain *domain);
+
+/* Returns true if Placement has another amount of a class than the claim, and a claim that is made
+ * now of the domain would have another amount than this one. placed: allocations of the consumer;
+ * view: the host with the inventories. */
+bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
+                       const HostView *view, const char *node, const Consumer *placed);
+
+/* Returns the amount of VCPU, PCPU or MEMORY_MB that the claim holds beyond its domain, as that
+ * was when the claim was made. 0 for all other claims and classes. */
+uint64_t claim_beyond_domain(const Claim *claim, const char *resource_class);
