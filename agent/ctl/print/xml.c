@@ -11,6 +11,9 @@
 #include "base/cpu-set.h"
 #include "base/uuid.h"
 
+/* Consumer type of claims that were made of a guest: CLAIM_TYPE_GUEST of claims/claim/claim.h. */
+#define CLAIM_TYPE_OF_GUEST "LIBVIRT"
+
 /* A foreign name for an XML comment or element: libvirt's names and types are of these letters. */
 static void print_name(const char *name, FILE *output)
 {
@@ -42,6 +45,22 @@ static void print_set(const char *attribute, const CpuSet *set, CtlPage *page)
         page->failed |= !text;
 }
 
+/* Prints the pin of the emulator: on the host CPUs that a claim of a guest holds for its threads,
+ * else on those of the guest CPUs. */
+static void print_emulator(const json_t *claim, const CpuSet *of_guest_cpus, CtlPage *page)
+{
+        bool was_guest = strcmp(ctl_json_text(claim, "consumer_type"), CLAIM_TYPE_OF_GUEST) == 0;
+        _cleanup_(cpu_set_done) CpuSet threads = CPU_SET_INIT;
+
+        if (was_guest)
+                add_set(claim, "held", &threads, page);
+        CPU_SET_FOREACH(cpu, of_guest_cpus)
+                cpu_set_remove(&threads, cpu);
+        fputs("  <emulatorpin", page->output);
+        print_set("cpuset", cpu_set_count(&threads) > 0 ? &threads : of_guest_cpus, page);
+        fputs("/>\n", page->output);
+}
+
 /* <vcpu> and <cputune>. */
 static void print_cpus(const json_t *claim, CtlPage *page)
 {
@@ -65,9 +84,8 @@ static void print_cpus(const json_t *claim, CtlPage *page)
                 print_set("cpuset", &set, page);
                 fputs("/>\n", page->output);
         }
-        fputs("  <emulatorpin", page->output);
-        print_set("cpuset", &all, page);
-        fputs("/>\n</cputune>\n", page->output);
+        print_emulator(claim, &all, page);
+        fputs("</cputune>\n", page->output);
 }
 
 static void print_numatune(const json_t *cells, CtlPage *page)

@@ -68,4 +68,24 @@ static void test_layout(void **state)
         check_rows(ctl_xml_print, &row, 1);
 }
 
-TEST_MAIN_AFTER(setlocale(LC_ALL, "C.UTF-8"), NULL, NULL, test_devices, test_layout)
+/* Threads of the guest keep the host CPUs that its claim holds for them. */
+static void test_emulator(void **state)
+{
+#define PINNED                                                                             \
+        "'cells': [{'cell': 0, 'host_cell': 1, 'memory_mb': 512, 'page_kib': 0,"           \
+        " 'vcpus': '0-1'}], 'cpus': [{'vcpu': 0, 'cpus': '2'}, {'vcpu': 1, 'cpus': '3'}]," \
+        " 'devices': []"
+        static const PrintRow rows[] = {
+                { "{" PINNED ", 'held': '2-3', 'consumer_type': 'LIBVIRT'}",
+                  .has = { "<emulatorpin cpuset='2-3'/>" } },
+                { "{" PINNED ", 'held': '2-5', 'consumer_type': 'LIBVIRT'}",
+                  .has = { "<emulatorpin cpuset='4-5'/>" } },
+                /* of a caller: the other threads of the cores, with the thread policy "isolate" */
+                { "{" PINNED ", 'held': '2-5', 'consumer_type': 'INSTANCE'}",
+                  .has = { "<emulatorpin cpuset='2-3'/>" } },
+        };
+
+        check_rows(ctl_xml_print, rows, ARRAY_SIZE(rows));
+}
+
+TEST_MAIN_AFTER(setlocale(LC_ALL, "C.UTF-8"), NULL, NULL, test_devices, test_layout, test_emulator)
