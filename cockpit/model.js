@@ -380,15 +380,16 @@ export function plan(document) {
     }));
 }
 
-/* {taken, findings: [{text, remedy, outcome, isOpen, isHealable}], nHealable, inFlight}; null: there was none yet */
+/* {taken, findings: [{text, remedy, outcome, isOpen, isHealable}], nHealable, inFlight}; null: no audit yet. Information
+   that is no problem is not open. */
 export function audit(document, now) {
     if (!document)
         return null;
     const findings = list(document.findings).map(one => ({
         text: plain(one.text) + (one.evidence ? `; evidence: ${plain(one.evidence)}` : ''),
-        remedy: REMEDIES[one.remedy] ?? plain(one.remedy),
+        remedy: one.problem === false ? 'nothing to do' : REMEDIES[one.remedy] ?? plain(one.remedy),
         outcome: one.outcome === 'healed' ? 'healed' : one.outcome === 'failed' ? `failed: ${plain(one.error)}` : '',
-        isOpen: one.outcome !== 'healed',
+        isOpen: one.outcome !== 'healed' && one.problem !== false,
         isHealable: one.remedy !== 'none' && one.outcome !== 'healed',
     }));
     return {

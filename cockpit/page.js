@@ -342,7 +342,7 @@ function drawAudit(now) {
             : audit.findings.length === 0 ? h('p', null, `✓ Placement, claims and guests agree; compared ${audit.taken}.`)
             : [h('p', null, `${audit.nOpen} of ${audit.findings.length} findings are open; compared ${audit.taken}.`),
                 h('ul', { class: 'findings' }, audit.findings.map((one, i) => h('li', { key: i },
-                    tag(one.isOpen ? { state: 'warning', mark: '!', word: 'differs' } : { state: 'ok', mark: '✓', word: 'healed' }), ' ', one.text,
+                    tag(one.isOpen ? { state: 'warning', mark: '!', word: 'differs' } : { state: 'ok', mark: '✓', word: one.outcome || 'information' }), ' ', one.text,
                     h('div', null, h('small', null, one.outcome || one.remedy)))))],
         audit && audit.inFlight > 0 ? h('p', null, h('small', null, `${audit.inFlight} consumers were left alone: they may be on their way.`)) : null,
         h('p', { class: 'buttons' }, button('Compare now', compare),

@@ -14,12 +14,13 @@ static json_t *finding_to_json(const AuditFinding *finding)
                 [AUDIT_FAILED] = "failed",
         };
 
-        return json_pack("{ss ss ss sI ss ss ss ss}", "type", audit_type_to_text(finding->type),
+        return json_pack("{ss ss ss sI ss ss ss ss sb}", "type", audit_type_to_text(finding->type),
                          "remedy", audit_remedy_to_text(finding->remedy), "consumer",
                          finding->consumer.text, "claim", (json_int_t)finding->claim_id, "text",
                          finding->text, "evidence", finding->evidence, "outcome",
                          outcomes[finding->outcome], "error",
-                         finding->outcome == AUDIT_FAILED ? finding->error.text : "");
+                         finding->outcome == AUDIT_FAILED ? finding->error.text : "", "problem",
+                         (int)audit_type_is_problem(finding->type));
 }
 
 static json_t *findings_to_json(const Audit *audit)

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "claims/fit/guest-share.h"
+
 /* Project and user have 255 bytes at most. */
 #define OWNER_SIZE 600
 
@@ -37,21 +39,10 @@ uint64_t audit_sum_here(const AuditInput *input, const Consumer *consumer,
         return sum;
 }
 
-/* Is it a class of which a guest shows how much it has? */
+/* Returns true for a class of which a guest shows its amount. */
 static bool is_shown(const HostFacts *facts, const char *resource_class)
 {
-        static const char *const always[] = { "VCPU", "PCPU", "MEMORY_MB" };
-
-        for (size_t i = 0; i < ARRAY_SIZE(always); i++)
-                if (strcmp(always[i], resource_class) == 0)
-                        return true;
-        for (size_t i = 0; i < facts->n_devices; i++)
-                if (strcmp(facts->devices[i].resource_class, resource_class) == 0)
-                        return true;
-        for (size_t i = 0; i < facts->n_pci; i++)
-                if (strcmp(facts->pci[i].resource_class, resource_class) == 0)
-                        return true;
-        return false;
+        return guest_share_is_shown(resource_class) || host_facts_has_class(facts, resource_class);
 }
 
 bool audit_is_compared(const AuditInput *input, const Claim *claim, const char *resource_class)
@@ -69,32 +60,41 @@ static uint64_t claimed_of(const Claim *claim, const Uuid *provider, const char 
         return 0;
 }
 
-/* The first class of a list that the two have in different amounts; NULL when there is none. */
-static const char *differing_sum(const AuditInput *input, const Claim *claim,
-                                 const Consumer *consumer, const Resources *classes)
+/* Notes the first class of a list of which the consumer has less, and the first of which it has
+ * more. */
+static void find_differing_sums(const AuditInput *input, const Claim *claim,
+                                const Consumer *consumer, const Resources *classes,
+                                const char **lower, const char **larger)
 {
         for (size_t i = 0; i < classes->n_items; i++) {
                 const char *name = classes->items[i].resource_class;
+                uint64_t claimed = claim_sum(claim, name),
+                         held = audit_sum_here(input, consumer, name);
 
-                if (audit_is_compared(input, claim, name) &&
-                    claim_sum(claim, name) != audit_sum_here(input, consumer, name))
-                        return name;
+                if (!audit_is_compared(input, claim, name))
+                        continue;
+                if (!*lower && held < claimed)
+                        *lower = name;
+                if (!*larger && held > claimed)
+                        *larger = name;
         }
-        return NULL;
 }
 
 const char *audit_find_differing_sum(const AuditInput *input, const Claim *claim,
-                                     const Consumer *consumer)
+                                     const Consumer *consumer, const char **ret_larger)
 {
-        const char *name = NULL;
+        const char *lower = NULL;
 
-        for (size_t i = 0; !name && i < claim->n_allocations; i++)
-                name = differing_sum(input, claim, consumer, &claim->allocations[i].resources);
-        for (size_t i = 0; !name && i < consumer->n_allocations; i++)
+        *ret_larger = NULL;
+        for (size_t i = 0; i < claim->n_allocations; i++)
+                find_differing_sums(input, claim, consumer, &claim->allocations[i].resources,
+                                    &lower, ret_larger);
+        for (size_t i = 0; i < consumer->n_allocations; i++)
                 if (audit_own_provider(input, &consumer->allocations[i].provider))
-                        name = differing_sum(input, claim, consumer,
-                                             &consumer->allocations[i].resources);
-        return name;
+                        find_differing_sums(input, claim, consumer,
+                                            &consumer->allocations[i].resources, &lower,
+                                            ret_larger);
+        return lower;
 }
 
 /* The sums are equal: then something is more on some provider of the consumer if anywhere. */
@@ -258,8 +258,9 @@ bool audit_picture_is_gone(const AuditPicture *picture, const Consumer *consumer
 static bool is_different(const AuditPicture *picture, const Claim *claim, const Consumer *consumer)
 {
         const Provider *provider;
+        const char *larger;
 
-        return audit_find_differing_sum(picture->input, claim, consumer) ||
+        return audit_find_differing_sum(picture->input, claim, consumer, &larger) || larger ||
                audit_find_differing_provider(picture->input, claim, consumer, &provider);
 }
 

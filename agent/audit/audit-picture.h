@@ -83,9 +83,10 @@ uint64_t audit_sum_here(const AuditInput *input, const Consumer *consumer,
 /* Is a claim looked at for this class? */
 bool audit_is_compared(const AuditInput *input, const Claim *claim, const char *resource_class);
 
-/* The first class of which claim and consumer hold another amount here, or NULL. */
+/* Returns the first class of which the consumer holds less here than the claim, or NULL;
+ * ret_larger: the first of which it holds more. */
 const char *audit_find_differing_sum(const AuditInput *input, const Claim *claim,
-                                     const Consumer *consumer);
+                                     const Consumer *consumer, const char **ret_larger);
 
 /* Where all amounts are equal: the first class that the consumer has elsewhere than the claim, and
  * where; NULL: none. */

@@ -14,6 +14,7 @@
 #include "agent/audit/evidence.h"
 #include "base/array.h"
 #include "base/text.h"
+#include "claims/follow.h"
 #include "claims/reconcile.h"
 
 #define REASON_SIZE 400
@@ -32,13 +33,28 @@ const char *audit_type_to_text(AuditType type)
         static const char *const names[_AUDIT_TYPE_MAX] = {
                 [AUDIT_LEAKED] = "leaked",       [AUDIT_MIGRATION] = "migration",
                 [AUDIT_UNTOLD] = "untold",       [AUDIT_UNHELD] = "unheld",
-                [AUDIT_AMOUNT] = "amount",       [AUDIT_PROVIDER] = "provider",
-                [AUDIT_UNCLAIMED] = "unclaimed", [AUDIT_EVACUATED] = "evacuated",
-                [AUDIT_ELSEWHERE] = "elsewhere", [AUDIT_WITHDRAWN] = "withdrawn",
-                [AUDIT_RESIZED] = "resized",
+                [AUDIT_AMOUNT] = "amount",       [AUDIT_LARGER] = "larger",
+                [AUDIT_PROVIDER] = "provider",   [AUDIT_UNCLAIMED] = "unclaimed",
+                [AUDIT_EVACUATED] = "evacuated", [AUDIT_ELSEWHERE] = "elsewhere",
+                [AUDIT_WITHDRAWN] = "withdrawn", [AUDIT_RESIZED] = "resized",
         };
 
         return names[type];
+}
+
+bool audit_type_is_problem(AuditType type)
+{
+        return type != AUDIT_LARGER;
+}
+
+size_t audit_count_open(const Audit *audit)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < audit->n_items; i++)
+                n += audit_type_is_problem(audit->items[i].type) &&
+                     audit->items[i].outcome != AUDIT_HEALED;
+        return n;
 }
 
 const char *audit_remedy_to_text(AuditRemedy remedy)
@@ -366,6 +382,18 @@ static int look_at_lost_device(AuditLook *look, const Claim *claim)
         return 0;
 }
 
+/* Has Placement less than the claim, but all that the guest has? Then the claim follows. */
+static bool is_enough(const AuditLook *look, const Claim *claim, const Consumer *consumer)
+{
+        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+
+        return claim_follows(claim) && domain &&
+               audit_sum_here(look->input, consumer, "VCPU") +
+                               audit_sum_here(look->input, consumer, "PCPU") >=
+                       domain->vcpus &&
+               audit_sum_here(look->input, consumer, "MEMORY_MB") >= domain->memory_mb;
+}
+
 static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
         char name[NAME_SIZE];
@@ -392,28 +420,53 @@ static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer
         return MIN(r, 0);
 }
 
+/* Reports amounts that differ. lower, larger: the first class of which Placement has less, or more,
+ * than the claim; NULL: none. */
+static int add_amount(AuditLook *look, const Claim *claim, const Consumer *consumer,
+                      const char *lower, const char *larger)
+{
+        const char *name = lower ? lower : larger;
+        uint64_t claimed = claim_sum(claim, name),
+                 placed = audit_sum_here(look->input, consumer, name);
+        char why[REASON_SIZE];
+
+        if (find_disagreement(look, claim, why) < 0)
+                return -ENOMEM;
+        if (!why[0] && !lower)
+                return add(look, AUDIT_LARGER, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
+                           "Placement has %" PRIu64 " %s for %s, claim %" PRId64 " has %" PRIu64
+                           "; another writer set the larger amount, and it stays",
+                           placed, name, claim->consumer.text, claim->id, claimed);
+        if (!why[0] && larger)
+                snprintf(why, sizeof(why), "the larger %.60s is another writer's, and stays",
+                         larger);
+        else if (!why[0] && is_enough(look, claim, consumer))
+                snprintf(why, sizeof(why), "the claim follows Placement in the next cycle");
+        else if (!why[0] && find_reason(look, claim, consumer, why) < 0)
+                return -ENOMEM;
+        return add(look, AUDIT_AMOUNT, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,
+                   "claim %" PRId64 " of %s has %" PRIu64 " %s, Placement %" PRIu64, claim->id,
+                   claim->consumer.text, claimed, name, placed);
+}
+
 static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
         const AuditInput *input = look->input;
-        const char *name = audit_find_differing_sum(input, claim, consumer);
+        const char *larger, *name,
+                *lower = audit_find_differing_sum(input, claim, consumer, &larger);
         const Provider *provider = NULL;
         char why[REASON_SIZE];
-        bool sums = name;
 
-        if (!name)
-                name = audit_find_differing_provider(input, claim, consumer, &provider);
-        if (!name)
+        name = lower || larger ? NULL
+                               : audit_find_differing_provider(input, claim, consumer, &provider);
+        if (!lower && !larger && !name)
                 return look_at_withdrawn(look, claim, consumer);
         if (audit_picture_may_be_moving(&look->picture, consumer, claim))
                 return let_be(look);
+        if (!name)
+                return add_amount(look, claim, consumer, lower, larger);
         if (find_reason(look, claim, consumer, why) < 0)
                 return -ENOMEM;
-        if (sums)
-                return add(look, AUDIT_AMOUNT, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer,
-                           claim->id,
-                           "claim %" PRId64 " of %s has %" PRIu64 " %s, Placement %" PRIu64,
-                           claim->id, claim->consumer.text, claim_sum(claim, name), name,
-                           audit_sum_here(input, consumer, name));
         if (!why[0] && !claim_binds(claim, name))
                 snprintf(why, sizeof(why), "nothing of its guest is bound to either");
         return add(look, AUDIT_PROVIDER, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,

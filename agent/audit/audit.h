@@ -12,6 +12,10 @@
  * (agent/audit/audit-picture.h). Classes that no guest shows (DISK_GB, an operator's own) are
  * compared only where the claim counts them.
  *
+ * No remedy lowers an amount of a consumer that has a claim or a guest: an amount that is larger
+ * than the claim's is another writer's, since all that the agent writes is in the claim. Nova
+ * allocates more than a domain shows, for example for hw:emulator_threads_policy=isolate.
+ *
  * Nobody who may be alive loses something by a remedy. A claim is reported only when claim
  * and guest agree, so that it is never less than what the guest has; not one that somebody else
  * reported, and that is gone from there; not while the consumer is young; and where nothing binds
@@ -29,6 +33,8 @@ typedef enum AuditType {
         AUDIT_UNTOLD,    /* a claim that we reported, and Placement has nothing of it any more */
         AUDIT_UNHELD,    /* the same of a claim that others reported, or nobody */
         AUDIT_AMOUNT,    /* a claim holds another amount than its consumer */
+        AUDIT_LARGER,    /* another writer gave the consumer more than its claim holds, which is as
+                            much as the guest has: information, and no problem */
         AUDIT_PROVIDER,  /* a claim holds it of other providers than its consumer */
         AUDIT_UNCLAIMED, /* a guest without a claim */
         AUDIT_EVACUATED, /* a claim, or a guest without one; its consumer is on other hosts, and
@@ -47,6 +53,9 @@ typedef enum AuditRemedy {
         AUDIT_REMEDY_END_CLAIM,     /* the claim is released */
         _AUDIT_REMEDY_MAX,
 } AuditRemedy;
+
+/* Returns true for types that are problems: all but AUDIT_LARGER. */
+bool audit_type_is_problem(AuditType type);
 
 const char *audit_type_to_text(AuditType type);       /* "leaked", "untold", … */
 const char *audit_remedy_to_text(AuditRemedy remedy); /* "none", "release-share", … */
@@ -74,6 +83,9 @@ typedef struct Audit {
         size_t n_consumers; /* that hold something of the tree */
         size_t n_in_flight; /* what was left alone */
 } Audit;
+
+/* Returns the number of findings that are problems and are not healed. */
+size_t audit_count_open(const Audit *audit);
 
 void audit_done(Audit *audit);
 

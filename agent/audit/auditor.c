@@ -149,7 +149,8 @@ static int take_findings(Auditor *auditor)
         for (size_t i = 0; i < auditor->audit.n_items; i++) {
                 const AuditFinding *finding = &auditor->audit.items[i];
 
-                if (finding->outcome == AUDIT_HEALED && finding->type != AUDIT_EVACUATED)
+                if ((finding->outcome == AUDIT_HEALED && finding->type != AUDIT_EVACUATED) ||
+                    !audit_type_is_problem(finding->type))
                         continue;
                 if (reconcile_add_problem(&problems, &finding->consumer, finding->claim_id, "%s",
                                           finding->text) < 0) {
@@ -164,9 +165,7 @@ static int take_findings(Auditor *auditor)
 static void sum_up(Auditor *auditor)
 {
         auditor->state.ended_usec = clock_usec(CLOCK_REALTIME);
-        auditor->state.n_open = 0;
-        for (size_t i = 0; i < auditor->audit.n_items; i++)
-                auditor->state.n_open += auditor->audit.items[i].outcome != AUDIT_HEALED;
+        auditor->state.n_open = audit_count_open(&auditor->audit);
 }
 
 static void finish(Auditor *auditor, const Error *error)
@@ -220,13 +219,23 @@ static int note_away(Auditor *auditor)
         return 0;
 }
 
+static const AuditFinding *find_problem(const Audit *audit)
+{
+        for (size_t i = 0; i < audit->n_items; i++)
+                if (audit_type_is_problem(audit->items[i].type))
+                        return &audit->items[i];
+        return NULL;
+}
+
 static void log_findings(const Auditor *auditor)
 {
-        if (auditor->audit.n_items > 0 && auditor->kind == AUDITOR_START)
+        const AuditFinding *first = find_problem(&auditor->audit);
+
+        if (first && auditor->kind == AUDITOR_START)
                 log_event(
                         LOG_WARNING, MESSAGE_AUDIT_FINDINGS, NULL,
                         "Placement, claims and guests disagree in %zu point(s); \"computectl audit\" lists them. First: %s.",
-                        auditor->audit.n_items, auditor->audit.items[0].text);
+                        audit_count_open(&auditor->audit), first->text);
 }
 
 /* Somebody reported them to Placement since they were read. */

@@ -182,6 +182,40 @@ static int drop_share(const AuditInput *input, const Claim *claim, Consumer *con
         return 0;
 }
 
+/* Returns the first class of which after holds less than before in this tree, NULL if none. */
+static const char *find_lowered(const AuditInput *input, const Consumer *before,
+                                const Consumer *after)
+{
+        for (size_t i = 0; i < before->n_allocations; i++) {
+                const Resources *held = &before->allocations[i].resources;
+
+                for (size_t j = 0; j < held->n_items; j++)
+                        if (audit_sum_here(input, after, held->items[j].resource_class) <
+                            audit_sum_here(input, before, held->items[j].resource_class))
+                                return held->items[j].resource_class;
+        }
+        return NULL;
+}
+
+/* Refuses a write that lowers an amount of a consumer which has a claim or a guest. What the agent
+ * wrote for a claim is what the claim holds, so a larger amount is another writer's. */
+static int check_lowered(Healer *healer, const Claim *claim, const Consumer *before,
+                         const Consumer *after, Error *reterr)
+{
+        const AuditInput *input = healer->order.input;
+        const HostFacts *facts = claim_service_facts(healer->order.claims);
+        const HostDomain *domain = facts ? host_facts_find_domain(facts, &before->uuid) : NULL;
+        const char *name = claim || domain ? find_lowered(input, before, after) : NULL;
+
+        if (!name)
+                return 0;
+        return error_setf(reterr, EPERM,
+                          "Refused to lower %.60s of %s from %" PRIu64 " to %" PRIu64
+                          ": another writer set it, and the consumer has a %s",
+                          name, before->uuid.text, audit_sum_here(input, before, name),
+                          audit_sum_here(input, after, name), claim ? "claim" : "guest here");
+}
+
 /* What the consumer (whole, as Placement has it now) is to hold when a finding is put right, under
  * its own project, user and generation; ret is owned by the caller. claim (NULL: none) as it is
  * now. 1 when there is nothing to write any more, -ENOMEM. */
@@ -256,6 +290,10 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
         r = edit(healer->order.input, finding->remedy, held ? held : fresh, claim, &edited);
         if (r != 0)
                 return r < 0 ? error_oom(reterr) : 0;
+        if (held)
+                r = check_lowered(healer, claim, held, edited, reterr);
+        if (r < 0)
+                return r;
         r = keep_reported(healer, edited, reterr);
         if (r != 0)
                 return r < 0 ? r : -EBUSY;

@@ -29,6 +29,7 @@ GUEST_ADDRESS = 'address'
 
 DOMAIN = 'tests/unit/drivers/libvirt/test-domain.c '
 PLACEMENT = 'tests/unit/drivers/libvirt/test-domain-placement.c '
+AMOUNTS = 'tests/integration/claims/test_amounts.py '
 BOTH = 'tests/integration/claims/test_both_definitions.py '
 NVME = [DOMAIN + 'test_nvme_disks_are_pci_devices']
 
@@ -50,8 +51,10 @@ PARTS = {
     '/domain/vcpu/@cpuset': counted(PLACEMENT + 'test_whole', LAYOUT + 'test_a_guest_with_all_of_it_agrees_with_its_claim'),
     '/domain/cputune/vcpupin/@cpuset': counted(
         PLACEMENT + 'test_whole', BOTH + 'test_a_dedicated_cpu_of_the_next_start_is_not_given_away'),
-    '/domain/cputune/emulatorpin/@cpuset': excluded('emulator threads are not read: they share the CPUs of the guest'),
-    '/domain/cputune/iothreadpin/@cpuset': excluded('I/O threads are not read: they share the CPUs of the guest'),
+    '/domain/cputune/emulatorpin/@cpuset': counted(
+        PLACEMENT + 'test_other_threads', AMOUNTS + 'test_cpus_of_emulator_and_io_threads_are_held'),
+    '/domain/cputune/iothreadpin/@cpuset': counted(
+        PLACEMENT + 'test_other_threads', AMOUNTS + 'test_cpus_of_emulator_and_io_threads_are_held'),
     '/domain/cputune/vcpusched/@vcpus': GUEST_CPUS,
     '/domain/cputune/iothreadsched/@iothreads': excluded('numbers of I/O threads of the guest'),
     '/domain/cputune/cachetune/@vcpus': GUEST_CPUS,

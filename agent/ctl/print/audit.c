@@ -33,16 +33,32 @@ static bool has_failed(const json_t *finding)
         return strcmp(ctl_json_text(finding, "outcome"), "failed") == 0;
 }
 
+/* A document of an older agent has problems only. */
+static bool is_problem(const json_t *finding)
+{
+        return !json_is_false(json_object_get(finding, "problem"));
+}
+
+static size_t count_problems(const json_t *findings)
+{
+        const json_t *finding;
+        size_t i, n = 0;
+
+        json_array_foreach((json_t *)findings, i, finding)
+                n += is_problem(finding);
+        return n;
+}
+
 int ctl_audit_exit(const json_t *document)
 {
         const json_t *findings = json_object_get(document, "findings"), *finding;
         size_t i;
 
         json_array_foreach((json_t *)findings, i, finding) {
-                if (!is_healed(finding))
+                if (is_problem(finding) && !is_healed(finding))
                         return CTL_AUDIT_FINDINGS;
         }
-        return json_array_size(findings) > 0 ? CTL_AUDIT_REPAIRED : EXIT_SUCCESS;
+        return count_problems(findings) > 0 ? CTL_AUDIT_REPAIRED : EXIT_SUCCESS;
 }
 
 static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *style)
@@ -55,8 +71,11 @@ static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *
         if (is_healed(finding))
                 ctl_table_cell(table, CTL_GREEN, "%s", "done");
         else
-                ctl_table_cell(table, failed ? CTL_RED : CTL_YELLOW, "%s",
-                               failed ? "failed" : ctl_json_text(finding, "remedy"));
+                ctl_table_cell(table,
+                               failed                ? CTL_RED
+                               : is_problem(finding) ? CTL_YELLOW
+                                                     : CTL_PLAIN,
+                               "%s", failed ? "failed" : ctl_json_text(finding, "remedy"));
         ctl_table_cell(table, CTL_PLAIN, "%s%s%s%s%s", ctl_json_text(finding, "text"),
                        evidence[0] ? "; evidence: " : "", evidence, failed ? ": " : "",
                        failed ? ctl_json_text(finding, "error") : "");
@@ -67,7 +86,7 @@ void ctl_audit_print(const json_t *document, CtlPage *page)
         const json_t *findings = json_object_get(document, "findings");
         uint64_t in_flight = ctl_json_u64(document, "in_flight");
 
-        if (json_array_size(findings) == 0)
+        if (count_problems(findings) == 0)
                 fprintf(page->output,
                         "Placement, claims and guests agree: %" PRIu64 " consumer(s).\n",
                         ctl_json_u64(document, "holding"));

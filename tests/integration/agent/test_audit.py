@@ -272,7 +272,7 @@ class TestHealTrouble(AuditCase):
         # A claim that Placement has otherwise.
         self.wait_findings(agent, {leaked: 'leaked'})
         self.allocate({}, leaked)
-        self.allocate({root: {'VCPU': 2, 'MEMORY_MB': 40}}, guest)
+        self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 24}}, guest)
         self.wait_remedy(agent, guest, 'write-claim')
         written = {root: {'VCPU': 3, 'MEMORY_MB': 64}}
         code, findings = self.race(agent, proxy, guest, written)

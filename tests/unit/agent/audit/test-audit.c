@@ -159,10 +159,21 @@ static const struct {
           .words = "runs here (claim 103), and nobody holds anything for it" },
         { "14.4: deleted by others, shut off", NULL, GUEST, true, false, .findings = "unheld none",
           .words = "is defined here (claim 103), and nobody holds" },
-        { "another amount", "VCPU=3@host MEMORY_MB=512@host", GUEST, true, true,
-          .findings = "amount write-claim", .words = "has 2 VCPU, Placement 3" },
+        { "a smaller amount", "VCPU=1@host MEMORY_MB=512@host", GUEST, true, true,
+          .findings = "amount write-claim", .words = "has 2 VCPU, Placement 1" },
+        { "issue 31: another writer's larger amount", "VCPU=3@host MEMORY_MB=512@host", GUEST, true,
+          true, .findings = "larger none", .words = "Placement has 3 VCPU for" },
+        { "issue 31: isolated emulator threads", "PCPU=3@host MEMORY_MB=512@host",
+          "PCPU=2@host MEMORY_MB=512@host", true, true, .findings = "larger none",
+          .words = "another writer set the larger amount, and it stays" },
+        { "one amount is larger, another smaller", "VCPU=3@host MEMORY_MB=256@host", GUEST, true,
+          true, .findings = "amount none", .words = "the larger VCPU is another writer's" },
+        { "CPUs of another class", "PCPU=2@host MEMORY_MB=512@host", GUEST, true, true,
+          .findings = "amount none", .words = "the larger PCPU is another writer's" },
+        { "a larger amount of a guest that is not here", "VCPU=3@host MEMORY_MB=512@host", GUEST,
+          false, false, .findings = "amount none", .words = "its guest is not here" },
         { "a device that the guest has not", GUEST " VGPU=1@host_a", GUEST, true, true,
-          .findings = "amount write-claim", .words = "has 0 VGPU, Placement 1" },
+          .findings = "larger none", .words = "Placement has 1 VGPU" },
         { "a disk, which no guest tells", GUEST " DISK_GB=5@host", GUEST, true, true,
           .findings = "" },
         { "a disk that is claimed", GUEST " DISK_GB=5@host", GUEST " DISK_GB=6@host", true, true,
@@ -396,7 +407,7 @@ static void test_what_may_be_moving(void **state)
                   "VCPU=4@host MEMORY_MB=512@host", NULL, "", 2 },
                 { "resized on this host, and m has another size", "VCPU=1@host MEMORY_MB=512@host",
                   "unknown", "p", "VCPU=4@host MEMORY_MB=512@host", NULL,
-                  "leaked release-share, amount write-claim", 0 },
+                  "leaked release-share, larger none", 0 },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -480,7 +491,7 @@ static void test_hindrances(void **state)
 
                 begin(&picture);
                 picture.input.waits = waits[i];
-                audit_consumer(picture.consumers, 'a', "unknown", "VCPU=4@host MEMORY_MB=512@host");
+                audit_consumer(picture.consumers, 'a', "unknown", "VCPU=1@host MEMORY_MB=512@host");
                 add_claim(&picture, 'a', GUEST);
                 facts_guest(&picture.facts, 'a', "");
                 audit_consumer(picture.consumers, 'e', "INSTANCE", "VCPU=2@elsewhere");
@@ -497,6 +508,40 @@ static void test_hindrances(void **state)
         }
 }
 
+/* A claim that follows another writer is not written back when that lowers an amount. */
+static void test_a_claim_that_follows(void **state)
+{
+        static const struct {
+                const char *placed, *findings, *words;
+        } rows[] = {
+                { GUEST, "amount none", "follows Placement in the next cycle" },
+                { "VCPU=1@host MEMORY_MB=512@host", "amount write-claim", "Placement 1" },
+                { "VCPU=3@host MEMORY_MB=512@host", "", NULL },
+                { "VCPU=4@host MEMORY_MB=512@host", "larger none", "has 4 VCPU" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                Picture picture;
+                Claim *claim;
+
+                begin(&picture);
+                audit_consumer(picture.consumers, 'g', "INSTANCE", rows[i].placed);
+                claim = add_claim(&picture, 'g', "VCPU=3@host MEMORY_MB=512@host");
+                claim->was_read = true;
+                free(claim->consumer_type);
+                claim->consumer_type = strdup(CLAIM_TYPE_GUEST);
+                facts_guest(&picture.facts, 'g', "");
+                look(&picture);
+                look_later(&picture);
+                assert_findings(&picture, rows[i].placed, rows[i].findings);
+                if (rows[i].words && !strstr(picture.audit.items[0].text, rows[i].words))
+                        fail_msg("%s: %s", rows[i].placed, picture.audit.items[0].text);
+                assert_int_equal(audit_count_open(&picture.audit),
+                                 strncmp(rows[i].findings, "amount", 6) == 0);
+                end(&picture);
+        }
+}
+
 /* Who wrote a consumer a moment ago is about to do something with its guest. */
 static void test_a_consumer_that_was_just_written(void **state)
 {
@@ -504,7 +549,8 @@ static void test_a_consumer_that_was_just_written(void **state)
         Picture picture;
 
         begin(&picture);
-        consumer = audit_consumer(picture.consumers, 'g', "unknown", GUEST " VGPU=1@host_a");
+        consumer =
+                audit_consumer(picture.consumers, 'g', "unknown", "VCPU=1@host MEMORY_MB=512@host");
         add_claim(&picture, 'g', GUEST);
         facts_guest(&picture.facts, 'g', "");
         look(&picture);
@@ -563,5 +609,5 @@ static void test_a_named_consumer_is_released(void **state)
 }
 
 TEST_MAIN(test_table, test_in_flight, test_resized, test_migrations, test_what_may_be_moving,
-          test_claimed_anew_and_not_confirmed, test_hindrances,
+          test_claimed_anew_and_not_confirmed, test_hindrances, test_a_claim_that_follows,
           test_a_consumer_that_was_just_written, test_a_named_consumer_is_released)
