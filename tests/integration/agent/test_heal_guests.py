@@ -264,9 +264,9 @@ class TestCertain(AuditCase):
         """A guest that was started meanwhile is not seen, and is no leak."""
         self.agent = agent = self.start_agent({**OPTIONS, **SOON})
         self.addCleanup(self.libvirtd.restart)
-        unseen = self.leak(agent, {agent.root(): {'VCPU': 1, 'MEMORY_MB': 32}})
         self.libvirtd.kill()
         wait_until(lambda: agent.status()['hypervisor_error'], 30, 'the loss')
+        unseen = self.leak(agent, {agent.root(): {'VCPU': 1, 'MEMORY_MB': 32}})
         found = wait_until(lambda: findings_of(agent, 'heal').get(unseen), 30, 'the finding')
         self.assertEqual((found['type'], found['remedy']), ('leaked', 'none'))
         self.assertEqual(self.holds(unseen), {agent.root(): {'VCPU': 1, 'MEMORY_MB': 32}})
