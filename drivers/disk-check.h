@@ -44,8 +44,8 @@ DiskCheck *disk_check_unref(DiskCheck *check); /* NULL-safe, returns NULL; any t
  * beside one that hangs. Either may be NULL. */
 void disk_check_inherit(DiskCheck **check, DiskCheck *before);
 
-/* Starts a new check and waits for at most timeout_usec; not at all while the thread of an earlier run
- * hangs. Without an answer ret has the answer of the run before if it came late, else an
- * error ETIMEDOUT for both. With an error, total_bytes is the last good figure, 0 if there was
- * none. check may be NULL: ret is zeroed. The caller frees ret with disk_facts_done(). */
+/* Starts a new check and waits for at most timeout_usec; not at all while the thread of an earlier
+ * run hangs. Without an answer ret has the answer of the run before if it came late, else an error
+ * ETIMEDOUT for both. With an error, total_bytes is the last good figure, 0 if there was none.
+ * check may be NULL: ret is zeroed. The caller frees ret with disk_facts_done(). */
 void disk_check_run(DiskCheck *check, uint64_t timeout_usec, DiskFacts *ret);

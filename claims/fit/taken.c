@@ -75,7 +75,8 @@ static int order_mdev(const void *key, const void *item)
         return uuid_order(key, &(*(const HostMdev *const *)item)->uuid);
 }
 
-/* mdevs: those of the host, sorted by uuid. An mdev that does not exist yet is on no known device. */
+/* mdevs: those of the host, sorted by uuid. An mdev that does not exist yet is on no known device.
+ */
 static int add_mdevs(Taken *taken, const Uuid *of_guest, size_t n, const HostMdev **mdevs,
                      size_t n_mdevs)
 {
