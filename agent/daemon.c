@@ -258,6 +258,8 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .driver = engine->driver,
                 .maker = { .config = &engine->config->driver.host,
                            .device_watch = engine->device_watch,
+                           .claims = daemon->claims,
+                           .get_claims = claim_service_get,
                            .cordon = daemon->cordon,
                            .retained = engine->config->has_placement ? daemon->retained : NULL,
                            .provider_config = engine->provider_config,

@@ -39,6 +39,9 @@
         "540f817e36cb43278a3ca475a02c52ad" /* a part of provider.yaml cannot be obeyed */
 #define MESSAGE_DEVICE_MISSING \
         "b8b39bfdc2814222969fe7c819b8f718" /* an expected device is not there: withheld */
+#define MESSAGE_DEVICE_EXCHANGED                                                                 \
+        "c15fe54e620147438d0ee07aaecb10b2" /* another device is at the address of a claimed one: \
+                                              withheld */
 #define MESSAGE_DEVICE_BACK "5d3a9359b8b94cd89dccff4aacf0ef89"
 #define MESSAGE_DEVICE_FORGOTTEN \
         "05944848a24f4d618ea82bd8c32d7de2" /* a missing device is not expected any more */

@@ -19,6 +19,7 @@ int claims_add_device(DeviceList *list, const Provider *provider, const char *su
                 .address = (char *)device->address,
                 .mdev_type = (char *)device->mdev_type,
                 .mdev = *mdev,
+                .identity = (char *)device->identity,
         };
         return 0;
 }
@@ -94,7 +95,10 @@ static int choose_some(Claims *claims, const Provider *provider, const char *suf
 int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffix,
                    const HostPci *pci)
 {
-        const HostDevice device = { .name = pci->name, .address = pci->address, .mdev_type = "" };
+        const HostDevice device = { .name = pci->name,
+                                    .address = pci->address,
+                                    .identity = pci->identity,
+                                    .mdev_type = "" };
 
         return claims_add_device(list, provider, suffix, &device, &UUID_NULL);
 }

@@ -655,6 +655,22 @@ static bool is_changing(const LayoutChange *change)
                cpu_set_count(&change->dropped) > 0;
 }
 
+/* Records what an older schema did not have. */
+static int record_identities(Claims *claims, const Claim *claim, Error *reterr)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && claims->facts && i < claim->n_devices; i++) {
+                const ClaimDevice *device = &claim->devices[i];
+
+                if (device_lacks_identity(claims->facts, device))
+                        r = store_set_identity(claims, claim->id, device->address,
+                                               host_facts_identity(claims->facts, device->address),
+                                               reterr);
+        }
+        return r;
+}
+
 /* CLAIM_E_RACE: to be tried again. */
 static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)
 {
@@ -675,6 +691,9 @@ static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Erro
         outcome = name_all_missing(claims, claim, domain, &devices, reterr);
         if (outcome < 0)
                 return outcome;
+        r = record_identities(claims, claim, reterr);
+        if (r < 0)
+                return r;
         if (find_layout_change(claims->view, claim, domain, &change) < 0)
                 return error_oom(reterr);
         if (devices.n_devices == 0 && !is_changing(&change) &&

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "claims/compare-devices.h"
 #include "claims/fit/device-choice.h"
 #include "claims/follow.h"
 #include "claims/moved-guests.h"
@@ -699,6 +700,7 @@ static int must_check(const ReconcileInput *input, const Claim *claim, const Hos
 {
         if (strcmp(claim->boot_id, input->boot_id) != 0 ||
             device_count_missing(input->facts, input->node, claim) > 0 ||
+            claim_lacks_identity(input->facts, claim) ||
             (domain && claim->layout.n_cells == 0 && domain->layout.n_cells > 0))
                 return 1;
         return domain ? holds_other_cpus(input, claim, domain) : 0;
@@ -729,7 +731,11 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
 
         if (stopped)
                 domain = NULL;
-        if (look_for_devices(input, claim, domain, &ret->problems) < 0)
+        /* Devices are known also on a host whose guests are not. */
+        if (look_for_devices(input, claim, domain, &ret->problems) < 0 ||
+            compare_identities(input->facts, claim, &ret->problems) < 0 ||
+            (input->recorded && claim_lacks_identity(input->facts, claim) &&
+             add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, NULL) < 0))
                 return -ENOMEM;
         if (input->recorded && !claim->life[0])
                 return claim->state == CLAIM_STATE_CLAIMED

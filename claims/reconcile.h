@@ -20,7 +20,8 @@
  *     here
  *   consumer without claim and guest, in the first
  *     complete read for a new claim database       place: it gets a claim of its allocation
- *   claim of another boot, that lacks a device,
+ *   claim of another boot, that lacks a device
+ *     or its identity,
  *     does not say where its guest is, or holds
  *     other host CPUs than the guest's threads     check again
  *

@@ -61,11 +61,11 @@ static json_t *devices_to_json(const Claim *claim, const HostFacts *facts)
                 const ClaimDevice *device = &claim->devices[i];
 
                 if (add(array,
-                        json_pack("{ss ss ss ss ss ss sb sb}", "provider", device->provider.text,
+                        json_pack("{ss ss ss ss ss ss ss sb sb}", "provider", device->provider.text,
                                   "group", device->suffix, "device", device->name, "address",
-                                  device->address, "mdev_type", device->mdev_type, "mdev",
-                                  device->mdev.text, "exists", exists(facts, device), "managed",
-                                  is_managed(facts, device))) < 0)
+                                  device->address, "identity", device->identity, "mdev_type",
+                                  device->mdev_type, "mdev", device->mdev.text, "exists",
+                                  exists(facts, device), "managed", is_managed(facts, device))) < 0)
                         return NULL;
         }
         return TAKE_PTR(array);

@@ -42,6 +42,7 @@ static int add_devices(const MdevPlan *plan, HostFacts *facts)
                 facts->devices[facts->n_devices++] = (HostDevice){
                         .name = offer->device->name,
                         .address = offer->device->address,
+                        .identity = host_facts_identity(facts, offer->device->address),
                         .mdev_type = type,
                         .resource_class = resource_class,
                         .available = offer->total - offer->existing,
@@ -64,6 +65,7 @@ static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFact
                         continue;
                 *pci = (HostPci){ .name = device->name,
                                   .address = device->address,
+                                  .identity = host_facts_identity(facts, device->address),
                                   .provider = device->physical_function[0]
                                                       ? device->physical_function
                                                       : device->address,
@@ -97,14 +99,20 @@ static int order_functions(const void *a, const void *b)
         return strcmp(((const HostFunction *)a)->address, ((const HostFunction *)b)->address);
 }
 
+/* The identities are used by the functions that add devices. */
 static void add_functions(const Snapshot *snapshot, HostFacts *facts)
 {
-        for (size_t i = 0; i < snapshot->n_devices; i++)
-                if (snapshot->devices[i].is_pci)
-                        facts->functions[facts->n_functions++] = (HostFunction){
-                                .address = snapshot->devices[i].address,
-                                .physical_function = snapshot->devices[i].physical_function,
-                        };
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &snapshot->devices[i];
+                HostFunction *function = &facts->functions[facts->n_functions];
+
+                if (!device->is_pci)
+                        continue;
+                function->address = device->address;
+                function->physical_function = device->physical_function;
+                snapshot_device_identity(device, function->identity);
+                facts->n_functions++;
+        }
         qsort(facts->functions, facts->n_functions, sizeof(HostFunction), order_functions);
 }
 
@@ -288,9 +296,9 @@ int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const S
         facts.n_folders = guests->n_instance_folders;
         if (guests->folders_error.code)
                 facts.folders_unknown = guests->folders_error.text;
+        add_functions(snapshot, &facts);
         add_pci(config, snapshot, &facts);
         add_mdevs(snapshot, &facts);
-        add_functions(snapshot, &facts);
         if (add_devices(&plan, &facts) < 0 || add_cells(config, snapshot, guests, &facts) < 0 ||
             add_domains(guests, &facts) < 0)
                 return -ENOMEM;

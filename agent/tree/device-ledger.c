@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "drivers/tree/mdev-plan.h"
 
 /* A device of the ledger as it was when the update began. */
@@ -22,6 +23,8 @@ typedef struct Update {
         size_t n_known;
         const SnapshotDevice **functions; /* virtual ones, by the physical function */
         size_t n_functions;
+        const ClaimedDevice **exchanged; /* another device is at the address */
+        size_t n_exchanged;
         const Snapshot *snapshot;
         ProviderTree *tree;
         const Provider *root;
@@ -67,12 +70,17 @@ char *device_ledger_describe_withheld(const DeviceLedger *ledger)
         for (size_t i = 0; i < ledger->n_devices; i++) {
                 const LedgerDevice *device = &ledger->devices[i];
 
-                if (device->missing || device->held)
-                        fprintf(file, "%s%s (%s)", n++ > 0 ? ", " : "", device->name,
-                                !device->missing ? "back, and offered again soon"
-                                : device->listed
-                                        ? "missing: the host lists it, but it offers nothing"
-                                        : "missing");
+                if (!device->missing && !device->held)
+                        continue;
+                fprintf(file, "%s%s (", n++ > 0 ? ", " : "", device->name);
+                if (device->other[0])
+                        fprintf(file, "another device is there: %s", device->other);
+                else if (!device->missing)
+                        fputs("back, and offered again soon", file);
+                else
+                        fprintf(file, "missing%s",
+                                device->listed ? ": the host lists it, but it offers nothing" : "");
+                fputc(')', file);
         }
         if (fclose(file) != 0) {
                 free(text);
@@ -98,7 +106,7 @@ static bool is_as_before(const LedgerDevice *a, const LedgerDevice *b)
                uuid_equal(&a->boot, &b->boot) && uuid_equal(&a->config, &b->config) &&
                a->total == b->total && a->reserved == b->reserved && a->missing == b->missing &&
                a->held == b->held && a->withheld == b->withheld && a->since_usec == b->since_usec &&
-               a->n_soon == b->n_soon;
+               a->n_soon == b->n_soon && strcmp(a->identity, b->identity) == 0;
 }
 
 /* JSON */
@@ -106,7 +114,7 @@ static bool is_as_before(const LedgerDevice *a, const LedgerDevice *b)
 static json_t *device_to_json(const LedgerDevice *device)
 {
         return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:s, s:b, s:b, s:b, s:I, "
-                         "s:I}",
+                         "s:I, s:s, s:s}",
                          "name", device->name, "provider", device->provider.text, "parent",
                          device->parent.text, "class", device->resource_class, "total",
                          (json_int_t)device->total, "reserved", (json_int_t)device->reserved,
@@ -114,7 +122,8 @@ static json_t *device_to_json(const LedgerDevice *device)
                          string_set_to_json(&device->members), "boot_id", device->boot.text,
                          "config", device->config.text, "missing", device->missing, "withheld",
                          device->withheld, "held", device->held, "since_usec",
-                         (json_int_t)device->since_usec, "n_soon", (json_int_t)device->n_soon);
+                         (json_int_t)device->since_usec, "n_soon", (json_int_t)device->n_soon,
+                         "identity", device->identity, "other", device->other);
 }
 
 json_t *device_ledger_to_json(const DeviceLedger *ledger)
@@ -140,6 +149,16 @@ static int read_hold(const json_t *object, LedgerDevice *device, Error *reterr)
                 return r;
         device->n_soon = MIN(device->n_soon, (uint64_t)DEVICE_DOUBLINGS_MAX);
         return 0;
+}
+
+/* A list of an older program has none. */
+static void read_identity(const json_t *object, const char *key,
+                          char ret[static DEVICE_IDENTITY_SIZE])
+{
+        const char *identity = json_string_value(json_object_get(object, key));
+
+        snprintf(ret, DEVICE_IDENTITY_SIZE, "%s", identity ? identity : "");
+        text_sanitize(ret, '?');
 }
 
 static int read_device(const json_t *object, LedgerDevice *device, Error *reterr)
@@ -174,6 +193,8 @@ static int read_device(const json_t *object, LedgerDevice *device, Error *reterr
                 if (!resource_class_valid(device->traits.items[i]))
                         return error_setf(reterr, EBADMSG, "\"%.60s\" is no trait",
                                           device->traits.items[i]);
+        read_identity(object, "identity", device->identity);
+        read_identity(object, "other", device->other);
         device->name = strdup(name);
         device->resource_class = strdup(resource_class);
         return device->name && device->resource_class ? 0 : error_oom(reterr);
@@ -282,7 +303,8 @@ static int put_in_order(Update *update)
 
         update->known = calloc(ledger->n_devices + 1, sizeof(Known));
         update->functions = calloc(snapshot->n_devices + 1, sizeof(SnapshotDevice *));
-        if (!update->known || !update->functions)
+        update->exchanged = calloc(update->moment->n_claimed + 1, sizeof(ClaimedDevice *));
+        if (!update->known || !update->functions || !update->exchanged)
                 return -ENOMEM;
         for (size_t i = 0; i < ledger->n_devices; i++)
                 update->known[update->n_known++] = (Known){ ledger->devices[i].name, i };
@@ -298,6 +320,7 @@ static void update_done(Update *update)
 {
         free(update->known);
         free(update->functions);
+        free(update->exchanged);
 }
 
 /* A provider's name is asked for once, so what was added since need not be found. */
@@ -331,6 +354,26 @@ static int list_functions(const Update *update, const char *address, StringSet *
         return r;
 }
 
+/* libvirt's name of a PCI device follows from its address, but for a recording that was written by
+ * hand. */
+static const SnapshotDevice *find_address(const Update *update, const char *address)
+{
+        char name[sizeof("pci_") + PCI_ADDRESS_SIZE];
+        const SnapshotDevice *device;
+
+        snprintf(name, sizeof(name), "pci_%s", address);
+        for (char *c = name; *c; c++)
+                if (*c == ':' || *c == '.')
+                        *c = '_';
+        device = snapshot_find_device(update->snapshot, name);
+        if (device && strcmp(device->address, address) == 0)
+                return device;
+        for (size_t i = 0; i < update->snapshot->n_devices; i++)
+                if (strcmp(update->snapshot->devices[i].address, address) == 0)
+                        return &update->snapshot->devices[i];
+        return NULL;
+}
+
 /* The device that a provider of the driver is for: "<nodename>_<device>" or "<nodename>_<ADDRESS>";
  * NULL for the root and others' providers. */
 static const SnapshotDevice *device_of_provider(const Update *update, const char *name)
@@ -343,10 +386,7 @@ static const SnapshotDevice *device_of_provider(const Update *update, const char
         name += n + 1;
         if (pci_address_parse(name, address) < 0)
                 return snapshot_find_device(update->snapshot, name);
-        for (size_t i = 0; i < update->snapshot->n_devices; i++)
-                if (strcmp(update->snapshot->devices[i].address, address) == 0)
-                        return &update->snapshot->devices[i];
-        return NULL;
+        return find_address(update, address);
 }
 
 static int list_members(const Update *update, const SnapshotDevice *device, StringSet *members)
@@ -394,6 +434,75 @@ static bool is_used(const Update *update, const LedgerDevice *device)
                         return true;
         }
         return false;
+}
+
+/* Another device */
+
+static void find_exchanged(Update *update)
+{
+        for (size_t i = 0; i < update->moment->n_claimed; i++) {
+                const ClaimedDevice *claimed = &update->moment->claimed[i];
+                const SnapshotDevice *there = find_address(update, claimed->address);
+                char now[DEVICE_IDENTITY_SIZE] = "";
+
+                if (there)
+                        snapshot_device_identity(there, now);
+                if (device_identity_differs(claimed->identity, now))
+                        update->exchanged[update->n_exchanged++] = claimed;
+        }
+}
+
+/* Does a claim name a part of it, which is there as it was given? */
+static bool is_accepted(const Update *update, const LedgerDevice *device)
+{
+        for (size_t i = 0; i < update->moment->n_claimed; i++)
+                if (string_set_contains(&device->members, update->moment->claimed[i].address))
+                        return true;
+        return false;
+}
+
+/* Sets what is at the place of the device that a claim or a domain has, if it is another one. */
+static void find_other(const Update *update, LedgerDevice *device)
+{
+        const SnapshotDevice *there = device_of_provider(update, device->name);
+        char now[DEVICE_IDENTITY_SIZE] = "";
+        bool is_other = false;
+
+        device->other[0] = '\0';
+        if (!there)
+                return;
+        for (size_t i = 0; !is_other && i < update->n_exchanged; i++)
+                is_other = string_set_contains(&device->members, update->exchanged[i]->address);
+        snapshot_device_identity(there, now);
+        if (!is_other)
+                is_other = device_identity_differs(device->identity, now) &&
+                           !is_accepted(update, device) && is_used(update, device);
+        if (is_other)
+                strcpy(device->other, now[0] ? now : "unknown");
+}
+
+/* A device that was not missing before is reported by note_lost(). */
+static void note_other(Update *update, LedgerDevice *device)
+{
+        char before[DEVICE_IDENTITY_SIZE];
+
+        strcpy(before, device->other);
+        find_other(update, device);
+        if (strcmp(before, device->other) == 0)
+                return;
+        update->ledger->changed = true;
+        if (device->other[0] && device->missing)
+                update->news(device, DEVICE_NEWS_MISSING, update->userdata);
+}
+
+/* Keeps a serial number that cannot be read for a while. */
+static void note_identity(const SnapshotDevice *there, LedgerDevice *device)
+{
+        char now[DEVICE_IDENTITY_SIZE];
+
+        snapshot_device_identity(there, now);
+        if (!device->identity[0] || device_identity_differs(device->identity, now))
+                strcpy(device->identity, now);
 }
 
 static int note_class(Update *update, LedgerDevice *device, const char *resource_class)
@@ -504,11 +613,15 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
 {
         InventoryRecord *record = &provider->inventories[0];
         LedgerDevice *device = find_device(update, provider->name), before;
+        bool is_new = !device;
 
-        if (!device &&
+        if (is_new &&
             (add_device(update->ledger, &device) < 0 || !(device->name = strdup(provider->name))))
                 return -ENOMEM;
+        if (device->other[0])
+                return 0;
         before = *device;
+        note_identity(there, device);
         settle(update, device, &record->inventory);
         device->provider = provider->uuid;
         device->parent = provider->parent;
@@ -517,10 +630,13 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
                 device->config = update->moment->config;
         /* One that was added has another provider now. */
         update->ledger->changed |= !is_as_before(device, &before);
-        return note_class(update, device, record->resource_class) < 0 ||
-                               note_traits(update, device, &provider->traits) < 0
-                       ? -ENOMEM
-                       : note_members(update, device, there);
+        if (note_class(update, device, record->resource_class) < 0 ||
+            note_traits(update, device, &provider->traits) < 0 ||
+            note_members(update, device, there) < 0)
+                return -ENOMEM;
+        if (is_new)
+                note_other(update, device);
+        return 0;
 }
 
 static int note_all_present(Update *update)
@@ -544,7 +660,7 @@ static bool is_present(const Update *update, const LedgerDevice *device,
 {
         const Provider *provider = provider_tree_find_name(update->tree, device->name);
 
-        return provider && provider->n_inventories == 1 && there;
+        return provider && provider->n_inventories == 1 && !device->other[0] && there;
 }
 
 /* Whether the device itself says that it can make nothing of its configured type now: another type
@@ -560,6 +676,15 @@ static bool is_exhausted(const Update *update, const LedgerDevice *device,
         if (strcmp(name, there->name) != 0)
                 return false; /* the provider counts PCI devices */
         return there->is_vgpu_function || (type && snapshot_find_mdev_type(there, type->type));
+}
+
+/* Returns true if another device is at the address of one that no claim and no domain has. */
+static bool is_replaced(const LedgerDevice *device, const SnapshotDevice *there)
+{
+        char now[DEVICE_IDENTITY_SIZE];
+
+        snapshot_device_identity(there, now);
+        return device_identity_differs(device->identity, now);
 }
 
 /* An allocation that Placement has not told of yet counts. */
@@ -580,7 +705,10 @@ static bool is_expected(const Update *update, const LedgerDevice *device,
 
         if (provider && strcmp(provider->name, device->name) != 0)
                 return false; /* something else goes by its uuid, or it by another name */
-        if (there && (!configured || is_exhausted(update, device, there)))
+        if (device->other[0])
+                return true;
+        if (there &&
+            (!configured || is_exhausted(update, device, there) || is_replaced(device, there)))
                 return false;
         if (is_used(update, device) || is_held_in_placement(update, device))
                 return true;
@@ -695,7 +823,12 @@ int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, Provide
 
         if (!update.root)
                 return error_setf(reterr, EINVAL, "The tree has no root %s", root->text);
-        if (put_in_order(&update) < 0 || note_all_present(&update) < 0)
+        if (put_in_order(&update) < 0)
+                return error_oom(reterr);
+        find_exchanged(&update);
+        for (size_t i = 0; i < ledger->n_devices; i++)
+                note_other(&update, &ledger->devices[i]);
+        if (note_all_present(&update) < 0)
                 return error_oom(reterr);
         return handle_missing(&update, reterr);
 }

@@ -19,6 +19,11 @@
  * that of a listed device in any case: the operator took it out of the configuration. A device that
  * says that it can make nothing more of its configured type is not missing either.
  *
+ * A device is more than its address. If another device is at the address of one that a claim or a
+ * domain has, the first device is missing: its provider stays all reserved until it is back, or
+ * until no claim or domain has it. A claim that names the new device accepts it. An identity counts
+ * as changed by facts alone (base/device-identity.h). A device that nobody has is simply replaced.
+ *
  * What vanished in this boot and is back is offered again only after it was there for the hold,
  * which doubles, DEVICE_DOUBLINGS_MAX times at most, with each loss soon after a return: a device
  * that comes and goes stays reserved, and not every turn is reported to Placement. */
@@ -27,6 +32,7 @@
 
 #include "agent/tree/retained.h"
 #include "base/provider-tree.h"
+#include "claims/claim/claim.h"
 #include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
 
@@ -46,6 +52,8 @@ typedef struct LedgerDevice {
         StringSet members; /* PCI addresses and uuids of mediated devices that are parts of it */
         Uuid boot;         /* in which it was seen last */
         Uuid config;       /* with which it was */
+        char identity[DEVICE_IDENTITY_SIZE]; /* when it was offered last; "": not known */
+        char other[DEVICE_IDENTITY_SIZE]; /* of the device that is at its place instead; "": none */
         bool missing;
         bool listed;   /* missing, but the host lists it: it does not offer anything. Not stored. */
         bool held;     /* it is back, and not offered yet */
@@ -72,14 +80,16 @@ int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr
 
 /* The moment of an update. */
 typedef struct DeviceMoment {
-        Uuid boot;                /* the kernel's boot id */
-        Uuid config;              /* stands for the configuration of devices */
-        uint64_t now_usec;        /* CLOCK_BOOTTIME */
-        uint64_t hold_usec;       /* 0: what is gone is gone, what is back is offered */
+        Uuid boot;                    /* the kernel's boot id */
+        Uuid config;                  /* stands for the configuration of devices */
+        uint64_t now_usec;            /* CLOCK_BOOTTIME */
+        uint64_t hold_usec;           /* 0: what is gone is gone, what is back is offered */
+        const ClaimedDevice *claimed; /* by address: devices that claims name; borrowed */
+        size_t n_claimed;
         const HostConfig *host;   /* tells the type of a device; NULL: types do not matter */
         const Retained *retained; /* inventories in use in Placement; NULL: no Placement */
         const ProviderTree
-                *before; /* Placement\'s tree: its records keep their ratio; NULL: unknown */
+                *before; /* Placement's tree: its records keep their ratio; NULL: unknown */
 } DeviceMoment;
 
 typedef enum DeviceNews {

@@ -127,6 +127,17 @@ static void save(DeviceWatch *watch)
         watch->ledger.changed = false;
 }
 
+/* Without the claims, what domains have still counts. */
+static void list_claimed(Claims *claims, ClaimedDevices *claimed, DeviceMoment *moment)
+{
+        Error error;
+
+        if (claims && claims_list_identities(claims, claimed, &error) < 0)
+                log_debug("The devices of claims cannot be read: %s", error.text);
+        moment->claimed = claimed->items;
+        moment->n_claimed = claimed->n_items;
+}
+
 static DeviceMoment now(const DeviceWatch *watch)
 {
         DeviceMoment moment = watch->moment;
@@ -140,6 +151,14 @@ static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
         const char *const *fields = LOG_FIELDS(LOG_FIELD_DEVICE, device->name, LOG_FIELD_PROVIDER,
                                                device->provider.text);
 
+        if (device->other[0] && news == DEVICE_NEWS_MISSING) {
+                log_event(LOG_WARNING, MESSAGE_DEVICE_EXCHANGED, fields,
+                          "Another device (%s) is in the place of %s (%s). "
+                          "Its %llu %s are withheld: a claim or a guest has the former device.",
+                          device->other, device->name, device->identity,
+                          (unsigned long long)device->total, device->resource_class);
+                return;
+        }
         switch (news) {
         case DEVICE_NEWS_MISSING:
                 log_event(LOG_WARNING, MESSAGE_DEVICE_MISSING, fields,
@@ -181,15 +200,17 @@ static int apply_to_copy(DeviceWatch *watch, const RetainedTrees *trees, const D
         return r;
 }
 
-int device_watch_apply(DeviceWatch *watch, const RetainedTrees *trees, const Retained *retained,
-                       ProviderTree *tree, Error *reterr)
+int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
+                       const Retained *retained, ProviderTree *tree, Error *reterr)
 {
+        _cleanup_(claimed_devices_done) ClaimedDevices claimed = { 0 };
         DeviceMoment moment = now(watch);
         int r;
 
         /* before Placement was read, nothing is published that it could refuse */
         moment.retained = trees->known ? retained : NULL;
         moment.before = trees->before;
+        list_claimed(claims, &claimed, &moment);
         if (!trees->known)
                 return apply_to_copy(watch, trees, &moment, tree, reterr);
         watch->looked_usec = moment.now_usec;

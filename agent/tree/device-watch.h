@@ -6,6 +6,7 @@
  */
 
 #include "agent/tree/device-ledger.h"
+#include "claims/claims.h"
 #include "drivers/driver.h"
 
 typedef struct DeviceWatch DeviceWatch;
@@ -17,11 +18,12 @@ int device_watch_new(DeviceWatch **ret, const char *state_path, const HostConfig
 DeviceWatch *device_watch_free(DeviceWatch *watch);
 DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 
-/* Edits tree, which the driver has just made of trees->snapshot. retained: who holds what in
- * Placement; NULL: there is none. A tree that was not made from what Placement holds is a first
- * picture, of which nothing is remembered or logged. -ENOMEM, -EINVAL with words. */
-int device_watch_apply(DeviceWatch *watch, const RetainedTrees *trees, const Retained *retained,
-                       ProviderTree *tree, Error *reterr);
+/* Edits tree, which the driver has just made of trees->snapshot. claims names the devices of
+ * claims; NULL: they are not known. retained: who holds what in Placement; NULL: there is none. A
+ * tree that was not made from what Placement holds is a first picture, of which nothing is
+ * remembered or logged. -ENOMEM, -EINVAL with words. */
+int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
+                       const Retained *retained, ProviderTree *tree, Error *reterr);
 
 /* The devices that are expected, as of the last picture. Borrowed. */
 const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch);

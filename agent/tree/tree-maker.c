@@ -100,7 +100,9 @@ static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
         int r = 0;
 
         if (maker->device_watch)
-                r = device_watch_apply(maker->device_watch, trees, retained, tree, reterr);
+                r = device_watch_apply(maker->device_watch,
+                                       maker->claims ? maker->get_claims(maker->claims) : NULL,
+                                       trees, retained, tree, reterr);
         if (r >= 0 && maker->cordon)
                 r = cordon_apply(maker->cordon, tree, &maker->root, trees->known, reterr);
         if (r >= 0 && maker->provider_config)

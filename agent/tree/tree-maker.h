@@ -14,11 +14,16 @@
 #include "drivers/driver-reshape.h"
 #include "drivers/driver.h"
 
+struct ClaimService;
+
 /* Everything is borrowed. */
 typedef struct TreeMaker {
         const HostConfig *config;
-        DeviceWatch *device_watch;       /* NULL: none */
-        Retained *retained;              /* NULL: none */
+        DeviceWatch *device_watch; /* NULL: none */
+        Retained *retained;        /* NULL: none */
+        /* Returns the open claim database, or NULL; says which devices are claimed. */
+        Claims *(*get_claims)(struct ClaimService *service);
+        struct ClaimService *claims;     /* NULL: claimed devices are not known */
         Cordon *cordon;                  /* NULL: none */
         ProviderConfig *provider_config; /* NULL: none */
         char *const *foreign_traits;     /* stay as they are in base; NULL: none */

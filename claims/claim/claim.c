@@ -79,6 +79,7 @@ static void device_done(ClaimDevice *device)
         free(device->name);
         free(device->address);
         free(device->mdev_type);
+        free(device->identity);
         *device = (ClaimDevice){ 0 };
 }
 
@@ -163,7 +164,8 @@ int claim_add_device(Claim *claim, const ClaimDevice *device)
         copy.name = strdup(device->name);
         copy.address = strdup(device->address);
         copy.mdev_type = strdup(device->mdev_type);
-        if (!copy.suffix || !copy.name || !copy.address || !copy.mdev_type) {
+        copy.identity = strdup(device->identity ? device->identity : "");
+        if (!copy.suffix || !copy.name || !copy.address || !copy.mdev_type || !copy.identity) {
                 device_done(&copy);
                 return -ENOMEM;
         }

@@ -6,6 +6,7 @@
 #include "base/allocation.h"
 #include "base/request-mappings.h"
 #include "claims/claim/event.h"
+#include "claims/claim/host-facts.h"
 #include "claims/claim/layout.h"
 
 /* Ended claims that the history keeps, the newest. */
@@ -119,7 +120,26 @@ typedef struct ClaimDevice {
         char *address;   /* its PCI address, "" when it has none */
         char *mdev_type; /* "nvidia-35" */
         Uuid mdev;
+        char *identity; /* of the device at the address when it was given (base/device-identity.h);
+                           "" or NULL: not recorded */
 } ClaimDevice;
+
+/* A device that living claims name, by its address. */
+typedef struct ClaimedDevice {
+        char address[HOST_ADDRESS_SIZE];
+        char identity[DEVICE_IDENTITY_SIZE]; /* as recorded, never "" */
+} ClaimedDevice;
+
+typedef struct ClaimedDevices {
+        ClaimedDevice *items; /* by address, and by identity where claims differ */
+        size_t n_items, n_allocated;
+} ClaimedDevices;
+
+static inline void claimed_devices_done(ClaimedDevices *devices)
+{
+        free(devices->items);
+        *devices = (ClaimedDevices){ 0 };
+}
 
 typedef struct Claim {
         int64_t id;

@@ -63,22 +63,40 @@ static int order_functions(const void *key, const void *item)
         return strcmp(key, ((const HostFunction *)item)->address);
 }
 
-const char *host_facts_physical_function(const HostFacts *facts, const char *address)
+static const HostFunction *find_function(const HostFacts *facts, const char *address)
 {
         bool found;
         size_t i = array_find(facts->functions, sizeof(HostFunction), facts->n_functions, address,
                               order_functions, &found);
 
-        return found ? facts->functions[i].physical_function : "";
+        return found ? &facts->functions[i] : NULL;
+}
+
+const char *host_facts_physical_function(const HostFacts *facts, const char *address)
+{
+        const HostFunction *function = find_function(facts, address);
+
+        return function ? function->physical_function : "";
 }
 
 bool host_facts_lists_function(const HostFacts *facts, const char *address)
 {
-        bool found;
+        return !facts->functions || find_function(facts, address);
+}
 
-        (void)array_find(facts->functions, sizeof(HostFunction), facts->n_functions, address,
-                         order_functions, &found);
-        return found || !facts->functions;
+const char *host_facts_identity(const HostFacts *facts, const char *address)
+{
+        const HostFunction *function = find_function(facts, address);
+
+        return function ? function->identity : "";
+}
+
+bool host_facts_offers(const HostFacts *facts, const char *address)
+{
+        for (size_t i = 0; i < facts->n_devices; i++)
+                if (strcmp(facts->devices[i].address, address) == 0)
+                        return true;
+        return host_facts_find_pci(facts, address);
 }
 
 bool host_facts_has_class(const HostFacts *facts, const char *resource_class)

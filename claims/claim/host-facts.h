@@ -5,6 +5,7 @@
  * mdevs exist, which guests are defined. Plain data, made by agent/ from a poll; what is not its
  * own is borrowed from that poll. */
 
+#include "base/device-identity.h"
 #include "base/inventory.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
@@ -23,6 +24,7 @@ typedef struct HostDevice {
         const char *resource_class; /* "VGPU", "CUSTOM_…": what one mdev counts as */
         uint64_t available;         /* mdevs of the type that can still be made */
         int cell;                   /* id of its host cell, HOST_CELL_NONE when it has none */
+        const char *identity;       /* "" or NULL when it is unknown */
 } HostDevice;
 
 /* A PCI device that is given to guests whole. */
@@ -32,8 +34,9 @@ typedef struct HostPci {
         const char *provider; /* the address that its provider is named by: its own, or that of its
                                  physical function */
         char resource_class[RESOURCE_CLASS_MAX + 1];
-        int cell;     /* as above */
-        bool managed; /* libvirt is to take it from its driver when a guest gets it */
+        int cell;             /* as above */
+        bool managed;         /* libvirt is to take it from its driver when a guest gets it */
+        const char *identity; /* "" or NULL when it is unknown */
 } HostPci;
 
 typedef struct HostCpu {
@@ -70,7 +73,8 @@ typedef struct HostMdev {
 /* A PCI function that the host lists, whether guests can get it or not. */
 typedef struct HostFunction {
         const char *address;
-        const char *physical_function; /* PCI address of its card; "" unless it is virtual */
+        const char *physical_function;       /* PCI address of its card; "" unless it is virtual */
+        char identity[DEVICE_IDENTITY_SIZE]; /* base/device-identity.h; "" if it is unknown */
 } HostFunction;
 
 typedef struct HostDomain {
@@ -135,3 +139,9 @@ const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address);
 /* Returns the PCI address of the physical function of a virtual function, borrowed; "" for all
  * other devices. */
 const char *host_facts_physical_function(const HostFacts *facts, const char *address);
+
+/* Returns the identity of the device at the address; "" if it is unknown or none is there. */
+const char *host_facts_identity(const HostFacts *facts, const char *address);
+
+/* Returns true if this host offers the device at the address, whole or in mediated devices. */
+bool host_facts_offers(const HostFacts *facts, const char *address);

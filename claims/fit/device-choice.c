@@ -85,6 +85,13 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
         return wanted > claim->n_devices ? wanted - claim->n_devices : 0;
 }
 
+bool device_lacks_identity(const HostFacts *facts, const ClaimDevice *device)
+{
+        return !device->identity[0] && device->address[0] &&
+               host_facts_identity(facts, device->address)[0] &&
+               host_facts_offers(facts, device->address);
+}
+
 static const HostMdev *find_free(const HostFacts *facts, const HostDevice *device,
                                  const Taken *taken)
 {

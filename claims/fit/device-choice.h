@@ -32,6 +32,10 @@ bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request);
 /* How many devices the claim holds something of and does not name. */
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim);
 
+/* Can the identity of the claim's device be recorded now? It was not recorded before, and this host
+ * offers the device that is at the address. */
+bool device_lacks_identity(const HostFacts *facts, const ClaimDevice *device);
+
 /* taken: by claims and guests. */
 int device_choose(const HostFacts *facts, const HostDevice *device, const Taken *taken, Uuid *ret,
                   Error *reterr);

@@ -127,5 +127,9 @@ int store_taken(Claims *claims, Taken *ret, Error *reterr);
 int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n_devices,
                 const Layout *layout, const CpuSet *dropped, Error *reterr);
 
+/* Records the identity of the device at the address, where the claim has none for it. */
+int store_set_identity(Claims *claims, int64_t id, const char *address, const char *identity,
+                       Error *reterr);
+
 /* CLAIM_E_NOT_FOUND with words: no living claim has that id. */
 int store_not_found(int64_t id, Error *reterr);

@@ -29,6 +29,7 @@
 #define THREE_ITEMS                                                        \
         "SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]')," \
         " json_extract(value, '$[2]')"
+#define SEVEN_ITEMS SIX_ITEMS ", json_extract(value, '$[6]')"
 #define SIX_ITEMS                                                                 \
         THREE_ITEMS ", json_extract(value, '$[3]'), json_extract(value, '$[4]')," \
                     " json_extract(value, '$[5]')"
@@ -119,7 +120,7 @@ STATEMENT(END_CLAIM,
           "  a.request_group)) FROM allocations a JOIN resource_providers p"
           "  ON p.id = a.resource_provider_id WHERE a.claim_id = ?1),"
           " (SELECT json_group_array(json_array(provider_uuid, request_group, device,"
-          "  address, mdev_type, mdev_uuid)) FROM"
+          "  address, mdev_type, mdev_uuid, identity)) FROM"
           "  (SELECT * FROM claim_devices WHERE claim_id = ?1 ORDER BY id)),"
           " (SELECT json_group_array(json_array(cell, host_cell, memory_mb, page_kib, vcpus,"
           "  n_shared)) FROM (SELECT * FROM claim_cells WHERE claim_id = ?1 ORDER BY cell)),"
@@ -135,12 +136,17 @@ STATEMENT(TRIM_HISTORY, "DELETE FROM ended_claims"
 STATEMENT(COUNT, "SELECT claims FROM claim_counts")
 STATEMENT(INSERT_DEVICE,
           "INSERT INTO claim_devices (claim_id, provider_uuid, request_group, device,"
-          " address, mdev_type, mdev_uuid) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
+          " address, mdev_type, mdev_uuid, identity) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")
+/* An identity is recorded once, and never replaced. */
+STATEMENT(SET_IDENTITY, "UPDATE claim_devices SET identity = ?3"
+                        " WHERE claim_id = ?1 AND address = ?2 AND identity = ''")
+STATEMENT(LIST_IDENTITIES, "SELECT DISTINCT address, identity FROM claim_devices"
+                           " WHERE address <> '' AND identity <> '' ORDER BY address, identity")
 STATEMENT(READ_DEVICES, "SELECT provider_uuid, request_group, device, address,"
-                        " mdev_type, mdev_uuid, claim_id FROM claim_devices"
+                        " mdev_type, mdev_uuid, identity, claim_id FROM claim_devices"
                         " WHERE claim_id >= ?1 ORDER BY claim_id, id")
-STATEMENT(READ_ENDED_DEVICES, SIX_ITEMS ", ended_claims.id FROM ended_claims, json_each(devices)"
-                                        " WHERE ended_claims.id = ?1")
+STATEMENT(READ_ENDED_DEVICES, SEVEN_ITEMS ", ended_claims.id FROM ended_claims, json_each(devices)"
+                                          " WHERE ended_claims.id = ?1")
 STATEMENT(TAKEN, "SELECT mdev_uuid, device, address FROM claim_devices"
                  " ORDER BY mdev_uuid, address")
 STATEMENT(LIST_DEVICE, "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id FROM claim_devices"
@@ -148,7 +154,7 @@ STATEMENT(LIST_DEVICE, "SELECT " CLAIM_COLUMNS " WHERE c.id IN (SELECT claim_id 
                        " ORDER BY c.id")
 STATEMENT(LIST_WITH_DEVICES,
           "SELECT d.provider_uuid, d.request_group, d.device, d.address, d.mdev_type,"
-          " d.mdev_uuid, d.claim_id, c.instance_uuid FROM claim_devices d"
+          " d.mdev_uuid, d.identity, d.claim_id, c.instance_uuid FROM claim_devices d"
           " JOIN claims c ON c.id = d.claim_id ORDER BY d.claim_id, d.id")
 STATEMENT(LIST_GUEST,
           "SELECT " CLAIM_COLUMNS " WHERE c.instance_uuid = ?1 OR c.guest = ?1 ORDER BY c.id")

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "base/array.h"
 #include "claims/store/store-internal.h"
 
 /* Of CLAIM_COLUMNS: what follows is of an allocation. */
@@ -69,9 +70,9 @@ static int read_allocation(Claims *claims, sqlite3_stmt *statement, Claim *claim
 static int read_device(Claims *claims, Claim *claim, sqlite3_stmt *statement, Error *reterr)
 {
         ClaimDevice device; /* its texts borrowed for the copy that claim_add_device() makes */
-        int r = store_read(claims, statement, 0, "a claim's device", reterr, "ussssU",
+        int r = store_read(claims, statement, 0, "a claim's device", reterr, "ussssUs",
                            &device.provider, &device.suffix, &device.name, &device.address,
-                           &device.mdev_type, &device.mdev);
+                           &device.mdev_type, &device.mdev, &device.identity);
 
         if (r < 0)
                 return r;
@@ -256,7 +257,7 @@ int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *re
 }
 
 /* Of STATEMENT_LIST_WITH_DEVICES, behind what read_device() reads: a claim and its consumer. */
-enum { COLUMN_DEVICE_CLAIM = 6 };
+enum { COLUMN_DEVICE_CLAIM = 7 };
 
 static int add_owner(Claims *claims, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
 {
@@ -295,6 +296,29 @@ int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr)
                 return r;
         *ret = TAKE_STRUCT(list);
         return 0;
+}
+
+static int add_identity(Claims *claims, sqlite3_stmt *statement, void *context, Error *reterr)
+{
+        ClaimedDevices *list = context;
+        const char *address, *identity;
+        ClaimedDevice *item;
+        int r = store_read(claims, statement, 0, "a claim's device", reterr, "ss", &address,
+                           &identity);
+
+        if (r < 0)
+                return r;
+        if (array_grow(&list->items, sizeof(ClaimedDevice), list->n_items, &list->n_allocated) < 0)
+                return error_oom(reterr);
+        item = &list->items[list->n_items++];
+        snprintf(item->address, sizeof(item->address), "%s", address);
+        snprintf(item->identity, sizeof(item->identity), "%s", identity);
+        return 0;
+}
+
+int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr)
+{
+        return store_each(claims, STATEMENT_LIST_IDENTITIES, add_identity, ret, reterr, "");
 }
 
 int claims_next_write(Claims *claims, int64_t after, Claim **ret, Error *reterr)

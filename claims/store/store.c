@@ -323,9 +323,10 @@ static int insert_devices(Claims *claims, int64_t id, const ClaimDevice *devices
                           Error *reterr)
 {
         for (size_t i = 0; i < n; i++) {
-                int r = store_run(claims, STATEMENT_INSERT_DEVICE, reterr, "issssss", id,
+                int r = store_run(claims, STATEMENT_INSERT_DEVICE, reterr, "isssssss", id,
                                   devices[i].provider.text, devices[i].suffix, devices[i].name,
-                                  devices[i].address, devices[i].mdev_type, devices[i].mdev.text);
+                                  devices[i].address, devices[i].mdev_type, devices[i].mdev.text,
+                                  devices[i].identity ? devices[i].identity : "");
 
                 if (r < 0)
                         return r == -EEXIST ? CLAIM_E_CONFLICT : r;
@@ -491,6 +492,16 @@ static int drop_pins(Claims *claims, int64_t id, const CpuSet *cpus, Error *rete
                         return r;
         }
         return 0;
+}
+
+int store_set_identity(Claims *claims, int64_t id, const char *address, const char *identity,
+                       Error *reterr)
+{
+        int r = store_begin(claims, reterr);
+
+        if (r == 0)
+                r = store_run(claims, STATEMENT_SET_IDENTITY, reterr, "iss", id, address, identity);
+        return store_end(claims, r, reterr);
 }
 
 int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n_devices,

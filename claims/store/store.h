@@ -51,6 +51,10 @@ int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *re
  * nothing else of them. ret must be zeroed. */
 int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr);
 
+/* Adds the addresses of devices that living claims name, each with the identity that was recorded.
+ * ret must be zeroed, and may be filled in part on failure. */
+int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr);
+
 /* The next of the claims that live, behind that number (0: the first ones), at most CLAIMS_LOT of
  * them: to list very many without holding up others. None is left when there is none in it. ret
  * must be zeroed. */

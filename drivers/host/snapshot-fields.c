@@ -109,6 +109,7 @@ static const Field device_fields[] = {
         OPTIONAL("max_virtual_functions", FIELD_U64, SnapshotDevice, max_virtual_functions),
         OPTIONAL("is_vdpa_parent", FIELD_BOOL, SnapshotDevice, is_vdpa_parent),
         OPTIONAL("has_card_serial", FIELD_BOOL, SnapshotDevice, has_card_serial),
+        OPTIONAL("serial", FIELD_TEXT, SnapshotDevice, serial),
         OPTIONAL("is_vgpu_function", FIELD_BOOL, SnapshotDevice, is_vgpu_function),
         ARRAY("mdev_types", SnapshotDevice, mdev_types, mdev_type_list),
 };

@@ -225,20 +225,41 @@ bool snapshot_device_changes_silently(const SnapshotDevice *device)
                (device->is_physical_function && base_class != CLASS_NETWORK);
 }
 
+void snapshot_device_identity(const SnapshotDevice *device, char ret[static DEVICE_IDENTITY_SIZE])
+{
+        device_identity_make(device->is_pci ? device->vendor_id : 0, device->product_id,
+                             device->serial, ret);
+}
+
+int snapshot_device_set_serial(SnapshotDevice *device, const char *serial)
+{
+        char *copy = strndup(serial, DEVICE_IDENTITY_SIZE);
+
+        if (!copy)
+                return -ENOMEM;
+        text_sanitize(copy, '?');
+        text_trim_cut(copy);
+        free(device->serial);
+        device->serial = copy;
+        return 0;
+}
+
 /* A virtual function may have no VPD of its own. */
 static int inherit_serial(const Snapshot *snapshot, SnapshotDevice *device)
 {
         _cleanup_free_ char *name = NULL;
         const SnapshotDevice *parent;
 
-        if (device->has_card_serial || !device->physical_function[0])
+        if (!device->physical_function[0] || (device->has_card_serial && device->serial[0]))
                 return 0;
         name = sysfs_device_name("pci", device->physical_function);
         if (!name)
                 return -ENOMEM;
         parent = snapshot_find_device(snapshot, name);
-        device->has_card_serial = parent && parent->has_card_serial;
-        return 0;
+        if (!parent)
+                return 0;
+        device->has_card_serial |= parent->has_card_serial;
+        return device->serial[0] ? 0 : snapshot_device_set_serial(device, parent->serial);
 }
 
 int snapshot_seal(Snapshot *snapshot, Error *reterr)

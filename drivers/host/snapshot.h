@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "base/cpu-set.h"
+#include "base/device-identity.h"
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
@@ -70,8 +71,10 @@ typedef struct SnapshotDevice {
         bool is_physical_function; /* has, or can have, virtual functions */
         uint64_t max_virtual_functions;
         bool is_vdpa_parent;
-        bool has_card_serial;  /* its VPD, or else that of its physical function, has the serial
-                                  number of the card */
+        bool has_card_serial; /* its VPD, or else that of its physical function, has the serial
+                                 number of the card */
+        char *serial; /* serial number: of its VPD, of its NVMe controller, or else of its physical
+                         function; "" when unknown */
         bool is_vgpu_function; /* a VF that becomes a vGPU itself, without an mdev: its types say
                                   into what (drivers/host/vgpu-types.h) */
         MdevType *mdev_types;
@@ -247,6 +250,12 @@ void snapshot_domain_done(SnapshotDomain *domain);
  * of network cards, of which there are many (their functions come and go with events), nor of a
  * virtual function that has its driver. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device);
+
+/* Writes the identity of a PCI device; "" for any other device. */
+void snapshot_device_identity(const SnapshotDevice *device, char ret[static DEVICE_IDENTITY_SIZE]);
+
+/* Sets the serial number to a copy that is cut and safe to print. -ENOMEM. */
+int snapshot_device_set_serial(SnapshotDevice *device, const char *serial);
 
 /* Deep copies. What ret had is not freed. -ENOMEM, ret zeroed. */
 int snapshot_device_copy(SnapshotDevice *ret, const SnapshotDevice *device);

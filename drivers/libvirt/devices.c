@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/string-set.h"
+#include "drivers/host/nvme-serial.h"
 #include "drivers/host/vgpu-types.h"
 #include "drivers/libvirt/error.h"
 
@@ -22,14 +23,18 @@ static int add_device(DevicePoll *poll, const SnapshotDevice *device, Error *ret
 {
         Snapshot *snapshot = poll->snapshot;
         Error error = ERROR_NULL;
+        SnapshotDevice *added;
         int r;
 
         if (array_grow(&snapshot->devices, sizeof(SnapshotDevice), snapshot->n_devices,
                        &poll->n_devices_allocated) < 0 ||
             snapshot_device_copy(&snapshot->devices[snapshot->n_devices], device) < 0)
                 return error_oom(reterr);
-        /* libvirt knows nothing of this, and sends no event when it changes */
-        r = vgpu_types_read(VGPU_TYPES_FOLDER, &snapshot->devices[snapshot->n_devices++], &error);
+        /* libvirt does not know this, and sends no event when it changes. */
+        added = &snapshot->devices[snapshot->n_devices++];
+        if (nvme_serial_read(VGPU_TYPES_FOLDER, added) < 0)
+                return error_oom(reterr);
+        r = vgpu_types_read(VGPU_TYPES_FOLDER, added, &error);
         return r < 0 ? libvirt_leave_out(poll->connection, snapshot, r, &error, reterr) : 0;
 }
 

@@ -36,15 +36,15 @@ static int read_id(const XmlNode *node, const char *what, uint32_t *ret_id, char
         return xml_copy(xml_text(node), what, ret_name, reterr);
 }
 
-/* <capability type='vpd'><fields access='readonly'><serial_number>…</serial_number>…: empty is
- * none. */
-static bool has_serial(const XmlNode *pci)
+/* Returns the text of <capability type='vpd'><fields access='readonly'><serial_number>, "" without
+ * one. */
+static const char *find_serial(const XmlNode *pci)
 {
         XML_FOREACH(fields, xml_child_of_type(pci, "capability", "vpd"), "fields")
                 if (strcmp(xml_attribute(fields, "access"), "readonly") == 0 &&
                     xml_child_text(fields, "serial_number")[0])
-                        return true;
-        return false;
+                        return xml_child_text(fields, "serial_number");
+        return "";
 }
 
 static int read_functions(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
@@ -79,7 +79,9 @@ static int read_pci(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
         if (r < 0)
                 return r;
         device->class_code = (uint32_t)class_code;
-        device->has_card_serial = has_serial(pci);
+        device->has_card_serial = find_serial(pci)[0] != '\0';
+        if (snapshot_device_set_serial(device, find_serial(pci)) < 0)
+                return error_oom(reterr);
         if ((r = xml_pci_address(pci, xml_child_text, device->address, reterr)) < 0 ||
             (r = read_id(xml_child(pci, "vendor"), "vendor", &device->vendor_id, &device->vendor,
                          reterr)) < 0 ||

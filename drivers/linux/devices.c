@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/read-file.h"
 #include "base/text.h"
+#include "drivers/host/nvme-serial.h"
 #include "drivers/host/vgpu-types.h"
 #include "drivers/linux/reader.h"
 
@@ -143,10 +144,11 @@ static int read_functions(LinuxReader *reader, SnapshotDevice *device)
         return sysfs_is_gone(r) ? 0 : r;
 }
 
-/* Slow on real cards: read where it is wanted, and not anew of one that was there before. */
+/* Slow on real cards, so it is read only for hosts that offer devices, and once for each card. */
 static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reterr)
 {
         uint8_t vpd[VPD_MAX];
+        char serial[DEVICE_IDENTITY_SIZE];
         size_t n;
         int r;
 
@@ -156,8 +158,8 @@ static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reter
                             sizeof(vpd), &n, NULL);
         if (r < 0)
                 return linux_note(reader, r, reterr);
-        device->has_card_serial = linux_vpd_has_serial(vpd, n);
-        return 0;
+        device->has_card_serial = linux_vpd_read_serial(vpd, n, serial);
+        return snapshot_device_set_serial(device, serial) < 0 ? error_oom(reterr) : 0;
 }
 
 /* The name is set, and what is left out by a caller is freed by it. */
@@ -176,9 +178,11 @@ static int read_function(LinuxReader *reader, const char *address, const Snapsho
             (r = read_functions(reader, device)) < 0)
                 return r;
         if (before && before->vendor_id == device->vendor_id &&
-            before->product_id == device->product_id)
+            before->product_id == device->product_id) {
                 device->has_card_serial = before->has_card_serial;
-        else if ((r = read_serial(reader, device, reterr)) < 0)
+                if (snapshot_device_set_serial(device, before->serial) < 0)
+                        return -ENOMEM;
+        } else if ((r = read_serial(reader, device, reterr)) < 0)
                 return r;
         r = read_link(linux_path(reader, PCI_DEVICES "/%s", address), above, ignored);
         if (r < 0)
@@ -201,13 +205,15 @@ static int add_device(DeviceReader *devices, SnapshotDevice *device)
         return 0;
 }
 
-static int add_vgpu_types(DeviceReader *devices, SnapshotDevice *device, Error *reterr)
+/* Reads what the files of some drivers say of a device below folder. */
+static int add_details(DeviceReader *devices, const char *folder, SnapshotDevice *device,
+                       Error *reterr)
 {
-        char folder[LINUX_PATH_SIZE];
         Error error = ERROR_NULL;
         int r;
 
-        snprintf(folder, sizeof(folder), "%s", linux_path(devices->reader, PCI_DEVICES));
+        if (nvme_serial_read(folder, device) < 0)
+                return error_oom(reterr);
         r = vgpu_types_read(folder, device, &error);
         if (r == -ENOMEM || (r < 0 && snapshot_add_problem(devices->snapshot, error.text) < 0))
                 return error_oom(reterr);
@@ -216,6 +222,7 @@ static int add_vgpu_types(DeviceReader *devices, SnapshotDevice *device, Error *
 
 static int poll_function(DeviceReader *devices, const char *address, Error *reterr)
 {
+        char folder[LINUX_PATH_SIZE];
         _cleanup_(snapshot_device_done) SnapshotDevice device = { 0 };
         _cleanup_free_ char *name = sysfs_device_name("pci", address);
         const LinuxReader *reader = devices->reader;
@@ -225,6 +232,7 @@ static int poll_function(DeviceReader *devices, const char *address, Error *rete
 
         if (!name)
                 return error_oom(reterr);
+        snprintf(folder, sizeof(folder), "%s", linux_path(devices->reader, PCI_DEVICES));
         if (before && reader->quiet && !snapshot_device_changes_silently(before))
                 r = snapshot_device_copy(&device, before);
         else
@@ -232,7 +240,7 @@ static int poll_function(DeviceReader *devices, const char *address, Error *rete
         if (r < 0)
                 return linux_note(devices->reader, r, reterr);
         device.is_vgpu_function = false; /* a copy */
-        r = add_vgpu_types(devices, &device, reterr);
+        r = add_details(devices, folder, &device, reterr);
         return r == 0 && add_device(devices, &device) < 0 ? error_oom(reterr) : r;
 }
 

@@ -155,14 +155,6 @@ static void listen_to_events(void *data, Mailbox *mailbox)
         mailbox_post_changed(mailbox);
 }
 
-static bool wants_serials(const PciSpecs *specs)
-{
-        for (size_t i = 0; i < specs->n_items; i++)
-                if (pci_spec_is_remote_managed(specs->items[i]))
-                        return true;
-        return false;
-}
-
 static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr)
 {
         LinuxState *state = calloc(1, sizeof(LinuxState));
@@ -173,7 +165,7 @@ static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr
         state->uevents = uevents_open();
         state->features = host->cpu_mode != HOST_CPU_CUSTOM && host->cpu_mode != HOST_CPU_NONE &&
                           !(host->cpu_model_extra_flags && host->cpu_model_extra_flags[0]);
-        state->serials = wants_serials(&host->pci_specs);
+        state->serials = host->pci_specs.n_items > 0 || host->n_mdev_types > 0;
         state->has_pool = host->images_storage_pool;
         if (disk_check_new(&state->disk, host->instances_path, disk_gather) < 0) {
                 state_free(state);

@@ -33,7 +33,7 @@ typedef struct LinuxReader {
         const Snapshot *last;   /* of the last poll; NULL to read everything */
         bool quiet;             /* no event came of a device or a CPU since: what does not change
                                    silently is as in last */
-        bool serials;           /* the serial numbers of cards are wanted */
+        bool serials;           /* the serial numbers of cards are read from their VPD */
         char path[LINUX_PATH_SIZE]; /* of the last file */
 } LinuxReader;
 
@@ -52,9 +52,10 @@ int linux_read_encryption(LinuxReader *reader, Error *reterr);
 /* devices and mdevs. Negative errno with words. */
 int linux_read_devices(LinuxReader *reader, Error *reterr);
 
-/* Whether a PCI function's VPD has the serial number of a card: a keyword SN that is not empty in a
- * read-only part whose checksum is right. Pure. */
-bool linux_vpd_has_serial(const uint8_t *vpd, size_t n);
+/* Reads the serial number of a card from a PCI function's VPD: the keyword SN in a read-only part
+ * whose checksum is right. Cuts it to the room and makes it safe to print. Returns false with ""
+ * when there is none, or when it has no character that can be seen. Pure. */
+bool linux_vpd_read_serial(const uint8_t *vpd, size_t n, char ret[static DEVICE_IDENTITY_SIZE]);
 
 /* Within the room. Path of a file below sys, kept in reader->path until the next. */
 const char *linux_path(LinuxReader *reader, const char *format, ...) _printf_(2, 3);

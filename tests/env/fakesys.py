@@ -18,6 +18,8 @@ __all__ = ['DEMO_MDEV', 'Cell', 'Gpu', 'Host', 'MdevType', 'Pci', 'demo_host', '
            'remove_device', 'plug_device', 'device_path', 'set_hugepages', 'set_memory',
            'cpu_list', 'cpu_map', 'uevent', 'vital_product_data']
 
+NVME_CLASS = 0x0108
+
 
 def write(host, folder):
     """Write the whole tree into folder, which may exist and must be empty. Returns its Path."""
@@ -199,7 +201,9 @@ def _write_pci_files(path, device):
     config[2:4] = device.device.to_bytes(2, 'little')
     config[9:12] = device.pci_class.to_bytes(3, 'little')
     (path / 'config').write_bytes(config)
-    if device.serial:
+    if device.serial and device.pci_class >> 8 == NVME_CLASS:
+        _put(path / 'nvme/nvme0/serial', device.serial.ljust(20))
+    elif device.serial:
         (path / 'vpd').write_bytes(vital_product_data(device.serial))
 
 

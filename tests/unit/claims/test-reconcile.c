@@ -538,7 +538,7 @@ static void test_a_device_that_the_host_does_not_list(void **state)
                                              .name = (char *)"p1",
                                              .address = (char *)addresses[0],
                                              .mdev_type = (char *)"" };
-                HostFunction functions[] = { { "0000:05:00.0", "" }, { addresses[0], "" } };
+                HostFunction functions[] = { { "0000:05:00.0", "", "" }, { addresses[0], "", "" } };
                 _cleanup_(look_done) Look look;
                 char row[16];
 
@@ -557,6 +557,51 @@ static void test_a_device_that_the_host_does_not_list(void **state)
                 look_run(&look);
                 snprintf(row, sizeof(row), "case %zu", i);
                 look_expect(&look, row, look.actions, cases[i].problem);
+        }
+}
+
+/* The identity that a claim recorded, and the device that is at the address now. */
+static void test_identities(void **state)
+{
+        static const struct {
+                const char *claimed, *there;
+                bool offered;
+                const char *actions, *problem;
+        } cases[] = {
+                { "10de:20b0 1", "10de:20b0 1", true, "", NULL },
+                { "10de:20b0 1", "10de:20b0", true, "", NULL },
+                { "10de:20b0 1", "10de:20b0 2", true, "",
+                  "another device is at 0000:05:00.2 (10de:20b0 2): claim 1 was given 10de:20b0 1" },
+                { "10de:20b0", "144d:a808", false, "", "another device is at 0000:05:00.2" },
+                /* of an older schema: recorded if this host offers it */
+                { "", "10de:20b0 1", true, "check 1", NULL },
+                { "", "144d:a808", false, "", NULL },
+                { "", "", true, "", NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(look_done) Look look;
+                HostFunction function = { .address = "0000:05:00.2", .physical_function = "" };
+                HostPci pci = { .name = "p", .address = "0000:05:00.2", .provider = "" };
+                const ClaimDevice device = { .suffix = (char *)"",
+                                             .name = (char *)"p",
+                                             .address = (char *)"0000:05:00.2",
+                                             .mdev_type = (char *)"",
+                                             .identity = (char *)cases[i].claimed };
+                char row[16];
+
+                strcpy(function.identity, cases[i].there);
+                look_begin(&look);
+                look.input.word = RECONCILE_ALONE;
+                look.facts.facts.functions = &function;
+                look.facts.facts.n_functions = 1;
+                look.facts.facts.pci = &pci;
+                look.facts.facts.n_pci = cases[i].offered;
+                look_add_claims(&look, "g confirmed");
+                assert_int_equal(claim_add_device(look.claims.claims[0], &device), 0);
+                look_run(&look);
+                snprintf(row, sizeof(row), "case %zu", i);
+                look_expect(&look, row, cases[i].actions, cases[i].problem);
         }
 }
 
@@ -662,7 +707,7 @@ static void test_cost_is_linear(void **state)
 }
 
 TEST_MAIN(test_table, test_unread_guest, test_started_only, test_away, test_layouts, test_held_cpus,
-          test_a_device_that_the_host_does_not_list, test_orphan, test_orphan_with_a_folder,
-          test_unconfirmed_by_placement, test_confirmed_by_placement, test_adopted_by_placement,
-          test_asked_seldomer, test_recorded, test_no_orphans, test_moved, test_more_than_there_is,
-          test_cost_is_linear)
+          test_a_device_that_the_host_does_not_list, test_identities, test_orphan,
+          test_orphan_with_a_folder, test_unconfirmed_by_placement, test_confirmed_by_placement,
+          test_adopted_by_placement, test_asked_seldomer, test_recorded, test_no_orphans,
+          test_moved, test_more_than_there_is, test_cost_is_linear)

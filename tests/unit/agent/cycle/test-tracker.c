@@ -213,6 +213,11 @@ void claim_list_done(ClaimList *list)
 {
 }
 
+int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr)
+{
+        return -ENODATA;
+}
+
 /* reporter.h */
 
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,

@@ -31,6 +31,10 @@ typedef struct Cycle {
         unsigned seconds;     /* the clock */
 } Cycle;
 
+/* Of the next run_cycle(), beside the cycle. */
+static const char *claimed_identity; /* that a claim has for the GPU; NULL: no claim has it */
+static const char *withheld_words;   /* NULL: missing, or back */
+
 /* Answers of Placement in the next cycles: '?' unknown, 'h' held, 'f' free. At the end: there is
  * no Placement. */
 static const char *placement_says = "";
@@ -68,10 +72,12 @@ static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
 }
 
 /* What is withheld is named, with why, and nothing else is. */
-static void check_words(const DeviceLedger *ledger, bool withheld, bool listed, const char *about)
+static void check_words(const DeviceLedger *ledger, bool withheld, bool listed, const char *other,
+                        const char *about)
 {
         _cleanup_free_ char *words = device_ledger_describe_withheld(ledger);
-        const char *expected = !withheld ? ""
+        const char *expected = other       ? other
+                               : !withheld ? ""
                                : device_ledger_count_missing(ledger) > 0
                                        ? (listed ? "cn1_pci_0000_41_00_0 (missing: the host lists "
                                                    "it, but it offers nothing)"
@@ -91,6 +97,7 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         HostMdevType type = { .type = (char *)"nvidia-35", .mdev_class = (char *)"VGPU" };
         const HostConfig config = { .mdev_types = &type, .n_mdev_types = 1 };
+        ClaimedDevice claimed = { 0 };
         Uuid uuid = uuid_make_child(&root->uuid, "gpu");
         _cleanup_(retained_freep) Retained *retained = make_retained(*placement_says, &uuid);
         DeviceMoment moment = { .now_usec = cycle->seconds * USEC_PER_SEC,
@@ -102,6 +109,12 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
         const Inventory *record;
         _cleanup_json_ json_t *before = NULL, *after = NULL;
 
+        if (claimed_identity) {
+                strcpy(claimed.address, "0000:41:00.0");
+                strcpy(claimed.identity, claimed_identity);
+                moment.claimed = &claimed;
+                moment.n_claimed = 1;
+        }
         assert_int_equal(uuid_from_text(cycle->boot, &moment.boot), 0);
         assert_int_equal(uuid_from_text(cycle->config, &moment.config), 0);
         if (cycle->told) {
@@ -130,7 +143,8 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
         placement_says += *placement_says != '\0';
         if (strcmp(text, cycle->expected) != 0 || strcmp(news, cycle->news) != 0)
                 fail_msg("%s: \"%s\" news \"%s\"", about, text, news);
-        check_words(ledger, strcmp(text, "4/4") == 0, strncmp(cycle->host, NO_GPU, 13) != 0, about);
+        check_words(ledger, strcmp(text, "4/4") == 0, strncmp(cycle->host, NO_GPU, 13) != 0,
+                    withheld_words, about);
 }
 
 /* As a restart of the agent does. */
@@ -303,6 +317,99 @@ static void test_pain_9_hysteresis(void **state)
         };
 
         run_cases(cases, ARRAY_SIZE(cases), 30);
+}
+
+#define CARD(ids) \
+        "\"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\", " ids "}]"
+#define CARD_A          CARD("\"vendor_id\": 4318, \"product_id\": 8368, \"serial\": \"1\"")
+#define CARD_A_2        CARD("\"vendor_id\": 4318, \"product_id\": 8368, \"serial\": \"2\"")
+#define CARD_A_0        CARD("\"vendor_id\": 4318, \"product_id\": 8368")
+#define NVME            CARD("\"vendor_id\": 5197, \"product_id\": 43016")
+#define A               "10de:20b0 1"
+#define A_2             "10de:20b0 2"
+#define OTHER(identity) "cn1_pci_0000_41_00_0 (another device is there: " identity ")"
+#define PASSED                                 \
+        ", \"domains\": [{\"uuid\": \"" BOOT_1 \
+        "\", \"state\": \"shutoff\", \"pci_addresses\": [\"0000:41:00.0\"]}]"
+
+typedef struct Exchange {
+        const char *about; /* NULL: the ledger is that of the row above */
+        Cycle cycle;
+        const char *claimed, *words;
+} Exchange;
+
+/* A device that a claim or a domain has is withheld while another one is at its address. */
+static void test_another_device(void **state)
+{
+        static const Exchange cases[] = {
+                { "of no use: replaced",
+                  { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                  NULL,
+                  NULL },
+                { NULL, { CARD_A_2, BOOT_1, CONFIG_1, true, "4/0", "", 1 }, NULL, NULL },
+                { NULL, { NVME, BOOT_1, CONFIG_1, false, "", "", 2 }, NULL, NULL },
+                { "claimed, and another one that is not offered",
+                  { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                  A,
+                  NULL },
+                { NULL, { NVME, BOOT_1, CONFIG_1, false, "4/4", "-", 1 }, A, OTHER("144d:a808") },
+                { NULL, { NVME, BOOT_1, CONFIG_2, false, "4/4", "", 2 }, A, OTHER("144d:a808") },
+                { NULL, { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "+", 3 }, A, NULL },
+                { "claimed, and another one of the same model",
+                  { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                  A,
+                  NULL },
+                { NULL, { CARD_A_2, BOOT_2, CONFIG_1, true, "4/4", "-", 1 }, A, OTHER(A_2) },
+                { NULL, { CARD_A_2, BOOT_2, CONFIG_1, true, "4/4", "", 2 }, A, OTHER(A_2) },
+                { NULL, { CARD_A_2, BOOT_2, CONFIG_1, true, "4/0", "+", 3 }, NULL, NULL },
+                { "the ledger is new, and a claim knows it",
+                  { CARD_A_2, BOOT_1, CONFIG_1, true, "4/4", "-", 0 },
+                  A,
+                  OTHER(A_2) },
+                { NULL, { CARD_A_2, BOOT_1, CONFIG_1, true, "4/4", "", 1 }, A, OTHER(A_2) },
+                { "a domain has it, without a claim",
+                  { CARD_A PASSED, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                  NULL,
+                  NULL },
+                { NULL,
+                  { CARD_A_2 PASSED, BOOT_1, CONFIG_1, true, "4/4", "-", 1 },
+                  NULL,
+                  OTHER(A_2) },
+                { NULL, { CARD_A_2 PASSED, BOOT_1, CONFIG_1, true, "4/0", "+", 2 }, A_2, NULL },
+                { NULL, { CARD_A_2 PASSED, BOOT_1, CONFIG_1, true, "4/0", "", 3 }, NULL, NULL },
+                { "a serial number that cannot be read is no evidence, and is not forgotten",
+                  { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                  A,
+                  NULL },
+                { NULL, { CARD_A_0, BOOT_1, CONFIG_1, true, "4/0", "", 1 }, A, NULL },
+                { NULL,
+                  { CARD_A_2 PASSED, BOOT_1, CONFIG_1, true, "4/4", "-", 2 },
+                  NULL,
+                  OTHER(A_2) },
+                { "missing first, and then another one",
+                  { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                  A,
+                  NULL },
+                { NULL, { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-", 1 }, A, NULL },
+                { NULL, { CARD_A_2, BOOT_2, CONFIG_1, true, "4/4", "-", 2 }, A, OTHER(A_2) },
+                { NULL, { CARD_A_2, BOOT_2, CONFIG_1, true, "4/4", "", 3 }, A, OTHER(A_2) },
+        };
+        DeviceLedger ledger = DEVICE_LEDGER_INIT;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char about[160];
+
+                if (cases[i].about)
+                        device_ledger_done(&ledger);
+                claimed_identity = cases[i].claimed;
+                withheld_words = cases[i].words;
+                snprintf(about, sizeof(about), "%s, row %zu", cases[i].about ? cases[i].about : "",
+                         i);
+                run_cycle(&ledger, &cases[i].cycle, 0, about);
+                pass_through_json(&ledger);
+        }
+        claimed_identity = withheld_words = NULL;
+        device_ledger_done(&ledger);
 }
 
 static void test_when_it_is_due(void **state)
@@ -495,5 +602,5 @@ static void test_held_since_a_time_to_come(void **state)
 TEST_MAIN(test_pain_2, test_a_listed_device_that_offers_nothing_is_missing,
           test_a_device_that_a_consumer_holds_stays_withheld,
           test_the_operators_reservation_survives_another_total, test_pain_9_hysteresis,
-          test_when_it_is_due, test_withheld_below_its_cell, test_bad_json,
+          test_another_device, test_when_it_is_due, test_withheld_below_its_cell, test_bad_json,
           test_a_uuid_that_another_provider_has, test_held_since_a_time_to_come)

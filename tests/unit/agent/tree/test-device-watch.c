@@ -23,7 +23,7 @@ static void apply(DeviceWatch *watch, bool there)
                 assert_int_equal(provider_set_inventory(provider, "VGPU", &INVENTORY_DEFAULT(4)),
                                  0);
         }
-        assert_int_equal(device_watch_apply(watch, &trees, NULL, tree, NULL), 0);
+        assert_int_equal(device_watch_apply(watch, NULL, &trees, NULL, tree, NULL), 0);
 }
 
 /* A hold that ends while the cycle that looked at it goes on is not forgotten, and not said for

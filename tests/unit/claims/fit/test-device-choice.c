@@ -128,11 +128,11 @@ static void test_rooms_of_pci_devices(void **state)
 {
         static const char addresses[][HOST_ADDRESS_SIZE] = { "0000:10:00.1" };
         HostPci pci[] = { { "pci_0000_10_00_1", "0000:10:00.1", "0000:10:00.0", "CUSTOM_VF",
-                            HOST_CELL_NONE, true },
+                            HOST_CELL_NONE, true, "" },
                           { "pci_0000_10_00_2", "0000:10:00.2", "0000:10:00.0", "CUSTOM_VF",
-                            HOST_CELL_NONE, true },
+                            HOST_CELL_NONE, true, "" },
                           { "pci_0000_20_0a_0", "0000:20:0a.0", "0000:20:0a.0", "CUSTOM_CARD",
-                            HOST_CELL_NONE, true } };
+                            HOST_CELL_NONE, true, "" } };
         HostDomain domain = { .name = "off", .pci = addresses, .n_pci = 1 };
         const HostFacts facts = { .pci = pci, .n_pci = 3, .domains = &domain, .n_domains = 1 };
         _cleanup_(device_rooms_done) DeviceRooms rooms = { 0 };

@@ -176,10 +176,10 @@ static void test_upgraded_claims_wait_for_the_host(void **state)
 static void make_vfs(HostPci pci[static 2], HostFacts *ret)
 {
         pci[0] = (HostPci){
-                "pci_0000_05_00_1", "0000:05:00.1", "0000:05:00.0", "CUSTOM_VF", -1, true
+                "pci_0000_05_00_1", "0000:05:00.1", "0000:05:00.0", "CUSTOM_VF", -1, true, ""
         };
         pci[1] = (HostPci){
-                "pci_0000_05_00_2", "0000:05:00.2", "0000:05:00.0", "CUSTOM_VF", -1, true
+                "pci_0000_05_00_2", "0000:05:00.2", "0000:05:00.0", "CUSTOM_VF", -1, true, ""
         };
         *ret = (HostFacts){ .pci = pci, .n_pci = 2 };
 }

@@ -144,7 +144,7 @@ static void test_round_trip(void **state)
         /* and nothing of the source was lost on the way */
         assert_int_equal(json_object_size(first), 23);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "devices"), 0)),
-                         17);
+                         18);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "domains"), 1)),
                          17);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "emulators"), 0)),

@@ -84,7 +84,7 @@ static void test_virtual_function(void **state)
         assert_int_equal(node.device.numa_node, NUMA_NODE_NONE);
 }
 
-/* The serial number of the card, of which only that there is one matters. */
+/* The serial number of the card comes from the read-only part alone. */
 static void test_card_serial(void **state)
 {
         static const struct {
@@ -112,6 +112,7 @@ static void test_card_serial(void **state)
 
                 parse_function(cases[i].vpd, &node);
                 assert_int_equal(node.device.has_card_serial, cases[i].has);
+                assert_string_equal(node.device.serial, cases[i].has ? "MT2113X00000" : "");
         }
 }
 
