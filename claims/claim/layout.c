@@ -74,7 +74,8 @@ static int order_cpus(const void *a, const void *b)
 
 void layout_sort_cpus(Layout *layout)
 {
-        qsort(layout->cpus, layout->n_cpus, sizeof(LayoutCpu), order_cpus);
+        if (layout->n_cpus > 1)
+                qsort(layout->cpus, layout->n_cpus, sizeof(LayoutCpu), order_cpus);
 }
 
 bool layout_has_guest_cpu(const Layout *layout, unsigned host_cpu)
