@@ -164,15 +164,15 @@ typedef struct Cards {
 static void make_cards(Cards *ret)
 {
         *ret = (Cards){
-                .functions = { { FUNCTION_1, CARD }, { FUNCTION_2, CARD } },
+                .functions = { { FUNCTION_1, CARD, "" }, { FUNCTION_2, CARD, "" } },
                 .mdevs = { { make_mdev('1'), "f2", "t", FUNCTION_2 },
                            { make_mdev('2'), "gpu", "t", GPU } },
-                .devices = { { "f2", FUNCTION_2, "t", "VGPU", 1, HOST_CELL_NONE },
-                             { "gpu", GPU, "t", "VGPU", 1, HOST_CELL_NONE } },
-                .pci = { { "f1", FUNCTION_1, CARD, "CUSTOM_VF", HOST_CELL_NONE, true },
-                         { "f2", FUNCTION_2, CARD, "CUSTOM_VF", HOST_CELL_NONE, true },
-                         { "card", CARD, CARD, "CUSTOM_PF", HOST_CELL_NONE, true },
-                         { "gpu", GPU, GPU, "CUSTOM_GPU", HOST_CELL_NONE, true } },
+                .devices = { { "f2", FUNCTION_2, "t", "VGPU", 1, HOST_CELL_NONE, NULL },
+                             { "gpu", GPU, "t", "VGPU", 1, HOST_CELL_NONE, NULL } },
+                .pci = { { "f1", FUNCTION_1, CARD, "CUSTOM_VF", HOST_CELL_NONE, true, NULL },
+                         { "f2", FUNCTION_2, CARD, "CUSTOM_VF", HOST_CELL_NONE, true, NULL },
+                         { "card", CARD, CARD, "CUSTOM_PF", HOST_CELL_NONE, true, NULL },
+                         { "gpu", GPU, GPU, "CUSTOM_GPU", HOST_CELL_NONE, true, NULL } },
         };
         ret->facts = (HostFacts){
                 .functions = ret->functions,
