@@ -24,6 +24,7 @@ def pinned(*pins, extra='', cell=1):
             % (''.join('<vcpupin vcpu="%d" cpuset="%d"/>' % pin for pin in enumerate(pins)), extra, cell))
 
 
+SHARED = "<cputune><vcpupin vcpu='0' cpuset='0-1'/><vcpupin vcpu='1' cpuset='0-1'/></cputune>"
 EMULATOR = '<emulatorpin cpuset="4"/>'
 
 
@@ -99,7 +100,7 @@ class TestLarger(AmountCase):
         agent = self.start(heal=1, options={'compute': {**CPUS, 'provider_config_location': folder}})
         amounts = {'VCPU': 4, 'MEMORY_MB': 64, 'CUSTOM_LICENCE': 2}
         guest = self.place(agent, amounts)
-        self.libvirtd.start_guest('nova', memory_mib=32, vcpus=2, uuid=guest)
+        self.libvirtd.start_guest('nova', memory_mib=32, vcpus=2, uuid=guest, extra=SHARED)
         self.wait_resources(agent, guest, amounts)
         self.assertEqual(self.beyond(agent, guest), {'VCPU': 2, 'MEMORY_MB': 32})
         self.assert_untouched(agent, guest, amounts)
@@ -107,7 +108,7 @@ class TestLarger(AmountCase):
     def test_amounts_that_grow_and_shrink_after_the_claim_was_made(self):
         agent = self.start()
         guest = self.place(agent, {'VCPU': 2, 'MEMORY_MB': 32})
-        self.libvirtd.start_guest('nova', memory_mib=32, vcpus=2, uuid=guest)
+        self.libvirtd.start_guest('nova', memory_mib=32, vcpus=2, uuid=guest, extra=SHARED)
         self.wait_resources(agent, guest, {'VCPU': 2, 'MEMORY_MB': 32})
         for amounts in ({'VCPU': 4, 'MEMORY_MB': 32}, {'VCPU': 3, 'MEMORY_MB': 48, 'DISK_GB': 1},
                         {'VCPU': 2, 'MEMORY_MB': 32}):
@@ -124,7 +125,7 @@ class TestLarger(AmountCase):
     def test_a_cycle_in_which_nobody_wrote_reads_no_allocation(self):
         agent = self.start(options={'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 3600}})
         guest = self.place(agent, {'VCPU': 4, 'MEMORY_MB': 32})
-        self.libvirtd.start_guest('nova', memory_mib=32, vcpus=2, uuid=guest)
+        self.libvirtd.start_guest('nova', memory_mib=32, vcpus=2, uuid=guest, extra=SHARED)
         self.wait_resources(agent, guest, {'VCPU': 4, 'MEMORY_MB': 32})
         for _ in range(2):
             agent.ctl('sync')
@@ -175,7 +176,7 @@ class TestLarger(AmountCase):
         agent = self.start(heal=1)
         guest = str(uuid.uuid4())
         claim = agent.claim('VCPU=2,MEMORY_MB=32', guest)
-        self.libvirtd.start_guest('told', memory_mib=32, vcpus=2, uuid=guest)
+        self.libvirtd.start_guest('told', memory_mib=32, vcpus=2, uuid=guest, extra=SHARED)
         agent.ctl('confirm', claim['id'])
         amounts = {'VCPU': 4, 'MEMORY_MB': 32}
         self.place(agent, amounts, guest)
