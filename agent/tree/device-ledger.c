@@ -465,15 +465,17 @@ static bool is_accepted(const Update *update, const LedgerDevice *device)
 static void find_other(const Update *update, LedgerDevice *device)
 {
         const SnapshotDevice *there = device_of_provider(update, device->name);
-        char now[DEVICE_IDENTITY_SIZE] = "";
-        bool is_other = false;
+        char now[DEVICE_IDENTITY_SIZE] = "", before[DEVICE_IDENTITY_SIZE];
+        bool is_other;
 
+        strcpy(before, device->other);
         device->other[0] = '\0';
         if (!there)
                 return;
+        snapshot_device_identity(there, now);
+        is_other = update->moment->claims_unknown && now[0] && strcmp(before, now) == 0;
         for (size_t i = 0; !is_other && i < update->n_exchanged; i++)
                 is_other = string_set_contains(&device->members, update->exchanged[i]->address);
-        snapshot_device_identity(there, now);
         if (!is_other)
                 is_other = device_identity_differs(device->identity, now) &&
                            !is_accepted(update, device) && is_used(update, device);

@@ -86,6 +86,7 @@ typedef struct DeviceMoment {
         uint64_t hold_usec;           /* 0: what is gone is gone, what is back is offered */
         const ClaimedDevice *claimed; /* by address: devices that claims name; borrowed */
         size_t n_claimed;
+        bool claims_unknown;      /* claimed is not complete: what was exchanged before stays so */
         const HostConfig *host;   /* tells the type of a device; NULL: types do not matter */
         const Retained *retained; /* inventories in use in Placement; NULL: no Placement */
         const ProviderTree

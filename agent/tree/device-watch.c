@@ -127,13 +127,15 @@ static void save(DeviceWatch *watch)
         watch->ledger.changed = false;
 }
 
-/* Without the claims, what domains have still counts. */
+/* Without the claims, what domains have still counts, and so does what the ledger knows. */
 static void list_claimed(Claims *claims, ClaimedDevices *claimed, DeviceMoment *moment)
 {
         Error error;
+        int r = claims ? claims_list_identities(claims, claimed, &error) : 0;
 
-        if (claims && claims_list_identities(claims, claimed, &error) < 0)
+        if (r < 0)
                 log_debug("The devices of claims cannot be read: %s", error.text);
+        moment->claims_unknown = !claims || r < 0;
         moment->claimed = claimed->items;
         moment->n_claimed = claimed->n_items;
 }

@@ -4,8 +4,10 @@
 A real Placement, and a real libvirtd whose devices are exchanged.
 """
 
+import contextlib
 import json
 import sqlite3
+import time
 import uuid
 
 from tests.env.agent import Agent
@@ -111,6 +113,31 @@ class TestWholeDevice(IdentityCase):
         self.agent.ctl('release', claim['id'])
         self.wait_offers({PROVIDER: (1, 0)})
         self.assertEqual(self.claim('CUSTOM_A100=1')['devices'][0]['identity'], '10de:20b0 C3')
+
+    def test_stays_withheld_while_claims_cannot_be_read(self):
+        self.claim('CUSTOM_A100=1')
+        self.exchange(card(CARD, 'C3'))
+        self.wait_offers({PROVIDER: (1, 1)})
+        self.agent.stop()
+        self.set_version(99)
+        self.agent.start('synced')
+        # Longer than device_hold_sec, after which a device that is back is offered.
+        for _ in range(4):
+            time.sleep(1)
+            self.agent.ctl('sync')
+        self.assertIn('this program knows up to', self.agent.log())
+        self.assertEqual(self.offers(), {PROVIDER: (1, 1)})
+        self.agent.stop()
+        self.set_version(9)
+        self.agent.start('synced')
+        self.exchange(card(CARD, 'A1'))
+        self.wait_offers({PROVIDER: (1, 0)})
+
+    def set_version(self, version):
+        """That of the claim database."""
+        with contextlib.closing(sqlite3.connect(self.agent.state / 'claim.sqlite')) as database:
+            database.execute('UPDATE versions SET version = %d' % version)
+            database.commit()
 
     def test_device_without_a_claim_is_replaced(self):
         self.exchange(card(CARD, 'C3'))

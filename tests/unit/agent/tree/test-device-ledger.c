@@ -32,7 +32,8 @@ typedef struct Cycle {
 } Cycle;
 
 /* Of the next run_cycle(), beside the cycle. */
-static const char *claimed_identity; /* that a claim has for the GPU; NULL: no claim has it */
+static const char *claimed_identity; /* that a claim has for the GPU; NULL: no claim has it;
+                                        "": claims cannot be read */
 static const char *withheld_words;   /* NULL: missing, or back */
 
 /* Answers of Placement in the next cycles: '?' unknown, 'h' held, 'f' free. At the end: there is
@@ -109,7 +110,8 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
         const Inventory *record;
         _cleanup_json_ json_t *before = NULL, *after = NULL;
 
-        if (claimed_identity) {
+        moment.claims_unknown = claimed_identity && !claimed_identity[0];
+        if (claimed_identity && claimed_identity[0]) {
                 strcpy(claimed.address, "0000:41:00.0");
                 strcpy(claimed.identity, claimed_identity);
                 moment.claimed = &claimed;
@@ -386,6 +388,13 @@ static void test_another_device(void **state)
                   { CARD_A_2 PASSED, BOOT_1, CONFIG_1, true, "4/4", "-", 2 },
                   NULL,
                   OTHER(A_2) },
+                { "while claims cannot be read, it stays withheld",
+                  { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                  A,
+                  NULL },
+                { NULL, { CARD_A_2, BOOT_1, CONFIG_1, true, "4/4", "-", 1 }, A, OTHER(A_2) },
+                { NULL, { CARD_A_2, BOOT_1, CONFIG_1, true, "4/4", "", 2 }, "", OTHER(A_2) },
+                { NULL, { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "+", 3 }, "", NULL },
                 { "missing first, and then another one",
                   { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
                   A,
