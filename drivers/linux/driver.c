@@ -20,12 +20,12 @@
 
 typedef struct LinuxState {
         DiskCheck *disk;
-        bool has_pool; /* libvirt has the disks in a pool */
-        bool features; /* guests have the host's CPU */
-        bool serials;
-        int uevents;        /* < 0: none */
-        bool changed;       /* an event came since the last poll began */
-        uint64_t read_usec; /* when all was read, CLOCK_MONOTONIC */
+        bool has_pool;                /* libvirt has the disks in a pool */
+        bool features;                /* guests have the host's CPU */
+        bool serials, serials_needed; /* as of LinuxReader */
+        int uevents;                  /* < 0: none */
+        bool changed;                 /* an event came since the last poll began */
+        uint64_t read_usec;           /* when all was read, CLOCK_MONOTONIC */
         Snapshot *last;
 } LinuxState;
 
@@ -108,7 +108,10 @@ static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr
 static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
 {
         LinuxState *state = data;
-        LinuxReader reader = { .sys = "/sys", .proc = "/proc", .serials = state->serials };
+        LinuxReader reader = { .sys = "/sys",
+                               .proc = "/proc",
+                               .serials = state->serials,
+                               .serials_needed = state->serials_needed };
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         Error error = ERROR_NULL;
         int r = snapshot_new(&snapshot);
@@ -155,6 +158,15 @@ static void listen_to_events(void *data, Mailbox *mailbox)
         mailbox_post_changed(mailbox);
 }
 
+/* Only a remote_managed function is not offered without one. */
+static bool needs_serials(const PciSpecs *specs)
+{
+        for (size_t i = 0; i < specs->n_items; i++)
+                if (pci_spec_is_remote_managed(specs->items[i]))
+                        return true;
+        return false;
+}
+
 static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr)
 {
         LinuxState *state = calloc(1, sizeof(LinuxState));
@@ -165,6 +177,7 @@ static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr
         state->uevents = uevents_open();
         state->features = host->cpu_mode != HOST_CPU_CUSTOM && host->cpu_mode != HOST_CPU_NONE &&
                           !(host->cpu_model_extra_flags && host->cpu_model_extra_flags[0]);
+        state->serials_needed = needs_serials(&host->pci_specs);
         state->serials = host->pci_specs.n_items > 0 || host->n_mdev_types > 0;
         state->has_pool = host->images_storage_pool;
         if (disk_check_new(&state->disk, host->instances_path, disk_gather) < 0) {

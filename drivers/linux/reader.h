@@ -34,6 +34,7 @@ typedef struct LinuxReader {
         bool quiet;             /* no event came of a device or a CPU since: what does not change
                                    silently is as in last */
         bool serials;           /* the serial numbers of cards are read from their VPD */
+        bool serials_needed;    /* a VPD that cannot be read is a problem */
         char path[LINUX_PATH_SIZE]; /* of the last file */
 } LinuxReader;
 

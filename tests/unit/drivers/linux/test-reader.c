@@ -374,6 +374,24 @@ static void test_vpd(void **state)
         }
 }
 
+/* The service's user cannot read a VPD, which is root's. Only remote_managed functions need one. */
+static void test_vpd_that_cannot_be_read(void **state)
+{
+        for (int needed = 0; needed < 2; needed++) {
+                _cleanup_(scratch_folder_removep) char *folder = host_make();
+                _cleanup_free_ char *sys = scratch_path(folder, "sys");
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                LinuxReader reader = { .sys = sys, .serials = true, .serials_needed = needed };
+
+                scratch_write(folder, NIC_FOLDER "/vpd/no-file", "");
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                reader.snapshot = snapshot;
+                assert_int_equal(linux_read_devices(&reader, NULL), 0);
+                assert_int_equal(snapshot->problems.n_items, needed);
+                assert_int_equal(snapshot->n_devices, 3);
+        }
+}
+
 /* What libvirt would tell of such a host. */
 static void test_encryption(void **state)
 {
@@ -453,4 +471,4 @@ static void test_uevents(void **state)
 
 TEST_MAIN(test_whole_host, test_small_host, test_a_cpu_without_socket,
           test_offline_cpus_are_in_their_cells, test_bad_files, test_others, test_quiet, test_vpd,
-          test_encryption, test_uevents)
+          test_vpd_that_cannot_be_read, test_encryption, test_uevents)
