@@ -72,7 +72,7 @@ typedef struct ReconcileAction {
         Uuid consumer;
         const HostDomain *domain; /* of the facts; NULL: no guest */
         const char *reason;       /* of a release */
-        const char *evidence;     /* of a release: why nobody loses something; ends a sentence */
+        const char *evidence;     /* of a release: the reason why it is safe; ends a sentence */
         int64_t other_id;         /* of a release with CLAIM_RESIZE_OVER: the claim that is kept */
 } ReconcileAction;
 

@@ -34,7 +34,7 @@ typedef struct TreeMaker {
 
 typedef struct MadeTree {
         ProviderTree *tree;   /* owned */
-        bool reshape_needed;  /* what had to move stayed where it is */
+        bool reshape_needed;  /* inventory that must move was not moved */
         LocalDisk local_disk; /* the decision about the DISK_GB of the root */
         bool disk_was_there;  /* base has it */
         Error device_error; /* why some devices or classes are not as configured; code 0: all are */
