@@ -50,6 +50,9 @@
                                               reserved */
 #define MESSAGE_INVENTORY_RELEASED \
         "2923ed3553fa42f7b5c96cee0ce75aa0" /* the host has it again, or no consumer holds it */
+#define MESSAGE_DEVICE_BLOCKED \
+        "7c1e0a52d4b64f3f9a8e6b1d2f507a31" /* its card or a part of it is a guest's: withheld */
+#define MESSAGE_DEVICE_UNBLOCKED "e05b9d4c8a7f4c21b6d31f9a0c4e7b58"
 #define MESSAGE_CLAIM_ADOPTED \
         "1d7a3e5c9b204f6e8a1c5d7f9b3e2a1c" /* a guest without a claim was given one */
 #define MESSAGE_CLAIM_ORPHAN \

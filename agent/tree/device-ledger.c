@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "drivers/host/pci-spec.h"
 #include "drivers/tree/mdev-plan.h"
 
 /* A device of the ledger as it was when the update began. */
@@ -25,6 +26,7 @@ typedef struct Update {
         size_t n_functions;
         const ClaimedDevice **exchanged; /* another device is at the address */
         size_t n_exchanged;
+        StringSet taken; /* PCI addresses and mdevs that domains have by one of their definitions */
         const Snapshot *snapshot;
         ProviderTree *tree;
         const Provider *root;
@@ -70,11 +72,13 @@ char *device_ledger_describe_withheld(const DeviceLedger *ledger)
         for (size_t i = 0; i < ledger->n_devices; i++) {
                 const LedgerDevice *device = &ledger->devices[i];
 
-                if (!device->missing && !device->held)
+                if (!device->missing && !device->held && !device->blocker[0])
                         continue;
                 fprintf(file, "%s%s (", n++ > 0 ? ", " : "", device->name);
                 if (device->other[0])
                         fprintf(file, "another device is there: %s", device->other);
+                else if (device->blocker[0] && !device->missing && !device->held)
+                        fprintf(file, "blocked: a guest has %s", device->blocker);
                 else if (!device->missing)
                         fputs("back, and offered again soon", file);
                 else
@@ -295,6 +299,37 @@ static int order_functions(const void *a, const void *b)
         return strcmp((*x)->physical_function, (*y)->physical_function);
 }
 
+static int add_pci(StringSet *taken, char (*addresses)[PCI_ADDRESS_SIZE], size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (string_set_add(taken, addresses[i]) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int add_mdevs(StringSet *taken, const Uuid *mdevs, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (string_set_add(taken, mdevs[i].text) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int list_taken(const Snapshot *snapshot, StringSet *taken)
+{
+        for (size_t i = 0; i < snapshot->n_domains; i++) {
+                const SnapshotDomain *domain = &snapshot->domains[i];
+
+                if (add_pci(taken, domain->pci_addresses, domain->n_pci_addresses) < 0 ||
+                    add_pci(taken, domain->config_pci_addresses, domain->n_config_pci_addresses) <
+                            0 ||
+                    add_mdevs(taken, domain->mdevs, domain->n_mdevs) < 0 ||
+                    add_mdevs(taken, domain->config_mdevs, domain->n_config_mdevs) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 /* Puts in order, once, what is asked for each provider. */
 static int put_in_order(Update *update)
 {
@@ -313,7 +348,7 @@ static int put_in_order(Update *update)
                         update->functions[update->n_functions++] = &snapshot->devices[i];
         qsort(update->known, update->n_known, sizeof(Known), order_known);
         qsort(update->functions, update->n_functions, sizeof(SnapshotDevice *), order_functions);
-        return 0;
+        return list_taken(snapshot, &update->taken);
 }
 
 static void update_done(Update *update)
@@ -321,6 +356,7 @@ static void update_done(Update *update)
         free(update->known);
         free(update->functions);
         free(update->exchanged);
+        string_set_done(&update->taken);
 }
 
 /* A provider's name is asked for once, so what was added since need not be found. */
@@ -403,36 +439,12 @@ static int list_members(const Update *update, const SnapshotDevice *device, Stri
         return r < 0 ? r : 0;
 }
 
-static bool has_mdev(const StringSet *members, const Uuid *mdevs, size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                if (string_set_contains(members, mdevs[i].text))
-                        return true;
-        return false;
-}
-
-static bool has_pci(const StringSet *members, char (*addresses)[PCI_ADDRESS_SIZE], size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                if (string_set_contains(members, addresses[i]))
-                        return true;
-        return false;
-}
-
 /* Returns whether a domain has a part of the device by one of its definitions. */
 static bool is_used(const Update *update, const LedgerDevice *device)
 {
-        const StringSet *members = &device->members;
-
-        for (size_t i = 0; i < update->snapshot->n_domains; i++) {
-                const SnapshotDomain *domain = &update->snapshot->domains[i];
-
-                if (has_mdev(members, domain->mdevs, domain->n_mdevs) ||
-                    has_mdev(members, domain->config_mdevs, domain->n_config_mdevs) ||
-                    has_pci(members, domain->pci_addresses, domain->n_pci_addresses) ||
-                    has_pci(members, domain->config_pci_addresses, domain->n_config_pci_addresses))
+        for (size_t i = 0; i < device->members.n_items; i++)
+                if (string_set_contains(&update->taken, device->members.items[i]))
                         return true;
-        }
         return false;
 }
 
@@ -507,6 +519,87 @@ static void note_identity(const SnapshotDevice *there, LedgerDevice *device)
                 strcpy(device->identity, now);
 }
 
+/* Blocked devices */
+
+static const char *find_taken_mdev(const Update *update, const char *device)
+{
+        size_t n;
+        const SnapshotMdev *mdevs = snapshot_mdevs_of(update->snapshot, device, &n);
+
+        for (size_t i = 0; i < n; i++)
+                if (string_set_contains(&update->taken, mdevs[i].uuid.text))
+                        return mdevs[i].uuid.text;
+        return NULL;
+}
+
+static const char *find_taken_address(const Update *update, const char *address)
+{
+        return address[0] && string_set_contains(&update->taken, address) ? address : NULL;
+}
+
+/* Returns the first virtual function of the card that is taken, or an mdev of one; NULL: none is.
+ */
+static const char *find_taken_function(const Update *update, const char *card)
+{
+        bool found;
+        size_t i = array_find(update->functions, sizeof(SnapshotDevice *), update->n_functions,
+                              card, order_address, &found);
+
+        for (;
+             i < update->n_functions && strcmp(update->functions[i]->physical_function, card) == 0;
+             i++) {
+                const char *taken = find_taken_address(update, update->functions[i]->address);
+
+                if (!taken)
+                        taken = find_taken_mdev(update, update->functions[i]->name);
+                if (taken)
+                        return taken;
+        }
+        return NULL;
+}
+
+/* Returns what blocks a provider of mdevs: the device or its card, taken whole. */
+static const char *find_blocker_of_mdevs(const Update *update, const SnapshotDevice *there)
+{
+        const char *whole = find_taken_address(update, there->address);
+
+        if (find_taken_mdev(update, there->name))
+                return NULL;
+        return whole ? whole : find_taken_address(update, there->physical_function);
+}
+
+/* The same of a provider that is named by an address: it counts the device, or its functions. */
+static const char *find_blocker_of_pci(const Update *update, const SnapshotDevice *there)
+{
+        const char *whole = find_taken_address(update, there->address),
+                   *function = find_taken_function(update, there->address), *mdev;
+
+        if (!pci_specs_find(&update->moment->host->pci_specs, there))
+                return function ? NULL : whole;
+        if (whole)
+                return NULL;
+        mdev = find_taken_mdev(update, there->name);
+        return mdev ? mdev : function;
+}
+
+/* A device that is missing is not blocked. */
+static void forget_blocker(LedgerDevice *device)
+{
+        strcpy(device->blocker_before, device->blocker);
+        device->blocker[0] = '\0';
+}
+
+static void note_blocker(const Update *update, LedgerDevice *device, const SnapshotDevice *there)
+{
+        const char *key = device->name + strlen(update->root->name) + 1, *blocker = NULL;
+
+        if (update->moment->host && strcmp(key, there->name) == 0)
+                blocker = find_blocker_of_mdevs(update, there);
+        else if (update->moment->host)
+                blocker = find_blocker_of_pci(update, there);
+        snprintf(device->blocker, sizeof(device->blocker), "%s", blocker ? blocker : "");
+}
+
 static int note_class(Update *update, LedgerDevice *device, const char *resource_class)
 {
         char *copy;
@@ -573,6 +666,16 @@ static bool is_held(const Update *update, LedgerDevice *device)
         return device->held && elapsed_usec(device, moment) < hold_usec(device, moment);
 }
 
+/* Withholds what another device blocks. What was reserved before is restored afterwards. */
+static void block(LedgerDevice *device, Inventory *record)
+{
+        if (!device->withheld)
+                device->reserved = record->reserved;
+        record->reserved = record->total;
+        device->missing = device->held = device->listed = false;
+        device->withheld = true;
+}
+
 /* Gives it back, or goes on withholding it. */
 static void settle(Update *update, LedgerDevice *device, Inventory *record)
 {
@@ -584,6 +687,10 @@ static void settle(Update *update, LedgerDevice *device, Inventory *record)
                 record->reserved = record->total;
                 device->missing = device->listed = false;
                 device->withheld = true;
+                return;
+        }
+        if (device->blocker[0]) {
+                block(device, record);
                 return;
         }
         release(device, withheld, record);
@@ -623,6 +730,7 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
         if (device->other[0])
                 return 0;
         before = *device;
+        note_blocker(update, device, there);
         note_identity(there, device);
         settle(update, device, &record->inventory);
         device->provider = provider->uuid;
@@ -828,8 +936,10 @@ int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, Provide
         if (put_in_order(&update) < 0)
                 return error_oom(reterr);
         find_exchanged(&update);
-        for (size_t i = 0; i < ledger->n_devices; i++)
+        for (size_t i = 0; i < ledger->n_devices; i++) {
                 note_other(&update, &ledger->devices[i]);
+                forget_blocker(&ledger->devices[i]);
+        }
         if (note_all_present(&update) < 0)
                 return error_oom(reterr);
         return handle_missing(&update, reterr);

@@ -24,6 +24,10 @@
  * until no claim or domain has it. A claim that names the new device accepts it. An identity counts
  * as changed by facts alone (base/device-identity.h). A device that nobody has is simply replaced.
  *
+ * A device that another one blocks (decision devices/parts) is withheld in the same way, as long as
+ * a domain has the other one by one of its definitions and none has a part of what the provider
+ * counts.
+ *
  * What vanished in this boot and is back is offered again only after it was there for the hold,
  * which doubles, DEVICE_DOUBLINGS_MAX times at most, with each loss soon after a return: a device
  * that comes and goes stays reserved, and not every turn is reported to Placement. */
@@ -61,6 +65,10 @@ typedef struct LedgerDevice {
         uint64_t since_usec; /* missing, or back, since then (CLOCK_BOOTTIME of that boot); 0: never
                                 missing in it */
         uint64_t n_soon;     /* losses in a row that came soon after a return */
+        /* PCI address or mdev that blocks it, now and before the last update; "": none. Not stored
+         */
+        char blocker[UUID_TEXT_LENGTH + 1];
+        char blocker_before[UUID_TEXT_LENGTH + 1];
 } LedgerDevice;
 
 typedef struct DeviceLedger {
@@ -87,7 +95,8 @@ typedef struct DeviceMoment {
         const ClaimedDevice *claimed; /* by address: devices that claims name; borrowed */
         size_t n_claimed;
         bool claims_unknown;      /* claimed is not complete: what was exchanged before stays so */
-        const HostConfig *host;   /* tells the type of a device; NULL: types do not matter */
+        const HostConfig *host;   /* tells the type of a device, and whether a provider counts a
+                                   card or its functions; NULL: neither matters */
         const Retained *retained; /* inventories in use in Placement; NULL: no Placement */
         const ProviderTree
                 *before; /* Placement's tree: its records keep their ratio; NULL: unknown */

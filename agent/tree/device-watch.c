@@ -180,6 +180,38 @@ static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
         }
 }
 
+static const char *find_guest(const Snapshot *snapshot, const char *thing)
+{
+        for (size_t i = 0; i < snapshot->n_domains; i++)
+                if (snapshot_domain_has(&snapshot->domains[i], thing))
+                        return snapshot->domains[i].name;
+        return "?";
+}
+
+/* Logs which devices are blocked since this update, and which are not any more. */
+static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
+{
+        for (size_t i = 0; i < ledger->n_devices; i++) {
+                const LedgerDevice *device = &ledger->devices[i];
+                const char *const *fields = LOG_FIELDS(LOG_FIELD_DEVICE, device->name,
+                                                       LOG_FIELD_PROVIDER, device->provider.text);
+
+                if (!device->blocker[0] == !device->blocker_before[0])
+                        continue;
+                if (device->blocker[0])
+                        log_event(
+                                LOG_NOTICE, MESSAGE_DEVICE_BLOCKED, fields,
+                                "Device %s is blocked: guest %s has %s. Its %llu %s are withheld.",
+                                device->name, find_guest(snapshot, device->blocker),
+                                device->blocker, (unsigned long long)device->total,
+                                device->resource_class);
+                else if (!device->missing && !device->held)
+                        log_event(LOG_NOTICE, MESSAGE_DEVICE_UNBLOCKED, fields,
+                                  "Device %s is not blocked any more; its capacity can be used.",
+                                  device->name);
+        }
+}
+
 static void ignore_news(const LedgerDevice *device, DeviceNews news, void *userdata)
 {
 }
@@ -219,8 +251,10 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
         r = device_ledger_update(&watch->ledger, trees->snapshot, tree, trees->root, &moment,
                                  on_news, watch, reterr);
         watch->n_missing = device_ledger_count_missing(&watch->ledger);
-        if (r == 0)
+        if (r == 0) {
+                log_blocked(&watch->ledger, trees->snapshot);
                 save(watch);
+        }
         return r;
 }
 

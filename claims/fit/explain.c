@@ -110,11 +110,12 @@ static const char *why_not_usable(const FitProblem *problem, const FitItem *item
                                                             : "is not part of this node";
 }
 
-/* Adds which device blocks some of the room, and how many devices guests have. */
+/* Adds which device blocks others, and how many devices guests have. What is blocked can be reserved
+ * already. */
 static void explain_devices(const FitRoom *room, char *text, size_t size)
 {
-        uint64_t n_blocked = room->devices ? MIN(room->devices->n_blocked, room->n_of_guests) : 0;
-        uint64_t n_taken = room->n_of_guests - n_blocked;
+        uint64_t n_blocked = room->devices ? room->devices->n_blocked : 0;
+        uint64_t n_taken = room->n_of_guests - MIN(n_blocked, room->n_of_guests);
         size_t n;
 
         if (n_taken > 0)
@@ -134,7 +135,7 @@ static const char *explain_amount(const FitRoom *room, InventoryFit fit, uint64_
 
         inventory_fit_explain(fit, room->inventory, room->used, amount, text, size);
         n = strlen(text);
-        if (fit == INVENTORY_E_CAPACITY && room->n_of_guests > 0)
+        if (fit == INVENTORY_E_CAPACITY)
                 explain_devices(room, text + n, size - n);
         return text;
 }

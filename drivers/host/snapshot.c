@@ -344,6 +344,30 @@ const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uui
         return NULL;
 }
 
+static bool has_mdev(const Uuid *mdevs, size_t n, const char *thing)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(mdevs[i].text, thing) == 0)
+                        return true;
+        return false;
+}
+
+static bool has_address(char (*addresses)[PCI_ADDRESS_SIZE], size_t n, const char *thing)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(addresses[i], thing) == 0)
+                        return true;
+        return false;
+}
+
+bool snapshot_domain_has(const SnapshotDomain *domain, const char *thing)
+{
+        return has_mdev(domain->mdevs, domain->n_mdevs, thing) ||
+               has_mdev(domain->config_mdevs, domain->n_config_mdevs, thing) ||
+               has_address(domain->pci_addresses, domain->n_pci_addresses, thing) ||
+               has_address(domain->config_pci_addresses, domain->n_config_pci_addresses, thing);
+}
+
 const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid *uuid)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++)

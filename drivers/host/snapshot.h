@@ -238,6 +238,10 @@ const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uui
 const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid *uuid);
 MdevType *snapshot_find_mdev_type(const SnapshotDevice *device, const char *id);
 
+/* Returns whether the domain has the mdev (uuid) or PCI device (address) by one of its
+ * definitions. */
+bool snapshot_domain_has(const SnapshotDomain *domain, const char *thing);
+
 /* Free what the struct owns and leave it zeroed, for those who build one piece by piece. */
 void snapshot_emulator_done(SnapshotEmulator *emulator);
 void snapshot_device_done(SnapshotDevice *device);

@@ -78,6 +78,12 @@ class DefinitionCase(EnvCase):
         done = self.agent.ctl('explain', '--resources', resources, '--json=short', check=False)
         return ' '.join(one['text'] for one in json.loads(done.stdout)['providers'])
 
+    def offer(self, device):
+        """Total and reserved amount of the provider of a device, as they are published."""
+        provider = next(one for one in self.agent.ctl_json('tree')['providers'] if one['name'].endswith('_' + device))
+        record, = provider['inventories'].values()
+        return record['total'], record['reserved']
+
     def who(self, device):
         done = self.agent.ctl('who', device, check=False)
         return done.returncode, done.stdout
@@ -196,25 +202,38 @@ class TestParts(DefinitionCase):
         self.assertEqual(self.devices('CUSTOM_VF=1'), [])
         self.assertIn('2 blocked: a guest or claim has ' + PF, self.words)
         self.assertIn('2 blocked: a guest or claim has ' + PF, self.explain('CUSTOM_VF=1'))
+        self.assertEqual(self.offer(PF), (2, 2))
+        self.assertEqual(self.offer(OTHER_PF), (1, 0))
+        self.assertIn('%s (blocked: a guest has %s)' % (PF, PF), self.agent.ctl('status', check=False).stdout)
         self.libvirtd.delete_guests()
         self.agent.ctl('sync')
+        self.assertEqual(self.offer(PF), (2, 0))
         self.assertEqual(self.devices('CUSTOM_VF=1'), VFS[:1])
+        journal = self.agent.log()
+        self.assertIn('_%s is blocked: guest off has %s. Its 2 CUSTOM_VF are withheld.' % (PF, PF), journal)
+        self.assertIn('_%s is not blocked any more' % PF, journal)
 
     def test_a_function_blocks_its_card(self):
         self.start_with(OTHER_VF)
         self.assertEqual(self.devices('CUSTOM_PF=1'), [])
         self.assertIn('a guest or claim has a part of ' + OTHER_PF, self.words)
+        self.assertEqual(self.offer(OTHER_PF), (1, 1))
+        self.assertEqual(self.offer(PF), (2, 0))
 
     def test_a_gpu_blocks_its_mdevs(self):
         self.start_with(GPU_A)
         self.assertEqual(self.devices('VGPU=1'), [MDEV_B])
         self.assertEqual(self.devices('VGPU=1'), [])
         self.assertIn('1 blocked: a guest or claim has ' + GPU_A, self.explain('VGPU=1'))
+        self.assertEqual(self.offer(nodedev_name(GPU_A)), (1, 1))
+        self.assertEqual(self.offer(GPU_A), (1, 0))
 
     def test_an_mdev_blocks_its_gpu(self):
         self.start_with(MDEV_A)
         self.assertEqual(self.devices('CUSTOM_GPU=1'), [])
         self.assertIn('a guest or claim has a part of ' + GPU_A, self.words)
+        self.assertEqual(self.offer(nodedev_name(GPU_A)), (1, 0))
+        self.assertEqual(self.offer(GPU_A), (1, 1))
 
     def test_one_claim_does_not_get_a_gpu_and_its_mdev(self):
         self.start_with(MDEV_B)
