@@ -110,8 +110,8 @@ static const char *why_not_usable(const FitProblem *problem, const FitItem *item
                                                             : "is not part of this node";
 }
 
-/* Adds which device blocks others, and how many devices guests have. What is blocked can be reserved
- * already. */
+/* Adds which device blocks others, and how many devices guests have. What is blocked can be
+ * reserved already. */
 static void explain_devices(const FitRoom *room, char *text, size_t size)
 {
         uint64_t n_blocked = room->devices ? room->devices->n_blocked : 0;
