@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/tree/device-blocks.h"
 #include "base/array.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -22,11 +23,9 @@ typedef struct Update {
         DeviceLedger *ledger;
         Known *known; /* by name */
         size_t n_known;
-        const SnapshotDevice **functions; /* virtual ones, by the physical function */
-        size_t n_functions;
+        DeviceBlocks blocks;
         const ClaimedDevice **exchanged; /* another device is at the address */
         size_t n_exchanged;
-        StringSet taken; /* PCI addresses and mdevs that domains have by one of their definitions */
         const Snapshot *snapshot;
         ProviderTree *tree;
         const Provider *root;
@@ -292,71 +291,26 @@ static int order_known(const void *a, const void *b)
         return strcmp(((const Known *)a)->name, ((const Known *)b)->name);
 }
 
-static int order_functions(const void *a, const void *b)
-{
-        const SnapshotDevice *const *x = a, *const *y = b;
-
-        return strcmp((*x)->physical_function, (*y)->physical_function);
-}
-
-static int add_pci(StringSet *taken, char (*addresses)[PCI_ADDRESS_SIZE], size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                if (string_set_add(taken, addresses[i]) < 0)
-                        return -ENOMEM;
-        return 0;
-}
-
-static int add_mdevs(StringSet *taken, const Uuid *mdevs, size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                if (string_set_add(taken, mdevs[i].text) < 0)
-                        return -ENOMEM;
-        return 0;
-}
-
-static int list_taken(const Snapshot *snapshot, StringSet *taken)
-{
-        for (size_t i = 0; i < snapshot->n_domains; i++) {
-                const SnapshotDomain *domain = &snapshot->domains[i];
-
-                if (add_pci(taken, domain->pci_addresses, domain->n_pci_addresses) < 0 ||
-                    add_pci(taken, domain->config_pci_addresses, domain->n_config_pci_addresses) <
-                            0 ||
-                    add_mdevs(taken, domain->mdevs, domain->n_mdevs) < 0 ||
-                    add_mdevs(taken, domain->config_mdevs, domain->n_config_mdevs) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
 /* Puts in order, once, what is asked for each provider. */
 static int put_in_order(Update *update)
 {
-        const Snapshot *snapshot = update->snapshot;
         const DeviceLedger *ledger = update->ledger;
 
         update->known = calloc(ledger->n_devices + 1, sizeof(Known));
-        update->functions = calloc(snapshot->n_devices + 1, sizeof(SnapshotDevice *));
         update->exchanged = calloc(update->moment->n_claimed + 1, sizeof(ClaimedDevice *));
-        if (!update->known || !update->functions || !update->exchanged)
+        if (!update->known || !update->exchanged)
                 return -ENOMEM;
         for (size_t i = 0; i < ledger->n_devices; i++)
                 update->known[update->n_known++] = (Known){ ledger->devices[i].name, i };
-        for (size_t i = 0; i < snapshot->n_devices; i++)
-                if (snapshot->devices[i].physical_function[0])
-                        update->functions[update->n_functions++] = &snapshot->devices[i];
         qsort(update->known, update->n_known, sizeof(Known), order_known);
-        qsort(update->functions, update->n_functions, sizeof(SnapshotDevice *), order_functions);
-        return list_taken(snapshot, &update->taken);
+        return device_blocks_make(&update->blocks, update->moment->host, update->snapshot);
 }
 
 static void update_done(Update *update)
 {
         free(update->known);
-        free(update->functions);
         free(update->exchanged);
-        string_set_done(&update->taken);
+        device_blocks_done(&update->blocks);
 }
 
 /* A provider's name is asked for once, so what was added since need not be found. */
@@ -370,23 +324,15 @@ static LedgerDevice *find_device(const Update *update, const char *name)
         return found ? &update->ledger->devices[update->known[place].place] : NULL;
 }
 
-/* The place of the first function of the address, or of what comes behind: never at one. */
-static int order_address(const void *key, const void *item)
-{
-        return strcmp(key, (*(const SnapshotDevice *const *)item)->physical_function) > 0 ? 1 : -1;
-}
-
 static int list_functions(const Update *update, const char *address, StringSet *members)
 {
-        bool found;
-        size_t i = array_find(update->functions, sizeof(SnapshotDevice *), update->n_functions,
-                              address, order_address, &found);
+        size_t n;
+        const SnapshotDevice *const *functions =
+                device_blocks_functions(&update->blocks, address, &n);
         int r = 0;
 
-        for (; r >= 0 && i < update->n_functions &&
-               strcmp(update->functions[i]->physical_function, address) == 0;
-             i++)
-                r = string_set_add(members, update->functions[i]->address);
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = string_set_add(members, functions[i]->address);
         return r;
 }
 
@@ -443,7 +389,7 @@ static int list_members(const Update *update, const SnapshotDevice *device, Stri
 static bool is_used(const Update *update, const LedgerDevice *device)
 {
         for (size_t i = 0; i < device->members.n_items; i++)
-                if (string_set_contains(&update->taken, device->members.items[i]))
+                if (device_blocks_is_taken(&update->blocks, device->members.items[i]))
                         return true;
         return false;
 }
@@ -519,69 +465,6 @@ static void note_identity(const SnapshotDevice *there, LedgerDevice *device)
                 strcpy(device->identity, now);
 }
 
-/* Blocked devices */
-
-static const char *find_taken_mdev(const Update *update, const char *device)
-{
-        size_t n;
-        const SnapshotMdev *mdevs = snapshot_mdevs_of(update->snapshot, device, &n);
-
-        for (size_t i = 0; i < n; i++)
-                if (string_set_contains(&update->taken, mdevs[i].uuid.text))
-                        return mdevs[i].uuid.text;
-        return NULL;
-}
-
-static const char *find_taken_address(const Update *update, const char *address)
-{
-        return address[0] && string_set_contains(&update->taken, address) ? address : NULL;
-}
-
-/* Returns the first virtual function of the card that is taken, or an mdev of one; NULL: none is.
- */
-static const char *find_taken_function(const Update *update, const char *card)
-{
-        bool found;
-        size_t i = array_find(update->functions, sizeof(SnapshotDevice *), update->n_functions,
-                              card, order_address, &found);
-
-        for (;
-             i < update->n_functions && strcmp(update->functions[i]->physical_function, card) == 0;
-             i++) {
-                const char *taken = find_taken_address(update, update->functions[i]->address);
-
-                if (!taken)
-                        taken = find_taken_mdev(update, update->functions[i]->name);
-                if (taken)
-                        return taken;
-        }
-        return NULL;
-}
-
-/* Returns what blocks a provider of mdevs: the device or its card, taken whole. */
-static const char *find_blocker_of_mdevs(const Update *update, const SnapshotDevice *there)
-{
-        const char *whole = find_taken_address(update, there->address);
-
-        if (find_taken_mdev(update, there->name))
-                return NULL;
-        return whole ? whole : find_taken_address(update, there->physical_function);
-}
-
-/* The same of a provider that is named by an address: it counts the device, or its functions. */
-static const char *find_blocker_of_pci(const Update *update, const SnapshotDevice *there)
-{
-        const char *whole = find_taken_address(update, there->address),
-                   *function = find_taken_function(update, there->address), *mdev;
-
-        if (!pci_specs_find(&update->moment->host->pci_specs, there))
-                return function ? NULL : whole;
-        if (whole)
-                return NULL;
-        mdev = find_taken_mdev(update, there->name);
-        return mdev ? mdev : function;
-}
-
 /* A device that is missing is not blocked. */
 static void forget_blocker(LedgerDevice *device)
 {
@@ -591,12 +474,9 @@ static void forget_blocker(LedgerDevice *device)
 
 static void note_blocker(const Update *update, LedgerDevice *device, const SnapshotDevice *there)
 {
-        const char *key = device->name + strlen(update->root->name) + 1, *blocker = NULL;
+        const char *key = device->name + strlen(update->root->name) + 1,
+                   *blocker = device_blocks_find(&update->blocks, key, there);
 
-        if (update->moment->host && strcmp(key, there->name) == 0)
-                blocker = find_blocker_of_mdevs(update, there);
-        else if (update->moment->host)
-                blocker = find_blocker_of_pci(update, there);
         snprintf(device->blocker, sizeof(device->blocker), "%s", blocker ? blocker : "");
 }
 
