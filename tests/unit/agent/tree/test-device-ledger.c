@@ -330,9 +330,14 @@ static void test_pain_9_hysteresis(void **state)
 #define A               "10de:20b0 1"
 #define A_2             "10de:20b0 2"
 #define OTHER(identity) "cn1_pci_0000_41_00_0 (another device is there: " identity ")"
-#define PASSED                                 \
-        ", \"domains\": [{\"uuid\": \"" BOOT_1 \
-        "\", \"state\": \"shutoff\", \"pci_addresses\": [\"0000:41:00.0\"]}]"
+/* The provider counts mdevs: a domain that had the whole device would block it. */
+#define WITH_MDEV                                                 \
+        ", \"mdevs\": [{\"uuid\": \"" MDEV "\", \"type\": \"t\"," \
+        " \"parent\": \"pci_0000_41_00_0\"}]"
+#define PASSED WITH_MDEV GUEST
+#define PASSED_WHOLE                                                                          \
+        ", \"domains\": [{\"uuid\": \"" BOOT_1 "\", \"name\": \"g\", \"state\": \"shutoff\"," \
+        " \"pci_addresses\": [\"0000:41:00.0\"]}]"
 
 typedef struct Exchange {
         const char *about; /* NULL: the ledger is that of the row above */
@@ -380,10 +385,10 @@ static void test_another_device(void **state)
                 { NULL, { CARD_A_2 PASSED, BOOT_1, CONFIG_1, true, "4/0", "+", 2 }, A_2, NULL },
                 { NULL, { CARD_A_2 PASSED, BOOT_1, CONFIG_1, true, "4/0", "", 3 }, NULL, NULL },
                 { "a serial number that cannot be read is no evidence, and is not forgotten",
-                  { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                  { CARD_A WITH_MDEV, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
                   A,
                   NULL },
-                { NULL, { CARD_A_0, BOOT_1, CONFIG_1, true, "4/0", "", 1 }, A, NULL },
+                { NULL, { CARD_A_0 WITH_MDEV, BOOT_1, CONFIG_1, true, "4/0", "", 1 }, A, NULL },
                 { NULL,
                   { CARD_A_2 PASSED, BOOT_1, CONFIG_1, true, "4/4", "-", 2 },
                   NULL,
@@ -418,6 +423,34 @@ static void test_another_device(void **state)
                 pass_through_json(&ledger);
         }
         claimed_identity = withheld_words = NULL;
+        device_ledger_done(&ledger);
+}
+
+/* A guest that has the whole GPU blocks its mdevs: nothing is missing, and nothing is told. */
+static void test_a_blocked_device_is_withheld(void **state)
+{
+        static const Cycle cycles[] = {
+                { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                { CARD_A PASSED_WHOLE, BOOT_1, CONFIG_1, true, "4/4", "", 1 },
+                { CARD_A PASSED_WHOLE, BOOT_1, CONFIG_1, true, "4/4", "", 2 },
+                { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 3 },
+                { CARD_A PASSED, BOOT_1, CONFIG_1, true, "4/0", "", 4 },
+        };
+        DeviceLedger ledger = DEVICE_LEDGER_INIT;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cycles); i++) {
+                char about[32];
+
+                snprintf(about, sizeof(about), "cycle %zu", i);
+                withheld_words =
+                        strcmp(cycles[i].expected, "4/4") == 0
+                                ? "cn1_pci_0000_41_00_0 (blocked: a guest has 0000:41:00.0)"
+                                : NULL;
+                run_cycle(&ledger, &cycles[i], 0, about);
+                assert_int_equal(ledger.devices[0].blocker[0] != '\0', withheld_words != NULL);
+                pass_through_json(&ledger);
+        }
+        withheld_words = NULL;
         device_ledger_done(&ledger);
 }
 
@@ -611,5 +644,6 @@ static void test_held_since_a_time_to_come(void **state)
 TEST_MAIN(test_pain_2, test_a_listed_device_that_offers_nothing_is_missing,
           test_a_device_that_a_consumer_holds_stays_withheld,
           test_the_operators_reservation_survives_another_total, test_pain_9_hysteresis,
-          test_another_device, test_when_it_is_due, test_withheld_below_its_cell, test_bad_json,
-          test_a_uuid_that_another_provider_has, test_held_since_a_time_to_come)
+          test_another_device, test_a_blocked_device_is_withheld, test_when_it_is_due,
+          test_withheld_below_its_cell, test_bad_json, test_a_uuid_that_another_provider_has,
+          test_held_since_a_time_to_come)
