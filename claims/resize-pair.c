@@ -78,14 +78,17 @@ static int agrees(const Claim *claim, const HostDomain *domain, const HostFacts 
         return 0;
 }
 
+/* Finds the claim that the domain contradicts, NULL if it contradicts neither or both.
+ * ret_agrees: the domain agrees with both, for example since both have more than the domain. */
 static int find_contradicted(const ReconcileInput *input, const Claim *first, const Claim *target,
-                             const HostDomain *domain, const Claim **ret)
+                             const HostDomain *domain, const Claim **ret, bool *ret_agrees)
 {
         bool first_agrees, target_agrees;
 
         if (agrees(first, domain, input->facts, &first_agrees) < 0 ||
             agrees(target, domain, input->facts, &target_agrees) < 0)
                 return -ENOMEM;
+        *ret_agrees = first_agrees && target_agrees;
         *ret = odd_one(first, first_agrees, target, target_agrees);
         if (!*ret && !first_agrees)
                 *ret = odd_one(first, has_shape(first, input->facts, domain), target,
@@ -192,14 +195,16 @@ int resize_pair_judge(const ReconcileInput *input, const Claim *first, const Cla
 {
         const ReconcileAnswer *answer = reconcile_find_answer(input, &first->consumer);
         const Claim *by_domain, *by_placement;
-        bool decided;
+        bool decided, agrees_with_both;
 
-        if (find_contradicted(input, first, target, domain, &by_domain) < 0)
+        if (find_contradicted(input, first, target, domain, &by_domain, &agrees_with_both) < 0)
                 return -ENOMEM;
         if (!input->view || !answer || !answer->here)
                 return RESIZE_PAIR_OPEN;
         by_placement = odd_one(first, is_allocated(input->view, first, answer->holding), target,
                                is_allocated(input->view, target, answer->holding));
+        if (agrees_with_both)
+                by_domain = by_placement;
         decided = by_domain && by_domain == by_placement;
         if (!decided || by_domain == first)
                 ret->migration = find_migration(input, answer->holding, first);

@@ -196,6 +196,31 @@ class TestConfirmed(ResizeCase):
         self.assertEqual(self.placement.held(self.server), new)
 
 
+class TestBeyondTheDomain(ResizeCase):
+    """The flavors allocate more than their domains have, so the domain agrees with both claims."""
+
+    def test_the_first_claim_ends_after_a_confirmed_resize(self):
+        old, new = self.amounts(1, 48), self.amounts(3, 64)
+        first = self.boot(old, 1, 32)
+        second = self.begin(old, new)
+        self.define(1, 32)
+        self.assert_both(first, second)
+        self.write({self.migration: {}})
+        self.wait_only(second)
+        self.assert_ended(first, second)
+
+    def test_the_second_claim_ends_after_a_reverted_resize(self):
+        old, new = self.amounts(1, 48), self.amounts(3, 64)
+        first = self.boot(old, 1, 32)
+        second = self.begin(old, new)
+        self.define(1, 32)
+        self.agent.ctl('confirm', second['id'])
+        self.write({self.server: old, self.migration: {}})
+        self.define(1, 32)
+        self.wait_only(first)
+        self.assert_ended(second, first)
+
+
 class TestReverted(ResizeCase):
     def test_the_second_claim_ends(self):
         old, new = self.amounts(1, 32, 1), self.amounts(2, 64, 1)
