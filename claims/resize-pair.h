@@ -11,14 +11,14 @@
  *   Placement    allocates to the consumer what the other claim holds, and not this claim
  *   migrations   no consumer of the same project can hold what this claim holds
  *
- * If the domain agrees with both claims, Placement and the migrations decide. The domain agrees with
- * both if they differ only in classes that no domain shows (DISK_GB), or in amounts that a flavor
- * allocates beyond the domain.
+ * If the domain agrees with both claims, Placement and the migrations decide. The domain agrees
+ * with both if they differ only in classes that no domain shows (DISK_GB), or in amounts that a
+ * flavor allocates beyond the domain.
  *
  * Nova moves the old allocation to a migration, and deletes that when the resize is confirmed.
  *
- * LIMITATIONS: claims that hold the same amounts cannot be told apart. A server of the same project that is being built with an equal amount is
- * taken for the migration, until its guest exists. */
+ * LIMITATIONS: claims that hold the same amounts cannot be told apart. A server of the same project
+ * that is being built with an equal amount is taken for the migration, until its guest exists. */
 
 #include "claims/reconcile.h"
 
