@@ -45,6 +45,8 @@
 #define MESSAGE_DEVICE_BACK "5d3a9359b8b94cd89dccff4aacf0ef89"
 #define MESSAGE_DEVICE_FORGOTTEN \
         "05944848a24f4d618ea82bd8c32d7de2" /* a missing device is not expected any more */
+#define MESSAGE_PROVIDER_DELETED \
+        "d31acae7cb0e4fc09c69ce7e1cc52a60" /* Placement deleted a provider of this host */
 #define MESSAGE_INVENTORY_RETAINED                                                                \
         "7196754290634b72a350f047bfdc816d" /* in use, but the host does not have it: all of it is \
                                               reserved */

@@ -214,7 +214,15 @@ void reporter_forget(Reporter *reporter)
         mirror_forget_all(reporter->mirror);
         reporter->partial = mirror_free(reporter->partial);
         sharing_forget(reporter->sharing);
-        reporter->manners = (ExecutorManners){ .n_retries = reporter->manners.n_retries };
+        reporter->manners = (ExecutorManners){ .n_retries = reporter->manners.n_retries,
+                                               .deleted = reporter->manners.deleted,
+                                               .userdata = reporter->manners.userdata };
+}
+
+void reporter_set_deleted(Reporter *reporter, ReporterDeleted deleted, void *userdata)
+{
+        reporter->manners.deleted = deleted;
+        reporter->manners.userdata = userdata;
 }
 
 const ProviderTree *reporter_tree(Reporter *reporter)

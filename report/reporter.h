@@ -57,6 +57,10 @@ int reporter_make_session(Session **ret, sd_event *event, const ReporterConfig *
  * for the call). */
 typedef void (*ReporterDone)(Reporter *reporter, int result, const Error *error, void *userdata);
 
+/* Receives each provider that Placement deleted by order of a plan. It must not call the reporter.
+ */
+typedef void (*ReporterDeleted)(const Uuid *provider, const char *name, void *userdata);
+
 /* root is the uuid of the host's root provider, root_name its name; both are copied. Does not
  * connect. -EINVAL with words for a configuration that cannot work (names the option), -ENOMEM. The
  * event loop is referenced. */
@@ -66,6 +70,9 @@ int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, 
 /* Cancels what is under way; its callback is not called. Allowed inside a callback. */
 Reporter *reporter_free(Reporter *reporter);
 DEFINE_CLEANUP(Reporter *, reporter_free);
+
+/* Sets the receiver of deleted providers; NULL: none. */
+void reporter_set_deleted(Reporter *reporter, ReporterDeleted deleted, void *userdata);
 
 /* Makes the mirror true again: one GET /resource_providers?in_tree=, then reads of the providers
  * whose generation moved, and of no others; where the tree has aggregates, now and then the

@@ -41,6 +41,14 @@ void tracker_status_init(TrackerStatus *status, bool standalone)
         };
 }
 
+void tracker_status_log_deleted(const Uuid *provider, const char *name, void *userdata)
+{
+        log_event(
+                LOG_INFO, MESSAGE_PROVIDER_DELETED, LOG_FIELDS(LOG_FIELD_PROVIDER, provider->text),
+                "Deleted provider %.200s (%s) from Placement: this host no longer reports it, and Placement has no allocation of it.",
+                name, provider->text);
+}
+
 bool tracker_status_has_failed(const TrackerStatus *status)
 {
         return status->sync_state == SYNC_OFFLINE || status->sync_state == SYNC_PENDING;

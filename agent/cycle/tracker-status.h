@@ -75,6 +75,10 @@ void tracker_status_note_synced(TrackerStatus *status);
 /* Logs each part once that somebody else undoes again and again. */
 void tracker_status_note_contest(Contest *contest);
 
+/* Logs that Placement deleted a provider by order of this agent, with the evidence. userdata is
+ * not used: the function is a receiver of reporter_set_deleted(). */
+void tracker_status_log_deleted(const Uuid *provider, const char *name, void *userdata);
+
 /* Placement was read, and the tree is left as it is. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
 

@@ -332,8 +332,6 @@ static void on_prepared(Reporter *reporter, int result, const Error *error, void
                 end_cycle(tracker);
 }
 
-/* Comparing */
-
 static void end_left(Tracker *tracker)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
@@ -461,8 +459,6 @@ static void begin_reshape(Tracker *tracker)
         else if (r > 0)
                 publish_tree(tracker);
 }
-
-/* Retiring. */
 
 /* What was removed is published again, or is found missing by the next cycle. */
 static void on_emptied(Reporter *reporter, int result, const Error *error, void *userdata)
@@ -606,10 +602,15 @@ static void begin_refresh(Tracker *tracker)
 
 static int ensure_reporter(Tracker *tracker, Error *reterr)
 {
+        int r;
+
         if (tracker->reporter)
                 return 0;
-        return reporter_new(&tracker->reporter, tracker->event, tracker->config.reporter,
-                            &tracker->maker.root, tracker->maker.nodename, reterr);
+        r = reporter_new(&tracker->reporter, tracker->event, tracker->config.reporter,
+                         &tracker->maker.root, tracker->maker.nodename, reterr);
+        if (r == 0)
+                reporter_set_deleted(tracker->reporter, tracker_status_log_deleted, NULL);
+        return r;
 }
 
 /* Before the first publish: devices that were there before a reboot may be on their way. */
@@ -811,8 +812,6 @@ static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata
                 begin_cycle(tracker);
         return 0;
 }
-
-/* Life. */
 
 int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr)
 {

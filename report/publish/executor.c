@@ -393,6 +393,9 @@ static void step_done(ExecutorStep *step, const json_t *body)
                 step_fail(step, r == -EBADMSG ? REPORT_E_UNAVAILABLE : r, &error);
         else
                 step_set_state(step, STEP_DONE);
+        if (r >= 0 && step->step->op == PLAN_DELETE_PROVIDER && executor->manners->deleted)
+                executor->manners->deleted(&step->step->provider, step->step->name,
+                                           executor->manners->userdata);
 }
 
 static void step_refused(ExecutorStep *step, int result, const Error *error)

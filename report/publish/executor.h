@@ -39,6 +39,9 @@ typedef struct ExecutorManners {
         bool batch_failed;       /* a plan had a batch (plan.h) that was not done */
         unsigned n_batch_races;  /* how often in a row somebody else's write came before a batch */
         uint64_t n_retries;      /* requests sent again after a 500 */
+        /* Called after Placement deleted a provider; NULL: not called. */
+        void (*deleted)(const Uuid *provider, const char *name, void *userdata);
+        void *userdata;
 } ExecutorManners;
 
 typedef struct Executor Executor;

@@ -45,6 +45,9 @@ class VanishCase(EnvCase):
         record = self.tree().get(name, {'inventories': {}})['inventories'].get(resource_class)
         return record and (record['total'], record['reserved'])
 
+    def assert_deletion_is_logged(self, name):
+        wait_until(lambda: 'Deleted provider %s (' % name in self.agent.log(), 10, 'the deletion in the journal')
+
     def wait_record(self, name, resource_class, expected):
         def look():
             self.cycles(1)
@@ -255,6 +258,7 @@ class TestTypes(HostCase):
         self.placement.delete(consumer)
         self.cycles(1)
         self.assertNotIn(GPU_NAME, self.tree())
+        self.assert_deletion_is_logged(GPU_NAME)
         self.libvirtd.remove_mdev(mdev)
         fakesys.set_available(self.libvirtd.sys, GPU, 'nvidia-35', 4)
         self.wait_record(GPU_NAME, 'VGPU', (4, 0))

@@ -227,6 +227,12 @@ int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, 
         return 0;
 }
 
+void reporter_set_deleted(Reporter *reporter,
+                          void (*deleted)(const Uuid *provider, const char *name, void *userdata),
+                          void *userdata)
+{
+}
+
 Reporter *reporter_free(Reporter *reporter)
 {
         return NULL;

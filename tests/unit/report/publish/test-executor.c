@@ -106,6 +106,30 @@ static void test_everything_goes_well(void **state)
         assert_true(string_set_contains(&mirror_get_names(run.mirror)->known_traits, "CUSTOM_T"));
 }
 
+static void on_deleted(const Uuid *provider, const char *name, void *userdata)
+{
+        char *names = userdata;
+        size_t n = strlen(names);
+
+        assert_false(uuid_empty(provider));
+        (void)snprintf(names + n, 20 - n, "%s;", name);
+}
+
+/* Only providers that Placement deleted reach the receiver. */
+static void test_deleted_providers_reach_the_receiver(void **state)
+{
+        static const FakeAnswer script[] = { FAULT("DELETE /resource_providers/older", 409,
+                                                   "resource_provider.inuse"),
+                                             ANSWER("DELETE", 204, NULL),
+                                             { 0 } };
+        char names[20] = "";
+        _cleanup_(run_done) Run run = { .manners = { .deleted = on_deleted, .userdata = names } };
+
+        run_all(&run, script, "host VCPU=1 | older<host | a<host | b<host", "host VCPU=2", NULL, 1,
+                REPORT_E_IN_USE);
+        assert_string_equal(names, "b;a;");
+}
+
 /* "host=12 a=-1": the generation of each provider that the mirror has. */
 static const char *format_generations(const Run *run, char *ret, size_t size)
 {
@@ -661,11 +685,12 @@ static void test_batch_behind_a_failed_creation(void **state)
         assert_true(run.manners.batch_failed);
 }
 
-TEST_MAIN(test_everything_goes_well, test_table, test_parallel_but_one_at_a_time_for_a_provider,
-          test_fatal_outcomes_stop_everything, test_used_inventory_is_kept,
-          test_inventory_that_flickers_ends, test_kept_inventory_meets_trouble,
-          test_kept_inventory_and_a_locked_database, test_name_is_taken, test_name_is_our_own,
-          test_locked_database, test_a_database_locked_by_ourselves, test_serial_manners,
-          test_other_500, test_500_for_ever_ends, test_reshape_meets_trouble,
-          test_refusal_forgets_names, test_free_under_way, test_many_steps, test_batch,
-          test_batch_meets_trouble, test_batch_behind_a_failed_creation)
+TEST_MAIN(test_everything_goes_well, test_deleted_providers_reach_the_receiver, test_table,
+          test_parallel_but_one_at_a_time_for_a_provider, test_fatal_outcomes_stop_everything,
+          test_used_inventory_is_kept, test_inventory_that_flickers_ends,
+          test_kept_inventory_meets_trouble, test_kept_inventory_and_a_locked_database,
+          test_name_is_taken, test_name_is_our_own, test_locked_database,
+          test_a_database_locked_by_ourselves, test_serial_manners, test_other_500,
+          test_500_for_ever_ends, test_reshape_meets_trouble, test_refusal_forgets_names,
+          test_free_under_way, test_many_steps, test_batch, test_batch_meets_trouble,
+          test_batch_behind_a_failed_creation)
