@@ -255,25 +255,31 @@ class Placement(Service):
         list without generations), aggregates (sorted) and allocations. Not recorded.
         """
         found = self.get('/resource_providers?in_tree=' + root_uuid)['resource_providers']
-        return {provider['uuid']: self._provider(provider) for provider in found}
+        read = [self._provider(provider) for provider in found]
+        return {provider['uuid']: provider for provider in read if provider}
 
     def tree_by_name(self, root_uuid):
         """The same with names as keys."""
         return {provider['name']: provider for provider in self.tree(root_uuid).values()}
 
     def _provider(self, provider):
+        """The dict of tree(); None if the provider was deleted after it was listed."""
         base = '/resource_providers/' + provider['uuid']
+        parts = {name: self.get('%s/%s' % (base, name), missing=None)
+                 for name in ('inventories', 'usages', 'traits', 'aggregates', 'allocations')}
+        if not all(parts.values()):
+            return None
         return {
             'uuid': provider['uuid'],
             'name': provider['name'],
             'parent': provider['parent_provider_uuid'],
             'root': provider['root_provider_uuid'],
             'generation': provider['generation'],
-            'inventories': self.get(base + '/inventories')['inventories'],
-            'usages': self.get(base + '/usages')['usages'],
-            'traits': sorted(self.get(base + '/traits')['traits']),
-            'aggregates': sorted(self.get(base + '/aggregates')['aggregates']),
-            'allocations': self.get(base + '/allocations')['allocations'],
+            'inventories': parts['inventories']['inventories'],
+            'usages': parts['usages']['usages'],
+            'traits': sorted(parts['traits']['traits']),
+            'aggregates': sorted(parts['aggregates']['aggregates']),
+            'allocations': parts['allocations']['allocations'],
         }
 
     def mark(self):

@@ -11,7 +11,8 @@ are compared with the world:
   * each device stands in the claims and domains of one server at most;
   * a server with an allocation here gets a claim, unless an edit took its device or its device is gone.
 
-Another writer raises amounts beyond those of the domain, and virtual functions come and go under their guests.
+Another writer raises amounts beyond those of the domain. Virtual functions come and go under their guests, a GPU is given another vGPU
+type, and another GPU is put in the place of one that a guest has.
 
 When a walk has ended and all is quiet, Placement, claims, guests and books agree, and an audit finds nothing.
 
@@ -28,7 +29,7 @@ import uuid
 
 from tests.env.agent import Agent
 from tests.env.bus import Bus
-from tests.env.fakesys import Gpu, Host, MdevType, device_path, simple_host, sriov
+from tests.env.fakesys import Gpu, Host, MdevType, Pci, device_path, simple_host, sriov
 from tests.env.libvirtd import Libvirtd, address_xml, guest_xml, hostdev_xml
 from tests.env.scratch import EnvError, wait_until
 from tests.integration.claims.placement_case import PlacementCase
@@ -37,7 +38,9 @@ SEEDS = int(os.environ.get('COMPUTE_AGENT_SEEDS', '2'))
 FIRST = int(os.environ.get('COMPUTE_AGENT_SEED', '1'))
 STEPS = 25
 EXPIRY = 4  # seconds
-VF = 'CUSTOM_VF'
+VF, CARD = 'CUSTOM_VF', 'CUSTOM_A100'
+DEVICES = ('VGPU', VF, CARD)
+CARD_ADDRESS = '0000:b1:00.0'
 
 
 class WalkError(AssertionError):
@@ -50,34 +53,70 @@ def need(condition, *words):
 
 
 class WalkHost:
-    """A libvirtd with two GPUs of three mdevs each and four VFs, and its agent."""
+    """A libvirtd with two GPUs of three mdevs each, four VFs and a GPU for one guest, and its agent."""
 
     def __init__(self, scratch, endpoint, name, options):
         self.name = name
         self.mdevs = [str(uuid.uuid5(uuid.NAMESPACE_DNS, '%s-%d' % (name, i))) for i in range(6)]
         plain = simple_host(cells=2, name=name)
-        gpus = [Gpu('0000:%s:00.0' % bus, numa_node=i, types={
-            'nvidia-35': MdevType('GRID M10-0B', available=0, existing=self.mdevs[3 * i:3 * i + 3])})
-                for i, bus in enumerate(('41', '81'))]
         card = sriov('0000:8a:00.0', 4, numa_node=1)
         self.vfs = card[0].vfs
-        self.libvirtd = Libvirtd(Host(cells=plain.cells, gpus=gpus, pci=card, name=name), scratch).start()
+        self.libvirtd = Libvirtd(Host(cells=plain.cells, gpus=[self.gpu(0, False), self.gpu(1, False)],
+                                      pci=[*card, self.whole_card('A')], name=name), scratch).start()
         scratch.on_close(self.libvirtd.destroy_guests)
         bus = Bus(scratch).start()
         self.agent = Agent(scratch, endpoint, self.libvirtd.uri, bus, {
             'DEFAULT': {'claim_expiry_time': EXPIRY, 'update_resources_interval': 1, 'cpu_allocation_ratio': 1.0},
             'compute': {'numa_in_placement': options.get('numa', 'false')},
-            'agent': {'start_jitter_sec': 0, 'heal_each_cycles': options.get('heal', 0)},
-            'pci': {'device_spec': json.dumps({'product_id': '154c', 'resource_class': VF}),
+            'agent': {'start_jitter_sec': 0, 'device_hold_sec': 1, 'heal_each_cycles': options.get('heal', 0)},
+            'pci': {'device_spec': [json.dumps({'product_id': '154c', 'resource_class': VF}),
+                                    json.dumps({'product_id': '20b0', 'resource_class': CARD})],
                     'report_in_placement': 'true'}})
         self.start_agent()
         self.root = self.agent.root()
         self.edited = set()  # devices that an operator gave to a guest with virsh
         self.card, self.lost_vfs = card, False
+        self.retyped = set()  # numbers of GPUs that have another vGPU type
+        self.serial, self.serials = 'A', {}  # of the whole card: its number, and {server: the number of the card that it got}
 
     def start_agent(self):
         self.agent.start()
         self.agent.wait_state('synced', 60)
+
+    def gpu(self, number, retyped):
+        """The GPU as its driver shows it: with three mdevs of the configured type, or with one of another type."""
+        other = MdevType('GRID M10-1B', available=0,
+                         existing=[str(uuid.uuid5(uuid.NAMESPACE_DNS, '%s-other-%d' % (self.name, number)))])
+        usual = MdevType('GRID M10-0B', available=0, existing=self.mdevs[3 * number:3 * number + 3])
+        types = {'nvidia-36': other, 'nvidia-35': MdevType('GRID M10-0B', available=0)} if retyped else {'nvidia-35': usual}
+        return Gpu('0000:%s:00.0' % ('41', '81')[number], numa_node=number, types=types)
+
+    @staticmethod
+    def whole_card(serial):
+        return Pci(CARD_ADDRESS, 1, 0x10de, 0x20b0, 0x030200, 'vfio-pci', serial=serial)
+
+    def set_type(self, number, retyped):
+        """Reload the driver of a GPU, which then shows another vGPU type, or the usual one."""
+        gpu = self.gpu(number, retyped)
+        self.libvirtd.remove_device(gpu.address)
+        self.libvirtd.plug_device(gpu)
+        (self.retyped.add if retyped else self.retyped.discard)(number)
+
+    def exchange_card(self, serial):
+        """Put another GPU of the same model in the slot."""
+        self.libvirtd.remove_device(CARD_ADDRESS)
+        self.libvirtd.plug_device(self.whole_card(serial))
+        self.serial = serial
+
+    def present(self):
+        """The devices that can be given to a guest."""
+        mdevs = [mdev for number, mdev in enumerate(self.mdevs) if number // 3 not in self.retyped]
+        return mdevs if self.lost_vfs else [*mdevs, *self.vfs]
+
+    def can_lack(self, amounts):
+        """Whether a placed server can find no device, since an edit took it, or it is gone."""
+        return bool(self.edited and any(name in amounts for name in DEVICES) or self.lost_vfs and VF in amounts or
+                    self.retyped and 'VGPU' in amounts or self.serials and CARD in amounts)
 
     def set_vfs(self, present):
         """Write 0 or the number of VFs to the card's sriov_numvfs, as an operator or a reloaded driver does."""
@@ -101,7 +140,7 @@ class WalkHost:
         found = {}
         for guest in self.libvirtd.virsh('list', '--all', '--uuid').split():
             xml = self.libvirtd.virsh('dumpxml', '--inactive', guest)
-            found[guest] = {device for device in [*self.mdevs, *self.vfs] if address_xml(device) in xml}
+            found[guest] = {device for device in [*self.mdevs, *self.vfs, CARD_ADDRESS] if address_xml(device) in xml}
         return found
 
 
@@ -110,7 +149,7 @@ class Server:
         self.uuid = str(uuid.UUID(int=rng.getrandbits(128), version=4))
         self.name = 'server%d' % number
         self.amounts = {'VCPU': rng.choice([1, 1, 2, 3]), 'MEMORY_MB': rng.choice([16, 32, 48])}
-        device = rng.choice([None, None, 'VGPU', VF])
+        device = rng.choice([None, None, None, 'VGPU', 'VGPU', VF, VF, CARD])
         if device:
             self.amounts[device] = 1
         self.host = self.migration = self.target = None
@@ -176,10 +215,15 @@ class Walk:
         """The claim of a placed server; None where an edit took its device, or its device is gone."""
         done = host.agent.claim(server.resources(), server.uuid, check=False)
         if done.returncode == 0:
-            return json.loads(done.stdout)
-        need(host.edited and ('VGPU' in server.amounts or VF in server.amounts) or host.lost_vfs and VF in server.amounts,
-             done.stderr)
+            return self.note_card(host, server, json.loads(done.stdout))
+        need(host.can_lack(server.amounts), done.stderr)
         return None
+
+    @staticmethod
+    def note_card(host, server, claim):
+        if CARD in server.amounts:
+            host.serials[server.uuid] = host.serial
+        return claim
 
     def step_claim(self):
         self.forget_given_up()
@@ -198,8 +242,9 @@ class Walk:
         self.number += 1
         done = host.agent.claim(server.resources(), server.uuid, check=False)
         if done.returncode:
-            need(not room or host.edited or host.lost_vfs, done.stderr, room)
+            need(not room or host.can_lack(server.amounts), done.stderr, room)
             return 'no room for %s' % server.name
+        self.note_card(host, server, json.loads(done.stdout))
         server.claim, server.host, server.since, server.unplaced = json.loads(done.stdout), host, time.monotonic(), True
         self.books[server.uuid] = self.case.held(server.uuid)
         need(self.books[server.uuid], 'nothing was written for', server.name)
@@ -249,8 +294,7 @@ class Walk:
             return None
         host = server.host
         taken = set().union(*self.owners(host)) | {d for one in self.servers if one.claim for d in self.devices(one.claim)}
-        present = host.mdevs if host.lost_vfs else [*host.mdevs, *host.vfs]
-        free = [device for device in present if device not in taken]
+        free = [device for device in host.present() if device not in taken]
         if not free or host.edited:
             return None
         device = self.rng.choice(free)
@@ -315,6 +359,56 @@ class Walk:
     def return_vfs(self, host):
         host.set_vfs(True)
         return 'return the virtual functions of %s' % host.name
+
+    def step_type(self):
+        """The driver of a GPU is reloaded, and the GPU has another vGPU type, or its usual one again."""
+        host, number = self.rng.choice(self.case.hosts), self.rng.randrange(2)
+        return self.restore_type(host, number) if number in host.retyped else self.change_type(host, number)
+
+    def change_type(self, host, number):
+        host.set_type(number, True)
+        name = '%s_pci_0000_%s_00_0' % (host.name, ('41', '81')[number])
+        wait_until(lambda: self.is_withheld(host, name, 'VGPU'), 30, 'no offer of vGPUs of %s' % name)
+        return 'give another vGPU type to GPU %d of %s' % (number, host.name)
+
+    @staticmethod
+    def restore_type(host, number):
+        host.set_type(number, False)
+        return 'give the usual vGPU type to GPU %d of %s' % (number, host.name)
+
+    def is_withheld(self, host, name, resource_class):
+        """Whether Placement has no such provider, no such inventory, or all of that is reserved."""
+        record = self.case.placement.tree_by_name(host.root).get(name, {'inventories': {}})['inventories'].get(resource_class)
+        return not record or record['reserved'] == record['total']
+
+    def step_exchange(self):
+        """Another GPU of the same model takes the slot of one that a server can have."""
+        host = self.rng.choice(self.case.hosts)
+        return self.exchange(host, self.rng.choice([one for one in 'ABC' if one != host.serial]))
+
+    def exchange(self, host, serial):
+        """The new GPU is withheld while a server has the former one."""
+        owned = self.owned_serial(host)
+        host.exchange_card(serial)
+        if owned and owned != serial:
+            wait_until(lambda: self.is_withheld(host, '%s_%s' % (host.name, CARD_ADDRESS), CARD), 30, 'no offer of the exchanged card')
+        return 'exchange the card of %s for %s' % (host.name, serial)
+
+    def owned_serial(self, host):
+        """The serial number of the card that a server of this host was given; None: no server has one."""
+        owners = {self.server_of(claim['consumer']) for claim in host.agent.claims() if CARD_ADDRESS in self.devices(claim)}
+        owners |= {guest for guest, devices in host.domains().items() if CARD_ADDRESS in devices}
+        return next((host.serials[owner] for owner in owners), None)
+
+    def restore_devices(self, host):
+        """Each device is what it was when a server got it."""
+        if host.lost_vfs:
+            self.step(lambda: self.return_vfs(host))
+        for number in sorted(host.retyped):
+            self.step(lambda one=number: self.restore_type(host, one))
+        owned = self.owned_serial(host)
+        if owned and owned != host.serial:
+            self.step(lambda: self.exchange(host, owned))
 
     def offers(self, host, name):
         return self.case.api('GET', '/allocation_candidates?resources=%s:1&in_tree=%s' % (name, host.root))['allocation_requests']
@@ -497,7 +591,8 @@ class Walk:
 
     def run(self):
         weights = {'place': 5, 'claim': 6, 'claim_unplaced': 2, 'build': 6, 'start_or_stop': 2, 'edit': 2, 'delete': 3,
-                   'migrate': 4, 'end_migration': 3, 'end_copy': 2, 'raise': 2, 'vfs': 1, 'evacuate': 1, 'kill': 1, 'heal': 3, 'sync': 1, 'wait': 2}
+                   'migrate': 4, 'end_migration': 3, 'end_copy': 2, 'raise': 2, 'vfs': 1,
+                   'type': 1, 'exchange': 2, 'evacuate': 1, 'kill': 1, 'heal': 3, 'sync': 1, 'wait': 2}
         for name in self.rng.choices(list(weights), list(weights.values()), k=STEPS):
             self.step(getattr(self, 'step_' + name))
         self.end()
@@ -505,8 +600,7 @@ class Walk:
     def end(self):
         """Each migration ends, a server without a domain is deleted, and all agree; then the last servers are deleted."""
         for host in self.case.hosts:
-            if host.lost_vfs:
-                self.step(lambda one=host: self.return_vfs(one))
+            self.restore_devices(host)
         for server in list(self.servers):
             if server.is_copied:
                 self.step(lambda one=server: self.abort_copy(one))
@@ -516,15 +610,20 @@ class Walk:
                 self.step(lambda one=server: self.delete(one))
         self.wait_agreed()
         for host in self.case.hosts:
-            done = host.agent.ctl('audit', '--json=short', check=False)
-            found = [one for one in json.loads(done.stdout)['findings']
-                     if one['consumer'] not in {edit[0] for edit in host.edited}]
-            need(not found, 'findings of %s:' % host.name, found)
+            with contextlib.suppress(EnvError):  # a device that returned is withheld for a while, longer after each loss
+                wait_until(lambda one=host: not self.findings(one), 60, 'no findings', step=1)
+            need(not self.findings(host), 'findings of %s:' % host.name, self.findings(host))
         self.check()
         for server in list(self.servers):
             self.step(lambda one=server: self.delete(one))
         self.wait_agreed()
         self.check()
+
+    @staticmethod
+    def findings(host):
+        """Those of an audit, without the guests that an operator edited."""
+        done = host.agent.ctl('audit', '--json=short', check=False)
+        return [one for one in json.loads(done.stdout)['findings'] if one['consumer'] not in {edit[0] for edit in host.edited}]
 
     def wait_agreed(self):
         """Each guest has one confirmed claim, and no other claim is left."""
@@ -548,9 +647,10 @@ class WalkCase(PlacementCase):
         super().setUpClass()
         cls.hosts = [WalkHost(cls.scratch, cls.placement.endpoint, name, cls.options)
                      for name in ('compute-1', 'compute-2')]
-        cls.providers = [provider for host in cls.hosts for provider in cls.placement.tree(host.root)]
+        cls.providers = {provider for host in cls.hosts for provider in cls.placement.tree(host.root)}
 
     def consumers(self):
+        self.providers.update(provider for host in self.hosts for provider in self.placement.tree(host.root))
         return {consumer for provider in self.providers  # one of a lost device can be gone
                 for consumer in self.placement.get('/resource_providers/%s/allocations' % provider,
                                                    missing={'allocations': {}})['allocations']}
