@@ -120,8 +120,7 @@ static void on_synced(Tracker *tracker, const Error *error, void *userdata)
 
 static int begin_sync(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        return waiting->operation->kind ? tracker_sync_full(tracker_of(waiting), on_synced, waiting)
-                                        : tracker_sync(tracker_of(waiting), on_synced, waiting);
+        return tracker_publish(tracker_of(waiting), waiting->operation->kind, on_synced, waiting);
 }
 
 static const Error no_error;
@@ -150,9 +149,9 @@ static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
                                    : &status->reshape_error;
 
         answer(userdata, tracker_get_reshape(tracker)->document, BUS_ERROR_RESHAPE,
-               why->code                            ? why
-               : status->sync_state == SYNC_OFFLINE ? error
-                                                    : &no_error);
+               why->code                                                     ? why
+               : status->sync_state == SYNC_OFFLINE || status->settling.code ? error
+                                                                             : &no_error);
 }
 
 static void on_reshape_shown(Tracker *tracker, const Error *error, void *userdata)
@@ -160,7 +159,7 @@ static void on_reshape_shown(Tracker *tracker, const Error *error, void *userdat
         const TrackerStatus *status = tracker_get_status(tracker);
 
         answer(userdata, tracker_get_reshape(tracker)->document, BUS_ERROR_RESHAPE,
-               status->sync_state == SYNC_OFFLINE ? error : &no_error);
+               status->sync_state == SYNC_OFFLINE || status->settling.code ? error : &no_error);
 }
 
 /* Of several that are asked for before the next cycle only one is done. */

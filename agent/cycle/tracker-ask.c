@@ -4,6 +4,19 @@
 
 #include "agent/cycle/tracker-internal.h"
 
+int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata)
+{
+        return tracker_ask_cycle(tracker, done, userdata, false);
+}
+
+int tracker_publish(Tracker *tracker, bool full, TrackerDone done, void *userdata)
+{
+        int r = tracker_ask_cycle(tracker, done, userdata, true);
+
+        tracker->full |= full && r >= 0;
+        return r;
+}
+
 int tracker_retire(Tracker *tracker, TrackerRetire retire, const EventAuthor *by, TrackerDone done,
                    void *userdata)
 {
@@ -39,14 +52,6 @@ int tracker_audit(Tracker *tracker, AuditorWish wish, const Uuid *consumer, cons
         return r;
 }
 
-int tracker_sync_full(Tracker *tracker, TrackerDone done, void *userdata)
-{
-        int r = tracker_sync(tracker, done, userdata);
-
-        tracker->full |= r >= 0;
-        return r;
-}
-
 int tracker_look(Tracker *tracker, Error *reterr)
 {
         return host_poll_begin(tracker->poll, DRIVER_POLL_GUESTS, reterr);
@@ -56,7 +61,7 @@ void tracker_dismiss(Tracker *tracker, const char *why)
 {
         error_setf(&tracker->cycle_error, ECANCELED, "%s", why);
         cycle_waiters_begin(&tracker->waiters);
-        cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle_error);
+        cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle_error, false);
 }
 
 void tracker_sync_cancel(Tracker *tracker, void *userdata)

@@ -36,7 +36,6 @@ struct Tracker {
         ProviderTree *wanted; /* where the tree is nova-compute's: as the agent would have it */
         bool reshape_left;    /* and that it would change its shape */
         TrackerPhase phase;
-        bool settled;          /* nothing more is waited for before the first publish */
         uint64_t started_usec; /* CLOCK_BOOTTIME */
         CyclePace pace;
         bool spoke;            /* to Placement, in this cycle */
@@ -58,6 +57,9 @@ struct Tracker {
         Contest contest;
         StringSet logged_problems; /* of the snapshot, that were logged */
 };
+
+/* Asks for a cycle with a poll that reads everything; publication as in waiters.h. -ENOMEM. */
+int tracker_ask_cycle(Tracker *tracker, TrackerDone done, void *userdata, bool publication);
 
 /* Collects the evidence about the local disk (agent/tree/local-disk.h) in the tree maker, before a
  * tree is made. */

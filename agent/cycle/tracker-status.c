@@ -2,6 +2,7 @@
 
 #include "agent/cycle/tracker-status.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -39,6 +40,23 @@ void tracker_status_init(TrackerStatus *status, bool standalone)
                 .sync_state = standalone ? SYNC_STANDALONE : SYNC_PENDING,
                 .sync_since_usec = clock_usec(CLOCK_REALTIME),
         };
+}
+
+bool tracker_status_is_settling(TrackerStatus *status, const char *missing, size_t n_missing,
+                                uint64_t spent_usec, uint64_t limit_usec)
+{
+        char more[40] = "";
+
+        status->settling = ERROR_NULL;
+        status->settled |= n_missing == 0 || spent_usec >= limit_usec;
+        if (status->settled)
+                return false;
+        if (n_missing > 1)
+                snprintf(more, sizeof(more), " and %zu more", n_missing - 1);
+        error_setf(&status->settling, EAGAIN,
+                   "Not published yet: waiting for device %.100s%s (%" PRIu64 " s left)", missing,
+                   more, (limit_usec - spent_usec + USEC_PER_SEC - 1) / USEC_PER_SEC);
+        return true;
 }
 
 void tracker_status_log_deleted(const Uuid *provider, const char *name, void *userdata)

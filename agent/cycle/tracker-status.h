@@ -29,6 +29,8 @@ const char *reshape_access_to_text(ReshaperAccess access); /* the RESHAPE_ACCESS
 typedef struct TrackerStatus {
         SyncState sync_state;
         Error sync_error;        /* why stale or offline */
+        Error settling;          /* the device that the first publication waits for; code 0: none */
+        bool settled;            /* the first publication no longer waits for devices */
         Error hypervisor_error;  /* why the last poll failed; code 0 when it did not */
         bool credential_refused; /* who we are is refused, and that was said */
         bool stale_logged;       /* it was stale since it was synced last, and that was logged */
@@ -74,6 +76,12 @@ void tracker_status_note_synced(TrackerStatus *status);
 
 /* Logs each part once that somebody else undoes again and again. */
 void tracker_status_note_contest(Contest *contest);
+
+/* Returns true if the first publication still waits for missing devices, and sets settling to words
+ * that name the first of them. spent_usec: since the start; limit_usec: [agent] device_settle_sec.
+ * After it returned false once, it returns false. */
+bool tracker_status_is_settling(TrackerStatus *status, const char *missing, size_t n_missing,
+                                uint64_t spent_usec, uint64_t limit_usec);
 
 /* Logs that Placement deleted a provider by order of this agent, with the evidence. userdata is
  * not used: the function is a receiver of reporter_set_deleted(). */

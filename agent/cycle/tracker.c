@@ -129,7 +129,8 @@ static void notify_end(Tracker *tracker)
         arm_cycle_timer(tracker, tracker->again ? 0 : MIN(pause_usec, due_in_usec));
         tracker->again = false;
         notify_changed(tracker);
-        cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle_error);
+        cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle_error,
+                             tracker->status.settling.code != 0);
 }
 
 static int on_end(sd_event_source *source, uint64_t usec, void *userdata)
@@ -613,16 +614,15 @@ static int ensure_reporter(Tracker *tracker, Error *reterr)
         return r;
 }
 
-/* Before the first publish: devices that were there before a reboot may be on their way. */
 static bool is_settling(Tracker *tracker)
 {
-        if (tracker->settled)
-                return false;
-        tracker->settled =
-                !tracker->maker.device_watch ||
-                device_watch_count_missing(tracker->maker.device_watch) == 0 ||
-                now_usec(tracker) - tracker->started_usec >= tracker->config.device_settle_usec;
-        return !tracker->settled;
+        const DeviceWatch *watch = tracker->maker.device_watch;
+        const char *first = "";
+        size_t n_missing = watch ? device_watch_count_missing(watch, &first) : 0;
+
+        return tracker_status_is_settling(&tracker->status, first, n_missing,
+                                          now_usec(tracker) - tracker->started_usec,
+                                          tracker->config.device_settle_usec);
 }
 
 /* One list, and the parts of each provider. */
@@ -657,7 +657,7 @@ static int reshape_alone(Tracker *tracker, Error *reterr)
         return 0;
 }
 
-/* Is nothing said to Placement in this cycle, for that reason (no error before)? */
+/* Returns true if this cycle sends nothing to Placement; *ret says why. */
 static bool stays_here(Tracker *tracker, Error *ret)
 {
         if (!tracker->config.reporter) {
@@ -666,7 +666,7 @@ static bool stays_here(Tracker *tracker, Error *ret)
                 error_setf(ret, ENODATA, "The host is retired: nothing of it is in Placement");
                 tracker_status_note_retired(&tracker->status);
         } else if (is_settling(tracker)) {
-                error_setf(ret, EAGAIN, "Devices of this host are still waited for");
+                *ret = tracker->cycle_error = tracker->status.settling;
                 tracker->pause_max_usec = SETTLE_POLL_USEC;
         }
         return ret->code != 0;
@@ -885,9 +885,9 @@ Tracker *tracker_free(Tracker *tracker)
         return NULL;
 }
 
-int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata)
+int tracker_ask_cycle(Tracker *tracker, TrackerDone done, void *userdata, bool publication)
 {
-        if (done && cycle_waiters_add(&tracker->waiters, done, userdata) < 0)
+        if (done && cycle_waiters_add(&tracker->waiters, done, userdata, publication) < 0)
                 return -ENOMEM;
         tracker->all = true;
         if (tracker->phase == PHASE_IDLE)

@@ -64,8 +64,9 @@ DEFINE_CLEANUP(Tracker *, tracker_free);
  * NULL) is called with how it ended, never from inside the call. -ENOMEM. */
 int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata);
 
-/* The same, and everything is read anew from Placement (reporter_forget()). */
-int tracker_sync_full(Tracker *tracker, TrackerDone done, void *userdata);
+/* Runs such a cycle until one does not put off the publication (device_settle_usec): done is called
+ * after that one. full: everything is read again from Placement (reporter_forget()). -ENOMEM. */
+int tracker_publish(Tracker *tracker, bool full, TrackerDone done, void *userdata);
 
 /* Asks for a poll that reads every guest that does not run, without a cycle: see TrackerLooked.
  * Negative errno with words. */

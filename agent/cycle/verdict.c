@@ -32,6 +32,7 @@ typedef enum Kind {
         KIND_RETAINED,
         KIND_DEVICE_CORDONED,
         KIND_NOT_POLLED,
+        KIND_SETTLING,
         KIND_PENDING,
         KIND_OWED,
         _KIND_MAX,
@@ -103,6 +104,9 @@ static const struct {
                                    "\"computectl uncordon DEVICE\" gives it back" },
         [KIND_NOT_POLLED] = { VERDICT_PENDING, "hypervisor", "the host was not polled yet",
                               "journalctl -u compute-agent", "Wait, or \"computectl sync\"" },
+        [KIND_SETTLING] = { VERDICT_PENDING, "devices", "not published yet: a device is missing",
+                            "computectl discover",
+                            "Wait, or check that the driver of the device is loaded and the card listed (lspci); after [agent] device_settle_sec the host is published with that device withheld" },
         [KIND_PENDING] = { VERDICT_PENDING, "placement", "a change is on its way to Placement",
                            "computectl plan", "Wait, or \"computectl sync\"" },
         [KIND_OWED] = { VERDICT_PENDING, "placement",
@@ -346,6 +350,8 @@ static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_DEVICE_CORDONED, "Cordoned: %s", facts->devices_cordoned);
         if (status->last_poll_usec == 0 && !status->hypervisor_error.code)
                 add(verdict, KIND_NOT_POLLED, "The host was not polled yet");
+        else if (status->settling.code)
+                add(verdict, KIND_SETTLING, "%s", status->settling.text);
         else if (status->sync_state == SYNC_PENDING)
                 add(verdict, KIND_PENDING, "A change is on its way to Placement");
         if (count_owed(facts) > 0 && !(facts->owed_trouble && facts->owed_trouble[0]))

@@ -14,12 +14,13 @@ void cycle_waiters_done(CycleWaiters *waiters)
         *waiters = (CycleWaiters){ 0 };
 }
 
-int cycle_waiters_add(CycleWaiters *waiters, TrackerDone done, void *userdata)
+int cycle_waiters_add(CycleWaiters *waiters, TrackerDone done, void *userdata, bool publication)
 {
         if (array_grow(&waiters->items, sizeof(CycleWaiter), waiters->n_items,
                        &waiters->n_allocated) < 0)
                 return -ENOMEM;
-        waiters->items[waiters->n_items++] = (CycleWaiter){ .done = done, .userdata = userdata };
+        waiters->items[waiters->n_items++] =
+                (CycleWaiter){ .done = done, .userdata = userdata, .publication = publication };
         return 0;
 }
 
@@ -29,8 +30,10 @@ void cycle_waiters_begin(CycleWaiters *waiters)
                 waiters->items[i].current = true;
 }
 
-void cycle_waiters_notify(CycleWaiters *waiters, Tracker *tracker, const Error *error)
+void cycle_waiters_notify(CycleWaiters *waiters, Tracker *tracker, const Error *error, bool put_off)
 {
+        for (size_t i = 0; put_off && i < waiters->n_items; i++)
+                waiters->items[i].current &= !waiters->items[i].publication;
         /* A waiter may add or cancel others: start over after each. */
         for (size_t i = 0; i < waiters->n_items;) {
                 CycleWaiter waiter = waiters->items[i];

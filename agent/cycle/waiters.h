@@ -17,7 +17,8 @@ typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata
 typedef struct CycleWaiter {
         TrackerDone done;
         void *userdata;
-        bool current; /* belongs to the running cycle, not to the next */
+        bool publication; /* waits for a cycle that does not put off the publication */
+        bool current;     /* belongs to the running cycle, not to the next */
 } CycleWaiter;
 
 typedef struct CycleWaiters {
@@ -27,14 +28,17 @@ typedef struct CycleWaiters {
 
 void cycle_waiters_done(CycleWaiters *waiters);
 
-/* Waits for the next cycle. -ENOMEM. */
-int cycle_waiters_add(CycleWaiters *waiters, TrackerDone done, void *userdata);
+/* Waits for the end of the next cycle; publication: and for the first one after it that does not
+ * put off the publication. -ENOMEM. */
+int cycle_waiters_add(CycleWaiters *waiters, TrackerDone done, void *userdata, bool publication);
 
 /* A cycle begins: it is everybody's who waits. */
 void cycle_waiters_begin(CycleWaiters *waiters);
 
-/* The cycle ended. Who is called may add and cancel waiters. */
-void cycle_waiters_notify(CycleWaiters *waiters, Tracker *tracker, const Error *error);
+/* Calls the waiters of the cycle that ended. put_off: it put off the publication, so those who wait
+ * for one wait for the next cycle. A waiter can add and cancel waiters. */
+void cycle_waiters_notify(CycleWaiters *waiters, Tracker *tracker, const Error *error,
+                          bool put_off);
 
 /* Forgets everybody who was added with this userdata. */
 void cycle_waiters_cancel(CycleWaiters *waiters, void *userdata);

@@ -125,4 +125,4 @@ uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceMoment *
 char *device_ledger_describe_withheld(const DeviceLedger *ledger);
 
 /* Without those that are back. */
-size_t device_ledger_count_missing(const DeviceLedger *ledger);
+size_t device_ledger_count_missing(const DeviceLedger *ledger, const char **ret_first);

@@ -19,6 +19,7 @@ struct DeviceWatch {
         uint64_t looked_usec; /* until then, what was due has been looked at */
         DeviceLedger ledger;
         size_t n_missing;
+        char *missing;   /* the first one; NULL: none */
         bool saved;      /* the file has the ledger as it was before it changed */
         int write_error; /* of the last write, so that each is logged once */
 };
@@ -29,6 +30,7 @@ DeviceWatch *device_watch_free(DeviceWatch *watch)
                 return NULL;
         device_ledger_done(&watch->ledger);
         free(watch->state_file);
+        free(watch->missing);
         free(watch);
         return NULL;
 }
@@ -212,6 +214,20 @@ static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
         }
 }
 
+static int note_missing(DeviceWatch *watch, const DeviceLedger *ledger, Error *reterr)
+{
+        const char *first;
+        char *name;
+
+        watch->n_missing = device_ledger_count_missing(ledger, &first);
+        name = strdup(first);
+        if (!name)
+                return error_oom(reterr);
+        free(watch->missing);
+        watch->missing = name;
+        return 0;
+}
+
 static void ignore_news(const LedgerDevice *device, DeviceNews news, void *userdata)
 {
 }
@@ -230,8 +246,7 @@ static int apply_to_copy(DeviceWatch *watch, const RetainedTrees *trees, const D
         if (r == 0)
                 r = device_ledger_update(&copy, trees->snapshot, tree, trees->root, moment,
                                          ignore_news, NULL, reterr);
-        watch->n_missing = device_ledger_count_missing(&copy);
-        return r;
+        return r < 0 ? r : note_missing(watch, &copy, reterr);
 }
 
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
@@ -250,7 +265,8 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
         watch->looked_usec = moment.now_usec;
         r = device_ledger_update(&watch->ledger, trees->snapshot, tree, trees->root, &moment,
                                  on_news, watch, reterr);
-        watch->n_missing = device_ledger_count_missing(&watch->ledger);
+        if (r == 0)
+                r = note_missing(watch, &watch->ledger, reterr);
         if (r == 0) {
                 log_blocked(&watch->ledger, trees->snapshot);
                 save(watch);
@@ -263,8 +279,9 @@ const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch)
         return &watch->ledger;
 }
 
-size_t device_watch_count_missing(const DeviceWatch *watch)
+size_t device_watch_count_missing(const DeviceWatch *watch, const char **ret_first)
 {
+        *ret_first = watch->missing ? watch->missing : "";
         return watch->n_missing;
 }
 

@@ -28,8 +28,10 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
 /* The devices that are expected, as of the last picture. Borrowed. */
 const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch);
 
-/* Devices that were missing in the last picture. */
-size_t device_watch_count_missing(const DeviceWatch *watch);
+/* Returns the number of devices that were missing in the last picture, and the name of the first
+ * one,
+ * "" for none; borrowed until the next picture. */
+size_t device_watch_count_missing(const DeviceWatch *watch, const char **ret_first);
 
 /* How long until a picture of the same host would look otherwise; UINT64_MAX: for ever. What came
  * due since the last picture, or since this was asked last, is said once: 0. */

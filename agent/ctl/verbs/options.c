@@ -88,6 +88,7 @@ const CtlOption ctl_options[] = {
         FLAG("svg", 0, "tree", "Draw the host and who holds what of it, as SVG", svg),
         FLAG("history", 0, "claims", "Show claims that have ended, too", history),
         FLAG("full", 0, "sync", "Read everything anew from Placement", full),
+        TEXT("timeout", 0, "SECONDS", "sync", "Fail if nothing is published by then; 300", timeout),
         FLAG("plan", 0, "reshape", "Show what would move, and change nothing", plan),
         FLAG("undo", 0, "reshape, retire", "Put back what the last one moved or removed", undo),
         TEXT("direct", 0, "DIR", "migrate-inventory", "Start a Placement for it, configured in DIR",

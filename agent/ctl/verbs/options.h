@@ -26,6 +26,7 @@ typedef struct CtlOptions {
         bool history, problems;
         bool allocations;    /* of release */
         bool full;           /* of sync */
+        const char *timeout; /* of sync */
         bool plan, undo;     /* of reshape */
         const char *direct;  /* of migrate-inventory */
         bool dry_run, force; /* of identity; dry_run also of heal */

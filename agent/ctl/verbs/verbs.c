@@ -4,6 +4,10 @@
 
 #include "agent/ctl/verbs/verbs.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/ctl/ask/bus.h"
@@ -24,8 +28,10 @@
 #include "agent/ctl/verbs/migrate.h"
 #include "agent/formats/format-names.h"
 #include "agent/formats/tree-json.h"
+#include "base/text.h"
 
 #define SYNC_TIMEOUT_USEC    (5 * 60 * USEC_PER_SEC)
+#define SYNC_TIMEOUT_MAX_SEC 86400
 #define RESHAPE_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
 #define JOURNAL_LINES        10
 
@@ -213,38 +219,77 @@ static int verb_verify(Ctl *ctl, Error *reterr)
         return ctl_findings_have_errors(document) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* What a sync came to; the state is asked for after it. */
+/* Prints the result of a sync and returns the exit code. why: "" after a publication, else why
+ * there was none. A host that reports nothing to Placement by its configuration is not published,
+ * and that is no failure. */
 static int print_synced(Ctl *ctl, const char *why, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL, *document = NULL;
-        int r;
+        int r = ctl_fetch_status(ctl, &status, reterr);
 
-        if (ctl_wants_json(ctl)) {
-                document = json_pack("{sb ss}", "published", why[0] == '\0', "error", why);
-                ctl_print_json(ctl, document);
-                return 0;
-        }
-        if (why[0])
-                return error_setf(reterr, EIO, "Sync failed: %s", why);
-        if (ctl->options.quiet)
-                return 0;
-        r = ctl_fetch_status(ctl, &status, reterr);
         if (r < 0)
                 return r;
-        printf("Done: %s.\n", ctl_json_text(status, "summary"));
+        if (ctl_wants_json(ctl)) {
+                document = json_pack("{sb ss}", "published",
+                                     !why[0] && strcmp(ctl_json_text(status, "sync_state"),
+                                                       SYNC_STATE_SYNCED) == 0,
+                                     "error", why);
+                ctl_print_json(ctl, document);
+        } else if (why[0]) {
+                return error_setf(reterr, EIO, "Sync failed: %s", why);
+        } else if (!ctl->options.quiet) {
+                printf("Done: %s.\n", ctl_json_text(status, "summary"));
+        }
+        return why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Returns why the agent did not publish within the time limit; the caller frees. NULL: no memory.
+ */
+static char *explain_timeout(Ctl *ctl, uint64_t limit_usec)
+{
+        _cleanup_json_ json_t *status = NULL;
+        Error error = ERROR_NULL;
+        const char *reason = error.text;
+
+        if (ctl_fetch_status(ctl, &status, &error) == 0)
+                reason = ctl_json_text(json_array_get(json_object_get(status, "reasons"), 0),
+                                       "text");
+        return text_format("Not published within %" PRIu64 " s%s%s", limit_usec / USEC_PER_SEC,
+                           reason[0] ? ". " : "", reason);
+}
+
+/* Reads --timeout. Leaves the default if the option is not there. */
+static int read_time_limit(const char *text, uint64_t *ret_usec, Error *reterr)
+{
+        unsigned long seconds;
+        char *end = NULL;
+
+        if (!text)
+                return 0;
+        errno = 0;
+        seconds = strtoul(text, &end, 10);
+        if (errno != 0 || *end || !isdigit((unsigned char)text[0]) || seconds == 0 ||
+            seconds > SYNC_TIMEOUT_MAX_SEC)
+                return error_setf(reterr, EINVAL, "--timeout is 1 to %d seconds, not \"%.40s\"",
+                                  SYNC_TIMEOUT_MAX_SEC, text);
+        *ret_usec = seconds * USEC_PER_SEC;
         return 0;
 }
 
 static int verb_sync(Ctl *ctl, Error *reterr)
 {
         _cleanup_free_ char *why = NULL;
-        int r = ctl_need_text(ctl, ctl->options.full ? "SyncFull" : "Sync", SYNC_TIMEOUT_USEC, &why,
-                              reterr);
+        uint64_t limit_usec = SYNC_TIMEOUT_USEC;
+        int r = read_time_limit(ctl->options.timeout, &limit_usec, reterr);
 
         if (r < 0)
                 return r;
-        r = print_synced(ctl, why, reterr);
-        return r < 0 ? r : why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
+        r = ctl_need_text(ctl, ctl->options.full ? "SyncFull" : "Sync", limit_usec, &why, reterr);
+        if (r == -ETIMEDOUT)
+                why = explain_timeout(ctl, limit_usec);
+        else if (r < 0)
+                return r;
+        return why ? print_synced(ctl, why, reterr) : error_oom(reterr);
 }
 
 static const char *reshape_hint(const CtlOptions *options)

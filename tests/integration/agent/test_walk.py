@@ -621,9 +621,10 @@ class Walk:
 
     @staticmethod
     def findings(host):
-        """Those of an audit, without the guests that an operator edited."""
+        """The problems of an audit, without the guests that an operator edited. A larger amount of another writer is none."""
         done = host.agent.ctl('audit', '--json=short', check=False)
-        return [one for one in json.loads(done.stdout)['findings'] if one['consumer'] not in {edit[0] for edit in host.edited}]
+        return [one for one in json.loads(done.stdout)['findings']
+                if one['problem'] and one['consumer'] not in {edit[0] for edit in host.edited}]
 
     def wait_agreed(self):
         """Each guest has one confirmed claim, and no other claim is left."""

@@ -315,6 +315,31 @@ class TestSettling(DeviceCase):
         self.assertEqual(self.inventory(), (4, 0))
         self.assertEqual(self.placement.writes_since(mark), [])
 
+    def test_sync_fails_at_its_time_limit_and_names_the_device(self):
+        self.agent.configure({'agent': {'device_settle_sec': 3600}})
+        self.agent.start()
+        words = 'waiting for device %s \\(3[0-9]{3} s left\\)' % GPU_NAME
+        done = self.agent.ctl('sync', '--timeout', 2, code=1)
+        self.assertRegex(done.stderr, 'Sync failed: Not published within 2 s. Not published yet: ' + words)
+        answer = json.loads(self.agent.ctl('sync', '--timeout', 2, '--json=short', code=1).stdout)
+        self.assertIs(answer['published'], False)
+        self.assertRegex(answer['error'], words)
+        self.assertRegex(self.agent.ctl('status', check=False).stdout, words)
+        self.assertRegex(self.agent.ctl('doctor', check=False).stdout, words)
+        self.assertRegex(self.agent.ctl('reshape', code=1).stderr, words)
+        self.assertRegex(self.agent.ctl('heal', code=1).stderr, words)
+        for wrong in ('0', '-1', 'x', '99999999'):
+            self.assertIn('--timeout is 1 to 86400 seconds', self.agent.ctl('sync', '--timeout=' + wrong, code=1).stderr)
+
+    def test_sync_waits_until_a_device_was_waited_for(self):
+        mark = self.placement.mark()
+        self.agent.configure({'agent': {'device_settle_sec': 5}})
+        self.agent.start()
+        answer = json.loads(self.agent.ctl('sync', '--json=short').stdout)
+        self.assertEqual(answer, {'published': True, 'error': ''})
+        self.assertEqual(self.inventory(), (4, 4))
+        self.assertNotEqual(self.placement.writes_since(mark), [])
+
     def test_a_device_that_does_not_come_is_withheld_then(self):
         self.agent.configure({'agent': {'device_settle_sec': 4}})
         began = time.monotonic()

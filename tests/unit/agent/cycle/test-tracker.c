@@ -562,7 +562,7 @@ static void let_come(const char *events)
                                                        NULL, NULL),
                                          0);
                 else if (strcmp(word, "full") == 0)
-                        assert_int_equal(tracker_sync_full(world.tracker, NULL, NULL), 0);
+                        assert_int_equal(tracker_publish(world.tracker, true, NULL, NULL), 0);
         }
         world.refreshes.n = world.publishes.n = world.gathers.n = 0;
 }

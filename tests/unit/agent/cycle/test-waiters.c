@@ -21,7 +21,7 @@ static void on_told(Tracker *tracker, const Error *error, void *userdata)
 static void on_told_asks(Tracker *tracker, const Error *error, void *userdata)
 {
         on_told(tracker, error, userdata);
-        assert_int_equal(cycle_waiters_add(&waiters, on_told, letters + 4), 0);
+        assert_int_equal(cycle_waiters_add(&waiters, on_told, letters + 4, false), 0);
 }
 
 static void on_told_cancels(Tracker *tracker, const Error *error, void *userdata)
@@ -30,11 +30,11 @@ static void on_told_cancels(Tracker *tracker, const Error *error, void *userdata
         cycle_waiters_cancel(&waiters, letters + 2);
 }
 
-static void tell(void)
+static void tell(bool put_off)
 {
         const Error error = { .code = EIO };
 
-        cycle_waiters_notify(&waiters, (Tracker *)&waiters, &error);
+        cycle_waiters_notify(&waiters, (Tracker *)&waiters, &error, put_off);
 }
 
 static int set_up(void **state)
@@ -49,7 +49,8 @@ static int tear_down(void **state)
         return 0;
 }
 
-/* + a letter: it waits; - a letter: it is cancelled; (: a cycle begins; ): it ended. */
+/* + a letter: it waits for a cycle; * a letter: for a publication; - a letter: it is cancelled;
+ * (: a cycle begins; ): it ended; |: it ended and put off the publication. */
 static void test_table(void **state)
 {
         static const struct {
@@ -63,6 +64,9 @@ static void test_table(void **state)
                 { "+a(-a)()", "" },
                 { "+a(+b)(+c)()", "abc" },
                 { "+a+b(+c)-b()", "abc" },
+                { "*a+b(|", "b" },
+                { "*a+b(|(|()", "ba" },
+                { "*a(|-a()", "" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -70,11 +74,12 @@ static void test_table(void **state)
                 for (const char *step = cases[i].steps; *step; step++) {
                         if (*step == '(')
                                 cycle_waiters_begin(&waiters);
-                        else if (*step == ')')
-                                tell();
-                        else if (*step == '+')
+                        else if (*step == ')' || *step == '|')
+                                tell(*step == '|');
+                        else if (*step == '+' || *step == '*')
                                 assert_int_equal(cycle_waiters_add(&waiters, on_told,
-                                                                   letters + (step[1] - 'a')),
+                                                                   letters + (step[1] - 'a'),
+                                                                   *step == '*'),
                                                  0);
                         else if (*step == '-')
                                 cycle_waiters_cancel(&waiters, letters + (step[1] - 'a'));
@@ -87,15 +92,15 @@ static void test_table(void **state)
 
 static void test_who_is_told_may_ask_and_cancel(void **state)
 {
-        assert_int_equal(cycle_waiters_add(&waiters, on_told_asks, letters), 0);
-        assert_int_equal(cycle_waiters_add(&waiters, on_told_cancels, letters + 1), 0);
-        assert_int_equal(cycle_waiters_add(&waiters, on_told, letters + 2), 0);
-        assert_int_equal(cycle_waiters_add(&waiters, on_told, letters + 3), 0);
+        assert_int_equal(cycle_waiters_add(&waiters, on_told_asks, letters, false), 0);
+        assert_int_equal(cycle_waiters_add(&waiters, on_told_cancels, letters + 1, false), 0);
+        assert_int_equal(cycle_waiters_add(&waiters, on_told, letters + 2, false), 0);
+        assert_int_equal(cycle_waiters_add(&waiters, on_told, letters + 3, false), 0);
         cycle_waiters_begin(&waiters);
-        tell();
+        tell(false);
         assert_string_equal(told, "abd");
         cycle_waiters_begin(&waiters);
-        tell();
+        tell(false);
         assert_string_equal(told, "abdz");
 }
 
