@@ -96,10 +96,10 @@ static void on_config_warning(const char *text, void *userdata)
 /* Secrets were read with the configuration; what follows concerns the state folder. */
 static int leave_root(const Config *config, Error *reterr)
 {
-        int r = folder_owner_become(config->state_path, reterr);
+        int r = folder_owner_become(config->state_dir, reterr);
 
         if (r > 0)
-                log_info("Continuing as user %u, the owner of %s.", geteuid(), config->state_path);
+                log_info("Continuing as user %u, the owner of %s.", geteuid(), config->state_dir);
         return r;
 }
 

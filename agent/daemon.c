@@ -272,7 +272,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
                 .starts = !before || tracker_is_starting(daemon->engine.tracker),
                 .last_sync_usec = before ? before->last_sync_usec : 0,
-                .state_path = engine->config->state_path,
+                .state_dir = engine->config->state_dir,
                 .reshape_patience_usec = engine->config->reshape_patience_usec,
                 .device_settle_usec = starts ? engine->config->device_settle_usec : 0,
                 .start_jitter_usec = starts ? engine->config->start_jitter_usec : 0,
@@ -298,9 +298,9 @@ static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reter
         if (r < 0)
                 return r;
         if (provider_config_new(&engine.provider_config, config->provider_config_location,
-                                config->state_path, config->driver.host.owner_trait,
+                                config->state_dir, config->driver.host.owner_trait,
                                 read_only) < 0 ||
-            device_watch_new(&engine.device_watch, config->state_path, &config->driver.host,
+            device_watch_new(&engine.device_watch, config->state_dir, &config->driver.host,
                              config->device_specs, config->device_hold_usec, read_only) < 0)
                 return error_oom(reterr);
         r = make_tracker(daemon, &engine, reterr);
@@ -330,7 +330,7 @@ static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
         const struct {
                 const char *name, *before, *after;
         } lasting[] = {
-                { "state_path", old->state_path, new->state_path },
+                { "state_dir", old->state_dir, new->state_dir },
                 { "claim_db", old->claim_db, new->claim_db },
                 { "host", old->host, new->host },
         };
@@ -350,12 +350,12 @@ static int check_identity(const Daemon *daemon, const Config *new, Error *reterr
         const char *const *files = (const char *const *)new->files;
         _cleanup_free_ char *path = NULL;
         Uuid root;
-        int r = identity_find(files, new->state_path, &root, &path, reterr);
+        int r = identity_find(files, new->state_dir, &root, &path, reterr);
 
         if (r == 0) {
                 log_warning("The identity of this host (compute_id) was gone; writing %s again.",
                             daemon->root.text);
-                return identity_replace(files, new->state_path, &daemon->root, reterr);
+                return identity_replace(files, new->state_dir, &daemon->root, reterr);
         }
         if (r < 0)
                 return r;
@@ -497,7 +497,7 @@ static int set_up_event(Daemon *daemon)
 static int set_up_claims(Daemon *daemon, Error *reterr)
 {
         const Config *config = daemon->engine.config;
-        _cleanup_free_ char *path = text_format("%s/%s", config->state_path, config->claim_db);
+        _cleanup_free_ char *path = text_format("%s/%s", config->state_dir, config->claim_db);
         char host[HOST_NAME_MAX + 1] = "";
         const ClaimSettings settings = claim_settings(config);
 
@@ -509,8 +509,8 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         if (claim_service_new(&daemon->claims, daemon->mode == DAEMON_DRY_RUN ? NULL : path,
                               config->host[0] ? config->host : host, &settings) < 0)
                 return error_oom(reterr);
-        if (cordon_new(&daemon->cordon, config->state_path, daemon->mode == DAEMON_DRY_RUN) < 0 ||
-            retained_new(&daemon->retained, config->state_path, daemon->mode == DAEMON_DRY_RUN) < 0)
+        if (cordon_new(&daemon->cordon, config->state_dir, daemon->mode == DAEMON_DRY_RUN) < 0 ||
+            retained_new(&daemon->retained, config->state_dir, daemon->mode == DAEMON_DRY_RUN) < 0)
                 return error_oom(reterr);
         claim_service_set_closed(daemon->claims, cordon_host_words(daemon->cordon),
                                  cordon_device_words(daemon->cordon));
@@ -603,7 +603,7 @@ static int look_for_identity(Daemon *daemon, Error *reterr)
 {
         _cleanup_free_ char *path = NULL;
         int r = identity_find((const char *const *)daemon->engine.config->files,
-                              daemon->engine.config->state_path, &daemon->root, &path, reterr);
+                              daemon->engine.config->state_dir, &daemon->root, &path, reterr);
 
         if (r != 0)
                 return r;
@@ -622,7 +622,7 @@ static int load_identity(Daemon *daemon, Error *reterr)
         if (daemon->mode == DAEMON_DRY_RUN)
                 return look_for_identity(daemon, reterr);
         r = identity_load((const char *const *)daemon->engine.config->files,
-                          daemon->engine.config->state_path, &daemon->root, &created, reterr);
+                          daemon->engine.config->state_dir, &daemon->root, &created, reterr);
         if (r >= 0 && created)
                 log_info("This host is new: its root provider will be %s.", daemon->root.text);
         return r;
@@ -635,7 +635,7 @@ static int lock_state(Daemon *daemon, Error *reterr)
 
         if (daemon->mode == DAEMON_DRY_RUN)
                 return 0;
-        r = state_lock_take(daemon->engine.config->state_path, &daemon->lock_fd, reterr);
+        r = state_lock_take(daemon->engine.config->state_dir, &daemon->lock_fd, reterr);
         if (r == -EBUSY)
                 daemon->exit_code = DAEMON_EXIT_BUSY;
         return r;

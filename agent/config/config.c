@@ -2,9 +2,11 @@
 
 #include "agent/config/config.h"
 
+#include "agent/config/expand.h"
 #include "agent/config/mdev.h"
 #include "agent/config/search.h"
 #include "agent/config/settings.h"
+#include "agent/config/state-dir.h"
 #include "base/read-file.h"
 #include "base/secret.h"
 #include "base/text.h"
@@ -56,7 +58,7 @@ static int set_from_credential(const ConfigOption *option, Config *config, const
         if (n == 0 || strlen(text) != n)
                 return error_setf(reterr, EINVAL, "%s: %s", path,
                                   n == 0 ? "is empty" : "holds a NUL");
-        r = config_option_set(option, config, text, NULL, reterr);
+        r = config_option_set(option, config, text, reterr);
         explicit_bzero(text, n);
         return r < 0 ? error_prefixf(reterr, r, "%s", path) : 1;
 }
@@ -80,16 +82,20 @@ static int try_credential(const ConfigOption *option, Config *config, Error *ret
         return set_from_credential(option, config, path, reterr);
 }
 
-/* [pci] device_spec, with the place of a bad one in the words. */
+/* Reads [pci] device_spec, with the place of a bad one in the words. */
 static int load_pci_specs(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigOption *option = config_find_option(config_options, "pci", "device_spec");
-        const ConfigEntry *entry = NULL, *next;
-        size_t i = 0;
+        _cleanup_free_ const ConfigEntry **list = NULL;
+        const ConfigEntry *entry = NULL;
+        size_t n;
         int r = 0;
 
-        while (r == 0 && (next = config_settings_next(settings, option, &i))) {
-                entry = next;
+        list = config_settings_list(settings, option, &n);
+        if (!list)
+                return error_oom(reterr);
+        for (size_t i = 0; i < n && r == 0; i++) {
+                entry = list[i];
                 if (entry->value[0] == '\0')
                         continue;
                 r = pci_specs_add(&config->driver.host.pci_specs, entry->value, reterr);
@@ -100,9 +106,22 @@ static int load_pci_specs(Config *config, const ConfigSettings *settings, Error 
         return r < 0 ? config_entry_prefix(entry, r, reterr) : 0;
 }
 
+/* Sets an option from the files, else from its default, in which references are replaced, too. */
+static int set_option(const ConfigOption *option, Config *config, ConfigSettings *settings,
+                      Error *reterr)
+{
+        _cleanup_(text_free_secretp) char *text = NULL;
+        int r;
+
+        if (!strchr(option->default_value ?: "", '$') ||
+            config_settings_find_option(settings, option))
+                return config_set_from_settings(option, config, settings, reterr);
+        r = config_expand_default(settings, option->section, option->default_value, &text, reterr);
+        return r < 0 ? r : config_option_set(option, config, text, reterr);
+}
+
 /* section: of that alone; NULL: all. */
-static int set_options(Config *config, const ConfigSettings *settings, const char *section,
-                       Error *reterr)
+static int set_options(Config *config, ConfigSettings *settings, const char *section, Error *reterr)
 {
         int r;
 
@@ -111,8 +130,7 @@ static int set_options(Config *config, const ConfigSettings *settings, const cha
                         continue;
                 r = try_credential(o, config, reterr);
                 if (r == 0)
-                        r = config_set_from_settings(o, config, settings, config->state_path,
-                                                     reterr);
+                        r = set_option(o, config, settings, reterr);
                 if (r < 0)
                         return r;
         }
@@ -121,10 +139,9 @@ static int set_options(Config *config, const ConfigSettings *settings, const cha
 
 static int finish_agent(Config *config, const ConfigSettings *settings, Error *reterr)
 {
-        const ConfigEntry *driver =
-                config_settings_find(settings, "DEFAULT", NULL, "compute_driver", NULL);
+        const ConfigEntry *driver = config_settings_find(settings, "DEFAULT", "compute_driver");
 
-        if (config->debug && !config_settings_find(settings, "agent", NULL, "log_level", NULL))
+        if (config->debug && !config_settings_find(settings, "agent", "log_level"))
                 config->log_level = LOG_DEBUG;
         if (strcmp(config->compute_driver, "libvirt.LibvirtDriver") == 0)
                 config->compute_driver[strlen("libvirt")] = '\0';
@@ -174,8 +191,7 @@ static int check_driver(const Config *config, const ConfigSettings *settings, Er
 
 static void warn_old_options(const ConfigSettings *settings)
 {
-        const ConfigEntry *entry =
-                config_settings_find(settings, "DEFAULT", NULL, "vcpu_pin_set", NULL);
+        const ConfigEntry *entry = config_settings_find(settings, "DEFAULT", "vcpu_pin_set");
 
         if (entry && entry->value[0])
                 config_warn(
@@ -315,7 +331,7 @@ static void warn_readable_secrets(const ConfigSettings *settings)
         }
 }
 
-static int config_make(Config **ret, const ConfigSettings *settings, Error *reterr)
+static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = calloc(1, sizeof(Config));
         int r;
@@ -323,6 +339,8 @@ static int config_make(Config **ret, const ConfigSettings *settings, Error *rete
         if (!config)
                 return error_oom(reterr);
         r = set_options(config, settings, NULL, reterr);
+        if (r >= 0)
+                r = config_choose_state_dir(config, settings, reterr);
         if (r >= 0)
                 r = finish_agent(config, settings, reterr);
         if (r < 0)
@@ -361,6 +379,8 @@ int config_load_hook(Config **ret, const char *file, Error *reterr)
         if (r >= 0)
                 r = config_settings_read(&settings, config->files, reterr);
         if (r >= 0)
+                r = config_expand(&settings, reterr);
+        if (r >= 0)
                 r = set_options(config, &settings, "hook", reterr);
         if (r >= 0)
                 *ret = TAKE_PTR(config);
@@ -381,6 +401,8 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
                 r = config_settings_read(&settings, paths, reterr);
         if (r >= 0)
                 r = config_settings_follow_auth(&settings, reterr);
+        if (r >= 0)
+                r = config_expand(&settings, reterr);
         if (r < 0)
                 return r;
         config_warn_unknown(&settings);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The configuration: nova.conf's own sections and option names, read with libini_config.
+/* The configuration: nova.conf's own sections, option names and syntax.
  *
  * One table (agent/config/table.c) says for each option its type, default and what is allowed; it
  * is the only place. An unknown section or key is a warning with file and line, a bad value an
  * error with file, line, key and what is allowed. Values are checked here, so that nobody else has
  * to. Nothing is read after config_load() returned.
  *
- * Names of sections and options are compared without regard to case (libini_config does).
- * "$state_path" is replaced in options that are paths; no other reference of oslo.config is. */
+ * Names of sections and options are compared without regard to case. References to other options
+ * ("$name") are replaced as oslo.config does it (agent/config/expand.h). */
 
 #include "base/error.h"
 #include "base/string-set.h"
@@ -41,8 +41,8 @@ typedef enum ClaimMode {
 
 typedef struct Config {
         /* [DEFAULT] */
-        char *state_path;           /* "/var/lib/compute-agent" */
-        char *claim_db;             /* "claim.sqlite", relative to state_path */
+        char *state_path;           /* Nova's state folder; "/var/lib/nova" */
+        char *claim_db;             /* "claim.sqlite", relative to state_dir */
         char *host;                 /* "" : the host's name */
         char *compute_driver;       /* "libvirt", "linux" or "static", as driver_new() has them */
         bool debug;                 /* only its part in log_level counts */
@@ -54,6 +54,7 @@ typedef struct Config {
         /* [compute] */
         char *provider_config_location; /* "/etc/nova/provider_config/", as Nova has it */
         /* [agent] */
+        char *state_dir;                /* of the agent; default: the unit's StateDirectory= */
         uint64_t device_settle_usec;    /* device_settle_sec, seconds; 30 */
         uint64_t device_hold_usec;      /* device_hold_sec, seconds; 30 */
         uint64_t start_jitter_usec;     /* start_jitter_sec, seconds; 5 */

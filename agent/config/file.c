@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* libini_config reports a wrong name only by "Invalid argument", ends a value at a NUL, drops what
- * stands before the first section and needs quadratic time. So a text is looked over line by line
- * first; what passes is parsed by the library alone. */
+/* The syntax is that of oslo.config's parser (oslo_config/iniparser.py), so that a nova.conf means
+ * the same here as in Nova. A text is read line by line:
+ *
+ *   [section]        opens a section; the same one can be opened again
+ *   key = value      or "key: value"; the first of '=' and ':' counts
+ *     more           a line that begins with a blank or a tab continues the value
+ *   # or ;           a comment, in the first column only
+ *
+ * An empty line, a comment or a section ends a value. */
 
 #include "agent/config/file.h"
 
@@ -12,22 +18,22 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <ini_configobj.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
-DEFINE_CLEANUP(struct ini_cfgobj *, ini_config_destroy);
-DEFINE_CLEANUP(struct ini_cfgfile *, ini_config_file_destroy);
-DEFINE_CLEANUP(char **, ini_config_free_errors);
-DEFINE_CLEANUP(char **, ini_free_section_list);
-DEFINE_CLEANUP(char **, ini_free_attribute_list);
+#define NOTHING_OPEN SIZE_MAX
 
-/* A file that is being read: what was there before stands before first_section and first_entry. */
+/* A file that is being read. Its sections begin at first_section. n_settings counts the headers of
+ * sections, too. */
 typedef struct Reader {
         ConfigSettings *settings;
         const char *path;
-        size_t first_section, first_entry;
+        size_t first_section, n_settings;
+        char *section; /* the open one; NULL: none yet */
+        size_t open;   /* index of the entry that the next line can continue, or NOTHING_OPEN */
+        size_t n_value, n_allocated; /* length of its value, size of the value's memory */
+        unsigned line;
         bool world_readable;
 } Reader;
 
@@ -43,7 +49,13 @@ void config_settings_done(ConfigSettings *settings)
         }
         free(settings->sections);
         free(settings->entries);
+        free(settings->auth_section);
         *settings = (ConfigSettings){};
+}
+
+static int refuse(const Reader *reader, const char *words, Error *reterr)
+{
+        return error_setf(reterr, EINVAL, "%s:%u: %s", reader->path, reader->line, words);
 }
 
 static const char *find_bad_text(const char *line, size_t n)
@@ -62,20 +74,12 @@ static const char *find_bad_text(const char *line, size_t n)
         return NULL;
 }
 
-static const char *find_bad_name(const char *line, size_t n)
+static bool is_name(const char *text)
 {
-        char end = line[0] == '[' ? ']' : '=';
-        const char *name_end = memrchr(line, end, n);
-
-        if (end == '=')
-                name_end = memchr(line, end, n);
-        if (!name_end)
-                return NULL; /* the library has words for that */
-        for (const char *c = line; c < name_end; c++)
-                if (*c < 0x20 || *c > 0x7e || *c == '!')
-                        return end == ']' ? "a section's name with a character that is not allowed"
-                                          : "an option's name with a character that is not allowed";
-        return NULL;
+        for (; *text; text++)
+                if (*text < 0x20 || *text > 0x7e)
+                        return false;
+        return true;
 }
 
 static char *copy_trimmed(const char *text, size_t n)
@@ -97,95 +101,44 @@ static bool has_section(const Reader *reader, const char *name)
         return false;
 }
 
-static int add_section(const Reader *reader, const char *line, size_t n, unsigned number)
+static int read_section(Reader *reader, const char *line, size_t n, Error *reterr)
 {
         ConfigSettings *settings = reader->settings;
-        _cleanup_free_ char *name = NULL;
-        const char *end = memrchr(line, ']', n);
+        char *name;
 
-        if (!end)
-                return 0;
-        name = copy_trimmed(line + 1, (size_t)(end - line - 1));
+        if (line[n - 1] != ']')
+                return refuse(reader,
+                              memchr(line, ']', n)
+                                      ? "there is text after the ']' of the section's name"
+                                      : "the ']' at the end of the section's name is missing",
+                              reterr);
+        free(reader->section);
+        reader->section = name = copy_trimmed(line + 1, n - 2);
         if (!name)
-                return -ENOMEM;
-        if (name[0] == '\0' || has_section(reader, name))
+                return error_oom(reterr);
+        if (name[0] == '\0')
+                return refuse(reader, "a section without a name", reterr);
+        if (!is_name(name))
+                return refuse(reader, "a section's name with a character that is not allowed",
+                              reterr);
+        if (has_section(reader, name))
                 return 0;
-        if (array_grow(&settings->sections, sizeof(ConfigSection), settings->n_sections,
-                       &settings->n_sections_allocated) < 0)
-                return -ENOMEM;
+        name = strdup(name);
+        if (!name || array_grow(&settings->sections, sizeof(ConfigSection), settings->n_sections,
+                                &settings->n_sections_allocated) < 0) {
+                free(name);
+                return error_oom(reterr);
+        }
         settings->sections[settings->n_sections++] =
-                (ConfigSection){ .file = reader->path, .name = TAKE_PTR(name), .line = number };
+                (ConfigSection){ .file = reader->path, .name = name, .line = reader->line };
         return 0;
 }
 
-/* Looks a text over and notes where the sections begin. */
-static int scan_text(const Reader *reader, const char *text, size_t n, Error *reterr)
+static char *copy_value(const char *text, size_t n)
 {
-        size_t n_settings = 0;
-        unsigned number = 1;
-        const char *bad;
+        char *value = copy_trimmed(text, n);
 
-        for (const char *line = text, *end = text + n; line < end; number++) {
-                const char *newline = memchr(line, '\n', (size_t)(end - line));
-                size_t length = (size_t)((newline ? newline : end) - line);
-                bool is_setting = length > 0 && !strchr("#; \t\r", line[0]);
-
-                bad = find_bad_text(line, length);
-                if (!bad && is_setting)
-                        bad = find_bad_name(line, length);
-                /* The library would drop it without a word. */
-                if (!bad && is_setting && line[0] != '[' &&
-                    reader->settings->n_sections == reader->first_section)
-                        bad = "an option before the first section; [DEFAULT] may be missing";
-                if (bad)
-                        return error_setf(reterr, EINVAL, "%s:%u: %s", reader->path, number, bad);
-                if (is_setting && ++n_settings > CONFIG_FILE_MAX_SETTINGS)
-                        return error_setf(reterr, EINVAL, "%s:%u: more than %d settings in a file",
-                                          reader->path, number, CONFIG_FILE_MAX_SETTINGS);
-                if (is_setting && line[0] == '[' && add_section(reader, line, length, number) < 0)
-                        return error_oom(reterr);
-                line += length + 1;
-        }
-        return 0;
-}
-
-/* The library's words are written for programmers where people make mistakes most. */
-static const char *syntax_error_words(unsigned code)
-{
-        switch (code) {
-        case ERR_NOEQUAL:
-                return "not of the form OPTION = VALUE";
-        case ERR_NOCLOSESEC:
-                return "the ']' at the end of the section's name is missing";
-        case ERR_SPACE:
-        case ERR_TAB:
-                return "begins with white space, but continues no value";
-        default:
-                return NULL;
-        }
-}
-
-static int syntax_error(const Reader *reader, struct ini_cfgobj *ini, int code, Error *reterr)
-{
-        _cleanup_(ini_config_free_errorsp) char **errors = NULL;
-        unsigned kind, line;
-        int n = 0;
-
-        if (ini_config_error_count(ini) == 0 || ini_config_get_errors(ini, &errors) != 0 ||
-            !errors || !errors[0])
-                return error_setf(reterr, EINVAL, "%s: is not in INI form: %s", reader->path,
-                                  strerror(code));
-        if (sscanf(errors[0], "Error (%u) on line %u: %n", &kind, &line, &n) != 2 || n == 0)
-                return error_setf(reterr, EINVAL, "%s: %s", reader->path, errors[0]);
-        return error_setf(reterr, EINVAL, "%s:%u: %s", reader->path, line,
-                          syntax_error_words(kind) ?: errors[0] + n);
-}
-
-static char *copy_value(const char *text)
-{
-        char *value = copy_trimmed(text, strlen(text));
-        size_t n = value ? strlen(value) : 0;
-
+        n = value ? strlen(value) : 0;
         if (n >= 2 && value[0] == value[n - 1] && (value[0] == '"' || value[0] == '\'')) {
                 memmove(value, value + 1, n - 2);
                 value[n - 2] = '\0';
@@ -193,127 +146,110 @@ static char *copy_value(const char *text)
         return value;
 }
 
-static int add_entry(const Reader *reader, const char *section, const char *key,
-                     struct value_obj *value)
+static int add_entry(Reader *reader, char *key, char *value)
 {
         ConfigSettings *settings = reader->settings;
-        ConfigEntry *entry;
-        const char *text;
-        uint32_t line;
+        const char *section = reader->section;
+        char *copy = strdup(strcasecmp(section, "DEFAULT") == 0 ? "DEFAULT" : section);
 
-        if (value_get_concatenated(value, &text) != 0 || value_get_line(value, &line) != 0)
-                return -EINVAL;
-        if (array_grow(&settings->entries, sizeof(ConfigEntry), settings->n_entries,
-                       &settings->n_entries_allocated) < 0)
+        if (!key || !value || !copy ||
+            array_grow(&settings->entries, sizeof(ConfigEntry), settings->n_entries,
+                       &settings->n_entries_allocated) < 0) {
+                free(key);
+                text_free_secret(value);
+                free(copy);
                 return -ENOMEM;
-        entry = &settings->entries[settings->n_entries++];
-        *entry = (ConfigEntry){
+        }
+        reader->open = settings->n_entries++;
+        reader->n_value = strlen(value);
+        reader->n_allocated = reader->n_value + 1;
+        settings->entries[reader->open] = (ConfigEntry){
                 .file = reader->path,
-                .section =
-                        strdup(strcasecmp(section, INI_DEFAULT_SECTION) == 0 ? "DEFAULT" : section),
-                .key = strdup(key),
-                .value = copy_value(text ?: ""),
-                .line = line,
+                .section = copy,
+                .key = key,
+                .value = value,
+                .line = reader->line,
                 .world_readable = reader->world_readable,
         };
-        return entry->section && entry->key && entry->value ? 0 : -ENOMEM;
-}
-
-/* Every value of a name, which may have several. */
-static int add_values(const Reader *reader, struct ini_cfgobj *ini, const char *section,
-                      const char *key)
-{
-        int which = INI_GET_FIRST_VALUE;
-
-        for (;;) {
-                struct value_obj *value = NULL;
-                int r = -ini_get_config_valueobj(section, key, ini, which, &value);
-
-                if (r < 0 || !value)
-                        return r;
-                r = add_entry(reader, section, key, value);
-                if (r < 0)
-                        return r;
-                which = INI_GET_NEXT_VALUE;
-        }
-}
-
-static bool is_repeated(char *const keys[], int i)
-{
-        for (int j = 0; j < i; j++)
-                if (strcasecmp(keys[j], keys[i]) == 0)
-                        return true;
-        return false;
-}
-
-static int add_entries(const Reader *reader, struct ini_cfgobj *ini, char *section)
-{
-        _cleanup_(ini_free_attribute_listp) char **keys = NULL;
-        int n = 0, failed = 0, r;
-
-        keys = ini_get_attribute_list(ini, section, &n, &failed);
-        if (!keys)
-                return failed ? -failed : -ENOMEM;
-        for (int i = 0; i < n; i++) {
-                if (is_repeated(keys, i))
-                        continue;
-                r = add_values(reader, ini, section, keys[i]);
-                if (r < 0)
-                        return r;
-        }
         return 0;
 }
 
-static int compare_lines(const void *a, const void *b)
+static int read_setting(Reader *reader, const char *line, size_t n, Error *reterr)
 {
-        const ConfigEntry *x = a, *y = b;
+        size_t n_key = 0;
+        char *key;
 
-        return x->line < y->line ? -1 : x->line > y->line;
+        while (n_key < n && line[n_key] != '=' && line[n_key] != ':')
+                n_key++;
+        if (n_key == n)
+                return refuse(reader, "not of the form OPTION = VALUE", reterr);
+        if (!reader->section)
+                return refuse(reader,
+                              "an option before the first section; [DEFAULT] may be missing",
+                              reterr);
+        key = copy_trimmed(line, n_key);
+        if (key && (key[0] == '\0' || !is_name(key))) {
+                free(key);
+                return refuse(reader,
+                              n_key == 0 ? "an option without a name"
+                                         : "an option's name with a character that is not allowed",
+                              reterr);
+        }
+        return add_entry(reader, key, copy_value(line + n_key + 1, n - n_key - 1)) < 0
+                       ? error_oom(reterr)
+                       : 0;
 }
 
-static int collect_entries(const Reader *reader, struct ini_cfgobj *ini, Error *reterr)
+/* Appends a line to the value of the open entry. The memory doubles, so that many short lines cost
+ * no quadratic time. */
+static int continue_value(Reader *reader, const char *line, size_t n, Error *reterr)
 {
-        _cleanup_(ini_free_section_listp) char **sections = NULL;
-        ConfigSettings *settings = reader->settings;
-        int n = 0, failed = 0, r;
+        ConfigEntry *entry;
 
-        sections = ini_get_section_list(ini, &n, &failed);
-        if (!sections)
-                return failed == 0 ? 0
-                                   : error_setf(reterr, failed, "%s: %s", reader->path,
-                                                strerror(failed));
-        for (int i = 0; i < n; i++) {
-                r = add_entries(reader, ini, sections[i]);
-                if (r < 0)
-                        return error_setf(reterr, r, "%s: %s", reader->path, strerror(-r));
+        if (reader->open == NOTHING_OPEN)
+                return refuse(reader, "begins with white space, but continues no value", reterr);
+        entry = &reader->settings->entries[reader->open];
+        while (isspace((unsigned char)*line)) {
+                line++;
+                n--;
         }
-        if (settings->n_entries > reader->first_entry)
-                qsort(settings->entries + reader->first_entry,
-                      settings->n_entries - reader->first_entry, sizeof(ConfigEntry),
-                      compare_lines);
+        if (reader->n_value + n + 2 > reader->n_allocated) {
+                size_t size = 2 * reader->n_allocated + n + 2;
+                char *value = malloc(size);
+
+                if (!value)
+                        return error_oom(reterr);
+                memcpy(value, entry->value, reader->n_value);
+                text_free_secret(entry->value);
+                entry->value = value;
+                reader->n_allocated = size;
+        }
+        entry->value[reader->n_value++] = '\n';
+        memcpy(entry->value + reader->n_value, line, n);
+        reader->n_value += n;
+        entry->value[reader->n_value] = '\0';
         return 0;
 }
 
-static int parse_text(const Reader *reader, char *text, size_t n, Error *reterr)
+static int read_line(Reader *reader, const char *line, size_t n, Error *reterr)
 {
-        _cleanup_(ini_config_destroyp) struct ini_cfgobj *ini = NULL;
-        _cleanup_(ini_config_file_destroyp) struct ini_cfgfile *source = NULL;
-        int r;
+        const char *bad = find_bad_text(line, n);
+        bool continues = n > 0 && (line[0] == ' ' || line[0] == '\t');
 
-        r = ini_config_create(&ini);
-        if (r == 0)
-                r = ini_config_file_from_mem(text, (uint32_t)n, &source);
-        if (r != 0)
-                return error_setf(reterr, r, "%s: %s", reader->path, strerror(r));
-
-        r = ini_config_parse(source, INI_STOP_ON_ANY,
-                             INI_MS_MERGE | INI_MV1S_ALLOW | INI_MV2S_ALLOW,
-                             INI_PARSE_NO_C_COMMENTS, ini);
-        if (r == ENOMEM)
-                return error_oom(reterr);
-        if (r != 0)
-                return syntax_error(reader, ini, r, reterr);
-        return collect_entries(reader, ini, reterr);
+        if (bad)
+                return refuse(reader, bad, reterr);
+        while (n > 0 && isspace((unsigned char)line[n - 1]))
+                n--;
+        if (n > 0 && continues)
+                return continue_value(reader, line, n, reterr);
+        reader->open = NOTHING_OPEN;
+        if (n == 0 || line[0] == '#' || line[0] == ';')
+                return 0;
+        if (++reader->n_settings > CONFIG_FILE_MAX_SETTINGS)
+                return error_setf(reterr, EINVAL, "%s:%u: more than %d settings in a file",
+                                  reader->path, reader->line, CONFIG_FILE_MAX_SETTINGS);
+        return line[0] == '[' ? read_section(reader, line, n, reterr)
+                              : read_setting(reader, line, n, reterr);
 }
 
 static int read_error(const char *path, int r, Error *reterr)
@@ -339,7 +275,7 @@ int config_file_read(ConfigSettings *settings, const char *path, Error *reterr)
         Reader reader = { .settings = settings,
                           .path = path,
                           .first_section = settings->n_sections,
-                          .first_entry = settings->n_entries };
+                          .open = NOTHING_OPEN };
         size_t n, skip;
         mode_t mode;
         int r;
@@ -350,6 +286,14 @@ int config_file_read(ConfigSettings *settings, const char *path, Error *reterr)
         reader.world_readable = mode & S_IROTH;
         skip = n >= 3 && memcmp(text, bom, 3) == 0 ? 3 : 0;
 
-        r = scan_text(&reader, text + skip, n - skip, reterr);
-        return r < 0 ? r : parse_text(&reader, text + skip, n - skip, reterr);
+        for (const char *line = text + skip, *end = text + n; line < end && r >= 0;) {
+                const char *newline = memchr(line, '\n', (size_t)(end - line));
+                size_t length = (size_t)((newline ? newline : end) - line);
+
+                reader.line++;
+                r = read_line(&reader, line, length, reterr);
+                line += length + 1;
+        }
+        free(reader.section);
+        return r;
 }

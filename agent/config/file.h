@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Configuration files, read and taken apart by libini_config: which sections they have, and every
- * option's text with its place. It knows no option and no meaning.
+/* Reads configuration files in the syntax of oslo.config: their sections, and each option's text
+ * with its place. This module knows no option.
  *
- * What is refused, in words with file and line: a file that is not a regular one, larger than 1
- * MiB, with control characters, not UTF-8, with more than CONFIG_FILE_MAX_SETTINGS settings
- * (libini_config takes quadratic time), or not in INI form. No value is ever quoted: it might be a
- * secret. */
+ * It rejects a file that is not regular, is larger than 1 MiB, has control characters, is not
+ * UTF-8, has more than CONFIG_FILE_MAX_SETTINGS settings, or has another syntax. Errors name file
+ * and line, and quote no value, because that can be a secret. */
 
 #include "base/error.h"
 
@@ -18,10 +17,11 @@ typedef struct ConfigEntry {
         const char *file; /* its path, borrowed */
         char *section;
         char *key;
-        char *value; /* trimmed, without one pair of quotes around it; lines of a multi-line value
-                        are joined by white space */
+        char *value; /* trimmed, without one pair of quotes around its first line; the lines of a
+                        multi-line value are joined by newlines */
         unsigned line;
         bool world_readable; /* the file is */
+        bool is_expanded;    /* references in the value were replaced (expand.h) */
 } ConfigEntry;
 
 typedef struct ConfigSection {
@@ -36,8 +36,7 @@ typedef struct ConfigSettings {
         size_t n_sections, n_sections_allocated;
         ConfigEntry *entries; /* of a file by line, also of a name that is there twice */
         size_t n_entries, n_entries_allocated;
-        /* where options that are of_auth stand; NULL: where they belong */
-        const char *auth_section;
+        char *auth_section; /* where options that are of_auth stand; NULL: where they belong */
         void (*warning)(const char *text, void *userdata); /* ConfigWarning, or NULL */
         void *userdata;
 } ConfigSettings;

@@ -24,17 +24,19 @@ void config_free_mdev_types(HostConfig *host)
         host->n_mdev_types = 0;
 }
 
-/* In [mdev_TYPE]; its addresses in [vgpu_TYPE], too. */
+/* Finds an option in [mdev_TYPE]; its addresses in [vgpu_TYPE], too. */
 static const ConfigEntry *find_entry(const ConfigSettings *settings, const char *type,
                                      const ConfigOption *option)
 {
-        bool old = strcmp(option->key, "device_addresses") == 0;
-        char name[SECTION_MAX], old_name[SECTION_MAX];
+        char name[SECTION_MAX];
+        const ConfigEntry *entry;
 
         snprintf(name, sizeof(name), "mdev_%s", type);
-        snprintf(old_name, sizeof(old_name), "vgpu_%s", type);
-        return config_settings_find(settings, name, old ? old_name : NULL, option->key,
-                                    option->old_key);
+        entry = config_settings_find(settings, name, option->key);
+        if (entry || strcmp(option->key, "device_addresses") != 0)
+                return entry;
+        snprintf(name, sizeof(name), "vgpu_%s", type);
+        return config_settings_find(settings, name, option->key);
 }
 
 static const HostMdevType *find_type(const HostConfig *host, const char *type)
@@ -80,8 +82,7 @@ static int load_type(const Config *config, const ConfigSettings *settings, HostM
         int r;
 
         for (const ConfigOption *o = config_mdev_options; o->key; o++) {
-                r = config_set_from_entry(o, type, find_entry(settings, type->type, o),
-                                          config->state_path, reterr);
+                r = config_set_from_entry(o, type, find_entry(settings, type->type, o), reterr);
                 if (r < 0)
                         return r;
         }

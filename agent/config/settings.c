@@ -3,6 +3,7 @@
 #include "agent/config/settings.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -15,22 +16,17 @@ int config_settings_read(ConfigSettings *settings, char *const paths[], Error *r
         return r;
 }
 
-static bool same_name(const char *name, const char *want, const char *old)
+static bool is_named(const ConfigEntry *entry, const char *section, const char *key)
 {
-        return strcasecmp(name, want) == 0 || (old && strcasecmp(name, old) == 0);
+        return strcasecmp(entry->key, key) == 0 && strcasecmp(entry->section, section) == 0;
 }
 
 const ConfigEntry *config_settings_find(const ConfigSettings *settings, const char *section,
-                                        const char *old_section, const char *key,
-                                        const char *old_key)
+                                        const char *key)
 {
-        for (size_t i = settings->n_entries; i > 0; i--) {
-                const ConfigEntry *entry = &settings->entries[i - 1];
-
-                if (same_name(entry->key, key, old_key) &&
-                    same_name(entry->section, section, old_section))
-                        return entry;
-        }
+        for (size_t i = settings->n_entries; i > 0; i--)
+                if (is_named(&settings->entries[i - 1], section, key))
+                        return &settings->entries[i - 1];
         return NULL;
 }
 
@@ -39,10 +35,25 @@ static const char *section_of(const ConfigSettings *settings, const ConfigOption
         return option->of_auth && settings->auth_section ? settings->auth_section : option->section;
 }
 
+#define NO_RANK (CONFIG_OLD_NAMES_MAX + 1)
+
+/* Returns 0 for an entry with the name of the option, more for an old name, NO_RANK for another. */
+static size_t rank_of(const ConfigSettings *settings, const ConfigOption *option,
+                      const ConfigEntry *entry)
+{
+        const char *section = section_of(settings, option);
+
+        if (is_named(entry, section, option->key))
+                return 0;
+        for (size_t i = 0; option->old[i].key; i++)
+                if (is_named(entry, option->old[i].section ?: section, option->old[i].key))
+                        return i + 1;
+        return NO_RANK;
+}
+
 int config_settings_follow_auth(ConfigSettings *settings, Error *reterr)
 {
-        const ConfigEntry *entry =
-                config_settings_find(settings, "placement", NULL, "auth_section", NULL);
+        const ConfigEntry *entry = config_settings_find(settings, "placement", "auth_section");
 
         if (!entry || entry->value[0] == '\0')
                 return 0;
@@ -50,8 +61,8 @@ int config_settings_follow_auth(ConfigSettings *settings, Error *reterr)
                 return error_setf(reterr, EINVAL,
                                   "%s:%u: [placement] auth_section: there is no section [%.64s]",
                                   entry->file, entry->line, entry->value);
-        settings->auth_section = entry->value;
-        return 0;
+        settings->auth_section = strdup(entry->value);
+        return settings->auth_section ? 0 : error_oom(reterr);
 }
 
 static bool is_auth_section(const ConfigSettings *settings, const char *section)
@@ -73,21 +84,40 @@ const ConfigOption *config_settings_option_of(const ConfigSettings *settings,
 const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
                                                const ConfigOption *option)
 {
-        return config_settings_find(settings, section_of(settings, option), NULL, option->key,
-                                    option->old_key);
+        const ConfigEntry *best = NULL;
+        size_t best_rank = NO_RANK;
+
+        for (size_t i = settings->n_entries; i > 0; i--) {
+                const ConfigEntry *entry = &settings->entries[i - 1];
+                size_t rank = rank_of(settings, option, entry);
+
+                if (best && entry->file != best->file)
+                        break;
+                if (rank < best_rank) {
+                        best = entry;
+                        best_rank = rank;
+                }
+        }
+        return best;
 }
 
-const ConfigEntry *config_settings_next(const ConfigSettings *settings, const ConfigOption *option,
-                                        size_t *i)
+const ConfigEntry **config_settings_list(const ConfigSettings *settings, const ConfigOption *option,
+                                         size_t *ret_n)
 {
-        while (*i < settings->n_entries) {
-                const ConfigEntry *entry = &settings->entries[(*i)++];
+        const ConfigEntry **list = calloc(settings->n_entries + 1, sizeof(ConfigEntry *));
+        size_t n = 0, end;
 
-                if (same_name(entry->key, option->key, option->old_key) &&
-                    same_name(entry->section, option->section, NULL))
-                        return entry;
+        for (size_t begin = 0; list && begin < settings->n_entries; begin = end) {
+                for (end = begin; end < settings->n_entries &&
+                                  settings->entries[end].file == settings->entries[begin].file;)
+                        end++;
+                for (size_t rank = NO_RANK; rank > 0; rank--)
+                        for (size_t i = begin; i < end; i++)
+                                if (rank_of(settings, option, &settings->entries[i]) == rank - 1)
+                                        list[n++] = &settings->entries[i];
         }
-        return NULL;
+        *ret_n = n;
+        return list;
 }
 
 const ConfigSection *config_settings_find_section(const ConfigSettings *settings,
@@ -106,27 +136,29 @@ int config_entry_prefix(const ConfigEntry *entry, int r, Error *reterr)
 }
 
 int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEntry *entry,
-                          const char *state_path, Error *reterr)
+                          Error *reterr)
 {
         const char *text = entry ? entry->value : option->default_value;
-        int r = text ? config_option_set(option, base, text, state_path, reterr) : 0;
+        int r = text ? config_option_set(option, base, text, reterr) : 0;
 
         return r < 0 && entry ? config_entry_prefix(entry, r, reterr) : r;
 }
 
 int config_set_from_settings(const ConfigOption *option, void *base, const ConfigSettings *settings,
-                             const char *state_path, Error *reterr)
+                             Error *reterr)
 {
-        const ConfigEntry *entry;
-        size_t i = 0;
+        _cleanup_free_ const ConfigEntry **list = NULL;
+        size_t n;
         int r = 0;
 
         if (option->type != CONFIG_MULTI)
                 return config_set_from_entry(option, base,
-                                             config_settings_find_option(settings, option),
-                                             state_path, reterr);
-        while (r == 0 && (entry = config_settings_next(settings, option, &i)))
-                r = config_set_from_entry(option, base, entry, state_path, reterr);
+                                             config_settings_find_option(settings, option), reterr);
+        list = config_settings_list(settings, option, &n);
+        if (!list)
+                return error_oom(reterr);
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = config_set_from_entry(option, base, list[i], reterr);
         return r;
 }
 

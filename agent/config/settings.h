@@ -21,18 +21,20 @@ int config_settings_follow_auth(ConfigSettings *settings, Error *reterr);
 const ConfigOption *config_settings_option_of(const ConfigSettings *settings,
                                               const ConfigEntry *entry);
 
-/* The last entry of that section (old_section, old_key: other names for the same, or NULL);
- * borrowed. NULL when there is none. */
+/* Returns the last entry of that name, NULL if there is none; borrowed. */
 const ConfigEntry *config_settings_find(const ConfigSettings *settings, const char *section,
-                                        const char *old_section, const char *key,
-                                        const char *old_key);
+                                        const char *key);
+
+/* Returns the entry that sets the option, NULL if there is none; borrowed. The last file that has
+ * one of its names counts; in it the new name is preferred to the old ones, and the last entry
+ * counts. */
 const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
                                                const ConfigOption *option);
 
-/* The entries of that option in the order of files and lines: from *i = 0 on; NULL after the last.
- */
-const ConfigEntry *config_settings_next(const ConfigSettings *settings, const ConfigOption *option,
-                                        size_t *i);
+/* Returns all entries of an option, under all its names, in oslo.config's order: by file, in a file
+ * the old names first, then by line. The caller frees the array. NULL: no memory. */
+const ConfigEntry **config_settings_list(const ConfigSettings *settings, const ConfigOption *option,
+                                         size_t *ret_n);
 
 /* Where a section was opened last, or NULL. */
 const ConfigSection *config_settings_find_section(const ConfigSettings *settings,
@@ -44,12 +46,12 @@ int config_entry_prefix(const ConfigEntry *entry, int r, Error *reterr);
 /* Sets an option of base from its entry, or to its default when entry is NULL. Words begin with
  * "FILE:LINE: [section] key: ". */
 int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEntry *entry,
-                          const char *state_path, Error *reterr);
+                          Error *reterr);
 
 /* Sets an option of base from all its entries, in the order of reading (CONFIG_MULTI), or from the
  * last. */
 int config_set_from_settings(const ConfigOption *option, void *base, const ConfigSettings *settings,
-                             const char *state_path, Error *reterr);
+                             Error *reterr);
 
 /* A warning for each section and option that nobody knows. */
 void config_warn_unknown(const ConfigSettings *settings);

@@ -154,15 +154,16 @@ static bool is_renaming(const char *text)
                 OPTION(s, k, CONFIG_STRING, m), .default_value = value, .valid = check, \
                                                 .allowed = words_                       \
         }
-#define PATH(s, k, m, value)                                                    \
-        {                                                                       \
-                OPTION(s, k, CONFIG_PATH, m), .default_value = value,           \
-                                              .valid = config_is_absolute_path, \
-                                              .allowed = "an absolute path"     \
+#define PATH(s, k, m, value)                                                      \
+        {                                                                         \
+                OPTION(s, k, CONFIG_STRING, m), .default_value = value,           \
+                                                .valid = config_is_absolute_path, \
+                                                .allowed = "an absolute path"     \
         }
-#define LIST(s, k, old, m, check, words_)                                                       \
-        {                                                                                       \
-                OPTION(s, k, CONFIG_LIST, m), .old_key = old, .valid = check, .allowed = words_ \
+#define LIST(s, k, old_name, m, check, words_)                                               \
+        {                                                                                    \
+                OPTION(s, k, CONFIG_LIST, m), .old = { { NULL, old_name } }, .valid = check, \
+                                              .allowed = words_                              \
         }
 #define CPUS(s, k, m)                                                                           \
         {                                                                                       \
@@ -174,10 +175,10 @@ static bool is_renaming(const char *text)
                                                           .secret = true, .of_auth = true,   \
                                                           .credential = name                 \
         }
-#define KEYSTONE(k, old, m, auth)                                              \
-        {                                                                      \
-                OPTION("placement", k, CONFIG_STRING, keystone.m),             \
-                        .old_key = old, .allowed = "any text", .of_auth = auth \
+#define KEYSTONE(k, old_name, m, auth)                                                        \
+        {                                                                                     \
+                OPTION("placement", k, CONFIG_STRING, keystone.m),                            \
+                        .old = { { NULL, old_name } }, .allowed = "any text", .of_auth = auth \
         }
 #define UNUSED(k)                                                                              \
         {                                                                                      \
@@ -187,12 +188,11 @@ static bool is_renaming(const char *text)
 #define HTTP_WORDS     "http://HOST… or https://HOST… without user name, query and fragment"
 #define ENDPOINT_WORDS "unix:///PATH, or " HTTP_WORDS
 
-/* state_path stands first: others refer to it. */
 const ConfigOption config_options[] = {
-        PATH("DEFAULT", "state_path", state_path, LOCALSTATEDIR "/lib/compute-agent"),
+        PATH("DEFAULT", "state_path", state_path, "/var/lib/nova"),
         TEXT("DEFAULT", "claim_db", claim_db, "claim.sqlite", is_file_below,
-             "the path of a file, relative to state_path"),
-        PATH("DEFAULT", "instances_path", driver.host.instances_path, "/var/lib/nova/instances"),
+             "the path of a file, relative to [agent] state_dir"),
+        PATH("DEFAULT", "instances_path", driver.host.instances_path, "$state_path/instances"),
         TEXT("DEFAULT", "host", host, "", config_is_host_name,
              "a name of up to 255 printable characters without spaces"),
         TEXT("DEFAULT", "compute_driver", compute_driver, "libvirt", is_driver_name,
@@ -223,6 +223,7 @@ const ConfigOption config_options[] = {
         PATH("compute", "provider_config_location", provider_config_location,
              "/etc/nova/provider_config/"),
 
+        PATH("agent", "state_dir", state_dir, LOCALSTATEDIR "/lib/compute-agent"),
         NUMBER("agent", "device_settle_sec", CONFIG_SECONDS, device_settle_usec, "30", 0, 3600),
         NUMBER("agent", "device_hold_sec", CONFIG_SECONDS, device_hold_usec, "30", 0, 3600),
         NUMBER("agent", "start_jitter_sec", CONFIG_SECONDS, start_jitter_usec, "5", 0, 3600),
@@ -255,8 +256,9 @@ const ConfigOption config_options[] = {
         LIST("compute", "image_type_exclude_list", NULL, driver.host.image_type_exclude_list,
              config_is_word, "a list such as vmdk, raw, with commas between them"),
 
-        TEXT("libvirt", "connection_uri", driver.libvirt.connection_uri, "qemu:///system",
-             config_is_driver_uri, "a libvirt URI such as qemu:///system"),
+        { OPTION("libvirt", "connection_uri", CONFIG_STRING, driver.libvirt.connection_uri),
+          .default_value = "qemu:///system", .valid = config_is_driver_uri,
+          .empty_is_default = true, .allowed = "a libvirt URI such as qemu:///system" },
         NUMBER("libvirt", "keepalive_interval", CONFIG_U64, driver.libvirt.keepalive_interval_sec,
                "5", 0, 3600),
         NUMBER("libvirt", "keepalive_count", CONFIG_U64, driver.libvirt.keepalive_count, "5", 0,
@@ -286,7 +288,7 @@ const ConfigOption config_options[] = {
         PATH("static", "path", driver.static_file.path, NULL),
 
         { OPTION("pci", "device_spec", CONFIG_MULTI, device_specs),
-          .old_key = "passthrough_whitelist",
+          .old = { { NULL, "passthrough_whitelist" }, { "DEFAULT", "pci_passthrough_whitelist" } },
           .allowed =
                   "a JSON object such as {\"vendor_id\": \"10de\"}, or a list of them; the option may be repeated" },
         BOOL("pci", "report_in_placement", driver.host.report_in_placement, "false"),
@@ -297,8 +299,8 @@ const ConfigOption config_options[] = {
 
         TEXT("placement", "auth_section", auth_section, NULL, NULL, "the name of a section"),
         { OPTION("placement", "auth_type", CONFIG_ENUM, reporter.auth.kind),
-          .default_value = "none", .words = auth_types, .of_auth = true,
-          .allowed = "none, admin_token, password or v3applicationcredential" },
+          .old = { { NULL, "auth_plugin" } }, .default_value = "none", .words = auth_types,
+          .of_auth = true, .allowed = "none, admin_token, password or v3applicationcredential" },
         TEXT("placement", "endpoint_override", placement_endpoint, NULL, config_is_endpoint,
              ENDPOINT_WORDS),
         { OPTION("placement", "endpoint", CONFIG_STRING, placement_fallback),
@@ -389,11 +391,14 @@ bool config_knows_section(const char *section)
 const ConfigOption *config_find_option(const ConfigOption *options, const char *section,
                                        const char *key)
 {
-        for (const ConfigOption *o = options; o->key; o++)
-                if (strcasecmp(o->section, section) == 0 &&
-                    (strcasecmp(o->key, key) == 0 ||
-                     (o->old_key && strcasecmp(o->old_key, key) == 0)))
+        for (const ConfigOption *o = options; o->key; o++) {
+                if (strcasecmp(o->section, section) == 0 && strcasecmp(o->key, key) == 0)
                         return o;
+                for (const ConfigOldName *old = o->old; old->key; old++)
+                        if (strcasecmp(old->section ?: o->section, section) == 0 &&
+                            strcasecmp(old->key, key) == 0)
+                                return o;
+        }
         return NULL;
 }
 
@@ -403,7 +408,6 @@ void config_option_done(const ConfigOption *option, void *base)
 
         switch (option->type) {
         case CONFIG_STRING:
-        case CONFIG_PATH:
                 if (option->secret)
                         *(char **)member = secret_free(*(char **)member);
                 else
@@ -476,27 +480,21 @@ static int set_secret(const ConfigOption *option, char **member, const char *tex
         return 0;
 }
 
-static int set_string(const ConfigOption *option, char **member, const char *text,
-                      const char *state_path)
+static int set_string(const ConfigOption *option, char **member, const char *text)
 {
-        _cleanup_free_ char *value = NULL;
-        int r = 0;
+        char *value;
 
-        if (option->type == CONFIG_PATH)
-                r = config_value_path(text, state_path, &value);
-        else if (!(value = strdup(text)))
-                r = -ENOMEM;
-        if (r < 0)
-                return r;
-        if (option->valid && !option->valid(value))
+        if (option->valid && !option->valid(text))
                 return -EINVAL;
+        value = strdup(text);
+        if (!value)
+                return -ENOMEM;
         free(*member);
-        *member = TAKE_PTR(value);
+        *member = value;
         return 0;
 }
 
-static int set_member(const ConfigOption *option, void *member, const char *text,
-                      const char *state_path)
+static int set_member(const ConfigOption *option, void *member, const char *text)
 {
         switch (option->type) {
         case CONFIG_BOOL:
@@ -510,9 +508,8 @@ static int set_member(const ConfigOption *option, void *member, const char *text
         case CONFIG_ENUM:
                 return set_word(option, member, text);
         case CONFIG_STRING:
-        case CONFIG_PATH:
                 return option->secret ? set_secret(option, member, text)
-                                      : set_string(option, member, text, state_path);
+                                      : set_string(option, member, text);
         default:
                 return 0;
         }
@@ -575,12 +572,10 @@ static bool is_not_set(const ConfigOption *option, const char *text)
 {
         if (text[0] != '\0')
                 return false;
-        return !option->default_value ||
-               (option->type != CONFIG_STRING && option->type != CONFIG_PATH);
+        return !option->default_value || option->type != CONFIG_STRING || option->empty_is_default;
 }
 
-int config_option_set(const ConfigOption *option, void *base, const char *text,
-                      const char *state_path, Error *reterr)
+int config_option_set(const ConfigOption *option, void *base, const char *text, Error *reterr)
 {
         void *member = (char *)base + option->offset;
         int r;
@@ -595,7 +590,7 @@ int config_option_set(const ConfigOption *option, void *base, const char *text,
         }
         if (option->type == CONFIG_LIST)
                 return set_list(option, member, text, reterr);
-        r = set_member(option, member, text, state_path);
+        r = set_member(option, member, text);
         if (r == -ENOMEM)
                 return error_oom(reterr);
         return r < 0 ? refuse(option, text, reterr) : 0;

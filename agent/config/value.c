@@ -100,36 +100,6 @@ int config_value_list(const char *text, char ***ret)
         return 0;
 }
 
-int config_value_path(const char *text, const char *state_path, char **ret)
-{
-        static const char *const references[] = { "${state_path}", "$state_path" };
-        _cleanup_free_ char *path = strdup(text);
-        char *dollar, *expanded;
-
-        if (!path)
-                return -ENOMEM;
-        if (strchr(text, '$') && (!state_path || strchr(state_path, '$')))
-                return -EINVAL;
-        while ((dollar = strchr(path, '$'))) {
-                size_t skip = 0;
-
-                for (size_t i = 0; i < ARRAY_SIZE(references) && skip == 0; i++)
-                        if (strncmp(dollar, references[i], strlen(references[i])) == 0)
-                                skip = strlen(references[i]);
-                if (skip == 0 || (dollar[1] != '{' &&
-                                  (isalnum((unsigned char)dollar[skip]) || dollar[skip] == '_')))
-                        return -EINVAL;
-                expanded = text_format("%.*s%s%s", (int)(dollar - path), path, state_path,
-                                       dollar + skip);
-                if (!expanded)
-                        return -ENOMEM;
-                free(path);
-                path = expanded;
-        }
-        *ret = TAKE_PTR(path);
-        return 0;
-}
-
 bool config_is_absolute_path(const char *text)
 {
         return text[0] == '/';

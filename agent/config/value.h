@@ -19,10 +19,6 @@ int config_value_double(const char *text, double *ret);
 /* Items between commas, trimmed, empty ones left out; NULL-terminated, strings_free(). -ENOMEM. */
 int config_value_list(const char *text, char ***ret);
 
-/* Replaces "$state_path" and "${state_path}". -EINVAL for another reference, or when state_path is
- * NULL and a reference is there; -ENOMEM. */
-int config_value_path(const char *text, const char *state_path, char **ret);
-
 /* What the checks take is said by the "allowed" text of the table. */
 bool config_is_absolute_path(const char *text);
 bool config_is_host_name(const char *text); /* "" too */

@@ -825,7 +825,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         tracker->event = sd_event_ref(event);
         tracker->maker = config->maker;
         if (reshape_control_new(&tracker->reshape, event,
-                                config->dry_run ? NULL : config->state_path,
+                                config->dry_run ? NULL : config->state_dir,
                                 config->reshape_patience_usec, config->starts, config->claims) < 0)
                 return error_oom(reterr);
         no_heal = nova_mode_refuses(tracker_get_nova(tracker), NOVA_ACTION_HEAL);

@@ -156,7 +156,7 @@ static int load_cloud(Cloud *cloud, const char *name, Error *reterr)
 static int set_option(Config *config, const char *key, const char *text, Error *reterr)
 {
         const ConfigOption *option = config_find_option(config_options, "placement", key);
-        int r = config_option_set(option, config, text, NULL, reterr);
+        int r = config_option_set(option, config, text, reterr);
 
         return r < 0 ? error_prefixf(reterr, r, "%s", key) : 0;
 }

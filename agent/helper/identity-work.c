@@ -149,7 +149,7 @@ static int gather(Work *work, Error *reterr)
         identity_facts_done(&work->facts);
         placement_providers_done(&work->tree);
         work->facts.name = work->task->name;
-        r = identity_find((const char *const *)config->files, config->state_path, &work->facts.uuid,
+        r = identity_find((const char *const *)config->files, config->state_dir, &work->facts.uuid,
                           &work->facts.file, reterr);
         return r < 0 ? r : ask_placement(work, reterr);
 }
@@ -163,10 +163,10 @@ static int adopt(Work *work, Error *reterr)
         if (r < 0 || work->task->dry_run)
                 return r;
         /* A running agent goes by the old uuid. */
-        r = state_lock_take(config->state_path, &lock_fd, reterr);
+        r = state_lock_take(config->state_dir, &lock_fd, reterr);
         if (r < 0)
                 return r;
-        return identity_replace((const char *const *)config->files, config->state_path,
+        return identity_replace((const char *const *)config->files, config->state_dir,
                                 &work->facts.holder.who.uuid, reterr);
 }
 

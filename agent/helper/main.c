@@ -153,7 +153,7 @@ static int identify(Config *config, char *arguments[], json_t **ret, Error *rete
                 return error_setf(reterr, EINVAL, "No action: %.20s", arguments[ACTION]);
         r = arguments[CLOUD][0] ? clouds_apply(config, arguments[CLOUD], reterr) : 0;
         if (r >= 0)
-                r = folder_owner_become(config->state_path, reterr);
+                r = folder_owner_become(config->state_dir, reterr);
         return r < 0 ? r : identity_work(&task, ret, reterr);
 }
 

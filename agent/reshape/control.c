@@ -9,7 +9,7 @@
 
 struct ReshapeControl {
         sd_event *event;
-        char *state_path;
+        char *state_dir;
         uint64_t patience_usec;
         ClaimService *claims;
         bool at_start; /* the first one is still to come */
@@ -29,7 +29,7 @@ struct ReshapeControl {
         void *userdata;
 };
 
-int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state_path,
+int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state_dir,
                         uint64_t patience_usec, bool at_start, ClaimService *claims)
 {
         _cleanup_(reshape_control_freep) ReshapeControl *control =
@@ -41,7 +41,7 @@ int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state
         control->patience_usec = patience_usec;
         control->at_start = at_start;
         control->claims = claims;
-        if (state_path && !(control->state_path = strdup(state_path)))
+        if (state_dir && !(control->state_dir = strdup(state_dir)))
                 return -ENOMEM;
         *ret = TAKE_PTR(control);
         return 0;
@@ -56,7 +56,7 @@ ReshapeControl *reshape_control_free(ReshapeControl *control)
         json_decref(control->state.document);
         reshape_image_done(&control->state.image);
         sd_event_unref(control->event);
-        free(control->state_path);
+        free(control->state_dir);
         free(control);
         return NULL;
 }
@@ -107,8 +107,8 @@ bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
                 return false;
         if (control->at_start && !needed) {
                 control->at_start = false;
-                if (control->state_path)
-                        reshaper_settle(control->state_path, remote);
+                if (control->state_dir)
+                        reshaper_settle(control->state_dir, remote);
         }
         return needed && control->at_start;
 }
@@ -218,7 +218,7 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                 .reporter = reporter,
                 .snapshot = snapshot,
                 .claims = control->claims,
-                .state_path = control->state_path,
+                .state_dir = control->state_dir,
                 .patience_usec = control->patience_usec,
         };
         Error error = ERROR_NULL;

@@ -15,9 +15,9 @@ typedef struct ReshapeControl ReshapeControl;
 typedef void (*ReshapeControlDone)(int result, ProviderTree *tree, const Error *device_error,
                                    const Error *error, void *userdata);
 
-/* at_start: one is due when it is needed. state_path (copied): see reshaper.h; claims is borrowed.
+/* at_start: one is due when it is needed. state_dir (copied): see reshaper.h; claims is borrowed.
  * -ENOMEM. */
-int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state_path,
+int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state_dir,
                         uint64_t patience_usec, bool at_start, ClaimService *claims);
 ReshapeControl *reshape_control_free(ReshapeControl *control);
 DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);

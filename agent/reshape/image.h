@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a reshape changes, before and after: written to [DEFAULT] state_path before the request is
+/* What a reshape changes, before and after: written to [agent] state_dir before the request is
  * sent, so that it can be undone, and shown by "computectl reshape --plan". Its JSON form:
  *
  * {"format": "compute-agent-reshape/1", "taken_usec": 1, "node": "host1",

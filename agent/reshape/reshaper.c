@@ -21,7 +21,7 @@
 #define MAX_REFUSALS     3
 #define TIMER_ACCURACY   (10 * USEC_PER_MSEC)
 
-/* Beside each other in state_path: what is about to be sent, and what was done last. */
+/* Beside each other in state_dir: what is about to be sent, and what was done last. */
 #define PENDING_FILE "reshape-pending.json"
 #define DONE_FILE    "reshape.json"
 
@@ -72,9 +72,9 @@ static int save_image(const Reshaper *reshaper, Error *reterr)
         _cleanup_free_ char *path = NULL;
         _cleanup_json_ json_t *document = NULL;
 
-        if (!reshaper->config.state_path)
+        if (!reshaper->config.state_dir)
                 return 0;
-        path = text_format("%s/" PENDING_FILE, reshaper->config.state_path);
+        path = text_format("%s/" PENDING_FILE, reshaper->config.state_dir);
         document =
                 reshape_image_to_json(&reshaper->outcome.image, &reshaper->config.maker->root,
                                       reshaper->config.maker->nodename, &reshaper->outcome.verdict);
@@ -84,19 +84,19 @@ static int save_image(const Reshaper *reshaper, Error *reterr)
 }
 
 /* The last reshape is this one from now on. */
-static void keep_image(const char *state_path)
+static void keep_image(const char *state_dir)
 {
-        _cleanup_free_ char *pending = text_format("%s/" PENDING_FILE, state_path);
-        _cleanup_free_ char *done = text_format("%s/" DONE_FILE, state_path);
+        _cleanup_free_ char *pending = text_format("%s/" PENDING_FILE, state_dir);
+        _cleanup_free_ char *done = text_format("%s/" DONE_FILE, state_dir);
 
         if (pending && done && rename(pending, done) < 0 && errno != ENOENT)
                 log_warning("The reshape cannot be undone, %s cannot be written: %s; ignoring.",
                             done, strerror(errno));
 }
 
-static int load_image(const char *state_path, const char *name, ReshapeImage *ret, Error *reterr)
+static int load_image(const char *state_dir, const char *name, ReshapeImage *ret, Error *reterr)
 {
-        _cleanup_free_ char *path = text_format("%s/%s", state_path, name);
+        _cleanup_free_ char *path = text_format("%s/%s", state_dir, name);
         _cleanup_json_ json_t *document = NULL;
         int r;
 
@@ -122,12 +122,12 @@ static bool is_reached(const ReshapeImage *image, const ProviderTree *tree)
         return true;
 }
 
-void reshaper_settle(const char *state_path, const ProviderTree *tree)
+void reshaper_settle(const char *state_dir, const ProviderTree *tree)
 {
         _cleanup_(reshape_image_done) ReshapeImage image = { 0 };
 
-        if (load_image(state_path, PENDING_FILE, &image, NULL) >= 0 && is_reached(&image, tree))
-                keep_image(state_path);
+        if (load_image(state_dir, PENDING_FILE, &image, NULL) >= 0 && is_reached(&image, tree))
+                keep_image(state_dir);
 }
 
 /* Rounds */
@@ -311,10 +311,10 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
                 return;
         }
         /* The pre-image of an attempt that was refused long ago may lie there, too. */
-        if (reshaper->config.state_path && reshaper->moves)
-                keep_image(reshaper->config.state_path);
-        else if (reshaper->config.state_path)
-                reshaper_settle(reshaper->config.state_path, reshaper->outcome.image.after.tree);
+        if (reshaper->config.state_dir && reshaper->moves)
+                keep_image(reshaper->config.state_dir);
+        else if (reshaper->config.state_dir)
+                reshaper_settle(reshaper->config.state_dir, reshaper->outcome.image.after.tree);
         provider_tree_free(reshaper->outcome.tree);
         reshaper->outcome.tree = NULL;
         if (provider_tree_copy(&reshaper->outcome.tree, reshaper->outcome.image.after.tree) < 0)
@@ -435,9 +435,9 @@ static int load_undo(Reshaper *reshaper, Error *reterr)
 
         if (reshaper->config.kind != RESHAPE_UNDO)
                 return 0;
-        if (!reshaper->config.state_path)
+        if (!reshaper->config.state_dir)
                 return error_setf(reterr, ENOENT, "There is no reshape to undo");
-        r = load_image(reshaper->config.state_path, DONE_FILE, &reshaper->undo, reterr);
+        r = load_image(reshaper->config.state_dir, DONE_FILE, &reshaper->undo, reterr);
         return r == -ENOENT ? error_setf(reterr, ENOENT, "There is no reshape to undo") : r;
 }
 

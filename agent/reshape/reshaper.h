@@ -32,7 +32,7 @@ typedef struct ReshaperConfig {
         Reporter *reporter;       /* nothing else uses it meanwhile */
         const Snapshot *snapshot; /* a reference is taken */
         ClaimService *claims;     /* that say who stands for which guest */
-        const char *state_path;   /* folder of the pre-image; NULL: none is written */
+        const char *state_dir;    /* folder of the pre-image; NULL: none is written */
         uint64_t patience_usec;   /* 0: RESHAPER_PATIENCE_USEC */
 } ReshaperConfig;
 
@@ -66,4 +66,4 @@ int reshaper_cancel(Reshaper *reshaper);
 
 /* A reshape that was sent, but whose end nobody saw, has its pre-image kept as that of the last
  * reshape when tree, which Placement holds, is what it was to lead to. */
-void reshaper_settle(const char *state_path, const ProviderTree *tree);
+void reshaper_settle(const char *state_dir, const ProviderTree *tree);

@@ -100,7 +100,7 @@ static int look(Found *found, const char *folder, size_t n_folder, Error *reterr
         return 0;
 }
 
-static int look_everywhere(Found *found, const char *const *config_files, const char *state_path,
+static int look_everywhere(Found *found, const char *const *config_files, const char *state_dir,
                            Error *reterr)
 {
         int r;
@@ -115,18 +115,18 @@ static int look_everywhere(Found *found, const char *const *config_files, const 
                 if (r < 0)
                         return r;
         }
-        return look(found, state_path, strlen(state_path), reterr);
+        return look(found, state_dir, strlen(state_dir), reterr);
 }
 
 /* replace: the old one goes in the same moment. Else -EEXIST when somebody else was faster. Others
  * may read it, as they may read Nova's. */
-static int create(const char *state_path, const Uuid *uuid, bool replace, Error *reterr)
+static int create(const char *state_dir, const Uuid *uuid, bool replace, Error *reterr)
 {
         char path[PATH_MAX], line[UUID_TEXT_LENGTH + 2];
         int r = -ENAMETOOLONG;
 
         snprintf(line, sizeof(line), "%s\n", uuid->text);
-        if (snprintf(path, sizeof(path), "%s/" FILE_NAME, state_path) < (int)sizeof(path))
+        if (snprintf(path, sizeof(path), "%s/" FILE_NAME, state_dir) < (int)sizeof(path))
                 r = state_file_put(path, uuid->text, line, 0644, replace);
         switch (r) {
         case 0:
@@ -135,40 +135,40 @@ static int create(const char *state_path, const Uuid *uuid, bool replace, Error 
         case -ENOENT:
         case -ENOTDIR:
                 return error_setf(reterr, r,
-                                  "There is no folder %s; create it, or set [DEFAULT] state_path",
-                                  state_path);
+                                  "There is no folder %s; create it, or set [agent] state_dir",
+                                  state_dir);
         case -ENOSPC:
         case -EDQUOT:
                 return error_setf(reterr, r, "%s/" FILE_NAME " cannot be made: %s; make room",
-                                  state_path, strerror(-r));
+                                  state_dir, strerror(-r));
         default:
                 return error_setf(
                         reterr, r,
                         "%s/" FILE_NAME
                         " cannot be made: %s; make the folder writable, or put the file, with the uuid of this host's root provider, beside the configuration file",
-                        state_path, strerror(-r));
+                        state_dir, strerror(-r));
         }
 }
 
-int identity_load(const char *const *config_files, const char *state_path, Uuid *ret,
+int identity_load(const char *const *config_files, const char *state_dir, Uuid *ret,
                   bool *ret_created, Error *reterr)
 {
         Found found = {};
         Uuid uuid;
-        int r = look_everywhere(&found, config_files, state_path, reterr);
+        int r = look_everywhere(&found, config_files, state_dir, reterr);
 
         if (r < 0)
                 return r;
         if (!found.found) {
                 uuid = uuid_make_random();
-                r = create(state_path, &uuid, false, reterr);
+                r = create(state_dir, &uuid, false, reterr);
                 if (r == -EEXIST) {
-                        r = look(&found, state_path, strlen(state_path), reterr);
+                        r = look(&found, state_dir, strlen(state_dir), reterr);
                         if (r == 0 && !found.found)
                                 r = error_setf(reterr, EAGAIN,
                                                "%s/" FILE_NAME
                                                " was made and removed by somebody else",
-                                               state_path);
+                                               state_dir);
                 }
                 if (r < 0)
                         return r;
@@ -179,11 +179,11 @@ int identity_load(const char *const *config_files, const char *state_path, Uuid 
         return 0;
 }
 
-int identity_find(const char *const *config_files, const char *state_path, Uuid *ret,
+int identity_find(const char *const *config_files, const char *state_dir, Uuid *ret,
                   char **ret_path, Error *reterr)
 {
         Found found = {};
-        int r = look_everywhere(&found, config_files, state_path, reterr);
+        int r = look_everywhere(&found, config_files, state_dir, reterr);
 
         if (r < 0 || !found.found)
                 return r;
@@ -194,23 +194,23 @@ int identity_find(const char *const *config_files, const char *state_path, Uuid 
         return 1;
 }
 
-int identity_replace(const char *const *config_files, const char *state_path, const Uuid *uuid,
+int identity_replace(const char *const *config_files, const char *state_dir, const Uuid *uuid,
                      Error *reterr)
 {
         char own[PATH_MAX];
         Found found = {};
-        int r = look_everywhere(&found, config_files, state_path, reterr);
+        int r = look_everywhere(&found, config_files, state_dir, reterr);
 
         if (r < 0)
                 return r;
-        if (snprintf(own, sizeof(own), "%s/" FILE_NAME, state_path) >= (int)sizeof(own))
-                return error_setf(reterr, ENAMETOOLONG, "%.200s: the path is too long", state_path);
+        if (snprintf(own, sizeof(own), "%s/" FILE_NAME, state_dir) >= (int)sizeof(own))
+                return error_setf(reterr, ENAMETOOLONG, "%.200s: the path is too long", state_dir);
         if (found.found && strcmp(found.path, own) != 0)
                 return error_setf(
                         reterr, EEXIST,
                         "%s is where an operator put it, and is not written by the agent: write %s into it, or remove it",
                         found.path, uuid->text);
-        r = create(state_path, uuid, found.found, reterr);
+        r = create(state_dir, uuid, found.found, reterr);
         return r == -EEXIST ? error_setf(reterr, r, "%s was made by somebody else just now", own)
                             : r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Small files in [DEFAULT] state_path, most of them JSON: written as a whole, so that a reader
+/* Small files in [agent] state_dir, most of them JSON: written as a whole, so that a reader
  * after any crash finds the old text or the new one. Blocks on the disk. */
 
 #include <jansson.h>

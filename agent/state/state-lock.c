@@ -37,9 +37,9 @@ static int lock_file(int fd, const char *path, Error *reterr)
         return refuse_busy(path, held.l_pid, reterr);
 }
 
-int state_lock_take(const char *state_path, int *ret, Error *reterr)
+int state_lock_take(const char *state_dir, int *ret, Error *reterr)
 {
-        _cleanup_free_ char *path = text_format("%s/" FILE_NAME, state_path);
+        _cleanup_free_ char *path = text_format("%s/" FILE_NAME, state_dir);
         _cleanup_close_ int fd = -EBADF;
         int r;
 
@@ -51,10 +51,9 @@ int state_lock_take(const char *state_path, int *ret, Error *reterr)
                 return 0;
         }
         if (fd < 0 && errno == ENOENT)
-                return error_setf(
-                        reterr, ENOENT,
-                        "There is no folder %.200s; create it, or set [DEFAULT] state_path",
-                        state_path);
+                return error_setf(reterr, ENOENT,
+                                  "There is no folder %.200s; create it, or set [agent] state_dir",
+                                  state_dir);
         if (fd < 0)
                 return error_setf(reterr, errno, "Cannot open %.200s: %s", path, strerror(errno));
         r = lock_file(fd, path, reterr);

@@ -243,7 +243,7 @@ static int load(Cordon *cordon, Error *reterr)
         return 0;
 }
 
-int cordon_new(Cordon **ret, const char *state_path, bool read_only)
+int cordon_new(Cordon **ret, const char *state_dir, bool read_only)
 {
         _cleanup_(cordon_freep) Cordon *cordon = calloc(1, sizeof(Cordon));
         Error error = ERROR_NULL;
@@ -251,7 +251,7 @@ int cordon_new(Cordon **ret, const char *state_path, bool read_only)
 
         if (!cordon)
                 return -ENOMEM;
-        cordon->state_file = text_format("%s/cordon.json", state_path);
+        cordon->state_file = text_format("%s/cordon.json", state_dir);
         if (!cordon->state_file)
                 return -ENOMEM;
         cordon->read_only = read_only;

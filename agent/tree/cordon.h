@@ -3,7 +3,7 @@
 
 /* What an operator took out of use: the host, by the trait COMPUTE_STATUS_DISABLED on its provider
  * (facts A17), or a device, by reserving all that its provider has. Kept with who, when and why in
- * "cordon.json" of state_path, so that neither a restart nor what others write in Placement ends
+ * "cordon.json" of state_dir, so that neither a restart nor what others write in Placement ends
  * it.
  *
  * What stood there before comes back when the cordon is lifted: a trait that somebody else set
@@ -21,7 +21,7 @@
 typedef struct Cordon Cordon;
 
 /* read_only: never write the file (--dry-run). -ENOMEM. */
-int cordon_new(Cordon **ret, const char *state_path, bool read_only);
+int cordon_new(Cordon **ret, const char *state_dir, bool read_only);
 Cordon *cordon_free(Cordon *cordon);
 DEFINE_CLEANUP(Cordon *, cordon_free);
 

@@ -88,14 +88,14 @@ static void load(DeviceWatch *watch)
                 watch->saved = true;
 }
 
-int device_watch_new(DeviceWatch **ret, const char *state_path, const HostConfig *config,
+int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig *config,
                      char *const device_specs[], uint64_t hold_usec, bool read_only)
 {
         _cleanup_(device_watch_freep) DeviceWatch *watch = calloc(1, sizeof(DeviceWatch));
 
         if (!watch || make_fingerprint(config, device_specs, &watch->moment.config) < 0)
                 return -ENOMEM;
-        watch->state_file = text_format("%s/devices.json", state_path);
+        watch->state_file = text_format("%s/devices.json", state_dir);
         if (!watch->state_file)
                 return -ENOMEM;
         watch->read_only = read_only;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The device ledger at work: kept in "devices.json" of state_path, written before anything is sent,
+/* The device ledger at work: kept in "devices.json" of state_dir, written before anything is sent,
  * with a journal message when a device goes missing or comes back. Main thread; blocks on the disk.
  */
 
@@ -13,7 +13,7 @@ typedef struct DeviceWatch DeviceWatch;
 
 /* The configuration is borrowed. hold_usec: as of DeviceMoment. read_only: never write the file
  * (--dry-run). -ENOMEM. */
-int device_watch_new(DeviceWatch **ret, const char *state_path, const HostConfig *config,
+int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig *config,
                      char *const device_specs[], uint64_t hold_usec, bool read_only);
 DeviceWatch *device_watch_free(DeviceWatch *watch);
 DEFINE_CLEANUP(DeviceWatch *, device_watch_free);

@@ -102,7 +102,7 @@ static void load_state(ProviderConfig *config)
                 on_problem(error.text, config);
 }
 
-int provider_config_new(ProviderConfig **ret, const char *location, const char *state_path,
+int provider_config_new(ProviderConfig **ret, const char *location, const char *state_dir,
                         const char *owner_trait, bool read_only)
 {
         _cleanup_(provider_config_freep) ProviderConfig *config = calloc(1, sizeof(ProviderConfig));
@@ -110,7 +110,7 @@ int provider_config_new(ProviderConfig **ret, const char *location, const char *
         if (!config)
                 return -ENOMEM;
         config->read_only = read_only;
-        config->state_file = text_format("%s/provider-config.json", state_path);
+        config->state_file = text_format("%s/provider-config.json", state_dir);
         config->location = strdup(location);
         config->owner_trait = strdup(owner_trait ? owner_trait : "");
         if (!config->state_file || !config->location || !config->owner_trait)

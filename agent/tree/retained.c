@@ -179,7 +179,7 @@ static int load(Retained *retained, Error *reterr)
         return 0;
 }
 
-int retained_new(Retained **ret, const char *state_path, bool read_only)
+int retained_new(Retained **ret, const char *state_dir, bool read_only)
 {
         _cleanup_(retained_freep) Retained *retained = calloc(1, sizeof(Retained));
         Error error = ERROR_NULL;
@@ -187,7 +187,7 @@ int retained_new(Retained **ret, const char *state_path, bool read_only)
 
         if (!retained)
                 return -ENOMEM;
-        retained->state_file = text_format("%s/retained.json", state_path);
+        retained->state_file = text_format("%s/retained.json", state_dir);
         if (!retained->state_file)
                 return -ENOMEM;
         retained->read_only = read_only;

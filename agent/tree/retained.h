@@ -7,7 +7,7 @@
  *
  * Evidence comes from Placement alone: the tracker reads who holds something of each provider that
  * loses an inventory, in each cycle in which there is one. Before that answer an inventory counts
- * as held. The amount that was reserved before is kept in "retained.json" of state_path, and is
+ * as held. The amount that was reserved before is kept in "retained.json" of state_dir, and is
  * published again when the host has the inventory again.
  *
  * Devices that are missing are withheld by the device ledger, which asks here who holds them.
@@ -28,7 +28,7 @@ typedef enum RetainedUse {
 } RetainedUse;
 
 /* Loads the file. read_only: never write it (--dry-run). -ENOMEM. */
-int retained_new(Retained **ret, const char *state_path, bool read_only);
+int retained_new(Retained **ret, const char *state_dir, bool read_only);
 Retained *retained_free(Retained *retained);
 DEFINE_CLEANUP(Retained *, retained_free);
 

@@ -47,19 +47,28 @@ static int read_size_unit(const char **text, uint64_t *size)
         return 0;
 }
 
-/* "KEY:NUMBER" up to the comma or the end. */
+static const char *skip_blanks(const char *c)
+{
+        return c + strspn(c, " \t\n");
+}
+
+/* Reads "KEY:NUMBER" up to the comma or the end. oslo.config allows blanks around each word. */
 static int read_part(const char **text, const char *key, uint64_t *ret)
 {
         size_t n = strlen(key);
-        const char *c = *text;
+        const char *c = skip_blanks(*text);
         int r;
 
-        if (strncasecmp(c, key, n) != 0 || c[n] != ':')
+        if (strncasecmp(c, key, n) != 0)
                 return -ENOENT;
-        c += n + 1;
+        c = skip_blanks(c + n);
+        if (*c != ':')
+                return -ENOENT;
+        c = skip_blanks(c + 1);
         r = read_number(&c, ret);
         if (r == 0 && strcmp(key, "size") == 0)
                 r = read_size_unit(&c, ret);
+        c = skip_blanks(c);
         if (r < 0 || (*c && *c != ','))
                 return -EINVAL;
         *text = *c ? c + 1 : c;

@@ -117,7 +117,8 @@ def main():
     with Scratch() as scratch, tempfile.TemporaryDirectory(dir=args.folder) as folder:
         bus = Bus(scratch).start()
         agent = Agent(scratch, bus=bus, host=HOST, options={
-            'DEFAULT': {'state_path': folder, 'cpu_allocation_ratio': 100,
+            'agent': {'state_dir': folder},
+            'DEFAULT': {'cpu_allocation_ratio': 100,
                         'update_resources_interval': 3600, 'claim_expiry_time': 3600}})
         agent.state = Path(folder)
         agent.start()

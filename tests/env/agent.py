@@ -59,9 +59,8 @@ class Agent(Service):
         self.state.mkdir(mode=0o700)
         self.config = self.folder / 'compute-agent.conf'
         self.options = {
-            'DEFAULT': {'state_path': self.state, 'instances_path': self.folder,
-                        'update_resources_interval': 2},
-            'agent': {'start_jitter_sec': 0},
+            'DEFAULT': {'instances_path': self.folder, 'update_resources_interval': 2},
+            'agent': {'state_dir': self.state, 'start_jitter_sec': 0},
             'libvirt': {'connection_uri': uri or 'test:///default', 'keepalive_interval': 1,
                         'keepalive_count': 2},
             'devices': {'enabled_mdev_types': 'nvidia-35'},

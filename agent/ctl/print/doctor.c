@@ -23,7 +23,7 @@
 
 void ctl_facts_measure(CtlFacts *facts)
 {
-        const char *path = facts->config ? facts->config->state_path : DEFAULT_STATE_PATH;
+        const char *path = facts->config ? facts->config->state_dir : DEFAULT_STATE_PATH;
         struct timex timex = { 0 };
         struct statvfs fs;
 

@@ -31,11 +31,11 @@ typedef struct CtlFacts {
         Error identity_error;
         bool hook_installed; /* where libvirt looks for it */
         bool clock_synchronised;
-        uint64_t disk_free_bytes; /* of the file system of state_path */
+        uint64_t disk_free_bytes; /* of the file system of state_dir */
         Error disk_error;         /* code 0 when that is known */
 } CtlFacts;
 
-/* Clock and disk, of this process. state_path may be NULL: the default. */
+/* Clock and disk, of this process. state_dir may be NULL: the default. */
 void ctl_facts_measure(CtlFacts *facts);
 
 /* The document; NULL when out of memory. */

@@ -135,14 +135,14 @@ static void on_warning(const char *text, void *userdata)
 }
 
 /* The start would say so, but only then. */
-static void check_state_path(const char *path, FILE *output)
+static void check_state_dir(const char *path, FILE *output)
 {
         static const char own[] = LOCALSTATEDIR "/lib/compute-agent";
         size_t n = strlen(own);
 
         if (strncmp(path, own, n) != 0 || (path[n] != '\0' && path[n] != '/'))
                 fprintf(output,
-                        "Warning: [DEFAULT] state_path is %s, and the unit lets the service write below %s alone, unless a drop-in (\"systemctl edit compute-agent\") has ReadWritePaths= for it\n",
+                        "Warning: [agent] state_dir is %s, and the unit lets the service write below %s alone, unless a drop-in (\"systemctl edit compute-agent\") has ReadWritePaths= for it\n",
                         path, own);
 }
 
@@ -206,7 +206,7 @@ static void check_files(const Config *config, FILE *output)
                 (void)waitpid(pid, NULL, 0);
         if (pid != 0)
                 return;
-        r = folder_owner_become(config->state_path, &error);
+        r = folder_owner_become(config->state_dir, &error);
         if (r < 0)
                 fprintf(output,
                         "Warning: whether the service can read its files was not checked: %s\n",
@@ -229,7 +229,7 @@ int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Erro
                 return error_prefixf(reterr, r, "Credentials of the service were not checked");
         if (r < 0)
                 return r;
-        check_state_path(loaded->state_path, output);
+        check_state_dir(loaded->state_dir, output);
         check_files(loaded, output);
         note_new_credentials(output);
         while (loaded->files[n])

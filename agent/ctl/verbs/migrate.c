@@ -161,7 +161,7 @@ static int let_in(const Private *private, const char *file, Error *reterr)
         uid_t user;
 
         if (!private->folder[0] || config_load(&config, file, NULL, NULL, NULL) < 0 ||
-            folder_owner_find(config->state_path, &user) <= 0)
+            folder_owner_find(config->state_dir, &user) <= 0)
                 return 0;
         if (chmod(private->folder, 0711) < 0 || chown(private->socket, user, (gid_t)-1) < 0)
                 return error_setf(reterr, errno, "%s: %s", private->socket, strerror(errno));

@@ -171,7 +171,7 @@ class TestOnce(AgentCase):
             state = self.scratch.folder('dry-run') / folder
             if folder == 'there':
                 state.mkdir()
-            agent = self.make_agent({'DEFAULT': {'state_path': state}})
+            agent = self.make_agent({'agent': {'state_dir': state}})
             done = agent.run('--dry-run', code=0)
             self.assertIn('POST /resource_providers', done.stdout)
             self.assertEqual(list(state.rglob('*')), [])

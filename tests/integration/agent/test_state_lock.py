@@ -14,7 +14,7 @@ BUSY = 75
 class TestStateLock(EnvCase):
     def setUp(self):
         self.first, self.second = self.make_agent(), self.make_agent()
-        self.second.configure({'DEFAULT': {'state_path': self.first.state}})
+        self.second.configure({'agent': {'state_dir': self.first.state}})
 
     def make_agent(self):
         agent = Agent(self.scratch, self.placement, bus=Bus(self.scratch).start(), host=recorded_host('locked'), options={

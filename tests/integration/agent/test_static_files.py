@@ -78,7 +78,7 @@ class TestOtherState(InstalledCase):
 
     OPTIONS = ('localstatedir=/srv',)
 
-    def test_state_path(self):
+    def test_state_dir(self):
         named = [path.relative_to(self.root).parts[-1] for path in self.root.rglob('*')
                  if path.is_file() and path.suffix not in ('.xml', '.png') and '/srv/lib/compute' in path.read_text()]
         self.assertEqual(sorted(named), ['compute-agent.catalog'] + 3 * ['compute-agent.conf'] +

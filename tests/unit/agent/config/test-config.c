@@ -12,7 +12,8 @@ static void test_defaults(void **state)
         Fixture *f = *state;
         _cleanup_(config_freep) Config *c = load_text(f, "");
 
-        assert_string_equal(c->state_path, LOCALSTATEDIR "/lib/compute-agent");
+        assert_string_equal(c->state_dir, LOCALSTATEDIR "/lib/compute-agent");
+        assert_string_equal(c->state_path, "/var/lib/nova");
         assert_string_equal(c->claim_db, "claim.sqlite");
         assert_string_equal(c->driver.host.instances_path, "/var/lib/nova/instances");
         assert_string_equal(c->host, "");
@@ -106,6 +107,7 @@ static void test_everything_set(void **state)
                                                          "initial_disk_allocation_ratio = 2\n"
                                                          "[agent]\n"
                                                          "log_level = warning\n"
+                                                         "state_dir = /srv/own\n"
                                                          "owner_trait =\n"
                                                          "[libvirt]\n"
                                                          "connection_uri = test:///default\n"
@@ -116,6 +118,7 @@ static void test_everything_set(void **state)
                                                          "[compute]\n");
 
         assert_string_equal(c->state_path, "/srv/agent");
+        assert_string_equal(c->state_dir, "/srv/own");
         assert_string_equal(c->claim_db, "db/claims");
         assert_string_equal(c->driver.host.instances_path, "/srv/agent/instances");
         assert_string_equal(c->host, "compute-7");
@@ -186,7 +189,7 @@ static void test_pasted_from_nova(void **state)
                                                          "auth_type = password\n"
                                                          "auth_url = http://controller:5000/v3\n"
                                                          "user_name = placement\n"
-                                                         "password = s3 cret$x\n"
+                                                         "password = s3 cret$$x\n"
                                                          "project_name = service\n"
                                                          "user_domain_name = Default\n"
                                                          "project_domain_name = Default\n"
@@ -259,9 +262,11 @@ static const struct {
           "x.conf:3: [DEFAULT] state_path: \"agent\" is not allowed; allowed is an absolute path" },
         { "[DEFAULT]\nstate_path =\n",
           "x.conf:2: [DEFAULT] state_path: \"\" is not allowed; allowed is an absolute path" },
-        REFUSED("DEFAULT", "state_path", "$state_path", "an absolute path"),
-        REFUSED("DEFAULT", "claim_db", "/x", "the path of a file, relative to state_path"),
-        REFUSED("DEFAULT", "instances_path", "$pybasedir/x", "an absolute path"),
+        { "[DEFAULT]\nstate_path = $state_path\n",
+          "x.conf:2: [DEFAULT] state_path: its references lead in a circle" },
+        REFUSED("DEFAULT", "claim_db", "/x", "the path of a file, relative to [agent] state_dir"),
+        { "[DEFAULT]\ninstances_path = $pybasedir/x\n",
+          "x.conf:2: [DEFAULT] instances_path: refers to pybasedir, which no file sets; write the value, or $$ for a dollar sign" },
         REFUSED("DEFAULT", "host", "a b",
                 "a name of up to 255 printable characters without spaces"),
         REFUSED("DEFAULT", "compute_driver", "fake.FakeDriver",
@@ -529,7 +534,7 @@ static void test_h5_repeated_device_spec(void **state)
         assert_string_equal(f->warnings, "");
         assert_true(c->driver.host.report_in_placement);
         assert_int_equal(c->driver.host.pci_specs.n_items, 4);
-        assert_string_equal(c->device_specs[0], "{\"vendor_id\": \"10de\"}");
+        assert_string_equal(c->device_specs[1], "{\"vendor_id\": \"10de\"}");
         assert_string_equal(c->device_specs[2], "{\"address\": \"*:81:00.*\"}");
         assert_null(c->device_specs[3]);
 }

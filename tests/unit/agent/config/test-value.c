@@ -114,41 +114,6 @@ static void test_list(void **state)
         }
 }
 
-static void test_path(void **state)
-{
-        static const struct {
-                const char *text, *state_path;
-                int r;
-                const char *path;
-        } cases[] = {
-                { "/a/b", "/s", 0, "/a/b" },
-                { "", "/s", 0, "" },
-                { "$state_path", "/s", 0, "/s" },
-                { "${state_path}", "/s", 0, "/s" },
-                { "$state_path/instances", "/s", 0, "/s/instances" },
-                { "${state_path}x/$state_path", "/s", 0, "/sx//s" },
-                { "$state_pathx", "/s", -EINVAL, NULL },
-                { "$state_path_x", "/s", -EINVAL, NULL },
-                { "$pybasedir/x", "/s", -EINVAL, NULL },
-                { "a$", "/s", -EINVAL, NULL },
-                { "$$", "/s", -EINVAL, NULL },
-                { "${state_path", "/s", -EINVAL, NULL },
-                { "$state_path", NULL, -EINVAL, NULL },
-                { "$state_path", "/$state_path", -EINVAL, NULL },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_free_ char *path = NULL;
-
-                assert_int_equal(config_value_path(cases[i].text, cases[i].state_path, &path),
-                                 cases[i].r);
-                if (cases[i].path)
-                        assert_string_equal(path, cases[i].path);
-                else
-                        assert_null(path);
-        }
-}
-
 static void check_all(bool (*is)(const char *), const char *const good[], const char *const bad[])
 {
         for (; *good; good++)
@@ -203,5 +168,4 @@ static void test_addresses(void **state)
                         "unix:///" A50 A50 "ABCDEFGH", "http://"));
 }
 
-TEST_MAIN(test_bool, test_whole_numbers, test_double, test_list, test_path, test_names,
-          test_addresses)
+TEST_MAIN(test_bool, test_whole_numbers, test_double, test_list, test_names, test_addresses)

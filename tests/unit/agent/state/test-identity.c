@@ -72,7 +72,7 @@ static void test_copies(void **state)
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
         _cleanup_free_ char *etc = scratch_path(folder, "etc/x.conf");
         _cleanup_free_ char *drop_in = scratch_path(folder, "etc/x.conf.d/a.conf");
-        _cleanup_free_ char *state_path = scratch_path(folder, "state");
+        _cleanup_free_ char *state_dir = scratch_path(folder, "state");
         const char *const files[] = { etc, drop_in, NULL };
         Uuid uuid = UUID_NULL;
         Error error = ERROR_NULL;
@@ -82,19 +82,19 @@ static void test_copies(void **state)
         /* One beside a configuration file is enough; none is made in the state folder, which need
          * not even be there. */
         scratch_write(folder, "etc/x.conf.d/compute_id", A);
-        assert_int_equal(identity_load(files, state_path, &uuid, &created, &error), 0);
+        assert_int_equal(identity_load(files, state_dir, &uuid, &created, &error), 0);
         assert_string_equal(uuid.text, A);
         assert_false(created);
 
         scratch_write(folder, "etc/compute_id", A "\n");
         scratch_write(folder, "state/compute_id", A "\n");
-        assert_int_equal(identity_load(files, state_path, &uuid, &created, &error), 0);
+        assert_int_equal(identity_load(files, state_dir, &uuid, &created, &error), 0);
         assert_string_equal(uuid.text, A);
 
         scratch_write(folder, "state/compute_id", B "\n");
-        assert_int_equal(identity_load(files, state_path, &uuid, &created, &error), -EINVAL);
+        assert_int_equal(identity_load(files, state_dir, &uuid, &created, &error), -EINVAL);
         snprintf(expected, sizeof(expected), "%s/etc/compute_id and %s/compute_id differ", folder,
-                 state_path);
+                 state_dir);
         assert_int_equal(strncmp(error.text, expected, strlen(expected)), 0);
         assert_string_equal(uuid.text, A);
         in_state = scratch_read(folder, "state/compute_id");
@@ -103,14 +103,14 @@ static void test_copies(void **state)
 
         /* A bad copy is never outvoted. */
         scratch_write(folder, "state/compute_id", "");
-        assert_int_equal(identity_load(files, state_path, &uuid, &created, &error), -EINVAL);
+        assert_int_equal(identity_load(files, state_dir, &uuid, &created, &error), -EINVAL);
         assert_non_null(strstr(error.text, "state/compute_id holds no uuid"));
 }
 
 static void test_file_without_folder(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_free_ char *state_path = scratch_path(folder, "state");
+        _cleanup_free_ char *state_dir = scratch_path(folder, "state");
         const char *const files[] = { "x.conf", NULL };
         Uuid uuid = UUID_NULL;
         char *old = getcwd(NULL, 0);
@@ -118,7 +118,7 @@ static void test_file_without_folder(void **state)
         scratch_write(folder, "compute_id", B);
         assert_non_null(old);
         assert_int_equal(chdir(folder), 0);
-        assert_int_equal(identity_load(files, state_path, &uuid, NULL, NULL), 0);
+        assert_int_equal(identity_load(files, state_dir, &uuid, NULL, NULL), 0);
         assert_string_equal(uuid.text, B);
         assert_int_equal(chdir(old), 0);
         free(old);
@@ -128,7 +128,7 @@ static void test_create(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
         _cleanup_free_ char *conf = scratch_path(folder, "etc/x.conf");
-        _cleanup_free_ char *state_path = scratch_path(folder, "state");
+        _cleanup_free_ char *state_dir = scratch_path(folder, "state");
         _cleanup_free_ char *path = scratch_path(folder, "state/compute_id");
         _cleanup_free_ char *content = NULL, *elsewhere = NULL;
         const char *const files[] = { conf, NULL };
@@ -139,7 +139,7 @@ static void test_create(void **state)
 
         scratch_mkdir(folder, "etc");
         scratch_mkdir(folder, "state");
-        assert_int_equal(identity_load(files, state_path, &first, &created, NULL), 0);
+        assert_int_equal(identity_load(files, state_dir, &first, &created, NULL), 0);
         assert_true(created);
         content = scratch_read(folder, "state/compute_id");
         snprintf(line, sizeof(line), "%s\n", first.text);
@@ -150,7 +150,7 @@ static void test_create(void **state)
         assert_int_equal(st.st_mode & 07777, 0644);
         assert_int_equal(st.st_nlink, 1);
 
-        assert_int_equal(identity_load(files, state_path, &second, &created, NULL), 0);
+        assert_int_equal(identity_load(files, state_dir, &second, &created, NULL), 0);
         assert_false(created);
         assert_true(uuid_equal(&first, &second));
 }
@@ -166,7 +166,7 @@ static void test_cannot_create(void **state)
 
         assert_int_equal(identity_load(NULL, missing, &uuid, NULL, &error), -ENOENT);
         assert_non_null(strstr(error.text, "There is no folder "));
-        assert_non_null(strstr(error.text, "[DEFAULT] state_path"));
+        assert_non_null(strstr(error.text, "[agent] state_dir"));
 
         scratch_write(folder, "file", "");
         assert_int_equal(identity_load(NULL, file, &uuid, NULL, &error), -ENOTDIR);
@@ -182,7 +182,7 @@ static void test_cannot_create(void **state)
 }
 
 /* In a child without rights, since root may write everywhere. */
-static int load_without_rights(const char *state_path)
+static int load_without_rights(const char *state_dir)
 {
         Error error = ERROR_NULL;
         Uuid uuid;
@@ -190,7 +190,7 @@ static int load_without_rights(const char *state_path)
 
         if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
                 return 1;
-        r = identity_load(NULL, state_path, &uuid, NULL, &error);
+        r = identity_load(NULL, state_dir, &uuid, NULL, &error);
         if (r != -EACCES)
                 return 2;
         return strstr(error.text,
@@ -202,7 +202,7 @@ static int load_without_rights(const char *state_path)
 static void test_read_only_folder(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_free_ char *state_path = scratch_path(folder, "state");
+        _cleanup_free_ char *state_dir = scratch_path(folder, "state");
         int status;
         pid_t pid;
 
@@ -212,7 +212,7 @@ static void test_read_only_folder(void **state)
         pid = fork();
         assert_true(pid >= 0);
         if (pid == 0)
-                _exit(load_without_rights(state_path));
+                _exit(load_without_rights(state_dir));
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), 0);

@@ -12,6 +12,7 @@ static void test_parse_a4(void **state)
                 HugePagesReserve expected;
         } cases[] = {
                 { "node:0,size:2048,count:64", 0, { 0, 2048, 64 } },
+                { " node : 0 ,\tsize:2048, count: 64 ", 0, { 0, 2048, 64 } },
                 { "node:1,size:1GB,count:1", 0, { 1, 1048576, 1 } },
                 { "size:2MB,node:12,count:0", 0, { 12, 2048, 0 } },
                 { "count:3,size:64KiB,node:0", 0, { 0, 64, 3 } },

@@ -232,7 +232,7 @@ static void test_wrapped(void **state)
 static void test_measured(void **state)
 {
         char root[] = "/", nowhere[] = "/nonexistent";
-        const Config there = { .state_path = root }, gone = { .state_path = nowhere };
+        const Config there = { .state_dir = root }, gone = { .state_dir = nowhere };
         CtlFacts facts = { .config = &there };
 
         ctl_facts_measure(&facts);

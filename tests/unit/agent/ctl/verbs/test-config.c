@@ -91,7 +91,7 @@ static void test_without_the_credentials_of_the_service(void **state)
 }
 
 /* What the unit's sandbox keeps from being written. */
-static void test_a_state_path_of_another(void **state)
+static void test_a_state_dir_of_another(void **state)
 {
         static const struct {
                 const char *path;
@@ -110,7 +110,7 @@ static void test_a_state_path_of_another(void **state)
                 size_t n = 0;
                 FILE *output = open_memstream(&warnings, &n);
 
-                snprintf(text, sizeof(text), "[DEFAULT]\nstate_path = %s\n", cases[i].path);
+                snprintf(text, sizeof(text), "[agent]\nstate_dir = %s\n", cases[i].path);
                 scratch_write(folder, "x.conf", text);
                 assert_int_equal(ctl_config_check(path, output, NULL, NULL), 0);
                 assert_int_equal(fclose(output), 0);
@@ -119,4 +119,4 @@ static void test_a_state_path_of_another(void **state)
 }
 
 TEST_MAIN(test_secrets_are_not_shown, test_check, test_without_the_credentials_of_the_service,
-          test_a_state_path_of_another)
+          test_a_state_dir_of_another)
