@@ -142,6 +142,9 @@ int main(int argc, char *argv[])
                 return EXIT_FAILURE;
         }
         log_set_level(config->log_level);
+        if (config->n_ignored > 0)
+                log_debug("Ignored %zu options of Nova that this agent does not use.",
+                          config->n_ignored);
         r = leave_root(config, &error);
         if (r < 0) {
                 log_error("%s", error_text(&error, r));

@@ -394,6 +394,7 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
                 ConfigSettings settings = { .warning = warning, .userdata = userdata };
         _cleanup_(config_freep) Config *config = NULL;
         _cleanup_(strings_freep) char **paths = NULL;
+        size_t n_ignored;
         int r;
 
         r = config_find_files(file, warning, userdata, &paths, reterr);
@@ -405,12 +406,13 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
                 r = config_expand(&settings, reterr);
         if (r < 0)
                 return r;
-        config_warn_unknown(&settings);
+        n_ignored = config_warn_unknown(&settings);
         warn_readable_secrets(&settings);
         r = config_make(&config, &settings, reterr);
         if (r < 0)
                 return r;
         config->files = TAKE_PTR(paths);
+        config->n_ignored = n_ignored;
         *ret = TAKE_PTR(config);
         return 0;
 }

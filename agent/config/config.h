@@ -84,7 +84,8 @@ typedef struct Config {
                                   * "placement-application-credential-secret" */
         ReporterConfig reporter; /* borrows from strings owned here */
         /* what was read */
-        char **files; /* in the order of reading, NULL-terminated */
+        char **files;     /* in the order of reading, NULL-terminated */
+        size_t n_ignored; /* options that belong to Nova or its libraries alone */
 } Config;
 
 /* Called for everything worth a warning: "FILE:LINE: unknown option [placement] foo, ignoring". The

@@ -2,6 +2,9 @@
 
 #include "agent/config/settings.h"
 
+#include "agent/config/nova-options.h"
+#include "agent/config/value.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,12 +198,37 @@ static bool is_known(const ConfigEntry *entry, const char *kind)
         return config_find_option(mdev ? config_mdev_options : config_options, kind, entry->key);
 }
 
-void config_warn_unknown(const ConfigSettings *settings)
+/* Returns true if the section is neither one of this agent nor one of Nova. */
+static bool is_strange(const ConfigSettings *settings, const char *section)
 {
+        return !kind_of_section(section) && !is_auth_section(settings, section) &&
+               !nova_defines_section(section);
+}
+
+/* Warns about an option of Nova that changes the inventory of Nova's driver, and not of this agent.
+ */
+static void warn_not_implemented(const ConfigSettings *settings)
+{
+        const ConfigEntry *entry = config_settings_find(settings, "workarounds",
+                                                        "reserve_disk_resource_for_image_cache");
+        bool value = false;
+
+        if (entry && config_value_bool(entry->value, &value) == 0 && value)
+                config_warn(settings,
+                            "%s:%u: [workarounds] %s has no effect here: reserve the size of the "
+                            "image cache in reserved_host_disk_mb",
+                            entry->file, entry->line, entry->key);
+}
+
+size_t config_warn_unknown(const ConfigSettings *settings)
+{
+        size_t n_ignored = 0;
+
+        warn_not_implemented(settings);
         for (size_t i = 0; i < settings->n_sections; i++) {
                 const ConfigSection *section = &settings->sections[i];
 
-                if (!kind_of_section(section->name) && !is_auth_section(settings, section->name))
+                if (is_strange(settings, section->name))
                         config_warn(settings, "%s:%u: unknown section [%.64s], ignoring",
                                     section->file, section->line, section->name);
         }
@@ -208,8 +236,14 @@ void config_warn_unknown(const ConfigSettings *settings)
                 const ConfigEntry *entry = &settings->entries[i];
                 const char *kind = kind_of_section(entry->section);
 
-                if (kind && !is_known(entry, kind) && !config_settings_option_of(settings, entry))
+                if ((kind && is_known(entry, kind)) || config_settings_option_of(settings, entry) ||
+                    is_strange(settings, entry->section))
+                        continue;
+                if (!kind || nova_defines_option(entry->section, entry->key))
+                        n_ignored++;
+                else
                         config_warn(settings, "%s:%u: unknown option [%.64s] %.64s, ignoring",
                                     entry->file, entry->line, entry->section, entry->key);
         }
+        return n_ignored;
 }

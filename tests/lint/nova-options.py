@@ -1,0 +1,121 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""agent/config/nova-options.c has each section of the installed Nova, and each option of the sections that the agent reads.
+
+The names come from the entry points "oslo.config.opts" of Debian's python3-nova and the libraries that it uses, and from keystoneauth's
+plug-ins. The file has the names of all versions of Nova on which this program ran with --write, which adds names and removes none.
+"""
+
+import importlib.metadata
+import re
+import sys
+from pathlib import Path
+
+from sources import main
+
+FILE = Path('agent/config/nova-options.c')
+READ = ('DEFAULT', 'compute', 'devices', 'libvirt', 'pci', 'placement')  # the sections of Nova that the agent reads
+OTHERS = ('placement', 'glance', 'keystone', 'castellan.tests')  # entry points of other services, by their beginning
+PRIVILEGED = {'nova_sys_admin', 'privsep', 'privsep_osbrick', 'vif_plug_linux_bridge_privileged', 'vif_plug_ovs_privileged'}
+PLUGINS = ('password', 'v3password', 'v3applicationcredential', 'token', 'v3token', 'admin_token', 'none')
+HEAD = '''/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Written by tests/lint/nova-options.py --write. */
+
+#include "agent/config/nova-options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/macros.h"
+
+/* Sorted without regard to case. */
+static const char *const sections[] = {
+%s};
+
+/* "section option", sorted without regard to case. */
+static const char *const options[] = {
+%s};
+
+static int compare(const void *a, const void *b)
+{
+        return strcasecmp(a, *(const char *const *)b);
+}
+
+bool nova_defines_section(const char *section)
+{
+        return bsearch(section, sections, ARRAY_SIZE(sections), sizeof(char *), compare);
+}
+
+bool nova_defines_option(const char *section, const char *key)
+{
+        char name[160];
+
+        snprintf(name, sizeof(name), "%%.60s %%.90s", section, key);
+        return bsearch(name, options, ARRAY_SIZE(options), sizeof(char *), compare);
+}
+'''
+
+
+def is_of_nova(name):
+    return not name.startswith(OTHERS) or name.startswith('keystonemiddleware')
+
+
+def names_of(option):
+    """Its names with the old ones, as (section or None, name)."""
+    yield None, option.dest
+    for old in option.deprecated_opts:
+        yield old.group, (old.name or option.name).replace('-', '_')
+
+
+def installed():
+    """The sections, and "section option" of those that the agent reads."""
+    sections, options = set(PRIVILEGED), set()
+
+    def add(group, found):
+        for option in found:
+            for section, name in names_of(option):
+                section = section or group
+                sections.add(section)
+                if section in READ:
+                    options.add('%s %s' % (section, name))
+
+    for entry in importlib.metadata.entry_points(group='oslo.config.opts'):
+        if is_of_nova(entry.name):
+            for group, found in entry.load()():
+                add(getattr(group, 'name', group) or 'DEFAULT', found)
+    from keystoneauth1 import loading
+    for plugin in PLUGINS:
+        add('placement', loading.get_auth_plugin_conf_options(plugin))
+    for common in (loading.get_auth_common_conf_options, loading.get_session_conf_options, loading.get_adapter_conf_options):
+        add('placement', common())
+    return sections, options
+
+
+def stored(text):
+    """The same of the file."""
+    parts = re.split(r'static const char \*const \w+\[\] = \{', text)[1:3] or ['', '']
+    return tuple(set(re.findall(r'"([^"]*)"', part.split('};')[0])) for part in parts)
+
+
+def write(sections, options):
+    lines = ['\n'.join('        "%s",' % name for name in sorted(names, key=str.lower)) + '\n' for names in (sections, options)]
+    FILE.write_text(HEAD % tuple(lines))
+
+
+def find_problems(root, files):
+    if not (root / FILE).exists():
+        return  # a tree that is not this project's
+    have = stored((root / FILE).read_text())
+    for names, there, what in zip(installed(), have, ('section', 'option')):
+        for name in sorted(names - there):
+            yield str(FILE), 1, 'the %s "%s" of the installed Nova is missing: run tests/lint/nova-options.py --write' % (what, name)
+
+
+if __name__ == '__main__':
+    if sys.argv[1:] == ['--write']:
+        before = stored(FILE.read_text()) if FILE.exists() else (set(), set())
+        write(*(new | old for new, old in zip(installed(), before)))
+    else:
+        main(find_problems)
