@@ -10,6 +10,6 @@
 /* Returns true if Nova or one of its libraries has a section of that name; case does not matter. */
 bool nova_defines_section(const char *section);
 
-/* Returns true if Nova or one of its libraries defines the option. Knows the sections that the agent
- * reads, too; of others it knows no option. */
+/* Returns true if Nova or one of its libraries defines the option. Knows the sections that the
+ * agent reads, too; of others it knows no option. */
 bool nova_defines_option(const char *section, const char *key);

@@ -53,9 +53,9 @@ int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEn
 int config_set_from_settings(const ConfigOption *option, void *base, const ConfigSettings *settings,
                              Error *reterr);
 
-/* Warns about each section that neither this agent nor Nova defines, and about each such option of a
- * section that the agent reads. Returns the number of options that belong to Nova or its libraries
- * alone, which are ignored. */
+/* Warns about each section that neither this agent nor Nova defines, and about each such option of
+ * a section that the agent reads. Returns the number of options that belong to Nova or its
+ * libraries alone, which are ignored. */
 size_t config_warn_unknown(const ConfigSettings *settings);
 
 /* Calls the warning of the settings, if there is one, with a text in that format. */
