@@ -347,15 +347,15 @@ static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
 /* A file that was lost comes back as it was: who this host is lives on in this process. */
 static int check_identity(const Daemon *daemon, const Config *new, Error *reterr)
 {
-        const char *const *files = (const char *const *)new->files;
+        const IdentityPlaces places = config_identity_places(new);
         _cleanup_free_ char *path = NULL;
         Uuid root;
-        int r = identity_find(files, new->state_dir, &root, &path, reterr);
+        int r = identity_find(&places, &root, &path, reterr);
 
         if (r == 0) {
                 log_warning("The identity of this host (compute_id) was gone; writing %s again.",
                             daemon->root.text);
-                return identity_replace(files, new->state_dir, &daemon->root, reterr);
+                return identity_replace(&places, &daemon->root, reterr);
         }
         if (r < 0)
                 return r;
@@ -601,9 +601,9 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
 /* A dry run writes nothing, and may be the first thing that is run on a host. */
 static int look_for_identity(Daemon *daemon, Error *reterr)
 {
+        const IdentityPlaces places = config_identity_places(daemon->engine.config);
         _cleanup_free_ char *path = NULL;
-        int r = identity_find((const char *const *)daemon->engine.config->files,
-                              daemon->engine.config->state_dir, &daemon->root, &path, reterr);
+        int r = identity_find(&places, &daemon->root, &path, reterr);
 
         if (r != 0)
                 return r;
@@ -616,13 +616,13 @@ static int look_for_identity(Daemon *daemon, Error *reterr)
 
 static int load_identity(Daemon *daemon, Error *reterr)
 {
+        const IdentityPlaces places = config_identity_places(daemon->engine.config);
         bool created;
         int r;
 
         if (daemon->mode == DAEMON_DRY_RUN)
                 return look_for_identity(daemon, reterr);
-        r = identity_load((const char *const *)daemon->engine.config->files,
-                          daemon->engine.config->state_dir, &daemon->root, &created, reterr);
+        r = identity_load(&places, &daemon->root, &created, reterr);
         if (r >= 0 && created)
                 log_info("This host is new: its root provider will be %s.", daemon->root.text);
         return r;

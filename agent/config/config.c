@@ -28,6 +28,13 @@ const char *config_hook_to_text(const Config *config)
         return config->hook_when_away == CONFIG_HOOK_DENY ? "deny" : "allow";
 }
 
+IdentityPlaces config_identity_places(const Config *config)
+{
+        return (IdentityPlaces){ .config_files = (const char *const *)config->files,
+                                 .state_dir = config->state_dir,
+                                 .nova_dir = config->state_path };
+}
+
 Config *config_free(Config *config)
 {
         if (!config)

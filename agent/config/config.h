@@ -11,6 +11,7 @@
  * Names of sections and options are compared without regard to case. References to other options
  * ("$name") are replaced as oslo.config does it (agent/config/expand.h). */
 
+#include "agent/state/identity.h"
 #include "base/error.h"
 #include "base/string-set.h"
 #include "drivers/driver.h"
@@ -87,6 +88,9 @@ typedef struct Config {
         char **files;     /* in the order of reading, NULL-terminated */
         size_t n_ignored; /* options that belong to Nova or its libraries alone */
 } Config;
+
+/* Returns the places of the file compute_id; borrowed from the configuration. */
+IdentityPlaces config_identity_places(const Config *config);
 
 /* Called for everything worth a warning: "FILE:LINE: unknown option [placement] foo, ignoring". The
  * text is borrowed for the call and holds no secret. */

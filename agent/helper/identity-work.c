@@ -143,20 +143,20 @@ static int ask_placement(Work *work, Error *reterr)
 
 static int gather(Work *work, Error *reterr)
 {
-        const Config *config = work->task->config;
+        const IdentityPlaces places = config_identity_places(work->task->config);
         int r;
 
         identity_facts_done(&work->facts);
         placement_providers_done(&work->tree);
         work->facts.name = work->task->name;
-        r = identity_find((const char *const *)config->files, config->state_dir, &work->facts.uuid,
-                          &work->facts.file, reterr);
+        r = identity_find(&places, &work->facts.uuid, &work->facts.file, reterr);
         return r < 0 ? r : ask_placement(work, reterr);
 }
 
 static int adopt(Work *work, Error *reterr)
 {
         const Config *config = work->task->config;
+        const IdentityPlaces places = config_identity_places(config);
         _cleanup_close_ int lock_fd = -EBADF;
         int r = identity_may_adopt(&work->facts, work->task->force, reterr);
 
@@ -166,8 +166,7 @@ static int adopt(Work *work, Error *reterr)
         r = state_lock_take(config->state_dir, &lock_fd, reterr);
         if (r < 0)
                 return r;
-        return identity_replace((const char *const *)config->files, config->state_dir,
-                                &work->facts.holder.who.uuid, reterr);
+        return identity_replace(&places, &work->facts.holder.who.uuid, reterr);
 }
 
 static int rename_one(Work *work, const IdentityChange *change, Error *reterr)

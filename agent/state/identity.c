@@ -100,22 +100,25 @@ static int look(Found *found, const char *folder, size_t n_folder, Error *reterr
         return 0;
 }
 
-static int look_everywhere(Found *found, const char *const *config_files, const char *state_dir,
-                           Error *reterr)
+static int look_everywhere(Found *found, const IdentityPlaces *places, Error *reterr)
 {
+        const char *const *file = places->config_files;
         int r;
 
-        for (; config_files && *config_files; config_files++) {
-                const char *slash = strrchr(*config_files, '/');
+        for (; file && *file; file++) {
+                const char *slash = strrchr(*file, '/');
 
                 if (!slash)
                         r = look(found, ".", 1, reterr);
                 else
-                        r = look(found, *config_files, (size_t)(slash - *config_files), reterr);
+                        r = look(found, *file, (size_t)(slash - *file), reterr);
                 if (r < 0)
                         return r;
         }
-        return look(found, state_dir, strlen(state_dir), reterr);
+        r = look(found, places->state_dir, strlen(places->state_dir), reterr);
+        if (r == 0 && !found->found && places->nova_dir)
+                r = look(found, places->nova_dir, strlen(places->nova_dir), reterr);
+        return r;
 }
 
 /* replace: the old one goes in the same moment. Else -EEXIST when somebody else was faster. Others
@@ -150,12 +153,12 @@ static int create(const char *state_dir, const Uuid *uuid, bool replace, Error *
         }
 }
 
-int identity_load(const char *const *config_files, const char *state_dir, Uuid *ret,
-                  bool *ret_created, Error *reterr)
+int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Error *reterr)
 {
+        const char *state_dir = places->state_dir;
         Found found = {};
         Uuid uuid;
-        int r = look_everywhere(&found, config_files, state_dir, reterr);
+        int r = look_everywhere(&found, places, reterr);
 
         if (r < 0)
                 return r;
@@ -179,11 +182,10 @@ int identity_load(const char *const *config_files, const char *state_dir, Uuid *
         return 0;
 }
 
-int identity_find(const char *const *config_files, const char *state_dir, Uuid *ret,
-                  char **ret_path, Error *reterr)
+int identity_find(const IdentityPlaces *places, Uuid *ret, char **ret_path, Error *reterr)
 {
         Found found = {};
-        int r = look_everywhere(&found, config_files, state_dir, reterr);
+        int r = look_everywhere(&found, places, reterr);
 
         if (r < 0 || !found.found)
                 return r;
@@ -194,12 +196,12 @@ int identity_find(const char *const *config_files, const char *state_dir, Uuid *
         return 1;
 }
 
-int identity_replace(const char *const *config_files, const char *state_dir, const Uuid *uuid,
-                     Error *reterr)
+int identity_replace(const IdentityPlaces *places, const Uuid *uuid, Error *reterr)
 {
+        const char *state_dir = places->state_dir;
         char own[PATH_MAX];
         Found found = {};
-        int r = look_everywhere(&found, config_files, state_dir, reterr);
+        int r = look_everywhere(&found, places, reterr);
 
         if (r < 0)
                 return r;
@@ -208,7 +210,7 @@ int identity_replace(const char *const *config_files, const char *state_dir, con
         if (found.found && strcmp(found.path, own) != 0)
                 return error_setf(
                         reterr, EEXIST,
-                        "%s is where an operator put it, and is not written by the agent: write %s into it, or remove it",
+                        "%s belongs to the operator or to Nova, and the agent does not write it: write %s into it, or remove it",
                         found.path, uuid->text);
         r = create(state_dir, uuid, found.found, reterr);
         return r == -EEXIST ? error_setf(reterr, r, "%s was made by somebody else just now", own)

@@ -59,7 +59,7 @@ class Agent(Service):
         self.state.mkdir(mode=0o700)
         self.config = self.folder / 'compute-agent.conf'
         self.options = {
-            'DEFAULT': {'instances_path': self.folder, 'update_resources_interval': 2},
+            'DEFAULT': {'state_path': self.folder / 'nova', 'instances_path': self.folder, 'update_resources_interval': 2},
             'agent': {'state_dir': self.state, 'start_jitter_sec': 0},
             'libvirt': {'connection_uri': uri or 'test:///default', 'keepalive_interval': 1,
                         'keepalive_count': 2},

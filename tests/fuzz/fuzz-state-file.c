@@ -176,7 +176,7 @@ static void try_identity(const char *text)
         Uuid uuid;
 
         write_file("compute_id", text);
-        if (identity_find(NULL, fuzz_folder(), &uuid, &path, NULL) > 0)
+        if (identity_find(&(IdentityPlaces){ .state_dir = fuzz_folder() }, &uuid, &path, NULL) > 0)
                 assert(strlen(uuid.text) == 36);
         remove_file("compute_id");
 }

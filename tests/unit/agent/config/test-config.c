@@ -457,11 +457,11 @@ static void test_warnings(void **state)
         Fixture *f = *state;
         _cleanup_(config_freep) Config *c = load_text(f, "# remark\n"
                                                          "[DEFAULT]\n"
-                                                         "transport_url = rabbit://x\n"
-                                                         "[glance]\n"
+                                                         "transport_uri = rabbit://x\n"
+                                                         "[glanze]\n"
                                                          "api_servers = http://x\n"
                                                          "more = 1\n"
-                                                         "[neutron]\n"
+                                                         "[neutrom]\n"
                                                          "[compute]\n"
                                                          "cpu_set = 0-3\n"
                                                          "[libvirt]\n"
@@ -473,9 +473,9 @@ static void test_warnings(void **state)
 
         assert_string_equal(
                 f->warnings,
-                "x.conf:4: unknown section [glance], ignoring\n"
-                "x.conf:7: unknown section [neutron], ignoring\n"
-                "x.conf:3: unknown option [DEFAULT] transport_url, ignoring\n"
+                "x.conf:4: unknown section [glanze], ignoring\n"
+                "x.conf:7: unknown section [neutrom], ignoring\n"
+                "x.conf:3: unknown option [DEFAULT] transport_uri, ignoring\n"
                 "x.conf:9: unknown option [compute] cpu_set, ignoring\n"
                 "x.conf:11: unknown option [libvirt] virt_kind, ignoring\n"
                 "x.conf:13: unknown option [mdev_x] address, ignoring\n"
