@@ -17,6 +17,18 @@ FILE = Path('agent/config/nova-options.c')
 READ = ('DEFAULT', 'compute', 'devices', 'libvirt', 'pci', 'placement')  # the sections of Nova that the agent reads
 OTHERS = ('placement', 'glance', 'keystone', 'castellan.tests')  # entry points of other services, by their beginning
 PRIVILEGED = {'nova_sys_admin', 'privsep', 'privsep_osbrick', 'vif_plug_linux_bridge_privileged', 'vif_plug_ovs_privileged'}
+# Options of earlier versions of Nova that templates of deployment tools still write.
+FORMER = (
+    'auth_strategy block_device_allocate_retries config_drive_cdrom connection_type control_exchange cpu_allocation_ratio '
+    'default_floating_pool dhcp_domain dhcpbridge dhcpbridge_flagfile ec2_private_dns_show_ip enabled_ssl_apis fatal_deprecations '
+    'firewall_driver flat_injected flat_interface force_dhcp_release glance_api_servers image_service injected_network_template '
+    'iscsi_helper libvirt_inject_partition libvirt_type libvirt_use_virtio_for_bridges linuxnet_interface_driver logdir memcached_servers '
+    'metadata_host metadata_port multi_host network_api_class network_manager notification_driver notification_topics '
+    'notify_on_any_change notify_on_state_change novncproxy_base_url novncproxy_host novncproxy_port osapi_volume_listen '
+    'rabbit_host rabbit_password rabbit_userid rabbit_virtual_host ram_weight_multiplier resume_guests_state_on_host_boot '
+    'root_helper rpc_backend scheduler_default_filters scheduler_driver security_group_api service_neutron_metadata_proxy '
+    'share_dhcp_address sql_connection use_forwarded_for use_ipv6 use_neutron use_syslog verbose vnc_enabled vncserver_listen '
+    'vncserver_proxyclient_address volume_api_class volumes_path').split()
 PLUGINS = ('password', 'v3password', 'v3applicationcredential', 'token', 'v3token', 'admin_token', 'none')
 HEAD = '''/* SPDX-License-Identifier: LGPL-2.1-or-later */
 
@@ -71,7 +83,7 @@ def names_of(option):
 
 def installed():
     """The sections, and "section option" of those that the agent reads."""
-    sections, options = set(PRIVILEGED), set()
+    sections, options = set(PRIVILEGED), {'DEFAULT %s' % name for name in FORMER}
 
     def add(group, found):
         for option in found:
