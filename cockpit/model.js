@@ -131,6 +131,12 @@ function label(claim) {
     return `#${claim.id} ${plain(claim.guest || claim.consumer)}`;
 }
 
+/* "1 consumer", "2 consumers" */
+export function count(n, word) {
+    return `${n} ${word}${n === 1 ? '' : 's'}`;
+}
+
+/* What guests have of an inventory. All of it can be reserved while guests have a part, because of a cordon or a lost device. */
 function inventories(provider) {
     const all = provider?.inventories ?? {};
     return Object.keys(all).sort().map(name => {
@@ -140,9 +146,9 @@ function inventories(provider) {
             used,
             capacity,
             share: capacity > 0 ? Math.min(1, used / capacity) : used > 0 ? 1 : 0,
-            isOver: used > capacity,
-            text: `${bare(name, used)} of ${bare(name, capacity)}`,
-            note: reserved > 0 ? `${bare(name, reserved)} of ${bare(name, total)} reserved` : '',
+            isOver: used > capacity && (capacity > 0 || reserved < total),
+            text: capacity > 0 ? `${bare(name, used)} of ${bare(name, capacity)}` : `${bare(name, used)} in use`,
+            note: reserved === 0 ? '' : reserved >= total ? `all ${bare(name, total)} reserved` : `${bare(name, reserved)} of ${bare(name, total)} reserved`,
         };
     });
 }
@@ -382,7 +388,8 @@ export function plan(document) {
 
 /* {taken, findings: [{text, remedy, outcome, isOpen, isHealable}], nHealable, inFlight}; null: no audit yet. Information
    that is no problem is not open. */
-export function audit(document, now) {
+/* status: a comparison that found nothing is no proof of agreement once the status has a reason again. */
+export function audit(document, status, now) {
     if (!document)
         return null;
     const findings = list(document.findings).map(one => ({
@@ -392,8 +399,12 @@ export function audit(document, now) {
         isOpen: one.outcome !== 'healed' && one.problem !== false,
         isHealable: one.remedy !== 'none' && one.outcome !== 'healed',
     }));
+    const taken = ago(document.taken_usec, now), isCurrent = status?.state === 'ok';
     return {
-        taken: ago(document.taken_usec, now),
+        taken,
+        words: findings.length > 0 ? `${findings.filter(one => one.isOpen).length} of ${count(findings.length, 'finding')} open; compared ${taken}.`
+               : isCurrent ? `✓ Placement, claims and guests agree; compared ${taken}.`
+               : `No difference was found ${taken}; the status of this host has a reason of its own above.`,
         holding: document.holding ?? 0,
         inFlight: document.in_flight ?? 0,
         findings,

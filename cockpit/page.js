@@ -106,7 +106,7 @@ function askRelease(claim) {
 
 function askHeal(audit) {
     ask(dialog, {
-        title: `Heal ${audit.nHealable} of ${audit.findings.length} findings?`,
+        title: `Heal ${audit.nHealable} of ${model.count(audit.findings.length, 'finding')}?`,
         body: [
             h('p', null, 'Only what is certain is put right, after another look at each.'),
             h('ul', null, audit.findings.filter(one => one.isHealable).slice(0, 20).map(one => h('li', null, one.text, h('br'), h('small', null, one.remedy)))),
@@ -114,8 +114,8 @@ function askHeal(audit) {
         action: 'Heal',
         isDanger: true,
         run: () => bus.call('Heal').then(([text]) => {
-            const after = model.audit(JSON.parse(text), Date.now() * 1000);
-            return after.nOpen === 0 ? 'Placement, claims and guests agree.' : `${after.nOpen} findings are left.`;
+            const after = model.audit(JSON.parse(text), bus.documents.status, Date.now() * 1000);
+            return after.nOpen === 0 ? 'Placement, claims and guests agree.' : `${model.count(after.nOpen, 'finding')} left.`;
         }),
     }, tell);
 }
@@ -172,8 +172,8 @@ function askUndoRetire() {
 async function compare() {
     try {
         const [text] = await bus.call('Audit');
-        const { nOpen } = model.audit(JSON.parse(text), Date.now() * 1000);
-        tell(nOpen === 0 ? 'Placement, claims and guests agree.' : `${nOpen} findings.`);
+        const { nOpen } = model.audit(JSON.parse(text), bus.documents.status, Date.now() * 1000);
+        tell(nOpen === 0 ? 'Placement, claims and guests agree.' : `${model.count(nOpen, 'finding')}.`);
     } catch (error) {
         tell(model.refusal(error));
     }
@@ -331,20 +331,20 @@ function drawGuests() {
 function drawPlan() {
     const steps = model.plan(bus.documents.plan);
     return steps.length === 0 ? h('p', null, '✓ Nothing is left to send: the tree in Placement is that of this host.')
-        : h('details', { key: 'plan' }, h('summary', null, `${steps.length} requests would make Placement equal to this host`),
+        : h('details', { key: 'plan' }, h('summary', null, `${model.count(steps.length, 'request')} to make Placement equal to this host`),
             h('ol', null, steps.slice(0, 200).map(step => h('li', null, h('code', null, step.request), ` ${step.name} `, h('small', null, step.summary)))));
 }
 
 function drawAudit(now) {
-    const audit = model.audit(bus.documents.audit, now);
+    const audit = model.audit(bus.documents.audit, bus.documents.status, now);
     return [
         !audit ? h('p', null, 'They were not compared yet.')
-            : audit.findings.length === 0 ? h('p', null, `✓ Placement, claims and guests agree; compared ${audit.taken}.`)
-            : [h('p', null, `${audit.nOpen} of ${audit.findings.length} findings are open; compared ${audit.taken}.`),
+            : audit.findings.length === 0 ? h('p', null, audit.words)
+            : [h('p', null, audit.words),
                 h('ul', { class: 'findings' }, audit.findings.map((one, i) => h('li', { key: i },
                     tag(one.isOpen ? { state: 'warning', mark: '!', word: 'differs' } : { state: 'ok', mark: '✓', word: one.outcome || 'information' }), ' ', one.text,
                     h('div', null, h('small', null, one.outcome || one.remedy)))))],
-        audit && audit.inFlight > 0 ? h('p', null, h('small', null, `${audit.inFlight} consumers were left alone: they may be on their way.`)) : null,
+        audit && audit.inFlight > 0 ? h('p', null, h('small', null, `Skipped ${model.count(audit.inFlight, 'recent consumer')}.`)) : null,
         h('p', { class: 'buttons' }, button('Compare now', compare),
             audit && audit.nHealable > 0 ? button('Heal …', () => askHeal(audit)) : null),
     ];

@@ -84,12 +84,13 @@ static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *
 void ctl_audit_print(const json_t *document, CtlPage *page)
 {
         const json_t *findings = json_object_get(document, "findings");
-        uint64_t in_flight = ctl_json_u64(document, "in_flight");
+        uint64_t in_flight = ctl_json_u64(document, "in_flight"),
+                 holding = ctl_json_u64(document, "holding");
 
         if (count_problems(findings) == 0)
                 fprintf(page->output,
-                        "Placement, claims and guests agree: %" PRIu64 " consumer(s).\n",
-                        ctl_json_u64(document, "holding"));
+                        "Placement, claims and guests agree: %" PRIu64 " consumer%s.\n", holding,
+                        holding == 1 ? "" : "s");
         if (in_flight > 0 && page->style.legend)
                 fprintf(page->output, "Skipped %" PRIu64 " recent consumer%s.\n", in_flight,
                         in_flight == 1 ? "" : "s");
