@@ -52,8 +52,13 @@ static void note_refused(const Guest *guest, const Error *words)
 }
 
 static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                          const Guest *guest, uint64_t begin_usec, const Claim *claim)
+                          const Guest *guest, uint64_t begin_usec, bool cordoned,
+                          const Claim *claim)
 {
+        if (cordoned)
+                log_event(LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
+                          "Guest %s starts on this host, which is cordoned: the hook stops no guest.",
+                          guest->domain.name);
         if (claim->created_usec >= begin_usec) {
                 bus_caller_note(caller, claim, "", "promised to guest %s, which starts,",
                                 guest->domain.name);
@@ -93,7 +98,8 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
         if (r == 0)
                 claim_queue_settle_soon(config->queue);
         return r != 0 ? bus_claims_error(service, error, r, &words)
-                      : reply_prepared(call, caller, service, &guest, begin_usec, claim);
+                      : reply_prepared(call, caller, service, &guest, begin_usec,
+                                       cordon_host_words(config->cordon), claim);
 }
 
 /* The first claim of the guest that the message begins with. */

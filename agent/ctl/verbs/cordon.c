@@ -4,6 +4,8 @@
 
 #include "agent/ctl/verbs/verbs.h"
 
+#include <stdlib.h>
+
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/claims.h"
 #include "agent/ctl/print/json.h"
@@ -30,6 +32,15 @@ static const char *device_of(Ctl *ctl)
         return ctl->options.arguments[1] ? ctl->options.arguments[1] : "";
 }
 
+/* Returns what a cordon does not do: it keeps schedulers and claims away, and no guest. */
+static const char *limits_of(Ctl *ctl, const char *device, const char *reason)
+{
+        if (!reason || device[0] || ctl->options.no_legend)
+                return "";
+        return "Guests that run, and guests that virsh or the hook of libvirt starts, are not stopped.\n";
+}
+
+/* The exit code is EXIT_FAILURE if Placement does not have the change yet. */
 static int change(Ctl *ctl, const char *method, const char *reason, Error *reterr)
 {
         _cleanup_free_ char *why = NULL;
@@ -45,10 +56,11 @@ static int change(Ctl *ctl, const char *method, const char *reason, Error *reter
         ctl_print_done(ctl,
                        json_pack("{ss sb sb ss}", "device", device, "cordoned", reason != NULL,
                                  "published", why[0] == '\0', "error", why),
-                       "%s%s is %s%s%s.\n", device[0] ? "" : "The host", device,
+                       "%s%s is %s%s%s.\n%s", device[0] ? "" : "The host", device,
                        reason ? "cordoned" : "in use again",
-                       why[0] ? "; still to be reported to Placement: " : "", why);
-        return 0;
+                       why[0] ? ", but not in Placement yet: " : "", why,
+                       limits_of(ctl, device, reason));
+        return why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int ctl_verb_cordon(Ctl *ctl, Error *reterr)

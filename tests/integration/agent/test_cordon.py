@@ -26,7 +26,7 @@ class TestCordon(AgentCase):
         shown, doctor = agent.ctl('status', check=False), agent.ctl('doctor', '--config', agent.config, check=False)
         self.assertEqual((shown.returncode, doctor.returncode), (4, 4), doctor.stdout)
         self.assertIn('cordoned', shown.stdout.splitlines()[0])
-        self.assertIn('gives it back', doctor.stdout)
+        self.assertIn('"computectl uncordon', doctor.stdout)
         return shown.stdout
 
     def named(self, agent):

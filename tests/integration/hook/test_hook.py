@@ -40,10 +40,12 @@ class TestGuests(HookCase):
     def test_a_cordoned_host_lets_guests_start(self):
         """Who cordons keeps schedulers away; whoever starts a guest by hand means it."""
         guest = self.define('meant')
-        self.agent.ctl('cordon', '--reason', 'the fan is broken')
+        done = self.agent.ctl('cordon', '--reason', 'the fan is broken')
+        self.assertIn('guests that virsh or the hook of libvirt starts, are not stopped', done.stdout)
         self.addCleanup(self.agent.ctl, 'uncordon')
         self.assertEqual(self.start('meant'), '')
         self.assertEqual(self.claim_of(guest)['state'], 'confirmed')
+        self.assertIn('Guest meant starts on this host, which is cordoned', self.agent.log())
 
     def test_the_very_mdev_of_the_domain(self):
         mdev = self.some_mdev()
