@@ -56,9 +56,10 @@ static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimSe
                           const Claim *claim)
 {
         if (cordoned)
-                log_event(LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
-                          "Guest %s starts on this host, which is cordoned: the hook stops no guest.",
-                          guest->domain.name);
+                log_event(
+                        LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
+                        "Guest %s starts on this host, which is cordoned: the hook stops no guest.",
+                        guest->domain.name);
         if (claim->created_usec >= begin_usec) {
                 bus_caller_note(caller, claim, "", "promised to guest %s, which starts,",
                                 guest->domain.name);
