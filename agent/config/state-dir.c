@@ -33,33 +33,54 @@ static int has_database(const char *folder, const char *claim_db)
         return path ? access(path, F_OK) == 0 : -ENOMEM;
 }
 
+/* Returns true if a folder of that name is in the folder; name "": if the folder is there. */
+static bool has_folder(const char *folder, const char *name)
+{
+        _cleanup_free_ char *path = text_format("%s/%s", folder, name);
+
+        return path && access(path, F_OK) == 0;
+}
+
+/* Returns true if the folder of an older configuration is the only one that can be meant: there is
+ * no other one, and Nova has no instances in it. */
+static bool is_only_folder(const Config *config)
+{
+        return !has_folder(config->state_dir, "") && has_folder(config->state_path, "") &&
+               !has_folder(config->state_path, "instances");
+}
+
 int config_choose_state_dir(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigEntry *entry = config_settings_find(settings, "DEFAULT", "state_path");
+        int r, own, former;
         char *folder;
-        int r, own;
 
         if (config_settings_find(settings, "agent", "state_dir"))
                 return 0;
         r = follow_unit(config);
-        if (r == 0 && entry && strcmp(config->state_path, config->state_dir) != 0)
-                r = has_database(config->state_path, config->claim_db);
-        if (r <= 0)
-                return r < 0 ? error_oom(reterr) : 0;
+        if (r < 0)
+                return error_oom(reterr);
+        if (!entry || strcmp(config->state_path, config->state_dir) == 0)
+                return 0;
+        former = has_database(config->state_path, config->claim_db);
         own = has_database(config->state_dir, config->claim_db);
-        if (own > 0)
+        if (former < 0 || own < 0)
+                return error_oom(reterr);
+        if (former > 0 && own > 0)
                 return error_setf(
                         reterr, EINVAL,
                         "%s:%u: [DEFAULT] state_path: both %s and %s hold a claim database; name the right folder in [agent] state_dir",
                         entry->file, entry->line, config->state_path, config->state_dir);
-        folder = own < 0 ? NULL : strdup(config->state_path);
+        if (former == 0 && !is_only_folder(config))
+                return 0;
+        folder = strdup(config->state_path);
         if (!folder)
                 return error_oom(reterr);
         free(config->state_dir);
         config->state_dir = folder;
         config_warn(
                 settings,
-                "%s:%u: [DEFAULT] state_path is Nova's folder now, and %s holds the claim database of this agent: write state_dir = %s into the section [agent]",
+                "%s:%u: [DEFAULT] state_path is Nova's folder now, and %s is the folder of this agent: write state_dir = %s into the section [agent]",
                 entry->file, entry->line, folder, folder);
         return 0;
 }

@@ -5,7 +5,8 @@
  * unit's StateDirectory= ($STATE_DIRECTORY), else /var/lib/compute-agent.
  *
  * Up to version 0.1 [DEFAULT] state_path named this folder. If a configuration still does, the
- * claim database in that folder is the evidence, and the agent goes on with it. */
+ * claim database in that folder is the evidence, and the agent goes on with it. The agent also
+ * takes it if the folder above does not exist and Nova has no instances in it. */
 
 #include "agent/config/settings.h"
 

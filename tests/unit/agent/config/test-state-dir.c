@@ -34,9 +34,15 @@ static void test_choice(void **state)
                 { "Nova's folder", "[DEFAULT]\nstate_path = FOLDER/nova\n", "unit", NULL, "unit",
                   NULL, NULL },
                 { "it holds Nova's identity only", "[DEFAULT]\nstate_path = FOLDER/nova\n", "unit",
-                  "nova/compute_id", "unit", NULL, NULL },
+                  "nova/compute_id unit/x", "unit", NULL, NULL },
                 { "it holds a claim database", "[DEFAULT]\nstate_path = FOLDER/nova\n", "unit",
                   "nova/claim.sqlite", "nova", "write state_dir = ", NULL },
+                { "the folder of the unit is not there", "[DEFAULT]\nstate_path = FOLDER/nova\n",
+                  "unit", "nova/x", "nova", "write state_dir = ", NULL },
+                { "and Nova has instances", "[DEFAULT]\nstate_path = FOLDER/nova\n", "unit",
+                  "nova/instances/x", "unit", NULL, NULL },
+                { "neither is there", "[DEFAULT]\nstate_path = FOLDER/nova\n", "unit", NULL, "unit",
+                  NULL, NULL },
                 { "and state_dir is set",
                   "[DEFAULT]\nstate_path = FOLDER/nova\n[agent]\nstate_dir = /own\n", "unit",
                   "nova/claim.sqlite", "/own", NULL, NULL },
@@ -44,7 +50,7 @@ static void test_choice(void **state)
                   "nova/claim.sqlite unit/claim.sqlite", NULL, NULL, "hold a claim database" },
                 { "another name of the database",
                   "[DEFAULT]\nstate_path = FOLDER/nova\nclaim_db = x.db\n", "unit",
-                  "nova/claim.sqlite", "unit", NULL, NULL },
+                  "nova/claim.sqlite unit/x", "unit", NULL, NULL },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
