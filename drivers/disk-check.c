@@ -12,8 +12,9 @@
 #include "drivers/thread.h"
 
 struct DiskCheck {
-        unsigned n_references; /* atomic: each driver that uses it, and the thread */
-        char *path;
+        unsigned n_references;           /* atomic: each driver that uses it, and the thread */
+        char *path, *pool, *conf, *user; /* owned; place borrows them */
+        DiskPlace place;
         DiskGather gather;
         uint64_t good_bytes;  /* the last good figure; disk_check_run() alone uses it */
         pthread_mutex_t lock; /* guards the members below */
@@ -40,7 +41,18 @@ void disk_facts_move(DiskFacts *facts, Snapshot *snapshot)
         *facts = (DiskFacts){ 0 };
 }
 
-void disk_gather(const char *path, DiskFacts *ret)
+DiskPlace disk_place_of(const HostConfig *config)
+{
+        DiskPlace place = { .path = config->instances_path };
+
+        if (config->images_type == HOST_IMAGES_RBD && !config->images_storage_pool)
+                place.rbd = (RbdPool){ .pool = config->images_rbd_pool,
+                                       .conf = config->images_rbd_ceph_conf,
+                                       .user = config->rbd_user };
+        return place;
+}
+
+static void gather_files(const char *path, DiskFacts *ret)
 {
         struct statvfs fs;
 
@@ -49,7 +61,17 @@ void disk_gather(const char *path, DiskFacts *ret)
                            strerror(errno));
         else if (u64_mul_overflow(fs.f_blocks, fs.f_frsize, &ret->total_bytes))
                 ret->total_bytes = INT64_MAX;
-        (void)instance_folders_read(path, &ret->folders, &ret->n_folders, &ret->folders_error);
+}
+
+void disk_gather(const DiskPlace *place, DiskFacts *ret)
+{
+        if (place->rbd.pool)
+                (void)rbd_read_capacity(&place->rbd, &ret->total_bytes, &ret->error);
+        else
+                gather_files(place->path, ret);
+        if (place->path[0])
+                (void)instance_folders_read(place->path, &ret->folders, &ret->n_folders,
+                                            &ret->folders_error);
 }
 
 static int init_lock(DiskCheck *check)
@@ -70,7 +92,30 @@ static int init_lock(DiskCheck *check)
         return -r;
 }
 
-int disk_check_new(DiskCheck **ret, const char *path, DiskGather gather)
+static void free_all(DiskCheck *check)
+{
+        disk_facts_done(&check->facts);
+        free(check->path);
+        free(check->pool);
+        free(check->conf);
+        free(check->user);
+        free(check);
+}
+
+static int copy_place(DiskCheck *check, const DiskPlace *place)
+{
+        const RbdPool *rbd = &place->rbd;
+
+        if (!(check->path = strdup(place->path ? place->path : "")) ||
+            (rbd->pool && !(check->pool = strdup(rbd->pool))) ||
+            !(check->conf = strdup(rbd->conf ? rbd->conf : "")) ||
+            !(check->user = strdup(rbd->user ? rbd->user : "")))
+                return -ENOMEM;
+        check->place = (DiskPlace){ check->path, { check->pool, check->conf, check->user } };
+        return 0;
+}
+
+int disk_check_new(DiskCheck **ret, const DiskPlace *place, DiskGather gather)
 {
         DiskCheck *check = calloc(1, sizeof(DiskCheck));
 
@@ -78,10 +123,8 @@ int disk_check_new(DiskCheck **ret, const char *path, DiskGather gather)
                 return -ENOMEM;
         check->n_references = 1;
         check->gather = gather;
-        check->path = strdup(path ? path : "");
-        if (!check->path || init_lock(check) < 0) {
-                free(check->path);
-                free(check);
+        if (copy_place(check, place) < 0 || init_lock(check) < 0) {
+                free_all(check);
                 return -ENOMEM;
         }
         *ret = check;
@@ -94,9 +137,7 @@ DiskCheck *disk_check_unref(DiskCheck *check)
                 return NULL;
         pthread_cond_destroy(&check->changed);
         pthread_mutex_destroy(&check->lock);
-        disk_facts_done(&check->facts);
-        free(check->path);
-        free(check);
+        free_all(check);
         return NULL;
 }
 
@@ -106,9 +147,16 @@ static DiskCheck *disk_check_ref(DiskCheck *check)
         return check;
 }
 
+static bool is_same_place(const DiskCheck *a, const DiskCheck *b)
+{
+        return strcmp(a->path, b->path) == 0 && !a->pool == !b->pool &&
+               (!a->pool || strcmp(a->pool, b->pool) == 0) && strcmp(a->conf, b->conf) == 0 &&
+               strcmp(a->user, b->user) == 0;
+}
+
 void disk_check_inherit(DiskCheck **check, DiskCheck *before)
 {
-        if (!*check || !before || strcmp((*check)->path, before->path) != 0)
+        if (!*check || !before || !is_same_place(*check, before))
                 return;
         disk_check_unref(*check);
         *check = disk_check_ref(before);
@@ -119,7 +167,7 @@ static void *run(void *data)
         DiskCheck *check = data;
         DiskFacts facts = { 0 };
 
-        check->gather(check->path, &facts);
+        check->gather(&check->place, &facts);
         pthread_mutex_lock(&check->lock);
         disk_facts_done(&check->facts);
         check->facts = facts;
@@ -171,13 +219,27 @@ static bool take_answer(DiskCheck *check, DiskFacts *ret)
         return true;
 }
 
+/* Says why there is no answer. r: the error of the thread, 0 if it runs. */
+static void explain(const DiskCheck *check, int r, Error *ret)
+{
+        if (r < 0)
+                error_setf(ret, r, "[DEFAULT] instances_path: %.100s: no thread: %s", check->path,
+                           strerror(-r));
+        else if (check->pool)
+                error_setf(ret, ETIMEDOUT, RBD_WHAT ": Ceph did not answer yet");
+        else
+                error_setf(ret, ETIMEDOUT,
+                           "[DEFAULT] instances_path: the file system of %.100s does not answer",
+                           check->path);
+}
+
 void disk_check_run(DiskCheck *check, uint64_t timeout_usec, DiskFacts *ret)
 {
         bool answered;
         int r = 0;
 
         *ret = (DiskFacts){ 0 };
-        if (!check || !check->path[0])
+        if (!check || (!check->path[0] && !check->pool))
                 return;
         pthread_mutex_lock(&check->lock);
         answered = take_answer(check, ret);
@@ -188,13 +250,8 @@ void disk_check_run(DiskCheck *check, uint64_t timeout_usec, DiskFacts *ret)
                 answered = take_answer(check, ret) || answered;
         }
         pthread_mutex_unlock(&check->lock);
-        if (r < 0 && !answered)
-                error_setf(&ret->error, r, "[DEFAULT] instances_path: %.100s: no thread: %s",
-                           check->path, strerror(-r));
-        else if (!answered)
-                error_setf(&ret->error, ETIMEDOUT,
-                           "[DEFAULT] instances_path: the file system of %.100s does not answer",
-                           check->path);
+        if (!answered)
+                explain(check, r, &ret->error);
         if (!answered)
                 ret->folders_error = ret->error;
         if (ret->error.code)

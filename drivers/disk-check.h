@@ -10,6 +10,8 @@
  * called from two threads at once. */
 
 #include "base/error.h"
+#include "drivers/host/host-config.h"
+#include "drivers/host/rbd.h"
 #include "drivers/host/snapshot.h"
 
 #define DISK_CHECK_TIMEOUT_USEC UINT64_C(2000000)
@@ -28,19 +30,28 @@ void disk_facts_done(DiskFacts *facts);
 /* Moves the findings to the snapshot, which takes the folders. Leaves facts empty. */
 void disk_facts_move(DiskFacts *facts, Snapshot *snapshot);
 
+/* Where the disks of guests are. */
+typedef struct DiskPlace {
+        const char *path; /* [DEFAULT] instances_path; NULL or "": there is none */
+        RbdPool rbd;      /* pool NULL: the disks are files below path */
+} DiskPlace;
+
+/* Returns the place that the configuration names; borrowed from it. */
+DiskPlace disk_place_of(const HostConfig *config);
+
 /* Fills ret, which is zeroed. Runs on the thread of the check and can block for ever. */
-typedef void (*DiskGather)(const char *path, DiskFacts *ret);
+typedef void (*DiskGather)(const DiskPlace *place, DiskFacts *ret);
 
 typedef struct DiskCheck DiskCheck;
 
-/* The gatherer of the drivers: statvfs() and instance_folders_read(). */
-void disk_gather(const char *path, DiskFacts *ret);
+/* The gatherer of the drivers: statvfs() or rbd_read_capacity(), and instance_folders_read(). */
+void disk_gather(const DiskPlace *place, DiskFacts *ret);
 
-/* Copies the path, which may be NULL or "": then there is nothing to read. -ENOMEM. */
-int disk_check_new(DiskCheck **ret, const char *path, DiskGather gather);
+/* Copies the place. -ENOMEM. */
+int disk_check_new(DiskCheck **ret, const DiskPlace *place, DiskGather gather);
 DiskCheck *disk_check_unref(DiskCheck *check); /* NULL-safe, returns NULL; any thread */
 
-/* Replaces *check by before if both have the same path, so that a reload starts no second thread
+/* Replaces *check by before if both have the same place, so that a reload starts no second thread
  * beside one that hangs. Either may be NULL. */
 void disk_check_inherit(DiskCheck **check, DiskCheck *before);
 

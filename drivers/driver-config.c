@@ -107,12 +107,11 @@ static int check_memory(const HostConfig *config, Error *reterr)
 
 static int check_images(const HostConfig *config, Error *reterr)
 {
-        if (config->images_type == HOST_IMAGES_FILES || config->images_storage_pool)
+        if (config->images_type != HOST_IMAGES_LVM || config->images_storage_pool)
                 return 0;
         return error_setf(
                 reterr, EINVAL,
-                "[libvirt] images_type = %s needs images_storage_pool, the name of the storage pool of libvirt that has the disks",
-                config->images_type == HOST_IMAGES_LVM ? "lvm" : "rbd");
+                "[libvirt] images_type = lvm needs images_storage_pool, the name of the storage pool of libvirt that has the disks");
 }
 
 int driver_config_check(const HostConfig *config, Error *reterr)

@@ -9,5 +9,5 @@
  * name or listed twice, a device address that is none or stands under two types, an mdev_class that
  * is neither VGPU nor CUSTOM_…, an amount or a ratio that Placement would refuse, sets of CPUs that
  * contradict each other (facts C3), reserved_huge_pages of another form, file_backed_memory with
- * overcommitment, images_type without a pool to measure. */
+ * overcommitment, images_type = lvm without a pool to measure. */
 int driver_config_check(const HostConfig *config, Error *reterr);

@@ -221,7 +221,11 @@ static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findi
 {
         if (snapshot->disk_error.code && snapshot->disk_error.code != ENOENT &&
             snapshot->disk_error.code != ENOTDIR && !config->images_storage_pool)
-                return findings_warn(findings, "instances_path", "%s", snapshot->disk_error.text);
+                return findings_warn(findings,
+                                     config->images_type == HOST_IMAGES_RBD
+                                             ? "[libvirt] images_type"
+                                             : "instances_path",
+                                     "%s", snapshot->disk_error.text);
         if (snapshot->disk_total_bytes >> 30 > 0 || config->report_local_disk == HOST_LOCAL_DISK_NO)
                 return 0;
         if (config->images_storage_pool)

@@ -25,28 +25,25 @@ static int follow_unit(Config *config)
         return 0;
 }
 
-/* Returns 1 if the claim database is in the folder, 0 if not, -ENOMEM. */
-static int has_database(const char *folder, const char *claim_db)
+/* Returns 1 if there is a file of that name in the folder, or the folder itself (""); 0 if not,
+ * -ENOMEM. */
+static int has_file(const char *folder, const char *name)
 {
-        _cleanup_free_ char *path = text_format("%s/%s", folder, claim_db);
+        _cleanup_free_ char *path = text_format("%s/%s", folder, name);
 
         return path ? access(path, F_OK) == 0 : -ENOMEM;
 }
 
-/* Returns true if a folder of that name is in the folder; name "": if the folder is there. */
-static bool has_folder(const char *folder, const char *name)
+/* Returns 1 if the folder of an older configuration is the only one that can be meant: there is no
+ * other one, and Nova has no instances in it. 0 if not, -ENOMEM. */
+static int is_only_folder(const Config *config)
 {
-        _cleanup_free_ char *path = text_format("%s/%s", folder, name);
+        int other = has_file(config->state_dir, ""), former = has_file(config->state_path, ""),
+            nova = has_file(config->state_path, "instances");
 
-        return path && access(path, F_OK) == 0;
-}
-
-/* Returns true if the folder of an older configuration is the only one that can be meant: there is
- * no other one, and Nova has no instances in it. */
-static bool is_only_folder(const Config *config)
-{
-        return !has_folder(config->state_dir, "") && has_folder(config->state_path, "") &&
-               !has_folder(config->state_path, "instances");
+        if (other < 0 || former < 0 || nova < 0)
+                return -ENOMEM;
+        return !other && former && !nova;
 }
 
 int config_choose_state_dir(Config *config, const ConfigSettings *settings, Error *reterr)
@@ -62,8 +59,8 @@ int config_choose_state_dir(Config *config, const ConfigSettings *settings, Erro
                 return error_oom(reterr);
         if (!entry || strcmp(config->state_path, config->state_dir) == 0)
                 return 0;
-        former = has_database(config->state_path, config->claim_db);
-        own = has_database(config->state_dir, config->claim_db);
+        former = has_file(config->state_path, config->claim_db);
+        own = has_file(config->state_dir, config->claim_db);
         if (former < 0 || own < 0)
                 return error_oom(reterr);
         if (former > 0 && own > 0)
@@ -71,8 +68,10 @@ int config_choose_state_dir(Config *config, const ConfigSettings *settings, Erro
                         reterr, EINVAL,
                         "%s:%u: [DEFAULT] state_path: both %s and %s hold a claim database; name the right folder in [agent] state_dir",
                         entry->file, entry->line, config->state_path, config->state_dir);
-        if (former == 0 && !is_only_folder(config))
-                return 0;
+        if (former == 0)
+                former = is_only_folder(config);
+        if (former <= 0)
+                return former < 0 ? error_oom(reterr) : 0;
         folder = strdup(config->state_path);
         if (!folder)
                 return error_oom(reterr);

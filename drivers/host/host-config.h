@@ -55,15 +55,18 @@ typedef enum HostLocalDisk {
 
 /* A ratio of 0 means "not set". */
 typedef struct HostConfig {
-        const char *instances_path;      /* [DEFAULT] instances_path, where DISK_GB lies */
-        int virt_type;                   /* [libvirt] virt_type, HostVirtType */
-        int cpu_mode;                    /* [libvirt] cpu_mode, HostCpuMode */
-        char **cpu_models;               /* [libvirt] cpu_models, of cpu_mode = custom; or NULL */
-        char **cpu_model_extra_flags;    /* [libvirt] cpu_model_extra_flags, or NULL */
-        int images_type;                 /* [libvirt] images_type, HostImagesType */
-        const char *images_storage_pool; /* [libvirt] images_storage_pool: DISK_GB is the size of
-                                            this pool of libvirt; NULL for instances_path */
-        int report_local_disk;           /* [compute] report_local_disk, HostLocalDisk */
+        const char *instances_path;       /* [DEFAULT] instances_path, where DISK_GB lies */
+        int virt_type;                    /* [libvirt] virt_type, HostVirtType */
+        int cpu_mode;                     /* [libvirt] cpu_mode, HostCpuMode */
+        char **cpu_models;                /* [libvirt] cpu_models, of cpu_mode = custom; or NULL */
+        char **cpu_model_extra_flags;     /* [libvirt] cpu_model_extra_flags, or NULL */
+        int images_type;                  /* [libvirt] images_type, HostImagesType */
+        const char *images_storage_pool;  /* [libvirt] images_storage_pool: DISK_GB is the size of
+                                             this pool of libvirt; NULL for instances_path */
+        const char *images_rbd_pool;      /* [libvirt], of images_type = rbd without such a pool */
+        const char *images_rbd_ceph_conf; /* [libvirt], "" when not set */
+        const char *rbd_user;             /* [libvirt], "" when not set */
+        int report_local_disk;            /* [compute] report_local_disk, HostLocalDisk */
         bool force_raw_images;
         bool swtpm_enabled;                   /* [libvirt] swtpm_enabled */
         char **supported_tpm_secret_security; /* [libvirt], words, or NULL */

@@ -171,6 +171,7 @@ static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr
 {
         LinuxState *state = calloc(1, sizeof(LinuxState));
         const HostConfig *host = &config->host;
+        const DiskPlace disk = disk_place_of(host);
 
         if (!state)
                 return error_oom(reterr);
@@ -180,7 +181,7 @@ static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr
         state->serials_needed = needs_serials(&host->pci_specs);
         state->serials = host->pci_specs.n_items > 0 || host->n_mdev_types > 0;
         state->has_pool = host->images_storage_pool;
-        if (disk_check_new(&state->disk, host->instances_path, disk_gather) < 0) {
+        if (disk_check_new(&state->disk, &disk, disk_gather) < 0) {
                 state_free(state);
                 return error_oom(reterr);
         }

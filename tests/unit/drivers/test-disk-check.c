@@ -22,9 +22,11 @@ static struct {
         int error;
 } fs = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
-static void gather(const char *path, DiskFacts *ret)
+static const DiskPlace guests = { .path = "/mnt/guests" };
+
+static void gather(const DiskPlace *place, DiskFacts *ret)
 {
-        assert_string_equal(path, "/mnt/guests");
+        assert_string_equal(place->path, "/mnt/guests");
         pthread_mutex_lock(&fs.lock);
         fs.n_calls++;
         while (fs.hangs)
@@ -89,7 +91,7 @@ static void test_a_file_system_that_hangs(void **state)
 {
         DiskCheck *check = NULL, *next = NULL;
 
-        assert_int_equal(disk_check_new(&check, "/mnt/guests", gather), 0);
+        assert_int_equal(disk_check_new(&check, &guests, gather), 0);
         set_fs(false, 100, 0);
         expect_run(check, LONG_USEC, 100, 0);
         assert_int_equal(count_calls(), 1);
@@ -99,7 +101,7 @@ static void test_a_file_system_that_hangs(void **state)
         assert_int_equal(count_calls(), 2);
 
         /* a driver of the same path that takes the place of this one */
-        assert_int_equal(disk_check_new(&next, "/mnt/guests", gather), 0);
+        assert_int_equal(disk_check_new(&next, &guests, gather), 0);
         disk_check_inherit(&next, check);
         check = disk_check_unref(check);
         expect_run(next, LONG_USEC, 100, ETIMEDOUT);
@@ -116,7 +118,7 @@ static void test_errors_keep_the_last_good_figure(void **state)
 {
         DiskCheck *check = NULL, *other = NULL, *before;
 
-        assert_int_equal(disk_check_new(&check, "/mnt/guests", gather), 0);
+        assert_int_equal(disk_check_new(&check, &guests, gather), 0);
         set_fs(false, 0, ENOENT);
         expect_run(check, LONG_USEC, 0, ENOENT);
         set_fs(false, 7, 0);
@@ -124,7 +126,7 @@ static void test_errors_keep_the_last_good_figure(void **state)
         set_fs(false, 0, EIO);
         expect_run(check, LONG_USEC, 7, EIO);
 
-        assert_int_equal(disk_check_new(&other, "/other", gather), 0);
+        assert_int_equal(disk_check_new(&other, &(DiskPlace){ .path = "/other" }, gather), 0);
         before = other;
         disk_check_inherit(&other, check);
         assert_ptr_equal(other, before);
@@ -137,17 +139,17 @@ static void test_without_a_path(void **state)
         DiskCheck *check = NULL;
         DiskFacts facts;
 
-        assert_int_equal(disk_check_new(&check, NULL, gather), 0);
+        assert_int_equal(disk_check_new(&check, &(DiskPlace){ .path = NULL }, gather), 0);
         expect_run(check, 0, 0, 0);
         expect_run(NULL, 0, 0, 0);
         disk_check_inherit(&check, NULL);
         disk_check_unref(check);
 
         facts = (DiskFacts){ 0 };
-        disk_gather("/", &facts);
+        disk_gather(&(DiskPlace){ .path = "/" }, &facts);
         assert_true(facts.total_bytes > 0 && facts.error.code == 0);
         facts = (DiskFacts){ 0 };
-        disk_gather("/nowhere", &facts);
+        disk_gather(&(DiskPlace){ .path = "/nowhere" }, &facts);
         assert_int_equal(facts.error.code, ENOENT);
         assert_string_equal(facts.error.text,
                             "[DEFAULT] instances_path: /nowhere: No such file or directory");

@@ -285,8 +285,8 @@ static const struct {
                 "a trait's name (A-Z, 0-9, _; up to 255), or nothing for none"),
         REFUSED("libvirt", "connection_uri", "system", "a libvirt URI such as qemu:///system"),
         REFUSED("libvirt", "keepalive_interval", "3601", "a whole number from 0 to 3600"),
-        { "[libvirt]\nimages_type = rbd\n",
-          "x.conf:2: [libvirt] images_type = rbd needs images_storage_pool, the name of the storage pool of "
+        { "[libvirt]\nimages_type = lvm\n",
+          "x.conf:2: [libvirt] images_type = lvm needs images_storage_pool, the name of the storage pool of "
           "libvirt that has the disks" },
         REFUSED("static", "path", "host.json", "an absolute path"),
         { "[DEFAULT]\ncompute_driver = static\n",
