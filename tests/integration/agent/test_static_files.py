@@ -67,6 +67,16 @@ class TestInstalled(InstalledCase):
             for path in ROOT.glob(pattern):
                 self.assertNotIn('--collector.textfile.directory', path.read_text(), path)
 
+    def test_each_link_of_an_installed_document_leads_to_one(self):
+        folder = self.root / 'usr/share/doc/compute-agent'
+        documents = sorted(folder.glob('*.md'))
+        self.assertEqual([path.name for path in documents],
+                         ['HACKING.md', 'NEWS.md', 'README.md', 'SECURITY.md', 'costs.md', 'guide.md', 'nova.md'])
+        for path in documents:
+            for link in re.findall(r'\]\(([^)#]+)', path.read_text()):
+                if '://' not in link:
+                    self.assertTrue((folder / link).is_file(), '%s: %s' % (path.name, link))
+
     def test_nothing_is_left_to_fill_in(self):
         for path in self.root.rglob('*'):
             if path.is_file() and path.suffix not in ('.catalog', '.png'):
