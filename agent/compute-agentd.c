@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "agent/config/config.h"
+#include "agent/config/service-access.h"
 #include "agent/daemon.h"
 #include "base/folder-owner.h"
 #include "base/log.h"
@@ -103,6 +104,29 @@ static int leave_root(const Config *config, Error *reterr)
         return r;
 }
 
+/* Checks for root, before --once or --dry-run, that a start of the service can read the
+ * configuration. A file that the caller names is not the service's. */
+static int check_access(const Options *options, Error *reterr)
+{
+        _cleanup_(service_rights_done) ServiceRights rights = { 0 };
+        Error error = ERROR_NULL;
+
+        if (options->mode == DAEMON_SERVE || options->config_file || geteuid() != 0)
+                return 0;
+        if (service_rights_find(&rights, SERVICE_USER, NULL, &error) < 0) {
+                log_warning("%s.", error.text);
+                return 0;
+        }
+        return service_access_check_config(&rights, NULL, reterr);
+}
+
+static int load(Config **ret, const Options *options, Error *reterr)
+{
+        int r = check_access(options, reterr);
+
+        return r < 0 ? r : config_load(ret, options->config_file, on_config_warning, NULL, reterr);
+}
+
 /* TLS, HTTP/2, JSON and configuration files are read by libraries that neither wipe what they held
  * nor let us say where they hold it. So there is no core, not even for a program that the kernel
  * pipes it to, where the limit of its size is 0: who wants one raises that, and gets these copies.
@@ -132,9 +156,10 @@ int main(int argc, char *argv[])
         }
         if (r == 0)
                 return EXIT_SUCCESS;
-        r = config_load(&config, options.config_file, on_config_warning, NULL, &error);
+        r = load(&config, &options, &error);
         if (r < 0) {
                 log_event(LOG_ERR, MESSAGE_CONFIG_INVALID, NULL, "%s", error_text(&error, r));
+                daemon_notify_failed(error_text(&error, r));
                 return EXIT_CONFIG_ERROR;
         }
         if (options.direct && config_set_direct(config, options.direct) < 0) {
@@ -148,6 +173,7 @@ int main(int argc, char *argv[])
         r = leave_root(config, &error);
         if (r < 0) {
                 log_error("%s", error_text(&error, r));
+                daemon_notify_failed(error_text(&error, r));
                 return EXIT_FAILURE;
         }
         return daemon_run(TAKE_PTR(config), options.config_file, options.mode);

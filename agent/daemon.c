@@ -55,6 +55,11 @@ typedef struct Daemon {
         int exit_code;
 } Daemon;
 
+void daemon_notify_failed(const char *words)
+{
+        (void)sd_notifyf(false, "STATUS=failed: %s", words);
+}
+
 static void engine_done(Engine *engine)
 {
         tracker_free(engine->tracker);
@@ -117,6 +122,7 @@ static void end_without_shape(Daemon *daemon)
             !tracker_get_status(daemon->engine.tracker)->reshape_error.code || daemon->exit_code)
                 return;
         log_error("[agent] on_startup_failure = exit: ending.");
+        daemon_notify_failed(tracker_get_status(daemon->engine.tracker)->reshape_error.text);
         daemon->exit_code = EXIT_FAILURE;
         (void)sd_event_exit(daemon->event, 0);
 }
@@ -272,6 +278,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
                 .starts = !before || tracker_is_starting(daemon->engine.tracker),
                 .last_sync_usec = before ? before->last_sync_usec : 0,
+                .warnings = &engine->config->warnings,
                 .state_dir = engine->config->state_dir,
                 .reshape_patience_usec = engine->config->reshape_patience_usec,
                 .device_settle_usec = starts ? engine->config->device_settle_usec : 0,
@@ -678,11 +685,13 @@ int daemon_run(Config *config, const char *config_file, DaemonMode mode)
 
         if (r < 0) {
                 log_error("%s", error_text(&error, r));
+                daemon_notify_failed(error_text(&error, r));
                 return daemon.exit_code ? daemon.exit_code : EXIT_FAILURE;
         }
         r = sd_event_loop(daemon.event);
         if (r < 0) {
                 log_error("The event loop failed: %s", strerror(-r));
+                daemon_notify_failed("The event loop failed");
                 return EXIT_FAILURE;
         }
         (void)sd_notify(false, "STOPPING=1");

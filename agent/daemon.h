@@ -20,6 +20,10 @@ typedef enum DaemonMode {
 
 #define DAEMON_EXIT_BUSY 75 /* sysexits(3): another one has the state folder; try again later */
 
+/* Tells systemd why the service ends; systemd keeps the text for "computectl status". Does nothing
+ * without systemd. */
+void daemon_notify_failed(const char *words);
+
 /* Runs until done. 0: served to its end, or the one cycle published everything (printed its plan);
  * EXIT_FAILURE: it did not, and the words are in the log; DAEMON_EXIT_BUSY: it touched nothing.
  * config is taken; config_file is where a reload reads it again (NULL as for config_load()),

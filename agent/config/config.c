@@ -44,6 +44,8 @@ Config *config_free(Config *config)
         config_free_mdev_types(&config->driver.host);
         pci_specs_done(&config->driver.host.pci_specs);
         strings_free(config->files);
+        string_set_done(&config->warnings);
+        string_set_done(&config->credential_files);
         free(config);
         return NULL;
 }
@@ -86,6 +88,8 @@ static int try_credential(const ConfigOption *option, Config *config, Error *ret
                 return error_oom(reterr);
         if (!given && access(path, R_OK) < 0)
                 return 0;
+        if (!given && string_set_add(&config->credential_files, path) < 0)
+                return error_oom(reterr);
         return set_from_credential(option, config, path, reterr);
 }
 
@@ -394,17 +398,41 @@ int config_load_hook(Config **ret, const char *file, Error *reterr)
         return r;
 }
 
+/* Keeps each warning, and passes it on. */
+typedef struct Collector {
+        StringSet texts;
+        ConfigWarning warning;
+        void *userdata;
+        bool failed; /* no memory for one */
+} Collector;
+
+static void collector_done(Collector *collector)
+{
+        string_set_done(&collector->texts);
+}
+
+static void collect(const char *text, void *userdata)
+{
+        Collector *collector = userdata;
+
+        collector->failed |= string_set_add(&collector->texts, text) < 0;
+        if (collector->warning)
+                collector->warning(text, collector->userdata);
+}
+
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr)
 {
+        _cleanup_(collector_done)
+                Collector collector = { .warning = warning, .userdata = userdata };
         _cleanup_(config_settings_done)
-                ConfigSettings settings = { .warning = warning, .userdata = userdata };
+                ConfigSettings settings = { .warning = collect, .userdata = &collector };
         _cleanup_(config_freep) Config *config = NULL;
         _cleanup_(strings_freep) char **paths = NULL;
         size_t n_ignored;
         int r;
 
-        r = config_find_files(file, warning, userdata, &paths, reterr);
+        r = config_find_files(file, collect, &collector, &paths, reterr);
         if (r >= 0)
                 r = config_settings_read(&settings, paths, reterr);
         if (r >= 0)
@@ -418,8 +446,11 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
         r = config_make(&config, &settings, reterr);
         if (r < 0)
                 return r;
+        if (collector.failed)
+                return error_oom(reterr);
         config->files = TAKE_PTR(paths);
         config->n_ignored = n_ignored;
+        config->warnings = TAKE_STRUCT(collector.texts);
         *ret = TAKE_PTR(config);
         return 0;
 }

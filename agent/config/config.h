@@ -85,8 +85,11 @@ typedef struct Config {
                                   * "placement-application-credential-secret" */
         ReporterConfig reporter; /* borrows from strings owned here */
         /* what was read */
-        char **files;     /* in the order of reading, NULL-terminated */
-        size_t n_ignored; /* options that belong to Nova or its libraries alone */
+        char **files;               /* in the order of reading, NULL-terminated */
+        StringSet warnings;         /* each text that was worth a warning */
+        StringSet credential_files; /* paths of credentials that were read without systemd's folder
+                                     */
+        size_t n_ignored;           /* options that belong to Nova or its libraries alone */
 } Config;
 
 /* Returns the places of the file compute_id; borrowed from the configuration. */

@@ -25,6 +25,7 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
                 .retained = tracker->maker.retained,
                 .contest = &tracker->contest,
                 .audit = auditor_get_state(tracker->auditor),
+                .config_warnings = config->warnings,
                 .claim_error = claim_service_error(config->claims),
                 .n_claims = claim_service_count(config->claims),
                 .n_disagreements = claim_service_problems(config->claims)->n_items,

@@ -18,8 +18,9 @@ typedef struct CycleFacts {
         const Retained *retained;    /* inventories in use that are gone; NULL: no Placement */
         const Contest *contest;      /* what somebody else writes in the tree; NULL: not known */
         const AuditorState *audit;   /* NULL: none yet */
-        const Error *claim_error;    /* why claims cannot be taken; code 0: they can */
-        const HostView *view;        /* the host as claims have it; NULL: not known */
+        const StringSet *config_warnings; /* NULL: none */
+        const Error *claim_error;         /* why claims cannot be taken; code 0: they can */
+        const HostView *view;             /* the host as claims have it; NULL: not known */
         size_t n_claims;
         size_t n_disagreements; /* of claims and guests */
         ClaimsOwed owed;

@@ -45,6 +45,7 @@ typedef struct TrackerConfig {
         bool dry_run;                   /* stop before the first write */
         bool starts;                    /* the first cycle may reshape the tree */
         uint64_t last_sync_usec;        /* of the tracker before this one (TrackerStatus) */
+        const StringSet *warnings;      /* of the configuration in force; NULL: none */
         const char *state_dir;          /* where the old shape is kept; NULL: nowhere */
         uint64_t reshape_patience_usec; /* 0: RESHAPER_PATIENCE_USEC */
         uint64_t device_settle_usec;    /* how long the first publish waits for missing devices */

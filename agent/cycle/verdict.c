@@ -23,6 +23,7 @@ typedef enum Kind {
         KIND_OWED_REFUSED,
         KIND_DIFFERS,
         KIND_UNHELD,
+        KIND_CONFIG,
         KIND_DISAGREE,
         KIND_FINDINGS,
         KIND_FLOATING,
@@ -77,6 +78,9 @@ static const struct {
         [KIND_UNHELD] = { VERDICT_WARNING, "claims", "some guests are unknown to it",
                           "computectl audit",
                           "Nobody placed them, so schedulers see their room as free: \"computectl audit\" lists them; with [hook] enabled guests that virsh starts are reported" },
+        [KIND_CONFIG] = { VERDICT_WARNING, "configuration", "the configuration has warnings",
+                          "computectl check-config",
+                          "Correct the option, then \"systemctl reload compute-agent\"; \"computectl check-config\" lists all warnings" },
         [KIND_DISAGREE] = { VERDICT_WARNING, "guests", "claims and guests disagree",
                             "computectl claims --problems",
                             "\"computectl claims --problems\" lists them" },
@@ -327,10 +331,21 @@ static void look_at_placement(const CycleFacts *facts, Verdict *verdict)
 
 /* What others have to do */
 
+static void look_at_config(const CycleFacts *facts, Verdict *verdict)
+{
+        const StringSet *warnings = facts->config_warnings;
+        char more[MORE_MAX];
+
+        if (warnings && warnings->n_items > 0)
+                add(verdict, KIND_CONFIG, "%s%s", warnings->items[0],
+                    format_more(more, warnings->n_items));
+}
+
 static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
 {
         const TrackerStatus *status = facts->status;
 
+        look_at_config(facts, verdict);
         if (facts->n_disagreements > 0)
                 add(verdict, KIND_DISAGREE, "Claims and guests disagree in %zu point(s)",
                     facts->n_disagreements);

@@ -198,7 +198,7 @@ static int refuse(const Auth *auth, uint64_t now, Error *reterr)
         uint64_t wait_sec = (auth->retry_usec - now + USEC_PER_SEC - 1) / USEC_PER_SEC;
 
         if (auth->failure == REPORT_E_UNAUTHORIZED)
-                error_setf(reterr, auth->error.code, "%.190s; asked again in %" PRIu64 " s",
+                error_setf(reterr, auth->error.code, "%s; next attempt in %" PRIu64 " s",
                            auth->error.text, wait_sec);
         else
                 error_setf(reterr, auth->error.code, "%s", auth->error.text);

@@ -135,16 +135,26 @@ class Start(BootCase):
         everything = self.machine.run('cat', '/proc/%d/environ' % pid,
                                       '/proc/%d/cmdline' % pid).stdout
         self.assertNotIn('admin', everything)
-        note = 'Note: the service does not have this /etc/compute-agent/placement-token yet: it gets it at its next start, if its unit has LoadCredential='
-        self.assertNotIn('Note', self.machine.run('computectl', 'check-config').stderr)
+        changed = '/etc/compute-agent/placement-token (credential placement-token) changed after the start of the service'
+        self.assertNotIn(changed, self.machine.run('computectl', 'check-config').stderr)
         self.machine.run('touch', '-d', '+2 seconds', '/etc/compute-agent/placement-token')
-        self.assertIn(note, self.machine.run('computectl', 'check-config').stderr)
-        # By hand, and while the service is stopped.
+        self.assertNotIn(changed, self.machine.run('computectl', 'check-config').stderr)  # the content is the same
+        self.machine.write('/etc/compute-agent/placement-token', 'rotated\n', 0o600)
+        self.assertIn(changed, self.machine.run('computectl', 'check-config').stderr)
+        doctor = self.machine.run('computectl', 'doctor', check=False)
+        self.assertEqual(doctor.returncode, 4, doctor.stdout)
+        self.assertRegex(' '.join(doctor.stdout.split()), 'warning credentials ' + re.escape(changed))
+        self.assertIn('systemctl restart compute-agent', self.machine.run('computectl', 'reload').stderr)
+        cursor = self.machine.journal_text()
+        self.machine.run('systemctl', 'reload', UNIT)
+        self.assertIn(changed, self.machine.journal_text()[len(cursor):])
+        # By hand, and while the service is stopped: the next start reads the file.
+        self.machine.write('/etc/compute-agent/placement-token', 'admin\n', 0o600)
         self.machine.run('systemctl', 'stop', UNIT)
         for argv in (['computectl', 'check-config'], ['computectl', 'identity', 'show'],
                      ['compute-agentd', '--dry-run']):
             self.machine.run(*argv)
-        self.assertIn(note, self.machine.run('computectl', 'check-config').stderr)
+        self.assertNotIn(changed, self.machine.run('computectl', 'check-config').stderr)
         done = self.machine.run('compute-agentd', '--dry-run', check=False, user='compute-agent')
         self.assertIn('token is not set, nor is there a credential', done.stderr)
 
@@ -316,6 +326,71 @@ class Trouble(BootCase):
         self.machine.run('systemctl', 'restart', 'systemd-logind.service')
         self.machine.wait_state('synced', 60)
         self.assertEqual(self.machine.main_pid(), pid)
+
+
+class Checks(BootCase):
+    """A check before a start finds what the start would fail with."""
+
+    def check_fails(self, words):
+        """Assert that each check finds it and that the start fails with it; return what status prints."""
+        for argv in (['computectl', 'check-config'], ['computectl', 'verify'], ['compute-agentd', '--dry-run']):
+            done = self.machine.run(*argv, check=False)
+            self.assertNotEqual(done.returncode, 0, argv)
+            self.assertIn(words, ' '.join(done.stderr.split()), argv)
+        self.machine.run('systemctl', 'restart', UNIT, check=False)
+        wait_until(lambda: self.machine.show('ActiveState')['ActiveState'] == 'failed', 10, 'failed')
+        self.assertEqual(self.machine.show('ExecMainStatus')['ExecMainStatus'], '78')
+        doctor, status = (self.machine.run('computectl', verb, check=False) for verb in ('doctor', 'status'))
+        self.assertEqual((doctor.returncode, status.returncode), (3, 3))
+        self.assertIn('compute-agent failed: ' + words, ' '.join(status.stdout.split()))
+        self.assertNotIn('systemctl start', status.stdout)
+        page = ' '.join(doctor.stdout.split())
+        self.assertRegex(page, 'bad configuration .*' + re.escape(words))
+        self.assertRegex(page, 'bad service compute-agent failed: ' + re.escape(words))
+
+    def test_a_configuration_that_the_service_cannot_read(self):
+        path = '/etc/compute-agent/compute-agent.conf'
+        self.addCleanup(self.restart)
+        self.addCleanup(self.machine.configure)
+        self.machine.run('chown', 'root:root', path)
+        self.machine.run('chmod', '0600', path)
+        for argv in (['computectl', 'check-config'], ['computectl', 'verify'], ['compute-agentd', '--dry-run']):
+            done = self.machine.run(*argv, check=False)
+            self.assertNotEqual(done.returncode, 0, argv)
+            self.assertIn("%s: the service's user compute-agent cannot read it: Permission denied" % path,
+                          ' '.join(done.stderr.split()), argv)
+        self.machine.run('systemctl', 'restart', UNIT, check=False)
+        wait_until(lambda: self.machine.show('ActiveState')['ActiveState'] == 'failed', 10, 'failed')
+        self.assertEqual(self.machine.show('ExecMainStatus')['ExecMainStatus'], '78')
+        status = self.machine.run('computectl', check=False)
+        self.assertEqual(status.returncode, 3)
+        self.assertRegex(' '.join(status.stdout.split()), 'compute-agent failed: .*%s.*Permission denied' % path)
+        doctor = self.machine.run('computectl', 'doctor', check=False)
+        self.assertEqual(doctor.returncode, 3)
+        self.assertRegex(' '.join(doctor.stdout.split()), "bad configuration %s: the service's user" % path)
+
+    def test_a_bad_value(self):
+        self.configure('[DEFAULT]\ncpu_allocation_ratio = many\n')
+        self.check_fails('/etc/compute-agent/compute-agent.conf:')
+
+    def test_a_credential_that_the_unit_does_not_load(self):
+        path = '/etc/compute-agent/placement-token'
+        self.configure(token=False)
+        self.machine.write(path, 'admin\n', 0o600)
+        self.addCleanup(self.machine.run, 'rm', '-f', path)
+        for argv in (['computectl', 'check-config'], ['computectl', 'verify']):
+            done = self.machine.run(*argv, check=False)
+            self.assertNotEqual(done.returncode, 0, argv)
+            self.assertIn('no LoadCredential= for this file: ' + path, ' '.join(done.stderr.split()))
+
+    def test_reload_and_status_name_a_warning(self):
+        self.configure('[agent]\nlog_levle = info\n')
+        done = self.machine.run('computectl', 'reload')
+        self.assertIn('unknown option [agent] log_levle', done.stderr)
+        status = wait_until(lambda: next((done for done in [self.machine.run('computectl', check=False)]
+                                          if 'log_levle' in done.stdout), None), 30, 'the warning')
+        self.assertEqual(status.returncode, 4)
+        self.assertEqual(self.machine.run('computectl', 'doctor', check=False).returncode, 4)
 
 
 class Stranger(BootCase):

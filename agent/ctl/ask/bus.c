@@ -8,6 +8,7 @@
 
 #include "agent/ctl/ask/authorization.h"
 #include "agent/ctl/ask/progress-line.h"
+#include "agent/ctl/ask/unit.h"
 #include "agent/ctl/print/json.h"
 #include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
@@ -60,16 +61,24 @@ int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr)
         return host ? open_remote(ret, host, reterr) : open_local(ret, reterr);
 }
 
-/* Words for what a call brought instead of an answer. */
-static int explain(int r, const sd_bus_error *error, Error *reterr)
+/* Stores why there is no agent on the bus: systemd knows if the unit failed. */
+static int explain_absence(sd_bus *bus, Error *reterr)
 {
-        if (sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN,
-                                   SD_BUS_ERROR_NAME_HAS_NO_OWNER)) {
+        _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
+
+        if (ctl_unit_read(bus, &unit) < 0 || !ctl_unit_explain(&unit, reterr))
                 error_setf(
                         reterr, ESRCH,
                         "compute-agent is not running; start it with: systemctl start compute-agent");
-                return CTL_BUS_E_NOT_RUNNING;
-        }
+        return CTL_BUS_E_NOT_RUNNING;
+}
+
+/* Stores the reason why a call failed. */
+static int explain(sd_bus *bus, int r, const sd_bus_error *error, Error *reterr)
+{
+        if (sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN,
+                                   SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+                return explain_absence(bus, reterr);
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_ACCESS_DENIED,
                                    SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
                 return error_setf(reterr, EACCES, "You may not do this; try it as root");
@@ -114,7 +123,7 @@ static int call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_bus_me
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         int r = sd_bus_call(bus, m, timeout_usec, &error, ret);
 
-        return r < 0 ? explain(r, &error, reterr) : CTL_BUS_DONE;
+        return r < 0 ? explain(bus, r, &error, reterr) : CTL_BUS_DONE;
 }
 
 /* What appending to a message can fail with here: memory, or a text that is not UTF-8. */
@@ -151,7 +160,7 @@ static int call_long(sd_bus *bus, const char *method, uint64_t timeout_usec, sd_
         if (r < 0)
                 return r;
         r = ctl_progress_call(bus, m, timeout_usec, &error, ret);
-        return r < 0 ? explain(r, &error, reterr) : CTL_BUS_DONE;
+        return r < 0 ? explain(bus, r, &error, reterr) : CTL_BUS_DONE;
 }
 
 int ctl_bus_reload(sd_bus *bus, uint64_t timeout_usec, Error *reterr)
@@ -318,7 +327,7 @@ int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const c
         else if (sd_bus_error_has_names(&error, BUS_ERROR_NO_CAPACITY, BUS_ERROR_UNKNOWN_CLASS,
                                         BUS_ERROR_CONFLICT))
                 *ret_refused = "no room on this host for";
-        return explain(r, &error, reterr);
+        return explain(bus, r, &error, reterr);
 }
 
 int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr)

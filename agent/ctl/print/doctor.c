@@ -18,7 +18,8 @@
 
 #define DEFAULT_STATE_PATH LOCALSTATEDIR "/lib/compute-agent"
 #define HOOK_PATH          SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
-#define INDENT             24 /* of the words */
+#define INDENT             24                     /* of the words */
+#define FAILED             "compute-agent failed" /* agent/ctl/ask/unit.h */
 #define DISK_NEEDED_BYTES  (UINT64_C(16) << 20)
 
 void ctl_facts_measure(CtlFacts *facts)
@@ -36,26 +37,56 @@ void ctl_facts_measure(CtlFacts *facts)
                 facts->disk_free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
+static bool is_running(const CtlFacts *facts)
+{
+        return strcmp(ctl_json_text(facts->status, "state"), "not-running") != 0;
+}
+
+static bool has_reason(const CtlFacts *facts, const char *check)
+{
+        return ctl_json_find(json_object_get(facts->status, "reasons"), "check", check);
+}
+
 static int judge_config(const CtlFacts *facts, json_t *findings)
 {
-        if (facts->config_error.code == EACCES)
+        size_t n = facts->config ? facts->config->warnings.n_items : 0;
+
+        if (facts->config_error.code == EACCES && geteuid() != 0)
                 return ctl_findings_add(findings, "configuration", "warning", "Run this as root",
-                                        "It may not be read: %s", facts->config_error.text);
-        if (!facts->config)
+                                        "Not checked: %s", facts->config_error.text);
+        if (facts->config_error.code)
                 return ctl_findings_add(
                         findings, "configuration", "bad",
                         "Correct it, then \"systemctl restart compute-agent\"; \"computectl cat-config\" shows what is read",
                         "%s", facts->config_error.text);
-        if (facts->n_config_warnings > 0)
+        if (facts->config_unchecked.code)
                 return ctl_findings_add(findings, "configuration", "warning",
-                                        "\"computectl check-config\" lists them",
-                                        "It has %zu warning(s)", facts->n_config_warnings);
+                                        "Create the user of the unit, or correct User= of the unit",
+                                        "%s", facts->config_unchecked.text);
+        if (has_reason(facts, "configuration"))
+                return 0; /* the service names its first warning */
+        if (n > 0)
+                return ctl_findings_add(
+                        findings, "configuration", "warning",
+                        "\"computectl check-config\" lists all; correct the option, then \"systemctl reload compute-agent\"",
+                        "%s", facts->config->warnings.items[0]);
         return ctl_findings_add(findings, "configuration", "ok", NULL, "It can be used");
 }
 
-static bool is_running(const CtlFacts *facts)
+static int judge_files(const CtlFacts *facts, json_t *findings)
 {
-        return strcmp(ctl_json_text(facts->status, "state"), "not-running") != 0;
+        int r = 0;
+
+        for (size_t i = 0; facts->files && i < facts->files->n_items && r >= 0; i++)
+                r = ctl_findings_add(
+                        findings, "files", "warning",
+                        "Create the file, or let the service's user read it (chgrp, chmod g+r), then \"systemctl restart compute-agent\"",
+                        "%s", facts->files->items[i]);
+        for (size_t i = 0; facts->credentials && i < facts->credentials->n_items && r >= 0; i++)
+                r = ctl_findings_add(findings, "credentials", "warning",
+                                     "\"systemctl restart compute-agent\" takes the new one", "%s",
+                                     facts->credentials->items[i]);
+        return r;
 }
 
 /* What the agent says of itself. */
@@ -77,13 +108,13 @@ static int judge_reasons(const CtlFacts *facts, json_t *findings)
         return r;
 }
 
-static bool has_reason(const CtlFacts *facts, const char *check)
-{
-        return ctl_json_find(json_object_get(facts->status, "reasons"), "check", check);
-}
-
 static int judge_service(const CtlFacts *facts, json_t *findings)
 {
+        if (strncmp(ctl_json_text(facts->status, "summary"), FAILED, strlen(FAILED)) == 0)
+                return ctl_findings_add(
+                        findings, "service", "bad",
+                        "Correct it, then \"systemctl restart compute-agent\"; \"journalctl -x -u compute-agent\" has more",
+                        "%s", ctl_json_text(facts->status, "summary"));
         if (!is_running(facts))
                 return ctl_findings_add(
                         findings, "service", "bad",
@@ -196,9 +227,9 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
             strcmp(state, SYNC_STATE_PENDING) == 0)
                 return 0;
         if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
-                return ctl_findings_add(findings, "placement", "warning",
-                                        "To report this host, write a section [placement]",
-                                        "No [placement] section: this host is reported to nobody");
+                return ctl_findings_add(
+                        findings, "placement", "ok", NULL,
+                        "No [placement] section: the agent publishes nothing to Placement");
         if (strcmp(state, SYNC_STATE_LEFT) == 0)
                 return ctl_findings_add(
                         findings, "placement", "ok", NULL,
@@ -335,10 +366,10 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         static int (*const judges[])(const CtlFacts *, json_t *) = {
-                judge_config,   judge_reasons, judge_service, judge_hypervisor,
-                judge_parts,    judge_devices, judge_storage, judge_placement,
-                judge_numa,     judge_cells,   judge_reshape, judge_connection,
-                judge_identity, judge_hook,    judge_clock,   judge_disk,
+                judge_config, judge_files,   judge_reasons,    judge_service,   judge_hypervisor,
+                judge_parts,  judge_devices, judge_storage,    judge_placement, judge_numa,
+                judge_cells,  judge_reshape, judge_connection, judge_identity,  judge_hook,
+                judge_clock,  judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 
@@ -387,7 +418,9 @@ void ctl_doctor_print(const json_t *document, CtlPage *page)
 CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status)
 {
         CtlStatusExit code = ctl_status_exit(status);
-        bool bad = ctl_json_find(json_object_get(document, "findings"), "state", "bad");
+        const json_t *findings = json_object_get(document, "findings");
+        bool bad = ctl_json_find(findings, "state", "bad") ||
+                   ctl_json_find(findings, "state", "warning");
 
         return code == CTL_STATUS_OK && bad ? CTL_STATUS_NOT_WELL : code;
 }

@@ -17,11 +17,13 @@
                                   * | "warning" | "bad", "text", "advice"}]} */
 
 typedef struct CtlFacts {
-        const Config *config; /* NULL: config_error has the words */
-        Error config_error;
-        size_t n_config_warnings;
-        const json_t *status;     /* of agent/ctl/print/status.h */
-        const Snapshot *snapshot; /* NULL: snapshot_error has the words */
+        const Config *config;         /* NULL: config_error has the words */
+        Error config_error;           /* why a start would fail; code 0: nothing is known */
+        Error config_unchecked;       /* why the service's rights were not checked */
+        const StringSet *files;       /* files that the service cannot read, in words; NULL: none */
+        const StringSet *credentials; /* credentials that a restart would change; NULL: none */
+        const json_t *status;         /* of agent/ctl/print/status.h */
+        const Snapshot *snapshot;     /* NULL: snapshot_error has the words */
         Error snapshot_error;
         const json_t *connect; /* of agent/helper/connect.h; NULL: no Keystone is used, or
                                   connect_error */
@@ -44,5 +46,6 @@ json_t *ctl_doctor_judge(const CtlFacts *facts);
 /* */
 void ctl_doctor_print(const json_t *document, CtlPage *page);
 
-/* That of "status"; and what else is bad is not well either. */
+/* Returns the exit code of "status"; if that is 0, every finding that is not "ok" makes it
+ * CTL_STATUS_NOT_WELL. */
 CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status);

@@ -2,6 +2,7 @@
 
 #include "agent/ctl/verbs/common.h"
 
+#include <errno.h>
 #include <stdarg.h>
 
 #include "agent/ctl/ask/bus.h"
@@ -73,6 +74,13 @@ void ctl_open_pager(Ctl *ctl)
 static int open_bus(Ctl *ctl, Error *reterr)
 {
         return ctl->bus ? CTL_BUS_DONE : ctl_bus_open(&ctl->bus, ctl->options.host, reterr);
+}
+
+int ctl_read_unit(Ctl *ctl, CtlUnit *ret)
+{
+        int r = open_bus(ctl, NULL);
+
+        return r != CTL_BUS_DONE ? -ENOTCONN : ctl_unit_read(ctl->bus, ret);
 }
 
 int ctl_connect(Ctl *ctl, Error *reterr)

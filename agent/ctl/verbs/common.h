@@ -4,6 +4,7 @@
 /* What the verbs of computectl share: reaching the agent of this host or of --host, and printing
  * as the options ask. */
 
+#include "agent/ctl/ask/unit.h"
 #include "agent/ctl/verbs/verbs.h"
 #include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
@@ -15,6 +16,9 @@ int ctl_need_answer(int r);
 /* Opens the bus that the options name, unless it is open; ctl_need_answer() is applied. One
  * connection serves a whole run, and is closed before a pager starts. */
 int ctl_connect(Ctl *ctl, Error *reterr);
+
+/* Reads the unit of the agent from systemd. Negative errno: there is no bus or no systemd on it. */
+int ctl_read_unit(Ctl *ctl, CtlUnit *ret);
 
 /* ctl_bus_describe(). CTL_BUS_E_NOT_RUNNING as it came. */
 int ctl_fetch(Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr);

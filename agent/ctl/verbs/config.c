@@ -7,9 +7,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "agent/config/file.h"
+#include "agent/config/service-access.h"
 #include "agent/config/table.h"
 #include "base/folder-owner.h"
 #include "base/text.h"
@@ -129,12 +129,7 @@ int ctl_config_cat(const char *config, FILE *output, Error *reterr)
         return 0;
 }
 
-static void on_warning(const char *text, void *userdata)
-{
-        fprintf(userdata, "Warning: %s\n", text);
-}
-
-/* The start would say so, but only then. */
+/* Warns of a state folder that the sandbox of the unit does not let the service write. */
 static void check_state_dir(const char *path, FILE *output)
 {
         static const char own[] = LOCALSTATEDIR "/lib/compute-agent";
@@ -146,93 +141,128 @@ static void check_state_dir(const char *path, FILE *output)
                         path, own);
 }
 
-/* The service gets them from systemd, when it starts and if its unit says so; what a file got since
- * is not there. */
-static void note_new_credentials(FILE *output)
+void ctl_config_report_done(CtlConfigReport *report)
 {
-        static const char *const names[] = { "placement-token", "placement-password",
-                                             "placement-application-credential-secret" };
-        const char *folder = getenv("CREDENTIALS_DIRECTORY"); /* of the service, when it runs */
+        config_free(report->config);
+        string_set_done(&report->files);
+        string_set_done(&report->credentials);
+        *report = (CtlConfigReport){ 0 };
+}
 
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                char path[256], given[512];
-                struct stat file, copy;
+int ctl_config_compare_credentials(const CtlUnit *unit, StringSet *ret)
+{
+        const char *folder = getenv("CREDENTIALS_DIRECTORY"); /* if the unit runs this */
 
-                snprintf(path, sizeof(path), SYSCONFDIR "/compute-agent/%s", names[i]);
-                snprintf(given, sizeof(given), "%s/%s", folder ? folder : "", names[i]);
-                if (stat(path, &file) < 0 ||
-                    (folder && stat(given, &copy) == 0 && copy.st_mtime >= file.st_mtime))
-                        continue;
-                fprintf(output,
-                        "Note: the service does not have this %s yet: it gets it at its next start, if its unit has LoadCredential=%s:%s (\"systemctl edit compute-agent\")\n",
-                        path, names[i], path);
+        for (size_t i = 0; i < unit->n_credentials; i++) {
+                const CtlUnitCredential *credential = &unit->credentials[i];
+                const char *how = ctl_unit_compare_credential(
+                        credential, folder && folder[0] ? folder : CTL_UNIT_CREDENTIALS);
+                _cleanup_free_ char *text = text_format("%s (credential %s) %s", credential->path,
+                                                        credential->name, how ? how : "");
+
+                if (!text || (how && string_set_add(ret, text) < 0))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Removes the files that systemd passes to the service. */
+static void remove_loaded(const CtlUnit *unit, StringSet *files)
+{
+        for (size_t i = files->n_items; i > 0; i--) {
+                const char *slash = strrchr(files->items[i - 1], '/');
+
+                for (size_t j = 0; slash && j < unit->n_credentials; j++)
+                        if (strcmp(unit->credentials[j].name, slash + 1) == 0) {
+                                (void)string_set_remove(files, files->items[i - 1]);
+                                break;
+                        }
         }
 }
 
-/* With the rights that this process has: changed, those of the service. Without them only what is
- * missing is known. */
-static void look_at_files(const Config *config, bool changed, FILE *output)
+/* Finds the rights of the service that uses the host's own configuration. 0: n_groups is 0 if they
+ * are the caller's. */
+static int find_rights(const CtlUnit *unit, ServiceRights *ret, Error *reterr)
 {
-        const struct {
-                const char *option, *path;
-        } files[] = {
-                { "[placement] cafile", config->cafile },
-                { "[placement] certfile", config->certfile },
-                { "[placement] keyfile", config->keyfile },
-                { "[static] path", config->driver.static_file.path },
-        };
+        bool known = unit && strcmp(unit->load_state, "loaded") == 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-                if (files[i].path && access(files[i].path, R_OK) < 0 &&
-                    (changed || errno == ENOENT))
-                        fprintf(output, "Warning: %s: %s: the service cannot read it (%s)\n",
-                                files[i].option, files[i].path, strerror(errno));
+        if (geteuid() != 0 || (known && !unit->user[0]))
+                return 0;
+        return service_rights_find(ret, known ? unit->user : SERVICE_USER,
+                                   known ? unit->groups : NULL, reterr);
 }
 
-/* Root may read everything, so a child that became the service looks. */
-static void check_files(const Config *config, FILE *output)
+/* Finds the rights of an agent that is started by hand with this configuration. */
+static int find_rights_of_owner(const Config *config, ServiceRights *ret, Error *reterr)
 {
-        Error error = ERROR_NULL;
-        pid_t pid;
-        int r;
+        struct stat st;
+        uid_t user;
 
-        fflush(output);
-        pid = fork();
-        if (pid < 0)
-                fprintf(output,
-                        "Warning: whether the service can read its files was not checked: %s\n",
-                        strerror(errno));
-        if (pid > 0)
-                (void)waitpid(pid, NULL, 0);
-        if (pid != 0)
-                return;
-        r = folder_owner_become(config->state_dir, &error);
-        if (r < 0)
-                fprintf(output,
-                        "Warning: whether the service can read its files was not checked: %s\n",
-                        error.text);
-        else
-                look_at_files(config, r > 0, output);
-        fflush(output);
-        _exit(0);
+        if (folder_owner_find(config->state_dir, &user) <= 0 || stat(config->state_dir, &st) < 0)
+                return 0;
+        return service_rights_find_id(ret, user, st.st_gid, reterr);
 }
 
-int ctl_config_check(const char *config, FILE *output, size_t *ret_n_files, Error *reterr)
+static void add_file(const char *text, void *userdata)
 {
-        _cleanup_(config_freep) Config *loaded = NULL;
+        (void)string_set_add(userdata, text);
+}
+
+int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport *ret, Error *reterr)
+{
+        _cleanup_(service_rights_done) ServiceRights rights = { 0 };
+        int r = config ? 0 : find_rights(unit, &rights, &ret->unchecked);
+
+        if (r >= 0 && !config && rights.n_groups > 0)
+                r = service_access_check_config(&rights, NULL, &ret->error);
+        /* An unreadable file is only the service's trouble: root reads it for the other checks. */
+        if (config_load(&ret->config, config, NULL, NULL, ret->error.code ? NULL : &ret->error) < 0)
+                return ret->error.code == ENOMEM ? error_oom(reterr) : 0;
+        if (unit)
+                remove_loaded(unit, &ret->config->credential_files);
+        if (config)
+                r = find_rights_of_owner(ret->config, &rights, &ret->unchecked);
+        if (!ret->unchecked.code && (r >= 0 || ret->error.code))
+                (void)service_access_check_rest(&rights, ret->config, add_file, &ret->files,
+                                                ret->error.code ? NULL : &ret->error);
+        if (unit && !config && ctl_config_compare_credentials(unit, &ret->credentials) < 0)
+                return error_oom(reterr);
+        return 0;
+}
+
+static void print_texts(const StringSet *texts, const char *prefix, const char *suffix,
+                        FILE *output)
+{
+        for (size_t i = 0; i < texts->n_items; i++)
+                fprintf(output, "%s: %s%s\n", prefix, texts->items[i], suffix);
+}
+
+int ctl_config_check(const char *config, const CtlUnit *unit, FILE *output, size_t *ret_n_files,
+                     Error *reterr)
+{
+        _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
         size_t n = 0;
-        int r = config_load(&loaded, config, on_warning, output, reterr);
+        int r = ctl_config_examine(config, unit, &report, reterr);
 
-        /* Credentials are systemd's, and given to the service alone. */
-        if (r < 0 && strstr(reterr->text, "credential placement-") &&
-            !getenv("CREDENTIALS_DIRECTORY"))
-                return error_prefixf(reterr, r, "Credentials of the service were not checked");
         if (r < 0)
                 return r;
-        check_state_dir(loaded->state_dir, output);
-        check_files(loaded, output);
-        note_new_credentials(output);
-        while (loaded->files[n])
+        if (report.config)
+                print_texts(&report.config->warnings, "Warning", "", output);
+        print_texts(&report.files, "Warning", "", output);
+        if (report.unchecked.code)
+                fprintf(output, "Warning: %s\n", report.unchecked.text);
+        /* Credentials are systemd's, and given to the service alone. */
+        if (!report.config && strstr(report.error.text, "credential placement-") &&
+            !getenv("CREDENTIALS_DIRECTORY"))
+                return error_setf(reterr, report.error.code,
+                                  "Credentials of the service were not checked: %s",
+                                  report.error.text);
+        if (report.error.code)
+                return error_setf(reterr, report.error.code, "%s", report.error.text);
+        check_state_dir(report.config->state_dir, output);
+        print_texts(&report.credentials, "Note",
+                    "; \"systemctl restart compute-agent\" takes the new one", output);
+        while (report.config->files[n])
                 n++;
         if (ret_n_files)
                 *ret_n_files = n;

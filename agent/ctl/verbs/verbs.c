@@ -57,21 +57,24 @@ static int verb_cat_config(Ctl *ctl, Error *reterr)
         return ctl_config_cat(ctl->options.config, stdout, reterr);
 }
 
+/* Reads the unit for a check of the configuration. Returns NULL if systemd cannot be asked. */
+static const CtlUnit *find_unit(Ctl *ctl, CtlUnit *unit)
+{
+        return ctl_read_unit(ctl, unit) < 0 ? NULL : unit;
+}
+
 static int verb_check_config(Ctl *ctl, Error *reterr)
 {
+        _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
         size_t n_files;
-        int r = ctl_config_check(ctl->options.config, stderr, &n_files, reterr);
+        int r = ctl_config_check(ctl->options.config, find_unit(ctl, &unit), stderr, &n_files,
+                                 reterr);
 
         if (r < 0)
                 return r;
         ctl_print_done(ctl, json_pack("{sb}", "valid", 1),
                        "The configuration can be used (%zu file(s)).\n", n_files);
         return 0;
-}
-
-static void count_warning(const char *text, void *userdata)
-{
-        ++*(size_t *)userdata;
 }
 
 /* Where a cloud is named, or the configuration has a Placement. */
@@ -103,12 +106,19 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *status = NULL, *connect = NULL, *identity = NULL, *document = NULL;
-        _cleanup_(config_freep) Config *config = NULL;
+        _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
+        _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
+        const Config *config;
         CtlFacts facts = { 0 };
-        int r;
+        int r = ctl_config_examine(ctl->options.config, find_unit(ctl, &unit), &report, reterr);
 
-        (void)config_load(&config, ctl->options.config, count_warning, &facts.n_config_warnings,
-                          &facts.config_error);
+        if (r < 0)
+                return r;
+        config = report.config;
+        facts.config_error = report.error;
+        facts.config_unchecked = report.unchecked;
+        facts.files = &report.files;
+        facts.credentials = &report.credentials;
         r = ctl_fetch_status(ctl, &status, reterr);
         if (r < 0)
                 return r;
@@ -208,8 +218,14 @@ static int verb_discover(Ctl *ctl, Error *reterr)
 static int verb_verify(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
-        int r = ctl_poll_verify(ctl->options.config, &document, reterr);
+        _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
+        _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
+        int r = ctl_config_examine(ctl->options.config, find_unit(ctl, &unit), &report, reterr);
 
+        if (r >= 0 && report.error.code)
+                r = error_setf(reterr, report.error.code, "%s", report.error.text);
+        if (r >= 0)
+                r = ctl_poll_verify(ctl->options.config, &document, reterr);
         if (r < 0)
                 return r;
         if (!ctl->options.quiet) {
@@ -365,6 +381,31 @@ static int check_reshape(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
+/* Prints the warnings of the configuration in force, and the credentials that only a restart
+ * changes. The reload is done: a failure here only leaves out the lines. */
+static void print_reload_warnings(Ctl *ctl)
+{
+        _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
+        _cleanup_(string_set_done) StringSet credentials = { 0 };
+        _cleanup_json_ json_t *status = NULL;
+        const json_t *reason;
+        size_t i;
+
+        if (ctl_fetch_status(ctl, &status, NULL) < 0)
+                return;
+        json_array_foreach(json_object_get(status, "reasons"), i, reason)
+                if (strcmp(ctl_json_text(reason, "check"), "configuration") == 0)
+                        fprintf(stderr, "Warning: %s; see \"%s\"\n", ctl_json_text(reason, "text"),
+                                ctl_json_text(reason, "command"));
+        if (ctl_read_unit(ctl, &unit) < 0)
+                return;
+        (void)ctl_config_compare_credentials(&unit, &credentials);
+        for (i = 0; i < credentials.n_items; i++)
+                fprintf(stderr,
+                        "Warning: %s; the reload did not load it: run \"systemctl restart compute-agent\"\n",
+                        credentials.items[i]);
+}
+
 static int verb_reload(Ctl *ctl, Error *reterr)
 {
         int r = ctl_connect(ctl, reterr);
@@ -372,10 +413,11 @@ static int verb_reload(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         r = ctl_need_answer(ctl_bus_reload(ctl->bus, SYNC_TIMEOUT_USEC, reterr));
-        if (r >= 0)
-                ctl_print_done(ctl, json_pack("{sb}", "reloaded", 1),
-                               "The new settings are in force.\n");
-        return r;
+        if (r < 0)
+                return r;
+        ctl_print_done(ctl, json_pack("{sb}", "reloaded", 1), "The new settings are in force.\n");
+        print_reload_warnings(ctl);
+        return 0;
 }
 
 #define LOCAL  0

@@ -358,7 +358,7 @@ class TestTokenOfAnother(KeystoneCase):
             agent.ctl('sync', check=False)
             self.assertGreater(self.n_tokens(), before)
             words = agent.status()['sync_error']
-        wait = wait_until(lambda: re.search(r'asked again in (\d+) s', agent.status()['sync_error']), 60, 'a pause')
+        wait = wait_until(lambda: re.search(r'next attempt in (\d+) s', agent.status()['sync_error']), 60, 'a pause')
         self.assertLessEqual(int(wait[1]), 60)
         self.assertEqual({status for _, _, status in self.stranger.requests_since()}, {401})
         self.other.stop()

@@ -104,9 +104,9 @@ class TestRootAtHand(EnvCase):
             host.chmod(0o600 if host in files else 0o644)
             done = self.agent.ctl('check-config', '--config', self.agent.config)
             for path in (ca, host):
-                self.assertEqual('%s: the service cannot read it (Permission denied)' % path in done.stderr, path in files, done.stderr)
+                self.assertEqual('%s: the service\'s user %s cannot read it: Permission denied' % (path, SERVICE) in done.stderr, path in files, done.stderr)
         ca.unlink()
-        self.assertIn('cannot read it (No such file or directory)', self.agent.ctl('check-config', '--config', self.agent.config).stderr)
+        self.assertIn('cannot read it: No such file or directory', self.agent.ctl('check-config', '--config', self.agent.config).stderr)
 
     def test_migrate_inventory_direct_by_root(self):
         """The private Placement is root's, and lets the service's user in as well."""

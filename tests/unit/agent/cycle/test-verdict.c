@@ -20,6 +20,7 @@ typedef struct Case {
         ClaimsOwed owed;
         const char *owed_trouble, *host_cordoned, *devices_cordoned;
         size_t n_disagreements, n_findings;
+        bool config_warning;
 } Case;
 
 static const Case cases[] = {
@@ -91,6 +92,8 @@ static const Case cases[] = {
         { "Placement is equal to this host, but claims and guests disagree (and 1 more)",
           "guests warning; audit warning", .sync = SYNC_SYNCED, .n_disagreements = 1,
           .n_findings = 2 },
+        { "Placement is equal to this host, but the configuration has warnings",
+          "configuration warning", .sync = SYNC_SYNCED, .config_warning = true },
         /* the issue's own host: nothing of it is green */
         { "claims hold more than the host has (and 5 more)",
           "claims degraded; devices degraded; second reporter degraded; claims warning; service warning; devices warning",
@@ -124,6 +127,8 @@ static void judge(const Case *c, Verdict *ret)
         _cleanup_(host_view_freep) HostView *view = make_view(HOST);
         const AuditorState audit = { .n_open = c->n_findings };
         Error claim_error = ERROR_NULL;
+        char *warning = (char *)"x.conf:1: unknown option [agent] x, ignoring";
+        const StringSet warnings = { .items = &warning, .n_items = c->config_warning };
 
         set_error(&status.sync_error, c->sync_error);
         set_error(&status.hypervisor_error, c->hypervisor_error);
@@ -137,6 +142,7 @@ static void judge(const Case *c, Verdict *ret)
                 use_some(view, "gone", "VGPU", c->vgpus_gone);
         verdict_make(&(const CycleFacts){ .status = &status,
                                           .claim_error = &claim_error,
+                                          .config_warnings = &warnings,
                                           .tree = view->tree,
                                           .view = view,
                                           .devices = &devices,
@@ -202,6 +208,8 @@ static void test_words(void **state)
                 { { .sync = SYNC_SYNCED, .undone = true },
                   "Somebody else writes this host's tree, too, and undid this, which is left as "
                   "the other has it for now: trait HW_A of host: taken away (undone 3 times)" },
+                { { .sync = SYNC_SYNCED, .config_warning = true },
+                  "x.conf:1: unknown option [agent] x, ignoring" },
                 { { .sync = SYNC_SYNCED, .owed = { .n_unheld = 2 } },
                   "Placement knows nothing of 2 of 2 claim(s)" },
         };

@@ -227,7 +227,7 @@ static void test_slow_retry(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
                 pass_time(pauses[i] - 1);
                 assert_int_equal(get(fixture), REPORT_E_UNAUTHORIZED);
-                assert_non_null(strstr(fixture->error.text, "asked again in 1 s"));
+                assert_non_null(strstr(fixture->error.text, "next attempt in 1 s"));
                 assert_null(strstr(fixture->error.text, "secret"));
                 assert_int_equal(n_asked(), i + 1);
                 pass_time(1);

@@ -43,7 +43,7 @@ static void test_table(void **state)
                 int code;
         } cases[] = {
                 { "{'state': 'ok', 'sync_state': 'synced'}", "ok", "ok", "ok", "", 0 },
-                { "{'state': 'ok', 'sync_state': 'standalone'}", "ok", "ok", "warning", "", 0 },
+                { "{'state': 'ok', 'sync_state': 'standalone'}", "ok", "ok", "ok", "", 0 },
                 { "{'state': 'ok', 'sync_state': 'left-to-nova'}", "ok", "ok", "ok", "", 0 },
                 { "{'state': 'pending', 'reasons': [" REASON("placement", "pending") "]}", "ok",
                   "ok", "warning", "", 4 },
@@ -63,7 +63,7 @@ static void test_table(void **state)
                 { "{'state': 'ok', 'sync_state': 'synced', 'reshape_access': 'allowed'}", "ok",
                   "ok", "ok", "", 0 },
                 { "{'state': 'ok', 'sync_state': 'synced', 'reshape_access': 'refused'}", "ok",
-                  "ok", "ok", "warning", 0 },
+                  "ok", "ok", "warning", 4 },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -72,6 +72,7 @@ static void test_table(void **state)
                 const Config config = { 0 };
 
                 assert_int_equal(snapshot_new(&snapshot), 0);
+                snapshot->disk_total_bytes = GIB;
                 document = ctl_doctor_judge(&(const CtlFacts){
                         .config = &config,
                         .status = status,
@@ -157,7 +158,7 @@ static void test_single_findings(void **state)
                   .state = "bad" },
                 /* What was reported once is kept, and an agent that runs says so; without one
                  * nobody knows. */
-                { "{'state': 'ok'}", .check = "storage", .state = "warning",
+                { "{'state': 'ok'}", .exit = 4, .check = "storage", .state = "warning",
                   .words = "The size of /x is not known: DISK_GB is not reported" },
                 { "{'state': 'degraded', 'reasons': [{'check': 'host'}]}", .exit = 4,
                   .check = "storage", .state = "warning",
@@ -193,12 +194,14 @@ static void test_single_findings(void **state)
                                         .hook_enabled = cases[i].hook_enabled };
                 CtlFacts facts = { .config = &config,
                                    .status = status,
+                                   .clock_synchronised = true,
                                    .identity = cases[i].identity ? identity : NULL,
                                    .hook_installed = cases[i].hook_installed,
                                    .disk_free_bytes = GIB };
                 const char *found;
 
                 assert_int_equal(snapshot_new(&snapshot), 0);
+                snapshot->disk_total_bytes = strcmp(cases[i].check, "storage") == 0 ? 0 : GIB;
                 facts.snapshot = snapshot;
                 if (cases[i].disk_error)
                         error_setf(&facts.disk_error, cases[i].disk_error, "gone");
@@ -212,6 +215,67 @@ static void test_single_findings(void **state)
                         assert_string_equal(
                                 ctl_json_text(finding_of(document, cases[i].check), "text"),
                                 cases[i].words);
+        }
+}
+
+/* The checks before a start: each of them changes the exit code. */
+static void test_configuration(void **state)
+{
+        static char warning[] = "x.conf:1: unknown option [agent] x, ignoring",
+                    file[] = "/ca: the service's user s cannot read it: Permission denied",
+                    credential[] = "/token (credential t) changed after the start of the service";
+        static const struct {
+                const char *status, *error, *unchecked;
+                bool warning, file, credential;
+                int exit;
+                const char *check, *state, *words;
+        } cases[] = {
+                { "{'state': 'ok'}", .check = "configuration", .state = "ok",
+                  .words = "It can be used" },
+                { "{'state': 'ok'}", .error = "x.conf: no", .exit = 4, .check = "configuration",
+                  .state = "bad", .words = "x.conf: no" },
+                { "{'state': 'ok'}", .unchecked = "There is no user s", .exit = 4,
+                  .check = "configuration", .state = "warning", .words = "There is no user s" },
+                { "{'state': 'ok'}", .warning = true, .exit = 4, .check = "configuration",
+                  .state = "warning", .words = warning },
+                { "{'state': 'warning', 'reasons': [" REASON("configuration", "warning") "]}",
+                  .warning = true, .exit = 4, .check = "configuration", .state = "warning",
+                  .words = "x" },
+                { "{'state': 'ok'}", .file = true, .exit = 4, .check = "files", .state = "warning",
+                  .words = file },
+                { "{'state': 'ok'}", .credential = true, .exit = 4, .check = "credentials",
+                  .state = "warning", .words = credential },
+                { "{'state': 'not-running', 'summary': 'compute-agent failed: x.conf:3: no'}",
+                  .exit = 3, .check = "service", .state = "bad",
+                  .words = "compute-agent failed: x.conf:3: no" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *status = parse_quoted(cases[i].status), *document = NULL;
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                char *items[] = { warning, file, credential };
+                const Config config = { .warnings = { items, cases[i].warning, 0 } };
+                const StringSet files = { items + 1, cases[i].file, 0 },
+                                credentials = { items + 2, cases[i].credential, 0 };
+                CtlFacts facts = { .config = &config,
+                                   .files = &files,
+                                   .credentials = &credentials,
+                                   .status = status,
+                                   .clock_synchronised = true,
+                                   .disk_free_bytes = GIB };
+
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                snapshot->disk_total_bytes = GIB;
+                facts.snapshot = snapshot;
+                if (cases[i].error)
+                        error_setf(&facts.config_error, EINVAL, "%s", cases[i].error);
+                if (cases[i].unchecked)
+                        error_setf(&facts.config_unchecked, ENOENT, "%s", cases[i].unchecked);
+                document = ctl_doctor_judge(&facts);
+                assert_string_equal(state_of(document, cases[i].check), cases[i].state);
+                assert_string_equal(ctl_json_text(finding_of(document, cases[i].check), "text"),
+                                    cases[i].words);
+                assert_int_equal(ctl_doctor_exit(document, status), cases[i].exit);
         }
 }
 
@@ -243,4 +307,4 @@ static void test_measured(void **state)
 }
 
 TEST_MAIN(test_table, test_what_is_missing, test_cells_without_cpus, test_single_findings,
-          test_wrapped, test_measured)
+          test_configuration, test_wrapped, test_measured)

@@ -64,12 +64,12 @@ static void test_check(void **state)
         Error error = ERROR_NULL;
 
         scratch_write(folder, "x.conf", "[agent]\nlog_level = info\nfoo = 1\n");
-        assert_int_equal(ctl_config_check(path, output, &n_files, NULL), 0);
+        assert_int_equal(ctl_config_check(path, NULL, output, &n_files, NULL), 0);
         assert_int_equal(n_files, 1);
         assert_int_equal(fflush(output), 0);
         assert_non_null(strstr(warnings, "x.conf:3: "));
         scratch_write(folder, "x.conf", "[agent]\nlog_level = loud\n");
-        assert_int_equal(ctl_config_check(path, output, &n_files, &error), -EINVAL);
+        assert_int_equal(ctl_config_check(path, NULL, output, &n_files, &error), -EINVAL);
         assert_non_null(strstr(error.text, "x.conf:2: [agent] log_level"));
         assert_int_equal(fclose(output), 0);
 }
@@ -85,7 +85,7 @@ static void test_without_the_credentials_of_the_service(void **state)
         assert_int_equal(unsetenv("CREDENTIALS_DIRECTORY"), 0);
         scratch_write(folder, "x.conf",
                       "[placement]\nauth_type = admin_token\nendpoint_override = http://[::1]\n");
-        assert_int_equal(ctl_config_check(path, stderr, &n_files, &error), -EINVAL);
+        assert_int_equal(ctl_config_check(path, NULL, stderr, &n_files, &error), -EINVAL);
         assert_ptr_equal(strstr(error.text, "Credentials of the service were not checked: "),
                          error.text);
 }
@@ -112,7 +112,7 @@ static void test_a_state_dir_of_another(void **state)
 
                 snprintf(text, sizeof(text), "[agent]\nstate_dir = %s\n", cases[i].path);
                 scratch_write(folder, "x.conf", text);
-                assert_int_equal(ctl_config_check(path, output, NULL, NULL), 0);
+                assert_int_equal(ctl_config_check(path, NULL, output, NULL, NULL), 0);
                 assert_int_equal(fclose(output), 0);
                 assert_int_equal(strstr(warnings, "ReadWritePaths=") != NULL, cases[i].warned);
         }
