@@ -28,11 +28,17 @@ static int fail_verb(const Ctl *ctl, Error *error, int r)
         return r == -E2BIG ? EXIT_TOO_HARD : EXIT_FAILURE;
 }
 
-/* NULL: the options could not be read so far, or name none. */
+/* Returns the verb of the command line, or the one that "help" is asked about; NULL: the options
+ * could not be read so far, or name none. */
 static const CtlVerb *get_verb(const CtlOptions *options)
 {
-        return options->arguments && options->arguments[0] ? ctl_verb_named(options->arguments[0])
-                                                           : NULL;
+        const char *const *word = (const char *const *)options->arguments;
+
+        if (!word || !word[0])
+                return NULL;
+        if (strcmp(word[0], "help") == 0 && word[1])
+                word++;
+        return ctl_verb_named(word[0]);
 }
 
 static int fail_usage(const CtlOptions *options, const Error *error, int r)
@@ -63,6 +69,14 @@ static int print_help(CtlPage *page)
         ctl_options_print_help(NULL, page);
         puts("\nSee \"computectl VERB --help\" for the options of a verb, and computectl(1).");
         return EXIT_SUCCESS;
+}
+
+/* Prints the help of the verb that is asked about, or all. */
+static int print_asked_help(Ctl *ctl)
+{
+        const CtlVerb *verb = get_verb(&ctl->options);
+
+        return verb && verb->run ? print_verb_help(verb, &ctl->page) : print_help(&ctl->page);
 }
 
 /* Everything that was printed has to be out before success is claimed. */
@@ -117,12 +131,12 @@ static int run(Ctl *ctl, int argc, char *argv[])
         ctl->page.style.legend = !ctl->options.no_legend;
         ctl->page.style.all = ctl->options.all;
         if (ctl->options.help)
-                return get_verb(&ctl->options)
-                               ? print_verb_help(get_verb(&ctl->options), &ctl->page)
-                               : print_help(&ctl->page);
+                return print_asked_help(ctl);
         r = ctl_verb_find(&ctl->options, &verb, &error);
         if (r < 0)
                 return fail_usage(&ctl->options, &error, r);
+        if (!verb->run)
+                return print_asked_help(ctl);
         find_credentials();
         r = run_verb(verb, ctl, &error);
         return r < 0 ? fail_verb(ctl, &error, r) : r;

@@ -220,8 +220,10 @@ static int verb_verify(Ctl *ctl, Error *reterr)
         _cleanup_json_ json_t *document = NULL;
         _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
-        int r = ctl_config_examine(ctl->options.config, find_unit(ctl, &unit), &report, reterr);
+        int r = 0;
 
+        if (!ctl->options.config) /* else it is not the service's file, and the helper reads it */
+                r = ctl_config_examine(NULL, find_unit(ctl, &unit), &report, reterr);
         if (r >= 0 && report.error.code)
                 r = error_setf(reterr, report.error.code, "%s", report.error.text);
         if (r >= 0)
@@ -420,6 +422,15 @@ static int verb_reload(Ctl *ctl, Error *reterr)
         return 0;
 }
 
+static int check_help(const CtlOptions *options, Error *reterr)
+{
+        const char *name = options->arguments[1];
+
+        return !name || ctl_verb_named(name)
+                       ? 0
+                       : error_setf(reterr, EINVAL, "Unknown verb \"%.60s\"", name);
+}
+
 #define LOCAL  0
 #define REMOTE CTL_VERB_REMOTE
 #define RIGHTS (CTL_VERB_REMOTE | CTL_VERB_RIGHTS)
@@ -437,7 +448,7 @@ const CtlVerb ctl_verbs[] = {
         { "verify", "", "Before a start: check options against hardware", 0, LOCAL, NULL,
           verb_verify, NULL },
         { "sync", "", "Poll and publish now", 0, CHANGE, NULL, verb_sync, NULL },
-        { "reshape", "", "Move what guests hold to its new providers", 0, CHANGE, check_reshape,
+        { "reshape", "", "Move allocations to their new providers", 0, CHANGE, check_reshape,
           verb_reshape, NULL },
         { "migrate-inventory", "[FILE...]", "Do what a start does, without a start",
           CTL_ANY_ARGUMENTS, CTL_VERB_CHANGES, check_migrate, verb_migrate, NULL },
@@ -453,34 +464,35 @@ const CtlVerb ctl_verbs[] = {
           ctl_verb_audit, NULL },
         { "heal", "[CONSUMER]", "Repair what audit finds, or one consumer", 1, CHANGE,
           ctl_check_heal, ctl_verb_heal, NULL },
-        { "consumers", "", "List who holds what of this host in Placement", 0, RIGHTS, NULL,
+        { "consumers", "", "List the consumers of this host in Placement", 0, RIGHTS, NULL,
           ctl_verb_consumers, NULL },
-        { "cordon", "[DEVICE]", "Promise nothing new of the host, or of a device", 1, CHANGE,
+        { "cordon", "[DEVICE]", "Accept no new claims of the host or a device", 1, CHANGE,
           ctl_check_cordon, ctl_verb_cordon, "devices" },
-        { "uncordon", "[DEVICE]", "Give it back", 1, CHANGE, ctl_check_cordon, ctl_verb_uncordon,
-          "devices" },
-        { "drain", "[DEVICE]", "List who has to move (exit code 0 or 3)", 1, REMOTE,
+        { "uncordon", "[DEVICE]", "Accept claims of it again", 1, CHANGE, ctl_check_cordon,
+          ctl_verb_uncordon, "devices" },
+        { "drain", "[DEVICE]", "List the claims that must move (0 or 3)", 1, REMOTE,
           ctl_check_cordon, ctl_verb_drain, "devices" },
         { "retire", "", "Take a host without guests out of Placement", 0, CHANGE, ctl_check_retire,
           ctl_verb_retire, NULL },
-        { "claims", "", "List what is promised to guests", 0, REMOTE, NULL, ctl_verb_claims, NULL },
+        { "claims", "", "List the claims of this host", 0, REMOTE, NULL, ctl_verb_claims, NULL },
         { "show", "ID", "Show one claim with its devices", 1, REMOTE, ctl_check_id, ctl_verb_show,
           "history" },
-        { "who", "DEVICE|cpu:N|cell:N|GUEST", "Show who has it, or what a guest has", 1, REMOTE,
+        { "who", "DEVICE|cpu:N|cell:N|GUEST", "Show its guest, or what a guest has", 1, REMOTE,
           NULL, ctl_verb_who, "devices" },
-        { "history", "[ID|GUEST|DEVICE]", "Show what happened, and who wanted it", 1, REMOTE, NULL,
+        { "history", "[ID|GUEST|DEVICE]", "Show what happened, and who caused it", 1, REMOTE, NULL,
           ctl_verb_history, "history" },
         { "explain", "", "Explain why a request fits, or does not", CTL_ANY_ARGUMENTS, REMOTE,
           ctl_check_explain, ctl_verb_explain, NULL },
-        { "claim", "", "Promise resources to a guest", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_claim,
+        { "claim", "", "Claim resources for a guest", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_claim,
           ctl_verb_claim, NULL },
         { "confirm", "ID", "Keep a claim: the guest runs", 1, CHANGE, ctl_check_id,
           ctl_verb_confirm, "claims" },
         { "move", "FROM TO", "Hand a claim over to another consumer", 2, CHANGE, NULL,
           ctl_verb_move, NULL },
-        { "release", "ID...", "Give claims back", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_ids,
+        { "release", "ID...", "Release claims", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_ids,
           ctl_verb_release, "claims" },
-        { "hook", "GUEST OPERATION SUB-OPERATION EXTRA", "What libvirt runs as its hook", 4,
+        { "help", "[VERB]", "Show this help, or that of a verb", 1, LOCAL, check_help, NULL, NULL },
+        { "hook", "GUEST OPERATION SUB-OPERATION EXTRA", "Run by libvirt as its hook", 4,
           CTL_VERB_CHANGES, NULL, ctl_verb_hook, NULL },
         { NULL, NULL, NULL, 0, LOCAL, NULL, NULL, NULL },
 };
@@ -559,13 +571,29 @@ int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
         return 0;
 }
 
+/* The verbs of the help by their purpose. "hook" and "migrate-inventory" are not for people, and
+ * stand in the manual alone. */
+static const struct {
+        const char *title, *verbs[12];
+} groups[] = {
+        { "Look", { "status", "tree", "watch", "discover", "plan", "history", "help" } },
+        { "Check", { "doctor", "verify", "check-config", "cat-config", "audit", "consumers" } },
+        { "Claims", { "claims", "show", "who", "explain", "claim", "confirm", "move", "release" } },
+        { "Maintain",
+          { "sync", "reload", "heal", "cordon", "uncordon", "drain", "retire", "reshape" } },
+        { "Identity", { "identity" } },
+};
+
 void ctl_verbs_print_help(CtlPage *page)
 {
-        ctl_options_print_title("Verbs", page);
-        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++) {
-                char left[CTL_TEXT_MAX];
+        for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+                ctl_options_print_title(groups[i].title, page);
+                for (const char *const *name = groups[i].verbs; *name; name++) {
+                        const CtlVerb *verb = ctl_verb_named(*name);
+                        char left[CTL_TEXT_MAX];
 
-                snprintf(left, sizeof(left), "  %s %s", verb->name, verb->arguments);
-                ctl_help_line(left, verb->help, page->output);
+                        snprintf(left, sizeof(left), "  %s %s", verb->name, verb->arguments);
+                        ctl_help_line(left, verb->help, page->output);
+                }
         }
 }

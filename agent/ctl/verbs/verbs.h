@@ -34,7 +34,8 @@ typedef struct CtlVerb {
         /* NULL, or looks for wrong usage before anything is asked: -EINVAL with words. */
         int (*check)(const CtlOptions *options, Error *reterr);
 
-        /* Returns the exit code, or a negative errno with words. */
+        /* Returns the exit code, or a negative errno with words. NULL for "help", which
+         * computectl.c prints. */
         int (*run)(Ctl *ctl, Error *reterr);
 
         /* What shells offer for its arguments: "claims", "history" (claims that ended, too),

@@ -105,7 +105,10 @@ class TestNobodyThere(CtlCase):
             self.assertIn('--help', done.stderr, args)
 
     def test_help_and_version(self):
-        self.assertIn('Verbs:', self.run_ctl('--help').stdout)
+        self.assertIn('Look:', self.run_ctl('--help').stdout)
+        self.assertEqual(self.run_ctl('help').stdout, self.run_ctl('--help').stdout)
+        self.assertEqual(self.run_ctl('help', 'sync').stdout, self.run_ctl('sync', '--help').stdout)
+        self.assertIn('Unknown verb "snyc"', self.run_ctl('help', 'snyc').stderr)
         self.assertIn('compute-agent', self.run_ctl('--version').stdout)
 
     def test_output_that_cannot_be_written_is_a_failure(self):
@@ -197,7 +200,7 @@ class TestVerify(CtlCase):
         """The daemon would not start with it: it is said before."""
         config = self.scratch.path / 'x.conf'
         for text, words in (('[compute]\ncpu_shared_set = x\n', 'cpu_shared_set'),
-                            ('[libvirt]\nimages_type = rbd\n', 'images_type = rbd needs images_storage_pool')):
+                            ('[libvirt]\nimages_type = lvm\n', 'images_type = lvm needs images_storage_pool')):
             config.write_text(text)
             for verb in ('check-config', 'verify'):
                 done = self.run_ctl(verb, '-c', str(config))

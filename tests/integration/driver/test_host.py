@@ -56,7 +56,7 @@ class TestStorage(DeviceCase):
             self.assertIn('images_storage_pool = ' + name, done.stderr)
 
     def test_c2_a_kind_of_images_that_needs_a_pool(self):
-        self.agent.configure({'libvirt': {'images_type': 'rbd'}})
+        self.agent.configure({'libvirt': {'images_type': 'lvm'}})
         done = self.agent.run('--once')
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('images_storage_pool', done.stderr)

@@ -200,7 +200,10 @@ static void test_help_of_all(void **state)
         ctl_options_print_help(NULL, page);
         capture_end(&capture);
         for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
-                assert_contains(capture.text, verb->help);
+                if (strcmp(verb->name, "hook") == 0 || strcmp(verb->name, "migrate-inventory") == 0)
+                        assert_lacks(capture.text, verb->help);
+                else
+                        assert_contains(capture.text, verb->help);
         assert_contains(capture.text, "--json=pretty|short|off");
         assert_lacks(capture.text, "--resources");
         assert_80_columns(capture.text);
