@@ -145,9 +145,6 @@ class Start(BootCase):
         self.assertEqual(doctor.returncode, 4, doctor.stdout)
         self.assertRegex(' '.join(doctor.stdout.split()), 'warning credentials ' + re.escape(changed))
         self.assertIn('systemctl restart compute-agent', self.machine.run('computectl', 'reload').stderr)
-        cursor = self.machine.journal_text()
-        self.machine.run('systemctl', 'reload', UNIT)
-        self.assertIn(changed, self.machine.journal_text()[len(cursor):])
         # By hand, and while the service is stopped: the next start reads the file.
         self.machine.write('/etc/compute-agent/placement-token', 'admin\n', 0o600)
         self.machine.run('systemctl', 'stop', UNIT)
