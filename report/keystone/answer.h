@@ -33,6 +33,11 @@ void keystone_token_done(KeystoneToken *token);
 int keystone_read_answer(const KeystoneConfig *config, ReporterAuth kind, bool wants_endpoint,
                          const HttpResponse *response, KeystoneToken *ret, Error *reterr);
 
+/* Returns true if the answer to GET of the base URL shows that another server than Keystone is
+ * there: it has no version document. An answer of an overloaded server (408, 429, 5xx) shows
+ * nothing. */
+bool keystone_is_elsewhere(const HttpResponse *response);
+
 /* The address of Placement in a catalogue ("catalog" of a token): by type, name and region, with
  * the first interface that is there. *ret is borrowed from catalog. -ENOENT or -EBADMSG with words.
  */

@@ -8,6 +8,9 @@
  * minute, then twice as long each time up to half an hour: Keystone locks accounts by counting such
  * failures. A token that Placement refuses locks none: five seconds, and up to a minute.
  *
+ * A server that refuses the credential is asked for its version document (GET): without one it is
+ * not Keystone but, for example, a proxy. That is an outage, and locks no account.
+ *
  * Invariants: at most one exchange is under way. The token that is there is used as long as it can
  * be, also when the next one fails to come. A token that Placement never took is not replaced in
  * haste: the next one would be refused, too. */
@@ -136,6 +139,46 @@ static uint64_t pause_after(Auth *auth, int failure, const HttpResponse *respons
         return MAX(RETRY_USEC, MIN(asked, RETRY_ASKED_MAX));
 }
 
+static void end_exchange(Auth *auth, int result, const Error *error, uint64_t pause)
+{
+        note_failure(auth, result, error, pause);
+        auth->locks = result == REPORT_E_UNAUTHORIZED;
+        if (auth->listener)
+                auth->listener(auth->userdata);
+}
+
+/* The answer to GET of the base URL, after a refusal. Without an answer the refusal counts. */
+static void on_version(int result, const HttpResponse *response, const Error *error, void *userdata)
+{
+        Auth *auth = userdata;
+        Error words = auth->error;
+
+        auth->transfer = NULL;
+        if (result != HTTP_DONE || !keystone_is_elsewhere(response)) {
+                end_exchange(auth, REPORT_E_UNAUTHORIZED, &words,
+                             pause_after(auth, REPORT_E_UNAUTHORIZED, NULL));
+                return;
+        }
+        error_setf(
+                &words, EBADMSG,
+                "Another server than Keystone refuses the request for a token (401 or 403): GET of auth_url in [placement] shows no Keystone (%d)",
+                response->status);
+        end_exchange(
+                auth, REPORT_E_UNAVAILABLE, &words,
+                next_pause(&auth->unusable_pause_usec, UNUSABLE_FIRST_USEC, UNUSABLE_MAX_USEC));
+}
+
+/* Asks the server that refused the credential whether it is Keystone: a proxy can refuse, too. */
+static bool ask_for_version(Auth *auth, const Error *refusal)
+{
+        static const char *const headers[] = { "Accept: application/json", NULL };
+
+        auth->error = *refusal;
+        return http_client_send(auth->http,
+                                &(HttpRequest){ .method = "GET", .path = "/", .headers = headers },
+                                on_version, auth, &auth->transfer, NULL) >= 0;
+}
+
 static void on_answer(int result, const HttpResponse *response, const Error *error, void *userdata)
 {
         _cleanup_(keystone_token_done) KeystoneToken token = KEYSTONE_TOKEN_INIT;
@@ -152,11 +195,14 @@ static void on_answer(int result, const HttpResponse *response, const Error *err
                 result = report_outcome_of_http(result);
                 error_setf(&words, error->code, "No token from Keystone: %s", error->text);
         }
-        if (result == REPORT_DONE)
-                take_token(auth, &token);
-        else
-                note_failure(auth, result, &words, pause_after(auth, result, response));
-        auth->locks = result == REPORT_E_UNAUTHORIZED;
+        if (result == REPORT_E_UNAUTHORIZED && ask_for_version(auth, &words))
+                return;
+        if (result != REPORT_DONE) {
+                end_exchange(auth, result, &words, pause_after(auth, result, response));
+                return;
+        }
+        take_token(auth, &token);
+        auth->locks = false;
         if (auth->listener)
                 auth->listener(auth->userdata);
 }

@@ -3,6 +3,7 @@
 
 import base64
 import functools
+import http.server
 import json
 import os
 import re
@@ -149,6 +150,32 @@ class TestRefusals(KeystoneCase):
         agent.ctl('reload')
         agent.wait_state('synced')
         self.assertEqual(self.keystone.tokens_since(self.mark, 'agent'), [401, 201])
+
+    def test_a_refusal_of_another_server_is_an_outage(self):
+        """A proxy that wants a password of its own: nothing is said of the credential, and it is asked again soon."""
+        class Refuser(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = b'<html>Who are you?</html>'
+                self.send_response(401)
+                self.send_header('Content-Length', str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_POST = do_GET
+
+            def log_message(self, *args):
+                pass
+
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Refuser)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        agent, words = self.start_refused(auth_url='http://127.0.0.1:%d/v3' % server.server_port)
+        self.assertIn('Another server than Keystone refuses the request for a token', words)
+        self.assertNotIn('The credential of [placement] is refused', agent.log())
+        agent.configure({'placement': {'auth_url': self.keystone.url + '/v3'}})
+        agent.ctl('reload')
+        agent.wait_state('synced')
 
     def test_wrong_secret_of_an_application_credential(self):
         _, words = self.start_refused(

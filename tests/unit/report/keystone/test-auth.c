@@ -70,6 +70,11 @@ static void test_fixed(void **state)
                 .match = "POST", .times = n, .status = code, .body = "{}" \
         }
 
+#define VERSION(code, text)                                              \
+        {                                                                \
+                .match = "GET", .times = 0, .status = code, .body = text \
+        }
+
 static const KeystoneConfig keystone = {
         .auth_url = (char *)"http://keystone:5000",
         .user_id = (char *)"7",
@@ -222,7 +227,7 @@ static void test_slow_retry(void **state)
         static const unsigned pauses[] = { 60, 120, 240, 480, 960, 1800, 1800 };
         Fixture *fixture = *state;
 
-        fake_http_begin(SCRIPT(FAILS(0, 401)), "");
+        fake_http_begin(SCRIPT(FAILS(0, 401), VERSION(200, "{\"version\":{}}")), "");
         assert_int_equal(get_new(fixture), REPORT_E_UNAUTHORIZED);
         for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
                 pass_time(pauses[i] - 1);
@@ -233,6 +238,41 @@ static void test_slow_retry(void **state)
                 pass_time(1);
                 assert_int_equal(get_new(fixture), REPORT_E_UNAUTHORIZED);
                 assert_int_equal(n_asked(), i + 2);
+        }
+}
+
+/* A proxy before Keystone asks for a password of its own: no account is locked by that. */
+static void test_refusal_of_another_server(void **state)
+{
+        static const struct {
+                int status;
+                const char *body;
+                int result;
+        } cases[] = {
+                { 401, "<html>Who are you?</html>", REPORT_E_UNAVAILABLE },
+                { 401, "{\"error\": {\"code\": 401}}", REPORT_E_UNAVAILABLE },
+                { 200, "It works!", REPORT_E_UNAVAILABLE },
+                { 200, "{\"version\": {\"id\": \"v3.14\"}}", REPORT_E_UNAUTHORIZED },
+                { 300, "{\"versions\": {\"values\": []}}", REPORT_E_UNAUTHORIZED },
+                { 503, "busy", REPORT_E_UNAUTHORIZED },
+        };
+        Fixture *fixture = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                bool elsewhere = cases[i].result == REPORT_E_UNAVAILABLE;
+
+                pass_time(3600);
+                fake_http_begin(SCRIPT(FAILS(0, 401), VERSION(cases[i].status, cases[i].body)), "");
+                assert_int_equal(get_new(fixture), cases[i].result);
+                assert_int_equal(fake_http_count("GET /"), 1);
+                assert_int_equal(strstr(fixture->error.text, "Another server than Keystone") !=
+                                         NULL,
+                                 elsewhere);
+                /* at once after the operator corrected it, if no account can be locked */
+                auth_ask_at_once(fixture->auth);
+                assert_int_equal(get(fixture), elsewhere ? -EAGAIN : REPORT_E_UNAUTHORIZED);
+                if (elsewhere)
+                        wait_told(fixture);
         }
 }
 
@@ -290,7 +330,7 @@ static void test_at_once(void **state)
                 tear_down(state);
                 set_up(state);
                 fixture = *state;
-                fake_http_begin(SCRIPT(scripts[i]), "");
+                fake_http_begin(SCRIPT(scripts[i], VERSION(200, "{\"version\":{}}")), "");
                 (void)get_new(fixture);
                 if (i == 0)
                         assert_false(auth_note_refused(fixture->auth, fixture->pass.serial, NULL));
@@ -391,6 +431,6 @@ static void test_free_under_way(void **state)
 }
 
 TEST_MAIN_WITH(set_up, tear_down, test_fixed, test_one_request_for_all, test_renewal,
-               test_end_of_life, test_slow_retry, test_refused_token, test_useless_tokens,
-               test_doubts, test_old_token_refused, test_describe, test_at_once, test_keystone_away,
-               test_free_under_way)
+               test_end_of_life, test_slow_retry, test_refusal_of_another_server,
+               test_refused_token, test_useless_tokens, test_doubts, test_old_token_refused,
+               test_describe, test_at_once, test_keystone_away, test_free_under_way)
