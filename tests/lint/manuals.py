@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """mandoc finds nothing in the manual pages, and they leave nothing out: every option of the
-configuration, every member of the D-Bus interface, every message and field of the journal, verb and option of computectl.
-Each field is written somewhere."""
+configuration, every member of the D-Bus interface, every message and field of the journal, verb and option of computectl,
+polkit action and kind of event. The section JSON of computectl(1) names each verb, and its DESCRIPTION each verb that needs
+rights. Each field is written somewhere."""
 
 import re
 import subprocess
@@ -47,18 +48,39 @@ def journal_fields(root):
     return dict(re.findall(r'#define (LOG_FIELD_\w+)\s+"(\w+)"', (root / 'base/log.h').read_text()))
 
 
+def verbs_of(root):
+    """{verb of computectl: the macro with its flags}"""
+    return dict(re.findall(r'^        \{ "([a-z-]+)", ".*?\b(LOCAL|REMOTE|RIGHTS|CHANGE|CTL_VERB_CHANGES),',
+                           (root / 'agent/ctl/verbs/verbs.c').read_text(), re.M | re.S))
+
+
+def section(text, name):
+    return plain(text).partition('.SH %s\n' % name)[2].partition('\n.SH ')[0]
+
+
+def verb_problems(root, text):
+    """Yields the verbs that the sections DESCRIPTION and JSON of computectl(1) do not name. Only lines of a macro name verbs."""
+    verbs = verbs_of(root)
+    for name, wanted in (('JSON', set(verbs)), ('DESCRIPTION', {verb for verb, flags in verbs.items() if flags in ('RIGHTS', 'CHANGE')})):
+        lines = [line for line in section(text, name).splitlines() if re.match(r'\.(B|BR|RB) ', line)]
+        named = set(re.findall(r'(?<![\w-])[a-z]+(?:-[a-z]+)*', '\n'.join(lines)))
+        for verb in sorted(wanted - named):
+            yield 'man/computectl.1', 1, 'the section %s does not name the verb "%s"' % (name, verb)
+
+
 def expected(root):
     """For each page the words that must stand in it."""
     interface = (root / 'systemd/org.computeagent.Agent1.xml').read_text()
-    verbs = re.findall(r'^        \{ "([a-z-]+)", "', (root / 'agent/ctl/verbs/verbs.c').read_text(), re.M)
+    actions = re.findall(r'<action id="([\w.]+)"', (root / 'systemd/org.computeagent.policy').read_text())
+    events = re.findall(r'#define EVENT_\w+\s+"([a-z]+)"', (root / 'claims/claim/event.h').read_text())
     options = re.findall(r'^        (?:(?:FLAG|TEXT|REQUEST|NUMA)\(|\{ )"([a-z-]+)"',
                          (root / 'agent/ctl/verbs/options.c').read_text(), re.M)
     return {
         'compute-agent.conf.5': set(option_keys(root)),
-        'org.computeagent.Agent1.5': re.findall(r'<(?:method|property|signal) name="(\w+)"', interface),
+        'org.computeagent.Agent1.5': [*re.findall(r'<(?:method|property|signal) name="(\w+)"', interface), *actions, *events],
         'compute-agent-messages.7': [*journal_fields(root).values(),
                                      *re.findall(r'"([0-9a-f]{32})"', (root / 'base/message-ids.h').read_text())],
-        'computectl.1': [*verbs, *('--' + option for option in options)],
+        'computectl.1': [*verbs_of(root), *('--' + option for option in options), *actions, *events],
     }
 
 
@@ -91,6 +113,7 @@ def find_problems(root, files):
         for word in words:
             if not re.search(r'(?<![\w-])%s(?![\w-])' % re.escape(word), plain(pages[name])):
                 yield 'man/' + name, 1, '"%s" is missing' % word
+    yield from verb_problems(root, pages['computectl.1']) if whole else ()
     written = ''.join('\n'.join(file.lines) for file in files if re.match(r'(agent|claims|drivers|report)/.*\.c$', file.name))
     for name in journal_fields(root) if whole else ():
         if name not in written:
