@@ -255,7 +255,8 @@ static void test_requests_fail_without_token(void **state)
 {
         Fixture *fixture = *state;
 
-        begin_keystone(fixture, SCRIPT(ANSWER("POST", 401, "{}")));
+        begin_keystone(fixture,
+                       SCRIPT(ANSWER("POST", 401, "{}"), ANSWER("GET", 200, "{'version':{}}")));
         send_put(fixture);
         send_put(fixture);
         wait_calls(fixture, 2);
@@ -266,7 +267,9 @@ static void test_requests_fail_without_token(void **state)
         assert_int_equal(fixture->n_calls, 0);
         wait_calls(fixture, 1);
         assert_int_equal(fixture->result, REPORT_E_UNAUTHORIZED);
-        assert_int_equal(fake_http_get_n_requests(), 1);
+        /* the refusal, and the question whether Keystone refused */
+        assert_int_equal(fake_http_count("POST /auth/tokens"), 1);
+        assert_int_equal(fake_http_get_n_requests(), 2);
 }
 
 /* Sent once more, with its body, to where the new token says; what has not been begun waits for
