@@ -199,7 +199,7 @@ class Operator(Page):
         found = self.browser.evaluate('''import("/cockpit/@localhost/compute-agent/model.js").then(model => {
             const {%s} = model, {%s} = %s, picture = host(hostDocument, tree, claimsDocument);
             return [%s];
-        })''' % ('plain, size, amounts, ago, cpus, cpuText, verdict, host, claims, events, guests, plan, audit, reshape, refusal, drain, retire, operation',
+        })''' % ('plain, size, amounts, ago, cpus, cpuText, verdict, host, claims, events, guests, plan, audit, reshape, refusal, drain, retire, operation, count',
                  ', '.join(DOCUMENTS), json.dumps(DOCUMENTS), ', '.join(expression for expression, _ in MODEL)))
         for (expression, wanted), value in zip(MODEL, found, strict=True):
             with self.subTest(expression):
@@ -347,7 +347,7 @@ class Operator(Page):
         self.see('#differences .findings', text='heal removes its share of this host from Placement')
         self.get('[...page.querySelectorAll("#differences button")].find(one => one.textContent === "Heal …").focus()')
         self.browser.press('Enter', 13)
-        self.see('dialog[open] h2', text='Heal 1 of 1 findings?')
+        self.see('dialog[open] h2', text='Heal 1 of 1 finding?')
         self.browser.press('Enter', 13)
         self.see('#said', text='Placement, claims and guests agree.')
         self.see('#differences .findings', text='healed')
