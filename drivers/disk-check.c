@@ -16,6 +16,7 @@ struct DiskCheck {
         char *path, *pool, *conf, *user; /* owned; place borrows them */
         DiskPlace place;
         DiskGather gather;
+        RbdFigure figure;     /* of the thread alone */
         uint64_t good_bytes;  /* the last good figure; disk_check_run() alone uses it */
         pthread_mutex_t lock; /* guards the members below */
         pthread_cond_t changed;
@@ -63,10 +64,11 @@ static void gather_files(const char *path, DiskFacts *ret)
                 ret->total_bytes = INT64_MAX;
 }
 
-void disk_gather(const DiskPlace *place, DiskFacts *ret)
+void disk_gather(const DiskPlace *place, RbdFigure *figure, DiskFacts *ret)
 {
         if (place->rbd.pool)
-                (void)rbd_read_capacity(&place->rbd, &ret->total_bytes, &ret->error);
+                (void)rbd_figure_read(figure, &place->rbd, clock_usec(CLOCK_MONOTONIC),
+                                      &ret->total_bytes, &ret->error);
         else
                 gather_files(place->path, ret);
         if (place->path[0])
@@ -167,7 +169,7 @@ static void *run(void *data)
         DiskCheck *check = data;
         DiskFacts facts = { 0 };
 
-        check->gather(&check->place, &facts);
+        check->gather(&check->place, &check->figure, &facts);
         pthread_mutex_lock(&check->lock);
         disk_facts_done(&check->facts);
         check->facts = facts;

@@ -39,13 +39,14 @@ typedef struct DiskPlace {
 /* Returns the place that the configuration names; borrowed from it. */
 DiskPlace disk_place_of(const HostConfig *config);
 
-/* Fills ret, which is zeroed. Runs on the thread of the check and can block for ever. */
-typedef void (*DiskGather)(const DiskPlace *place, DiskFacts *ret);
+/* Fills ret, which is zeroed. Runs on the thread of the check and can block for ever. The figure is
+ * kept from one run to the next. */
+typedef void (*DiskGather)(const DiskPlace *place, RbdFigure *figure, DiskFacts *ret);
 
 typedef struct DiskCheck DiskCheck;
 
-/* The gatherer of the drivers: statvfs() or rbd_read_capacity(), and instance_folders_read(). */
-void disk_gather(const DiskPlace *place, DiskFacts *ret);
+/* The gatherer of the drivers: statvfs() or rbd_figure_read(), and instance_folders_read(). */
+void disk_gather(const DiskPlace *place, RbdFigure *figure, DiskFacts *ret);
 
 /* Copies the place. -ENOMEM. */
 int disk_check_new(DiskCheck **ret, const DiskPlace *place, DiskGather gather);

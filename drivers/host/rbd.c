@@ -10,6 +10,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +19,8 @@
 #include "base/macros.h"
 #include "base/text.h"
 
-#define WORDS_MAX 200
+#define WORDS_MAX   160
+#define CONNECT_SEC "5" /* the limit of ceph itself, below RBD_TIMEOUT_USEC */
 
 extern char **environ;
 
@@ -44,9 +46,53 @@ int rbd_parse(const char *text, size_t n, const char *pool, uint64_t *ret_bytes,
                           RBD_WHAT ": the cluster has no pool %.60s (images_rbd_pool)", pool);
 }
 
+/* Copies the last line of words that is no log line of librados, or "". A line that mentions a key
+ * is not copied: ceph prints the key of a malformed keyring. */
+static void copy_summary(const char *words, char *ret, size_t size)
+{
+        ret[0] = '\0';
+        while (*words) {
+                size_t n = strcspn(words, "\n");
+
+                if (n > 0 && (words[0] < '0' || words[0] > '9'))
+                        snprintf(ret, size, "%.*s", (int)MIN(n, size - 1), words);
+                words += n + (words[n] == '\n');
+        }
+        if (strcasestr(ret, "key") || strcasestr(ret, "val="))
+                ret[0] = '\0';
+        text_sanitize(ret, '?');
+}
+
+int rbd_explain(const char *words, const RbdPool *pool, Error *reterr)
+{
+        const char *user = pool->user[0] ? pool->user : "admin";
+        char line[WORDS_MAX];
+
+        copy_summary(words, line, sizeof(line));
+        if (strstr(line, "conf_read_file"))
+                return error_setf(
+                        reterr, EIO,
+                        RBD_WHAT ": ceph cannot read %.80s; the user compute-agent must be able to",
+                        pool->conf[0] ? pool->conf : "its configuration");
+        if (strstr(line, "timed out"))
+                return error_setf(reterr, ETIMEDOUT,
+                                  RBD_WHAT
+                                  ": no monitor of Ceph accepts client.%.60s in " CONNECT_SEC " s",
+                                  user);
+        if (strstr(line, "error connecting to the cluster"))
+                return error_setf(
+                        reterr, EIO,
+                        RBD_WHAT
+                        ": client.%.60s cannot connect: %s; let the user compute-agent read its keyring, and grant it mon 'profile rbd'",
+                        user, line);
+        return error_setf(reterr, EIO, RBD_WHAT ": \"ceph df\" failed: %s",
+                          line[0] ? line : "no reason given");
+}
+
 /* A running child, and what it wrote so far to standard output and to standard error. */
 typedef struct Child {
         pid_t pid;
+        int pidfd;
         int fds[2];
         char *texts[2];
         size_t lengths[2];
@@ -54,6 +100,8 @@ typedef struct Child {
 
 static void child_done(Child *child)
 {
+        if (child->pidfd >= 0)
+                close(child->pidfd);
         for (size_t i = 0; i < 2; i++) {
                 if (child->fds[i] >= 0)
                         close(child->fds[i]);
@@ -132,26 +180,30 @@ static int read_some(Child *child, size_t i)
         return 0;
 }
 
+/* Reads both texts to their end, and waits for the end of the child. -ETIMEDOUT, -EFBIG. */
 static int read_all(Child *child)
 {
         uint64_t end_usec = clock_usec(CLOCK_MONOTONIC) + RBD_TIMEOUT_USEC;
+        bool ended = false;
 
-        while (child->fds[0] >= 0 || child->fds[1] >= 0) {
-                struct pollfd fds[2] = { { .fd = child->fds[0], .events = POLLIN },
-                                         { .fd = child->fds[1], .events = POLLIN } };
+        while (child->fds[0] >= 0 || child->fds[1] >= 0 || !ended) {
+                struct pollfd fds[3] = { { .fd = child->fds[0], .events = POLLIN },
+                                         { .fd = child->fds[1], .events = POLLIN },
+                                         { .fd = ended ? -1 : child->pidfd, .events = POLLIN } };
                 uint64_t now_usec = clock_usec(CLOCK_MONOTONIC);
                 int r;
 
                 if (now_usec >= end_usec)
                         return -ETIMEDOUT;
-                r = poll(fds, 2, (int)((end_usec - now_usec) / USEC_PER_MSEC) + 1);
+                r = poll(fds, 3, (int)((end_usec - now_usec) / USEC_PER_MSEC) + 1);
                 if (r < 0 && errno != EINTR)
                         return -errno;
-                for (size_t i = 0; i < 2 && r > 0; i++)
+                if (r <= 0)
+                        continue;
+                for (size_t i = 0; i < 2; i++)
                         if (fds[i].revents && (r = read_some(child, i)) < 0)
                                 return r;
-                        else if (fds[i].revents)
-                                r = 1;
+                ended = ended || fds[2].revents;
         }
         return 0;
 }
@@ -168,10 +220,9 @@ static int reap(const Child *child, bool kills)
         return status;
 }
 
-static int explain(int r, const Child *child, int status, Error *reterr)
+static int explain(int r, const Child *child, int status, const RbdPool *pool, Error *reterr)
 {
         const char *words = child->texts[1] ? child->texts[1] : "";
-        char line[WORDS_MAX];
 
         if (r == -ENOMEM)
                 return error_oom(reterr);
@@ -181,15 +232,9 @@ static int explain(int r, const Child *child, int status, Error *reterr)
                                   (int)(RBD_TIMEOUT_USEC / USEC_PER_SEC));
         if (r < 0)
                 return error_setf(reterr, EIO, RBD_WHAT ": \"ceph df\": %s", strerror(-r));
-        snprintf(line, sizeof(line), "%.*s", (int)strcspn(words, "\n"), words);
-        text_sanitize(line, '?');
         if (WIFEXITED(status) && WEXITSTATUS(status) == 127 && !words[0])
                 return error_setf(reterr, ENOPKG, RBD_WHAT ": the program ceph is not installed");
-        return error_setf(
-                reterr, EIO,
-                RBD_WHAT
-                ": \"ceph df\" failed: %s; the user compute-agent needs a keyring of rbd_user that it can read",
-                line[0] ? line : "no words");
+        return rbd_explain(words, pool, reterr);
 }
 
 int rbd_read_capacity(const RbdPool *pool, uint64_t *ret_bytes, Error *reterr)
@@ -197,8 +242,8 @@ int rbd_read_capacity(const RbdPool *pool, uint64_t *ret_bytes, Error *reterr)
         _cleanup_free_ char *id = text_format("--id=%s", pool->user),
                             *conf = text_format("--conf=%s", pool->conf);
         char *argv[7] = { (char *)"ceph", (char *)"df", (char *)"--format=json",
-                          (char *)"--connect-timeout=5" };
-        _cleanup_(child_done) Child child = { .fds = { -1, -1 } };
+                          (char *)"--connect-timeout=" CONNECT_SEC };
+        _cleanup_(child_done) Child child = { .pidfd = -1, .fds = { -1, -1 } };
         size_t n = 4;
         int r, status;
 
@@ -212,11 +257,26 @@ int rbd_read_capacity(const RbdPool *pool, uint64_t *ret_bytes, Error *reterr)
         if (r == -ENOENT)
                 return error_setf(reterr, ENOPKG, RBD_WHAT ": the program ceph is not installed");
         if (r < 0)
-                return explain(r, &child, 0, reterr);
-        r = read_all(&child);
+                return explain(r, &child, 0, pool, reterr);
+        child.pidfd = (int)syscall(SYS_pidfd_open, child.pid, 0);
+        r = child.pidfd < 0 ? -errno : read_all(&child);
         status = reap(&child, r < 0);
         if (r < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-                return explain(r, &child, status, reterr);
+                return explain(r, &child, status, pool, reterr);
         return rbd_parse(child.texts[0] ? child.texts[0] : "", child.lengths[0], pool->pool,
                          ret_bytes, reterr);
+}
+
+int rbd_figure_read(RbdFigure *figure, const RbdPool *pool, uint64_t now_usec, uint64_t *ret_bytes,
+                    Error *reterr)
+{
+        if (figure->read_usec == 0 || now_usec - figure->read_usec >= RBD_KEEP_USEC) {
+                *figure = (RbdFigure){ 0 };
+                (void)rbd_read_capacity(pool, &figure->bytes, &figure->error);
+                figure->read_usec = now_usec;
+        }
+        if (figure->error.code)
+                return error_setf(reterr, figure->error.code, "%s", figure->error.text);
+        *ret_bytes = figure->bytes;
+        return 0;
 }

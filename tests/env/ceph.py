@@ -10,7 +10,7 @@ from tests.env.scratch import EnvError, free_port, wait_until
 
 CONF = '''[global]
 fsid = {fsid}
-mon host = 127.0.0.1:{port}
+mon host = v1:127.0.0.1:{port}
 auth cluster required = cephx
 auth service required = cephx
 auth client required = cephx

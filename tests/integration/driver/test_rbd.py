@@ -15,6 +15,8 @@ driver = rbd_utils.RBDDriver(pool='vms', user='nova', ceph_conf=sys.argv[1], con
 print(int(driver.get_pool_info()['total'] / 2 ** 30))
 '''
 
+TORN_KEY = 'AQBQq1dn00000000000000000000000000000000=='
+
 
 class TestRbd(EnvCase):
     @classmethod
@@ -22,6 +24,11 @@ class TestRbd(EnvCase):
         super().setUpClass()
         cls.ceph = Ceph(cls.scratch).start()
         cls.ceph.make_user('nova', 'vms')
+        # ceph prints the key of a malformed keyring to its standard error.
+        keyring = cls.ceph.folder / 'torn.keyring'
+        keyring.write_text('[client.torn]\n\tkey = %s\n' % TORN_KEY)
+        with cls.ceph.conf.open('a') as conf:
+            conf.write('[client.torn]\nkeyring = %s\n' % keyring)
 
     def make_agent(self, **libvirt):
         agent = Agent(self.scratch, self.placement, self.libvirtd.uri, self.bus, {
@@ -55,7 +62,9 @@ class TestRbd(EnvCase):
 
     def test_failures_do_not_stop_the_start(self):
         for options, path, words in (({'images_rbd_pool': 'gone'}, None, 'the cluster has no pool gone (images_rbd_pool)'),
-                                     ({'rbd_user': 'nobody'}, None, 'needs a keyring of rbd_user that it can read'),
+                                     ({'rbd_user': 'nobody'}, None, 'client.nobody cannot connect: [errno'),
+                                     ({'images_rbd_ceph_conf': '/nowhere.conf'}, None, 'ceph cannot read /nowhere.conf'),
+                                     ({'rbd_user': 'torn'}, None, 'client.torn cannot connect: [errno'),
                                      ({}, '/nowhere', 'the program ceph is not installed')):
             with self.subTest(words=words):
                 agent = self.make_agent(**options)
@@ -64,6 +73,7 @@ class TestRbd(EnvCase):
                 agent.start()
                 wait_until(lambda agent=agent, words=words: words in self.status(agent), 60, words, step=0.5)
                 self.assertIn('DISK_GB is not reported', self.status(agent))
+                self.assertNotIn(TORN_KEY, self.status(agent) + agent.log())
                 tree = self.placement.tree_by_name(agent.root())[self.host.name]
                 self.assertIn('VCPU', tree['inventories'])
                 self.assertNotIn('DISK_GB', tree['inventories'])

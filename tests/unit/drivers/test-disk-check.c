@@ -24,7 +24,7 @@ static struct {
 
 static const DiskPlace guests = { .path = "/mnt/guests" };
 
-static void gather(const DiskPlace *place, DiskFacts *ret)
+static void gather(const DiskPlace *place, RbdFigure *figure, DiskFacts *ret)
 {
         assert_string_equal(place->path, "/mnt/guests");
         pthread_mutex_lock(&fs.lock);
@@ -146,10 +146,10 @@ static void test_without_a_path(void **state)
         disk_check_unref(check);
 
         facts = (DiskFacts){ 0 };
-        disk_gather(&(DiskPlace){ .path = "/" }, &facts);
+        disk_gather(&(DiskPlace){ .path = "/" }, NULL, &facts);
         assert_true(facts.total_bytes > 0 && facts.error.code == 0);
         facts = (DiskFacts){ 0 };
-        disk_gather(&(DiskPlace){ .path = "/nowhere" }, &facts);
+        disk_gather(&(DiskPlace){ .path = "/nowhere" }, NULL, &facts);
         assert_int_equal(facts.error.code, ENOENT);
         assert_string_equal(facts.error.text,
                             "[DEFAULT] instances_path: /nowhere: No such file or directory");

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "tests/fixtures/scratch-folder.h"
@@ -47,6 +48,55 @@ static void test_parse(void **state)
         }
 }
 
+static void test_explain(void **state)
+{
+        static const struct {
+                const char *words;
+                int r;
+                const char *expected;
+        } cases[] = {
+                { "Error initializing cluster client: ObjectNotFound('RADOS object not found (error calling conf_read_file)')\n",
+                  -EIO, "ceph cannot read /etc/c.conf; the user compute-agent must be able to" },
+                { "2026-11-25T21:22:30.160+0000 7f0dd559a6c0 -1 --2- a log line\ntimed out\n",
+                  -ETIMEDOUT, "no monitor of Ceph accepts client.nova in 5 s" },
+                { "2026-11-25T21:22:30.160+0000 7f0d -1 auth: unable to find a keyring\n[errno 13] RADOS permission denied (error connecting to the cluster)\n",
+                  -EIO,
+                  "client.nova cannot connect: [errno 13] RADOS permission denied (error connecting to the cluster); let the user compute-agent read its keyring, and grant it mon 'profile rbd'" },
+                { "Error EACCES: access denied", -EIO, "failed: Error EACCES: access denied" },
+                { "", -EIO, "failed: no reason given" },
+                { "\n\n", -EIO, "failed: no reason given" },
+        };
+        static const RbdPool pool = { "vms", "/etc/c.conf", "nova" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Error error = ERROR_NULL;
+                int r = rbd_explain(cases[i].words, &pool, &error);
+
+                if (r != cases[i].r || !strstr(error.text, cases[i].expected))
+                        fail_msg("%s: %d %s", cases[i].words, r, error.text);
+        }
+}
+
+/* ceph prints the key of a malformed keyring; it must not reach status and journal. */
+static void test_no_key_is_quoted(void **state)
+{
+        static const char *const cases[] = {
+                "2026-11-25T21:22:35.476+0000 7ff92a51b6c0 -1 auth: error parsing file /etc/ceph/k: error setting modifier for [client.nova] type=key val=AQBQq1dn==: Malformed input\n",
+                "2026-11-25T21:22:35.476+0000 7ff9 -1 auth: type=key val=AQBQq1dn==\n[errno 5] RADOS I/O error (error connecting to the cluster)\n",
+                "auth: error setting modifier for [client.nova] type=key val=AQBQq1dn==: Malformed input\n",
+                "KEY = AQBQq1dn==",
+        };
+        static const RbdPool pool = { "vms", "", "" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Error error = ERROR_NULL;
+
+                assert_int_equal(rbd_explain(cases[i], &pool, &error), -EIO);
+                if (strstr(error.text, "AQBQq1dn"))
+                        fail_msg("%s", error.text);
+        }
+}
+
 /* Programs with the name of ceph, for what the real one does not do on demand. */
 static void test_program(void **state)
 {
@@ -61,9 +111,10 @@ static void test_program(void **state)
                   "'",
                   0, "" },
                 { NULL, -ENOPKG, "the program ceph is not installed" },
-                { "echo 'error: \033[1m permission denied' >&2; exit 13", -EIO, "failed: error: " },
-                { "exit 1", -EIO, "failed: no words" },
-                { "kill -9 $$", -EIO, "failed: no words" },
+                { "echo 'error: \033[1m permission denied' >&2; exit 13", -EIO,
+                  "failed: error: ?[1m permission denied" },
+                { "exit 1", -EIO, "failed: no reason given" },
+                { "kill -9 $$", -EIO, "failed: no reason given" },
                 { "echo {", -EBADMSG, "cannot be read" },
                 { "yes | head -c 2000000", -EIO, "File too large" },
         };
@@ -109,4 +160,57 @@ static void test_hang(void **state)
         assert_non_null(strstr(error.text, "did not answer in 8 s"));
 }
 
-TEST_MAIN(test_parse, test_program, test_hang)
+/* A child that closes its outputs and stays is killed, too: the thread must return. */
+static void test_hang_without_output(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *before = strdup(getenv("PATH")),
+                            *path = text_format("%s:/usr/bin:/bin", folder);
+        const RbdPool pool = { "vms", "", "" };
+        uint64_t bytes;
+        Error error = ERROR_NULL;
+
+        scratch_write(folder, "ceph", "#!/bin/sh\nexec sleep 1000 >&- 2>&-\n");
+        scratch_chmod(folder, "ceph", 0755);
+        setenv("PATH", path, true);
+        assert_int_equal(rbd_read_capacity(&pool, &bytes, &error), -ETIMEDOUT);
+        setenv("PATH", before, true);
+}
+
+/* Polls that follow each other closely start one ceph: it appends a line to a file. */
+static void test_figure_is_kept(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *before = strdup(getenv("PATH")),
+                            *path = text_format("%s:/usr/bin:/bin", folder),
+                            *script = text_format("#!/bin/sh\necho x >>%s/runs\nexit 1\n", folder),
+                            *runs = text_format("%s/runs", folder);
+        const RbdPool pool = { "vms", "", "" };
+        const uint64_t now = UINT64_C(1000000);
+        RbdFigure figure = { 0 };
+        struct stat st;
+        uint64_t bytes = 0;
+
+        scratch_write(folder, "ceph", script);
+        scratch_chmod(folder, "ceph", 0755);
+        setenv("PATH", path, true);
+        assert_int_equal(rbd_figure_read(&figure, &pool, now, &bytes, NULL), -EIO);
+        scratch_write(folder, "ceph", "#!/bin/sh\necho '" GOOD "'\n");
+        scratch_chmod(folder, "ceph", 0755);
+        assert_int_equal(rbd_figure_read(&figure, &pool, now + RBD_KEEP_USEC - 1, &bytes, NULL),
+                         -EIO);
+        assert_int_equal(bytes, 0);
+        assert_int_equal(rbd_figure_read(&figure, &pool, now + RBD_KEEP_USEC, &bytes, NULL), 0);
+        assert_int_equal(bytes, 1073741824);
+        scratch_write(folder, "ceph", script);
+        scratch_chmod(folder, "ceph", 0755);
+        bytes = 0;
+        assert_int_equal(rbd_figure_read(&figure, &pool, now + RBD_KEEP_USEC + 1, &bytes, NULL), 0);
+        assert_int_equal(bytes, 1073741824);
+        setenv("PATH", before, true);
+        assert_int_equal(stat(runs, &st), 0);
+        assert_int_equal(st.st_size, 2);
+}
+
+TEST_MAIN(test_parse, test_explain, test_no_key_is_quoted, test_program, test_hang,
+          test_hang_without_output, test_figure_is_kept)
