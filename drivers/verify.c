@@ -219,12 +219,11 @@ static int verify_cells(const HostConfig *config, const Snapshot *snapshot, cons
 
 static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
+        bool rbd = config->images_type == HOST_IMAGES_RBD && !config->images_storage_pool;
+
         if (snapshot->disk_error.code && snapshot->disk_error.code != ENOENT &&
             snapshot->disk_error.code != ENOTDIR && !config->images_storage_pool)
-                return findings_warn(findings,
-                                     config->images_type == HOST_IMAGES_RBD
-                                             ? "[libvirt] images_type"
-                                             : "instances_path",
+                return findings_warn(findings, rbd ? "[libvirt] images_type" : "instances_path",
                                      "%s", snapshot->disk_error.text);
         if (snapshot->disk_total_bytes >> 30 > 0 || config->report_local_disk == HOST_LOCAL_DISK_NO)
                 return 0;
@@ -233,6 +232,9 @@ static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findi
                         findings, "[libvirt] images_storage_pool",
                         "The storage pool %.100s has less than 1 GiB: there is no DISK_GB",
                         config->images_storage_pool);
+        if (rbd)
+                return findings_warn(findings, "[libvirt] images_type",
+                                     "The Ceph cluster has less than 1 GiB: there is no DISK_GB");
         return findings_warn(
                 findings, "instances_path",
                 "%.200s is not there, or its file system has less than 1 GiB: there is no DISK_GB",

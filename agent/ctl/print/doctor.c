@@ -193,7 +193,9 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
 
 static int judge_storage(const CtlFacts *facts, json_t *findings)
 {
-        const char *pool = facts->config ? facts->config->driver.host.images_storage_pool : NULL;
+        const HostConfig *host = facts->config ? &facts->config->driver.host : NULL;
+        const char *pool = host ? host->images_storage_pool : NULL;
+        bool rbd = host && host->images_type == HOST_IMAGES_RBD && !pool;
         /* An agent that keeps an earlier figure names it among the parts of this host. */
         bool may_be_kept = !is_running(facts) || has_reason(facts, "host");
 
@@ -203,15 +205,18 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
                 return ctl_findings_add(findings, "storage", "ok", NULL, "%s", local_disk);
         if (!facts->config || !facts->snapshot)
                 return 0;
-        if (facts->config->driver.host.report_local_disk == HOST_LOCAL_DISK_NO)
+        if (host->report_local_disk == HOST_LOCAL_DISK_NO)
                 return ctl_findings_add(findings, "storage", "ok", NULL,
                                         "[compute] report_local_disk is no");
         if (facts->snapshot->disk_total_bytes == 0)
                 return ctl_findings_add(
                         findings, "storage", "warning",
-                        "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks; without, no guest with a disk of this host is scheduled here",
+                        rbd ? "Install ceph-common, and let the user compute-agent read the keyring of [libvirt] rbd_user; \"computectl verify\" prints the reason"
+                            : "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks; without, no guest with a disk of this host is scheduled here",
                         "The size of %s is not known: DISK_GB is not reported%s",
-                        pool ? pool : facts->config->driver.host.instances_path,
+                        rbd    ? "the Ceph cluster"
+                        : pool ? pool
+                               : host->instances_path,
                         may_be_kept ? ", or keeps what was reported last" : "");
         return ctl_findings_add(findings, "storage", "ok", NULL,
                                 "The size of the disk for guests is known");

@@ -79,6 +79,7 @@ SETTER(many_pages, config->reserved_huge_pages = many_pages; config->numa_in_pla
 SETTER(tpm, config->swtpm_enabled = true)
 SETTER(pool, config->images_storage_pool = "guests")
 SETTER(lvm, config->images_type = HOST_IMAGES_LVM)
+SETTER(rbd, config->images_type = HOST_IMAGES_RBD)
 SETTER(type_a, config->mdev_types = type_a; config->n_mdev_types = 1)
 SETTER(type_a_once, config->mdev_types = type_a_once; config->n_mdev_types = 1)
 SETTER(type_a_there, config->mdev_types = type_a_there; config->n_mdev_types = 1)
@@ -151,6 +152,8 @@ static const Case cases[] = {
           FINDING_WARNING, "instances_path", "no DISK_GB" },
         { "empty pool", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_pool,
           FINDING_WARNING, "[libvirt] images_storage_pool", "guests" },
+        { "no monitor", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_rbd,
+          FINDING_WARNING, "[libvirt] images_type", "Ceph cluster" },
         { "no emulator", GOOD "'emulators': []", set_nothing, FINDING_WARNING,
           "[libvirt] virt_type", "kvm" },
         { "no TPM", GOOD EMULATORS, set_tpm, FINDING_WARNING, "[libvirt] swtpm_enabled",

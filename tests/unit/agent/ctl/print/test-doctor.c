@@ -143,6 +143,7 @@ static void test_single_findings(void **state)
         static const struct {
                 const char *status;
                 int disk_error;
+                bool rbd; /* images_type */
                 bool mdev_type, hook_enabled, hook_installed;
                 int exit;
                 const char *check, *state, *words; /* words NULL: not looked at */
@@ -167,6 +168,8 @@ static void test_single_findings(void **state)
                 { "{'state': 'not-running'}", .exit = 3, .check = "storage", .state = "warning",
                   .words =
                           "The size of /x is not known: DISK_GB is not reported, or keeps what was reported last" },
+                { "{'state': 'ok'}", .rbd = true, .exit = 4, .check = "storage", .state = "warning",
+                  .words = "The size of the Ceph cluster is not known: DISK_GB is not reported" },
                 { "{'state': 'ok'}", .check = "hook", .state = "" },
                 { "{'state': 'ok'}", .hook_installed = true, .check = "hook", .state = "" },
                 { "{'state': 'ok'}", .hook_enabled = true, .exit = 4, .check = "hook",
@@ -190,6 +193,8 @@ static void test_single_findings(void **state)
                                                                                  : "{}");
                 _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
                 const Config config = { .driver.host.instances_path = "/x",
+                                        .driver.host.images_type =
+                                                cases[i].rbd ? HOST_IMAGES_RBD : HOST_IMAGES_FILES,
                                         .enabled_mdev_types = cases[i].mdev_type ? types : NULL,
                                         .hook_enabled = cases[i].hook_enabled };
                 CtlFacts facts = { .config = &config,
