@@ -6,6 +6,7 @@
  * control characters. */
 
 #include <stdarg.h>
+#include <stdint.h>
 
 #include "base/macros.h"
 
@@ -28,6 +29,12 @@ void text_trim_cut(char *text);
 /* Wipes a text before it is freed; NULL is allowed. Returns NULL. */
 char *text_free_secret(char *secret);
 DEFINE_CLEANUP(char *, text_free_secret);
+
+/* Returns the ending of an English noun after a number: "" for 1, else "s". */
+static inline const char *text_plural(uint64_t n)
+{
+        return n == 1 ? "" : "s";
+}
 
 /* For qsort() and bsearch(): the order of texts in an array of pointers to them. */
 int text_order(const void *a, const void *b);

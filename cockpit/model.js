@@ -31,6 +31,16 @@ function bare(resourceClass, n) {
     return resourceClass === 'MEMORY_MB' ? size(n * 1024) : String(n);
 }
 
+/* "1 consumer", "2 consumers" */
+export function count(n, word) {
+    return `${n} ${word}${n === 1 ? '' : 's'}`;
+}
+
+/* "CPU 3", "CPUs 3-5" */
+function cpuWords(numbers) {
+    return `CPU${numbers.length === 1 ? '' : 's'} ${cpuText(numbers)}`;
+}
+
 /* "2 VCPU", "2 GiB memory" */
 export function amount(resourceClass, n) {
     return `${bare(resourceClass, n)} ${resourceClass === 'MEMORY_MB' ? 'memory' : plain(resourceClass)}`;
@@ -129,11 +139,6 @@ export function verdict(status, now) {
 /* What a claim is called where it holds something. */
 function label(claim) {
     return `#${claim.id} ${plain(claim.guest || claim.consumer)}`;
-}
-
-/* "1 consumer", "2 consumers" */
-export function count(n, word) {
-    return `${n} ${word}${n === 1 ? '' : 's'}`;
 }
 
 /* What guests have of an inventory. All of it can be reserved while guests have a part, because of a cordon or a lost device. */
@@ -259,12 +264,12 @@ export function host(document, tree, claimsDocument) {
         const bound = claims.flatMap(claim => {
             const held = own.filter(cpu => holders.get(cpu) === claim);
             const memory = list(claim.cells).filter(one => one.host_cell === cell.id).reduce((sum, one) => sum + (one.memory_mb || 0), 0);
-            const what = [held.length > 0 ? `CPUs ${cpuText(held)}` : '', memory > 0 ? `${size(memory * 1024)} memory` : ''];
+            const what = [held.length > 0 ? cpuWords(held) : '', memory > 0 ? `${size(memory * 1024)} memory` : ''];
             return held.length > 0 || memory > 0 ? [{ claim: claim.id, text: label(claim), what: what.filter(Boolean).join(', ') }] : [];
         });
         return {
             id: cell.id,
-            text: `${own.length} CPUs${own.length > 0 ? ` (${cpuText(own)})` : ''}, ${size(cell.memory_kib || 0)} memory`,
+            text: `${count(own.length, 'CPU')}${own.length > 0 ? ` (${cpuText(own)})` : ''}, ${size(cell.memory_kib || 0)} memory`,
             amounts: inventories(cellProviders.get(cell.id)),
             cores: cores(cell, online, holders),
             holders: bound,
@@ -274,7 +279,7 @@ export function host(document, tree, claimsDocument) {
     const inCells = new Set(cells.map(cell => cell.id));
     return {
         facts: document ? plain([document.arch, document.cpu_model, document.hypervisor].filter(Boolean).join(' ')) +
-                          `, ${online.size} CPUs, ${size(document.memory_kib || 0)} memory` : '',
+                          `, ${count(online.size, 'CPU')}, ${size(document.memory_kib || 0)} memory` : '',
         amounts: inventories(root),
         cells,
         devices: devices.filter(device => !inCells.has(device.cell)),
@@ -301,7 +306,7 @@ function makeClaim(claim, problems, now) {
         holds: amounts(total),
         where: [
             devices.length > 0 ? devices.join(', ') : '',
-            held.length > 0 ? `CPUs ${cpuText(held)}` : '',
+            held.length > 0 ? cpuWords(held) : '',
             cells.length > 0 ? `cell ${[...new Set(cells)].join(', ')}` : '',
         ].filter(Boolean).join('; '),
         created: ago(claim.created_usec, now),
@@ -378,17 +383,24 @@ const REMEDIES = {
     'end-claim': 'heal ends the claim',
 };
 
-export function plan(document) {
-    return list(document).map(step => ({
+/* {steps: [{request, name, summary}], words}. An empty plan is no proof that Placement is equal to the host: the sync state is. */
+export function plan(document, status) {
+    const steps = list(document).map(step => ({
         request: `${plain(step.method)} ${plain(step.path)}`,
         name: plain(step.name),
         summary: plain(step.summary),
     }));
+    const isEqual = status?.sync_state === 'synced' || status?.sync_state === 'left-to-nova';
+    return {
+        steps,
+        words: steps.length > 0 ? `${count(steps.length, 'request')} to make Placement equal to this host`
+               : isEqual ? '✓ Nothing is left to send: the tree in Placement is that of this host.'
+               : `Nothing to send now; the sync state is ${plain(status?.sync_state) || 'unknown'}.`,
+    };
 }
 
-/* {taken, findings: [{text, remedy, outcome, isOpen, isHealable}], nHealable, inFlight}; null: no audit yet. Information
-   that is no problem is not open. */
-/* status: a comparison that found nothing is no proof of agreement once the status has a reason again. */
+/* {taken, words, findings: [{text, remedy, outcome, isOpen, isHealable}], nOpen, nHealable, inFlight}; null: no audit yet. Information
+ * that is no problem is not open. A comparison that found nothing is no proof of agreement once the status has a reason again. */
 export function audit(document, status, now) {
     if (!document)
         return null;

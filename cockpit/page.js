@@ -12,7 +12,7 @@ const page = document.getElementById('page'), said = document.getElementById('sa
 const REDRAW_MSEC = 15000; // for the times
 const SAID_MSEC = 10000;
 
-let filter = '', moved = null, movedTrouble = '', isDrawing = false, forgetting = 0;
+let filter = '', moved = null, movedUsec = 0, movedTrouble = '', isDrawing = false, forgetting = 0;
 const bus = new Bus(cockpit, ['status', 'tree', 'host', 'claims', 'problems', 'plan', 'audit'], draw);
 
 // ---- Small parts
@@ -185,6 +185,7 @@ async function showReshape() {
     try {
         const [text] = await bus.call('GetReshape');
         moved = text ? model.reshape(JSON.parse(text)) : 'nothing';
+        movedUsec = Date.now() * 1000;
     } catch (error) {
         movedTrouble = model.refusal(error);
     }
@@ -205,7 +206,7 @@ function drawStopped() {
 function drawOperation() {
     const { Operation: name, OperationPhase: phase, OperationDone: done, OperationTotal: total } = bus.operation;
     return name ? h('p', { class: 'note pending' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '…'),
-                    `${model.operation(name)}: ${model.plain(phase)}${total ? `, ${done} of ${total} requests` : ''}`) : null;
+                    `${model.operation(name)}: ${model.plain(phase)}${total ? `, ${done} of ${model.count(total, 'request')}` : ''}`) : null;
 }
 
 /* As "computectl drain", while it goes on. */
@@ -329,9 +330,9 @@ function drawGuests() {
 }
 
 function drawPlan() {
-    const steps = model.plan(bus.documents.plan);
-    return steps.length === 0 ? h('p', null, '✓ Nothing is left to send: the tree in Placement is that of this host.')
-        : h('details', { key: 'plan' }, h('summary', null, `${model.count(steps.length, 'request')} to make Placement equal to this host`),
+    const { steps, words } = model.plan(bus.documents.plan, bus.documents.status);
+    return steps.length === 0 ? h('p', { key: 'plan' }, words)
+        : h('details', { key: 'plan' }, h('summary', null, words),
             h('ol', null, steps.slice(0, 200).map(step => h('li', null, h('code', null, step.request), ` ${step.name} `, h('small', null, step.summary)))));
 }
 
@@ -350,11 +351,11 @@ function drawAudit(now) {
     ];
 }
 
-function drawReshape() {
+function drawReshape(now) {
     return [
         h('p', { class: 'buttons' }, button('Show what a reshape would move', showReshape)),
         movedTrouble ? h('p', { class: 'note degraded', role: 'alert' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '✕'), movedTrouble) : null,
-        moved === 'nothing' ? h('p', null, '✓ Nothing: the tree has the shape of this host.')
+        moved === 'nothing' ? h('p', null, `Nothing to move, as of ${model.ago(movedUsec, now)}: the tree had the shape of this host.`)
             : moved ? [h('ul', null, moved.moves.map(move => h('li', { key: move.consumer }, h('b', null, move.consumer), `: ${move.from.join(', ')} → ${move.to.join(', ')}`)),
                          moved.problems.map(one => h('li', { class: 'note warning' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '!'), `${one.consumer}: ${one.text}`))),
                        h('p', null, 'To do it: ', h('code', null, 'computectl reshape'))] : null,
@@ -364,7 +365,7 @@ function drawReshape() {
 function drawDifferences(now) {
     const standalone = bus.documents.status?.sync_state === 'standalone';
     return section('differences', 'What differs from Placement',
-        standalone ? h('p', null, 'No Placement is configured.') : [drawPlan(), h('h3', null, 'Who holds what'), drawAudit(now), h('h3', null, 'Shape of the tree'), drawReshape()]);
+        standalone ? h('p', null, 'No Placement is configured.') : [drawPlan(), h('h3', null, 'Who holds what'), drawAudit(now), h('h3', null, 'Shape of the tree'), drawReshape(now)]);
 }
 
 function drawNow() {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "base/text.h"
 #include "report/consumers.h"
 
 typedef enum AuditorKind {
@@ -234,8 +235,9 @@ static void log_findings(const Auditor *auditor)
         if (first && auditor->kind == AUDITOR_START)
                 log_event(
                         LOG_WARNING, MESSAGE_AUDIT_FINDINGS, NULL,
-                        "Placement, claims and guests disagree in %zu point(s); \"computectl audit\" lists them. First: %s.",
-                        audit_count_open(&auditor->audit), first->text);
+                        "Placement, claims and guests disagree in %zu point%s; \"computectl audit\" lists all. First: %s.",
+                        audit_count_open(&auditor->audit),
+                        text_plural(audit_count_open(&auditor->audit)), first->text);
 }
 
 /* Somebody reported them to Placement since they were read. */

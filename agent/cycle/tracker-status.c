@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "base/text.h"
 #include "drivers/tree/cpu-guests.h"
 #include "report/placement/outcome.h"
 
@@ -175,8 +176,8 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
         if (status->sync_state != SYNC_LEFT || status->n_differences != n_differences)
                 log_event(LOG_INFO, MESSAGE_LEFT_TO_NOVA, NULL,
                           "The tree in Placement is left to nova-compute; %" PRIu64
-                          " request(s) would make it equal to this host.",
-                          n_differences);
+                          " request%s would make it equal to this host.",
+                          n_differences, text_plural(n_differences));
         if (n_differences == 0)
                 status->last_sync_usec = clock_usec(CLOCK_REALTIME);
         status->n_differences = n_differences;

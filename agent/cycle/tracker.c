@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "base/text.h"
 
 #define MAX_CONFLICTS 8
 /* One poll serves a burst of changes: after a quiet time, or at the latest after the maximum. */
@@ -186,8 +187,9 @@ static void end_synced(Tracker *tracker)
         if (n_writes > 0)
                 log_event(LOG_INFO, MESSAGE_PUBLISHED,
                           LOG_FIELDS(LOG_FIELD_PROVIDER, tracker->maker.root.text),
-                          "Published %zu resource provider(s) of %s with %" PRIu64 " write(s)%s%s.",
-                          tracker->tree->n_providers, tracker->maker.nodename, n_writes,
+                          "Published %zu resource provider%s of %s with %" PRIu64 " write%s%s%s.",
+                          tracker->tree->n_providers, text_plural(tracker->tree->n_providers),
+                          tracker->maker.nodename, n_writes, text_plural(n_writes),
                           changes ? ": " : "", changes ? changes : "");
         end_with_audit(tracker);
 }

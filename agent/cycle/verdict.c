@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/formats/interface.h"
+#include "base/text.h"
 #include "drivers/driver-words.h"
 
 #define MORE_MAX 40
@@ -317,16 +318,17 @@ static void look_at_placement(const CycleFacts *facts, Verdict *verdict)
         look_at_others(facts, verdict);
         if (count_owed(facts) > 0 && trouble[0])
                 add(verdict, KIND_OWED_REFUSED,
-                    "%" PRIu64 " claim(s) not reported to Placement yet: %s", count_owed(facts),
-                    trouble);
+                    "%" PRIu64 " claim%s not reported to Placement yet: %s", count_owed(facts),
+                    text_plural(count_owed(facts)), trouble);
         if (status->sync_state == SYNC_LEFT && status->n_differences > 0)
                 add(verdict, KIND_DIFFERS,
                     "%" PRIu64
-                    " request(s) would make the tree of nova-compute equal to what this agent would report",
-                    status->n_differences);
+                    " request%s would make the tree of nova-compute equal to what this agent would report",
+                    status->n_differences, text_plural(status->n_differences));
         if (status->sync_state != SYNC_STANDALONE && facts->owed.n_unheld > 0)
-                add(verdict, KIND_UNHELD, "Placement knows nothing of %" PRIu64 " of %zu claim(s)",
-                    facts->owed.n_unheld, facts->n_claims);
+                add(verdict, KIND_UNHELD,
+                    "Placement has no allocation of %" PRIu64 " of %zu claim%s",
+                    facts->owed.n_unheld, facts->n_claims, text_plural(facts->n_claims));
 }
 
 /* What others have to do */
@@ -347,12 +349,11 @@ static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
 
         look_at_config(facts, verdict);
         if (facts->n_disagreements > 0)
-                add(verdict, KIND_DISAGREE, "Claims and guests disagree in %zu point(s)",
-                    facts->n_disagreements);
+                add(verdict, KIND_DISAGREE, "Claims and guests disagree in %zu point%s",
+                    facts->n_disagreements, text_plural(facts->n_disagreements));
         if (facts->audit && facts->audit->n_open > 0)
-                add(verdict, KIND_FINDINGS,
-                    "The last audit found %zu problem(s) that are not healed yet",
-                    facts->audit->n_open);
+                add(verdict, KIND_FINDINGS, "%zu problem%s of the last audit not healed yet",
+                    facts->audit->n_open, text_plural(facts->audit->n_open));
         if (status->floating.code)
                 add(verdict, KIND_FLOATING, "%s", status->floating.text);
         if (facts->host_cordoned)
@@ -370,8 +371,8 @@ static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
         else if (status->sync_state == SYNC_PENDING)
                 add(verdict, KIND_PENDING, "A change is on its way to Placement");
         if (count_owed(facts) > 0 && !(facts->owed_trouble && facts->owed_trouble[0]))
-                add(verdict, KIND_OWED, "%" PRIu64 " claim(s) not reported to Placement yet",
-                    count_owed(facts));
+                add(verdict, KIND_OWED, "%" PRIu64 " claim%s not reported to Placement yet",
+                    count_owed(facts), text_plural(count_owed(facts)));
 }
 
 static void add_hypervisor(const CycleFacts *facts, Verdict *verdict)
@@ -424,9 +425,10 @@ const char *verdict_line(const Verdict *verdict, char *text, size_t size)
 
         if (verdict->n_owed > 0)
                 snprintf(owed, sizeof(owed), ", %" PRIu64 " not reported yet", verdict->n_owed);
-        snprintf(text, size, "%s; %zu provider(s), %zu claim(s)%s%s%s",
+        snprintf(text, size, "%s; %zu provider%s, %zu claim%s%s%s%s",
                  verdict_summary(verdict, summary, sizeof(summary)), verdict->n_providers,
-                 verdict->n_claims, owed, verdict->n_reasons > 0 ? ". " : "",
+                 text_plural(verdict->n_providers), verdict->n_claims,
+                 text_plural(verdict->n_claims), owed, verdict->n_reasons > 0 ? ". " : "",
                  verdict->n_reasons > 0 ? verdict->reasons[0].text : "");
         return text;
 }

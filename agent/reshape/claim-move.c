@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "claims/claims-move.h"
 #include "claims/claims.h"
 #include "drivers/update.h"
@@ -196,7 +197,8 @@ void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snap
                 return;
         r = move_claims(claims, maker, snapshot, tree, reshaped, &n_moved, &error);
         if (n_moved > 0)
-                log_notice("%zu claim(s) follow the reshape of the provider tree.", n_moved);
+                log_notice("Moved %zu claim%s after the reshape of the provider tree.", n_moved,
+                           text_plural(n_moved));
         if (r != 0)
                 log_warning("Claims could not follow the reshape: %s; retrying.",
                             error_text(&error, r));

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "base/text.h"
 
 struct ReshapeControl {
         sd_event *event;
@@ -146,15 +147,15 @@ static void log_done(const ReshapeControl *control, const ReshapeImage *image)
         const EventNote note = { .kind = EVENT_RESHAPED, .by = by, .reason = reason };
 
         snprintf(reason, sizeof(reason),
-                 "%sthe provider tree, with the allocations of %zu consumer(s)",
-                 control->kind == RESHAPE_UNDO ? "put back " : "", n);
+                 "%sthe provider tree, with the allocations of %zu consumer%s",
+                 control->kind == RESHAPE_UNDO ? "put back " : "", n, text_plural(n));
         claim_service_record(control->claims, &note);
         log_event(LOG_NOTICE, MESSAGE_RESHAPED,
                   LOG_FIELDS(LOG_FIELD_PROVIDER, control->maker->root.text, LOG_FIELD_CALLER,
                              by ? by->text : NULL),
-                  "%s the provider tree of %s, with the allocations of %zu consumer(s).",
+                  "%s the provider tree of %s, with the allocations of %zu consumer%s.",
                   control->kind == RESHAPE_UNDO ? "Put back" : "Reshaped", control->maker->nodename,
-                  n);
+                  n, text_plural(n));
 }
 
 static void note_end(ReshapeControl *control, const ReshapeOutcome *outcome, int result,

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "drivers/reshape/keep.h"
 
 /* One consumer's part of a class on one provider. */
@@ -227,8 +228,8 @@ static int move_class(Moves *moves)
         for (size_t i = 0; stays && i < moves->n_moves; i++)
                 if (moves->moves[i].done && put_back(moves, &moves->moves[i]) < 0)
                         return -ENOMEM;
-        log_debug("%s of %zu consumer(s): %s", moves->resource_class, moves->n_moves,
-                  stays ? "stays" : "moved");
+        log_debug("%s of %zu consumer%s: %s", moves->resource_class, moves->n_moves,
+                  text_plural(moves->n_moves), stays ? "stays" : "moved");
         return stays;
 }
 

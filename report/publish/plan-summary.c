@@ -95,8 +95,8 @@ char *plan_summarize_reshape(size_t n_providers, const Allocations *allocations)
 
         if (n_consumers == 0)
                 return text_format("inventories of %zu provider%s", n_providers,
-                                   n_providers == 1 ? "" : "s");
+                                   text_plural(n_providers));
         return text_format("inventories of %zu provider%s, allocations of %zu consumer%s",
-                           n_providers, n_providers == 1 ? "" : "s", n_consumers,
-                           n_consumers == 1 ? "" : "s");
+                           n_providers, text_plural(n_providers), n_consumers,
+                           text_plural(n_consumers));
 }

@@ -121,7 +121,7 @@ def quiet_cycle(agent, placement):
     requests = placement.requests_since(mark)
     for method, path, status in requests:
         print('  %s %s -> %s' % (method, path, status))
-    print('  %d request(s), %d write(s)' % (len(requests), len(placement.writes_since(mark))))
+    print('  Requests: %d, writes: %d' % (len(requests), len(placement.writes_since(mark))))
     return not placement.writes_since(mark)
 
 

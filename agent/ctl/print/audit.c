@@ -9,6 +9,7 @@
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/table.h"
 #include "base/allocation.h"
+#include "base/text.h"
 
 static const CtlColumn finding_columns[] = {
         { "WHAT", CTL_COLUMN_LEFT },
@@ -90,10 +91,10 @@ void ctl_audit_print(const json_t *document, CtlPage *page)
         if (count_problems(findings) == 0)
                 fprintf(page->output,
                         "Placement, claims and guests agree: %" PRIu64 " consumer%s.\n", holding,
-                        holding == 1 ? "" : "s");
+                        text_plural(holding));
         if (in_flight > 0 && page->style.legend)
                 fprintf(page->output, "Skipped %" PRIu64 " recent consumer%s.\n", in_flight,
-                        in_flight == 1 ? "" : "s");
+                        text_plural(in_flight));
         ctl_table_print_items(findings, finding_columns, ARRAY_SIZE(finding_columns), add_finding,
                               page);
 }

@@ -11,6 +11,7 @@
 #include "agent/ctl/print/table.h"
 #include "agent/ctl/print/text.h"
 #include "base/cpu-set.h"
+#include "base/text.h"
 #include "base/uuid.h"
 
 #define COLUMNS_MAX 9
@@ -147,7 +148,7 @@ void ctl_claims_print(const json_t *document, bool history, CtlPage *page)
                 add_claim(table, claim, &view, &page->style);
         ctl_table_print(table);
         if (page->style.legend)
-                fprintf(page->output, "\n%zu claim%s.\n", i, i == 1 ? "" : "s");
+                fprintf(page->output, "\n%zu claim%s.\n", i, text_plural(i));
         if (page->style.legend)
                 print_beyond_domains(claims, page);
 }

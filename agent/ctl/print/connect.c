@@ -63,8 +63,8 @@ static int judge_token(const json_t *connect, json_t *findings)
                                         "%s", error);
         list_roles(connect, roles, sizeof(roles));
         return ctl_findings_add(findings, "keystone", "ok", NULL,
-                                "It gives a token for %s with the role(s) %s",
-                                scope[0] ? scope : "no scope", roles);
+                                "It gives a token for %s; roles: %s", scope[0] ? scope : "no scope",
+                                roles);
 }
 
 static int judge_read(const json_t *connect, json_t *findings)

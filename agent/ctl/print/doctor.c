@@ -14,6 +14,7 @@
 #include "agent/ctl/print/status.h"
 #include "agent/ctl/print/text.h"
 #include "agent/formats/interface.h"
+#include "base/text.h"
 #include "drivers/driver-words.h"
 
 #define DEFAULT_STATE_PATH LOCALSTATEDIR "/lib/compute-agent"
@@ -123,8 +124,9 @@ static int judge_service(const CtlFacts *facts, json_t *findings)
         if (has_reason(facts, "service"))
                 return 0;
         return ctl_findings_add(
-                findings, "service", "ok", NULL, "Version %s runs, with %" PRIu64 " claim(s)",
-                ctl_json_text(facts->status, "version"), ctl_json_u64(facts->status, "n_claims"));
+                findings, "service", "ok", NULL, "Version %s runs, with %" PRIu64 " claim%s",
+                ctl_json_text(facts->status, "version"), ctl_json_u64(facts->status, "n_claims"),
+                text_plural(ctl_json_u64(facts->status, "n_claims")));
 }
 
 static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
@@ -140,12 +142,14 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
                         "%s", facts->snapshot_error.text);
         if (strcmp(facts->snapshot->driver, "linux") == 0)
                 return ctl_findings_add(findings, "hypervisor", "ok", NULL,
-                                        "%s on %s: %zu device(s)", facts->snapshot->hypervisor,
-                                        facts->snapshot->nodename, facts->snapshot->n_devices);
+                                        "%s on %s: %zu device%s", facts->snapshot->hypervisor,
+                                        facts->snapshot->nodename, facts->snapshot->n_devices,
+                                        text_plural(facts->snapshot->n_devices));
         return ctl_findings_add(findings, "hypervisor", "ok", NULL,
-                                "%s on %s: %zu device(s), %zu domain(s)",
-                                facts->snapshot->hypervisor, facts->snapshot->nodename,
-                                facts->snapshot->n_devices, facts->snapshot->n_domains);
+                                "%s on %s: %zu device%s, %zu domain%s", facts->snapshot->hypervisor,
+                                facts->snapshot->nodename, facts->snapshot->n_devices,
+                                text_plural(facts->snapshot->n_devices), facts->snapshot->n_domains,
+                                text_plural(facts->snapshot->n_domains));
 }
 
 /* What the poll could not read, each by itself. */
@@ -321,8 +325,8 @@ static int judge_cells(const CtlFacts *facts, json_t *findings)
         ctl_text_kib(memory, memory_kib);
         return ctl_findings_add(
                 findings, "cells", "ok", NULL,
-                "%zu NUMA cell(s) without CPUs have %s, which no guest is given: it is a GPU's or behind CXL, or their CPUs are offline",
-                n, memory);
+                "No guest gets %s of %zu NUMA cell%s without CPUs: it belongs to a GPU or a CXL device, or the CPUs are offline",
+                memory, n, text_plural(n));
 }
 
 static int judge_hook(const CtlFacts *facts, json_t *findings)

@@ -407,12 +407,16 @@ static void draw_inventory(Drawing *drawing, const char *provider, const char *r
         ctl_svg_box(page, "bar", NULL, MARGIN + 330, y, BAR_WIDTH, 12);
         if (used > 0)
                 ctl_svg_box(page, "part",
-                            share >= 1     ? "#d9534f"
-                            : share >= 0.9 ? "#f0ad4e"
-                                           : "#5cb85c",
+                            share >= 1 && capacity > 0 ? "#d9534f"
+                            : share >= 0.9             ? "#f0ad4e"
+                                                       : "#5cb85c",
                             MARGIN + 331, y + 1, (int)(share * (BAR_WIDTH - 4)) + 2, 10);
-        ctl_svg_text(page, "small", MARGIN + 330 + BAR_WIDTH + GAP, y + 10, 44,
-                     "%" PRIu64 " of %" PRIu64, used, capacity);
+        if (capacity == 0 && used > 0)
+                ctl_svg_text(page, "small", MARGIN + 330 + BAR_WIDTH + GAP, y + 10, 44,
+                             "%" PRIu64 " in use, none free", used);
+        else
+                ctl_svg_text(page, "small", MARGIN + 330 + BAR_WIDTH + GAP, y + 10, 44,
+                             "%" PRIu64 " of %" PRIu64, used, capacity);
 }
 
 static int draw_usage(Drawing *drawing, int top)

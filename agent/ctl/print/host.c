@@ -7,6 +7,7 @@
 
 #include "agent/ctl/print/table.h"
 #include "agent/ctl/print/text.h"
+#include "base/text.h"
 
 #define CLASS_DISPLAY    0x03 /* PCI base class of GPUs, but accelerators have others: see below */
 #define BASE_CLASS(code) ((code) >> 16)
@@ -182,7 +183,7 @@ static void print_devices(const Snapshot *snapshot, CtlPage *page)
         ctl_table_print(table);
         if (n_others > 0 && page->style.legend)
                 fprintf(page->output, "%zu other device%s: --all shows %s.\n", n_others,
-                        n_others == 1 ? "" : "s", n_others == 1 ? "it" : "them");
+                        text_plural(n_others), n_others == 1 ? "it" : "them");
 }
 
 static const SnapshotDomain *find_holder(const Snapshot *snapshot, const Uuid *mdev)

@@ -7,6 +7,7 @@
 
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/text.h"
+#include "base/text.h"
 
 #define LABEL_WIDTH 12
 
@@ -29,7 +30,7 @@ static void print_provider(const char *label, const json_t *provider, CtlPage *p
 
         if (consumers >= 0)
                 snprintf(held, sizeof(held), ", held by %" JSON_INTEGER_FORMAT " consumer%s",
-                         consumers, consumers == 1 ? "" : "s");
+                         consumers, text_plural(consumers));
         if (modified_usec > 0)
                 (void)ctl_text_relative(age, modified_usec, page->style.now_usec);
         ctl_page_field(page, LABEL_WIDTH, label, CTL_PLAIN,
@@ -49,8 +50,9 @@ static void print_own(const json_t *document, CtlPage *page)
                 return;
         }
         print_provider("Placement", own, page);
-        ctl_page_field(page, LABEL_WIDTH, "Below it", CTL_PLAIN, "%" PRIu64 " provider(s)",
-                       ctl_json_u64(document, "below"));
+        ctl_page_field(page, LABEL_WIDTH, "Below it", CTL_PLAIN, "%" PRIu64 " provider%s",
+                       ctl_json_u64(document, "below"),
+                       text_plural(ctl_json_u64(document, "below")));
 }
 
 static void print_facts(const json_t *document, CtlPage *page)

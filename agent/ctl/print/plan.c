@@ -4,6 +4,8 @@
 
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/table.h"
+#include "agent/formats/interface.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -61,22 +63,37 @@ static void add_step(CtlTable *table, const json_t *step, const CtlStyle *style)
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "summary"));
 }
 
-void ctl_plan_print(const json_t *plan, const char *differs, CtlPage *page)
+/* Prints why there is nothing to send. Only a sync state that was reached by comparing says that
+ * Placement is equal to the host. */
+static void print_nothing(const json_t *status, CtlPage *page)
+{
+        const char *state = ctl_json_text(status, "sync_state"),
+                   *error = ctl_json_text(status, "sync_error");
+
+        if (strcmp(state, SYNC_STATE_SYNCED) == 0 || strcmp(state, SYNC_STATE_LEFT) == 0)
+                ctl_page_write(page, CTL_PLAIN, "Nothing to do: Placement is equal to this host.");
+        else if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
+                ctl_page_write(page, CTL_PLAIN, "Nothing to send: no Placement is configured.");
+        else if (strcmp(state, SYNC_STATE_STALE) == 0)
+                ctl_page_write(page, CTL_PLAIN,
+                               "Nothing to send now, but Placement is not equal to this host: %s.",
+                               error);
+        else
+                ctl_page_write(page, CTL_PLAIN, "Nothing to send now; the sync state is %s%s%s.",
+                               state[0] ? state : "unknown", error[0] ? ": " : "", error);
+        fputc('\n', page->output);
+}
+
+void ctl_plan_print(const json_t *plan, const json_t *status, CtlPage *page)
 {
         size_t n = json_array_size(plan);
 
         if (n == 0) {
-                ctl_page_write(
-                        page, CTL_PLAIN, "%s%s.",
-                        differs[0]
-                                ? "Nothing to send now, but Placement is not equal to this host: "
-                                : "Nothing to do: Placement is equal to this host",
-                        differs);
-                fputc('\n', page->output);
+                print_nothing(status, page);
                 return;
         }
         ctl_table_print_items(plan, page->style.all ? all_columns : columns, ARRAY_SIZE(columns),
                               add_step, page);
         if (page->style.legend)
-                fprintf(page->output, "\n%zu request%s.\n", n, n == 1 ? "" : "s");
+                fprintf(page->output, "\n%zu request%s.\n", n, text_plural(n));
 }

@@ -7,6 +7,6 @@
 
 #include "agent/ctl/print/page.h"
 
-/* differs: why Placement is not equal to the host all the same, when nothing is left to send; ""
- * when it is. */
-void ctl_plan_print(const json_t *plan, const char *differs, CtlPage *page);
+/* Prints the requests. status: a document of STATUS_FORMAT, read if plan is empty: an empty plan is
+ * no proof that Placement is equal to the host. NULL if plan is not empty. */
+void ctl_plan_print(const json_t *plan, const json_t *status, CtlPage *page);

@@ -115,8 +115,9 @@ static void print_sync(const json_t *status, CtlPage *page)
                 ctl_page_field(
                         page, LABEL_WIDTH, "", CTL_PLAIN,
                         "[agent] nova is %s: %" PRIu64
-                        " request(s) would make it equal to this host, see \"computectl plan\"",
-                        ctl_json_text(status, "nova"), ctl_json_u64(status, "n_differences"));
+                        " request%s would make it equal to this host, see \"computectl plan\"",
+                        ctl_json_text(status, "nova"), ctl_json_u64(status, "n_differences"),
+                        text_plural(ctl_json_u64(status, "n_differences")));
                 return;
         }
         if (strcmp(state, SYNC_STATE_STANDALONE) != 0 && strcmp(state, SYNC_STATE_SYNCED) != 0)

@@ -89,7 +89,9 @@ CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity)
 {
         if (used == 0)
                 return CTL_DIM;
-        if (used >= capacity)
+        if (capacity > 0 && used >= capacity)
                 return CTL_RED;
+        if (capacity == 0)
+                return CTL_YELLOW;
         return (double)used * 100 / (double)capacity >= FULL_PERCENT ? CTL_YELLOW : CTL_GREEN;
 }

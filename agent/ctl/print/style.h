@@ -37,5 +37,6 @@ const char *ctl_colour(const CtlStyle *style, CtlColour colour);
 /* Whether there is room for whole uuids. */
 bool ctl_style_is_roomy(const CtlStyle *style);
 
-/* That of a usage bar. */
+/* Returns the colour of a usage bar. Without capacity the guests keep an inventory that is withheld
+ * or cordoned: yellow, since they hold no more than they were given. */
 CtlColour ctl_usage_colour(uint64_t used, uint64_t capacity);

@@ -87,7 +87,7 @@ static void add_usage(CtlTable *table, const json_t *provider, const char *resou
                  capacity = ctl_json_u64(inventory, "capacity");
         CtlColour colour = CTL_PLAIN;
         const char *mark = "";
-        char bar[CTL_TEXT_MAX];
+        char bar[CTL_TEXT_MAX], percent[CTL_TEXT_MAX] = "   -";
 
         ctl_table_line(table);
         if (provider)
@@ -98,11 +98,11 @@ static void add_usage(CtlTable *table, const json_t *provider, const char *resou
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, used);
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, capacity > used ? capacity - used : 0);
         ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, capacity);
-        ctl_table_cell(table, ctl_usage_colour(used, capacity), "%s %3.0f%%",
-                       ctl_text_bar(bar, used, capacity, BAR_WIDTH, style->utf8),
-                       capacity > 0 ? (double)used * 100 / (double)capacity
-                       : used > 0   ? 100.0
-                                    : 0.0);
+        if (capacity > 0)
+                snprintf(percent, sizeof(percent), "%3.0f%%",
+                         (double)used * 100 / (double)capacity);
+        ctl_table_cell(table, ctl_usage_colour(used, capacity), "%s %s",
+                       ctl_text_bar(bar, used, capacity, BAR_WIDTH, style->utf8), percent);
 }
 
 static void print_usage(const json_t *tree, CtlPage *page)
@@ -227,15 +227,17 @@ void ctl_watch_print_line(const CtlWatchFacts *facts, CtlPage *page)
         _cleanup_json_ json_t *sums = json_object();
         const char *resource_class, *separator = "; ";
         json_t *sum;
+        uint64_t n_providers = ctl_json_u64(status, "n_providers"),
+                 n_claims = ctl_json_u64(status, "n_claims");
 
         if (ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING) {
                 ctl_page_write(page, CTL_PLAIN, "%s", ctl_json_text(status, "summary"));
                 return;
         }
         page->failed |= !sums || (facts->tree && sum_usage(facts->tree, sums) < 0);
-        ctl_page_write(page, CTL_PLAIN, "%s: %s; %" PRIu64 " providers, %" PRIu64 " claims",
+        ctl_page_write(page, CTL_PLAIN, "%s: %s; %" PRIu64 " provider%s, %" PRIu64 " claim%s",
                        ctl_json_text(status, "sync_state"), ctl_json_text(status, "summary"),
-                       ctl_json_u64(status, "n_providers"), ctl_json_u64(status, "n_claims"));
+                       n_providers, text_plural(n_providers), n_claims, text_plural(n_claims));
         json_object_foreach(sums, resource_class, sum) {
                 ctl_page_write(page, CTL_PLAIN, "%s%s %" PRIu64 "/%" PRIu64, separator,
                                resource_class, ctl_json_u64(sum, "used"),

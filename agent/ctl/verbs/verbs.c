@@ -73,7 +73,8 @@ static int verb_check_config(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         ctl_print_done(ctl, json_pack("{sb}", "valid", 1),
-                       "The configuration can be used (%zu file(s)).\n", n_files);
+                       "The configuration can be used (%zu file%s).\n", n_files,
+                       text_plural(n_files));
         return 0;
 }
 
@@ -174,20 +175,17 @@ static int verb_tree(Ctl *ctl, Error *reterr)
 static int verb_plan(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *plan = NULL, *status = NULL;
-        const char *differs = "";
         int r = ctl_need(ctl, BUS_DOCUMENT_PLAN, NULL, &plan, reterr);
 
         if (r >= 0 && json_array_size(plan) == 0 && !ctl_wants_json(ctl))
                 r = ctl_fetch_status(ctl, &status, reterr);
         if (r < 0)
                 return r;
-        if (status && strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STALE) == 0)
-                differs = ctl_json_text(status, "sync_error");
         ctl_open_pager(ctl);
         if (ctl_wants_json(ctl))
                 ctl_print_json(ctl, plan);
         else
-                ctl_plan_print(plan, differs, &ctl->page);
+                ctl_plan_print(plan, status, &ctl->page);
         return 0;
 }
 

@@ -43,7 +43,7 @@ class TestVerdict(GuestCase):
         page = self.wait_said(agent, 'degraded')
         self.assertIn('claims hold more than the host has (and ', page)
         self.assertIn('Claims hold 70 of 64 VCPU of demo; see "computectl tree"', page)
-        self.assertIn('Placement knows nothing of 1 of 1 claim(s); see "computectl audit"', page)
+        self.assertIn('Placement has no allocation of 1 of 1 claim; see "computectl audit"', page)
         self.assertTrue(agent.status()['status'].startswith('claims hold more than the host has'))
         # One that fits, and that nobody told Placement of.
         self.libvirtd.virsh('undefine', 'big')

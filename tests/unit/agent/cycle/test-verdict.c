@@ -211,7 +211,7 @@ static void test_words(void **state)
                 { { .sync = SYNC_SYNCED, .config_warning = true },
                   "x.conf:1: unknown option [agent] x, ignoring" },
                 { { .sync = SYNC_SYNCED, .owed = { .n_unheld = 2 } },
-                  "Placement knows nothing of 2 of 2 claim(s)" },
+                  "Placement has no allocation of 2 of 2 claims" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
@@ -232,12 +232,12 @@ static void test_line(void **state)
 
         judge(&well, &verdict);
         assert_string_equal(verdict_line(&verdict, text, sizeof(text)),
-                            "Placement is equal to this host; 3 provider(s), 2 claim(s)");
+                            "Placement is equal to this host; 3 providers, 2 claims");
         assert_int_equal(strlen(verdict_line(&verdict, little, sizeof(little))), 7);
         judge(&bad, &verdict);
         assert_string_equal(
                 verdict_line(&verdict, text, sizeof(text)),
-                "Placement cannot be used; 3 provider(s), 2 claim(s), 1 not reported yet. Placement cannot be used: no route");
+                "Placement cannot be used; 3 providers, 2 claims, 1 not reported yet. Placement cannot be used: no route");
 }
 
 /* What is to be done where the host cannot be polled is the driver's. */

@@ -30,7 +30,7 @@ static void test_table(void **state)
                 const char *findings, *words;
         } cases[] = {
                 { "{'keystone':true,'scope':'project service','roles':['service'],'endpoint':'http://p'}",
-                  "keystone=ok endpoint=ok", "project service with the role(s) service" },
+                  "keystone=ok endpoint=ok", "project service; roles: service" },
                 { "{'keystone':true,'scope':'system','roles':['admin','reader'],'endpoint':''}",
                   "keystone=ok endpoint=ok", "admin, reader" },
                 { "{'keystone':true,'scope':'x','roles':['reader'],'endpoint':'http://p'}",

@@ -48,7 +48,8 @@
 #define TREE                                                                                      \
         "{\"sync_state\": \"synced\", \"providers\": [{\"name\": \"cn1\", \"inventories\": {"     \
         " \"VCPU\": {\"used\": 3, \"capacity\": 8}, \"DISK_GB\": {\"used\": 0, \"capacity\": 0}," \
-        " \"MEMORY_MB\": {\"used\": 9223372036854775807, \"capacity\": 1}}}]}"
+        " \"MEMORY_MB\": {\"used\": 9223372036854775807, \"capacity\": 1},"                       \
+        " \"VGPU\": {\"used\": 2, \"capacity\": 0}}}]}"
 #define CLAIMS                                                                            \
         "{\"claims\": [{\"consumer\": \"" GUEST_C "\", \"allocations\": [{\"resources\":" \
         "   {\"VGPU\": 1}}], \"devices\": [{\"mdev\": \"" MDEV_2 "\","                    \
@@ -106,6 +107,9 @@ static void test_who_holds_what(void **state)
         assert_contains(svg, "Memory 2 GiB, 9 × 2 MiB");
         assert_contains(svg, "db  (running, floats)");
         assert_contains(svg, "(claimed, not there)  VGPU=1");
+        /* A cordoned device whose guests stay. */
+        assert_contains(svg, ">2 in use, none free</text>");
+        assert_lacks(svg, "2 of 0");
         /* Foreign text. */
         assert_contains(svg, "&lt;GPU &amp; &quot;co&quot;&gt;\\x1b?");
 }

@@ -53,7 +53,7 @@ static void test_words(void **state)
                   { GOOD,
                     .has = { "Host: host\n", "Read from: /f\n",
                              "U, named host, generation 4, held by 1 consumer, changed 10s ago\n",
-                             "Below it: 2 provider(s)\n" },
+                             "Below it: 2 providers\n" },
                     .lacks = { "Its name has" } } },
                 { "check",
                   EXIT_SUCCESS,

@@ -71,7 +71,8 @@ static void test_pages(void **state)
                   " {'text': 'Withheld: card (missing)'}]},"
                   " 'tree': {'providers': [{'name': 'card',"
                   " 'inventories': {'VGPU': {'used': 3, 'capacity': 0}}}]}}",
-                  .has = { "\n  Cordoned: by ann\n  Withheld: card (missing)\n", " 100%" } },
+                  .has = { "\n  Cordoned: by ann\n  Withheld: card (missing)\n", "▉    -\n" },
+                  .lacks = { "%" } },
                 { "{}", .has = { "○ gone\n" }, .lacks = { "Polled" } },
                 { "{'status': {'sync_state': 'standalone', 'last_poll_usec': 1},"
                   " 'claims': {'claims': []}}",
