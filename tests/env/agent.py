@@ -183,7 +183,7 @@ class Agent(Service):
         return self._run(self.argv(*args), timeout, code)
 
     def _run(self, argv, timeout, code):
-        done = subprocess.run(argv, env={**self.env(), 'SYSTEMD_PAGER': ''}, capture_output=True, text=True, timeout=timeout, check=False)
+        done = subprocess.run(argv, env={**self.env(), 'SYSTEMD_PAGER': ''}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False)
         what = ' '.join(argv[len(self.within):])
         refuse_sanitizers(what, done.stderr)
         if code not in (None, done.returncode):
@@ -191,16 +191,17 @@ class Agent(Service):
                 what, done.returncode, code, done.stdout + done.stderr, self.log()[-2000:]))
         return done
 
-    def _ctl_argv(self, args):
+    def ctl_argv(self, *args):
+        """The command line of computectl."""
         return [*self.within, str(build_folder() / 'computectl'), *map(str, args)]
 
     def ctl(self, *args, check=True, timeout=60, code=0):
         """Run computectl; returns the CompletedProcess. It has to end with that code, unless nobody checks."""
-        return self._run(self._ctl_argv(args), timeout, code if check else None)
+        return self._run(self.ctl_argv(*args), timeout, code if check else None)
 
     def begin(self, *args):
         """Start computectl; returns the Popen, with its words in pipes."""
-        return subprocess.Popen(self._ctl_argv(args), env=self.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(self.ctl_argv(*args), env=self.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def ctl_json(self, *args, **how):
         return json.loads(self.ctl(*args, '--json=short', **how).stdout)

@@ -162,6 +162,6 @@ void ctl_reshape_print(const json_t *document, const char *hint, CtlPage *page)
                                ctl_json_text(problem, "reason"));
                 fputc('\n', page->output);
         }
-        if (page->style.legend)
+        if (page->style.legend && hint)
                 fprintf(page->output, "\n%s\n", hint);
 }

@@ -7,6 +7,6 @@
 
 #include "agent/ctl/print/page.h"
 
-/* document: see agent/reshape/image.h; NULL: nothing moves. hint: what to do next, as the last
- * line. */
+/* Prints a document of agent/reshape/image.h; NULL: nothing moves. hint: the next command, as the
+ * last line; NULL: none. */
 void ctl_reshape_print(const json_t *document, const char *hint, CtlPage *page);

@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 #include <strings.h>
 
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/print/audit.h"
 #include "agent/ctl/print/json.h"
+#include "agent/ctl/print/text.h"
 #include "agent/ctl/verbs/common.h"
 #include "agent/formats/format-names.h"
 
@@ -92,11 +94,24 @@ static int explain_nothing(const json_t *document, const char *consumer, Error *
                           ctl_json_text(held, "guest"));
 }
 
+static int ask_for_consumer(Ctl *ctl, const char *consumer, Error *reterr)
+{
+        char question[CTL_TEXT_MAX];
+
+        if (!ctl_must_ask(ctl))
+                return 0;
+        snprintf(question, sizeof(question),
+                 "Remove the allocations of consumer %s on this host from Placement?", consumer);
+        return ctl_ask(ctl, NULL, NULL, question, reterr);
+}
+
 static int heal_one(Ctl *ctl, const char *consumer, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
-        int r = heal_consumer(ctl, consumer, &document, reterr);
+        int r = ask_for_consumer(ctl, consumer, reterr);
 
+        if (r >= 0)
+                r = heal_consumer(ctl, consumer, &document, reterr);
         if (r < 0)
                 return r;
         if (!find_item(json_object_get(document, "findings"), consumer)) {
@@ -127,14 +142,42 @@ int ctl_check_heal(const CtlOptions *options, Error *reterr)
                        : 0;
 }
 
+static bool has_remedies(const json_t *document)
+{
+        const json_t *finding;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "findings"), i, finding)
+                if (strcmp(ctl_json_text(finding, "remedy"), "none") != 0)
+                        return true;
+        return false;
+}
+
+/* Asks before the remedies of an audit are applied. Without remedies its document stays. */
+static int ask_and_heal(Ctl *ctl, json_t **document, Error *reterr)
+{
+        _cleanup_json_ json_t *audit = TAKE_PTR(*document);
+        int r;
+
+        if (!has_remedies(audit)) {
+                *document = TAKE_PTR(audit);
+                return 0;
+        }
+        r = ctl_ask(ctl, audit, ctl_audit_print, "Apply these remedies?", reterr);
+        return r < 0 ? r : run_audit(ctl, "Heal", document, reterr);
+}
+
 int ctl_verb_heal(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
+        bool asks = ctl_must_ask(ctl);
         int r;
 
         if (ctl->options.arguments[1])
                 return heal_one(ctl, ctl->options.arguments[1], reterr);
-        r = run_audit(ctl, ctl->options.dry_run ? "Audit" : "Heal", &document, reterr);
+        r = run_audit(ctl, asks || ctl->options.dry_run ? "Audit" : "Heal", &document, reterr);
+        if (r >= 0 && asks)
+                r = ask_and_heal(ctl, &document, reterr);
         return r < 0 ? r : print_audit(ctl, document);
 }
 

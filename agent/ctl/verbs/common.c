@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <unistd.h>
 
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/ask/helper.h"
 #include "agent/ctl/print/pager.h"
 #include "agent/ctl/print/status.h"
+#include "agent/ctl/verbs/consent.h"
 
 int ctl_need_answer(int r)
 {
@@ -62,6 +64,27 @@ void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...)
                 vprintf(format, ap);
         va_end(ap);
         json_decref(document);
+}
+
+bool ctl_must_ask(const Ctl *ctl)
+{
+        return ctl_consent_is_needed(&ctl->options, isatty(STDIN_FILENO));
+}
+
+int ctl_ask(Ctl *ctl, const json_t *document, CtlPrint print, const char *question, Error *reterr)
+{
+        if (document && !ctl_wants_json(ctl) && !ctl->options.quiet) {
+                print(document, &ctl->page);
+                fputc('\n', ctl->page.output);
+        }
+        return ctl_consent_ask(question, reterr);
+}
+
+void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now)
+{
+        if (!ctl->options.quiet)
+                fprintf(stderr, "computectl: %s is now %s; the next release drops %s\n", old, now,
+                        old);
 }
 
 void ctl_open_pager(Ctl *ctl)

@@ -53,5 +53,16 @@ void ctl_print_document(Ctl *ctl, const json_t *document, CtlPrint print);
 /* What a verb did: as JSON (taken; NULL: memory ran out), or in words, unless it is to be quiet. */
 void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...) _printf_(3, 4);
 
+/* Checks whether a verb that changes much must ask first (ctl_consent_is_needed()). */
+bool ctl_must_ask(const Ctl *ctl);
+
+/* Shows what would be done, unless the output is JSON or quiet, and asks. document: NULL if there
+ * is nothing to show. Returns 0 if the answer is yes, else -ECANCELED with words. Blocks until the
+ * person answers. */
+int ctl_ask(Ctl *ctl, const json_t *document, CtlPrint print, const char *question, Error *reterr);
+
+/* Notes on standard error that a spelling of an earlier release is still accepted. */
+void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now);
+
 /* From here on the output goes to the pager, if there is to be one. */
 void ctl_open_pager(Ctl *ctl);

@@ -146,16 +146,49 @@ static int undo_retire(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Exit code 3 when somebody or something is in the way. */
+static int call_retire(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
+{
+        return ctl_need_result(ctl, method, CORDON_TIMEOUT_USEC, RETIRE_FORMAT, ret, reterr);
+}
+
+/* Prints what would be removed, without the hint how to do it. */
+static void print_removals(const json_t *document, CtlPage *page)
+{
+        bool legend = page->style.legend;
+
+        page->style.legend = false;
+        ctl_retire_print(document, page);
+        page->style.legend = legend;
+}
+
+/* Asks before a host is retired, unless a guest or a provider is in the way. Replaces the document
+ * by that of the retirement. */
+static int ask_and_retire(Ctl *ctl, json_t **document, Error *reterr)
+{
+        _cleanup_json_ json_t *removals = TAKE_PTR(*document);
+        int r;
+
+        if (ctl_retire_is_refused(removals)) {
+                *document = TAKE_PTR(removals);
+                return 0;
+        }
+        r = ctl_ask(ctl, removals, print_removals, "Retire this host?", reterr);
+        return r < 0 ? r : call_retire(ctl, "Retire", document, reterr);
+}
+
+/* The exit code is EXIT_SOMEBODY if a guest or a provider is in the way. */
 int ctl_verb_retire(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
+        bool asks = ctl_must_ask(ctl);
         int r;
 
         if (ctl->options.undo)
                 return undo_retire(ctl, reterr);
-        r = ctl_need_result(ctl, ctl->options.dry_run ? "GetRetire" : "Retire", CORDON_TIMEOUT_USEC,
-                            RETIRE_FORMAT, &document, reterr);
+        r = call_retire(ctl, asks || ctl->options.dry_run ? "GetRetire" : "Retire", &document,
+                        reterr);
+        if (r >= 0 && asks)
+                r = ask_and_retire(ctl, &document, reterr);
         if (r < 0)
                 return r;
         if (ctl_wants_json(ctl) || !ctl->options.quiet)

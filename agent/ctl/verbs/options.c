@@ -89,12 +89,13 @@ const CtlOption ctl_options[] = {
         FLAG("history", 0, "claims", "Show claims that have ended, too", history),
         FLAG("full", 0, "sync", "Read everything anew from Placement", full),
         TEXT("timeout", 0, "SECONDS", "sync", "Fail if nothing is published by then; 300", timeout),
-        FLAG("plan", 0, "reshape", "Show what would move, and change nothing", plan),
         FLAG("undo", 0, "reshape, retire", "Put back what the last one moved or removed", undo),
         TEXT("direct", 0, "DIR", "migrate-inventory", "Start a Placement for it, configured in DIR",
              direct),
-        FLAG("dry-run", 0, "heal, identity, retire", "Show what would change, and change nothing",
-             dry_run),
+        FLAG("dry-run", 0, "heal, identity, reshape, retire",
+             "Show what would change, and change nothing", dry_run),
+        FLAG("plan", 0, "reshape", "The old spelling of --dry-run", plan),
+        FLAG("yes", 'y', "heal, reshape, retire", "Do not ask on a terminal", yes),
         FLAG("force", 0, "identity", "Replace the uuid that this host has", force),
         FLAG("problems", 0, "claims", "Show what claims and guests disagree about", problems),
         TEXT("reason", 0, "TEXT", "release, cordon", "Why; kept and shown", reason),
@@ -247,6 +248,7 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
                 return 0;
         if (!ret->arguments[0])
                 ret->arguments = without_verb;
+        ret->dry_run |= ret->plan;
         return check_verb(ret, given, reterr);
 }
 

@@ -27,9 +27,11 @@ typedef struct CtlOptions {
         bool allocations;    /* of release */
         bool full;           /* of sync */
         const char *timeout; /* of sync */
-        bool plan, undo;     /* of reshape */
+        bool undo;           /* of reshape and retire */
         const char *direct;  /* of migrate-inventory */
-        bool dry_run, force; /* of identity; dry_run also of heal */
+        bool dry_run, force; /* of identity; dry_run also of heal, reshape and retire */
+        bool yes;            /* of heal, reshape and retire: ask nothing */
+        bool plan;           /* of reshape: the old spelling of --dry-run */
         bool xml;
         bool svg;
         bool resize_target;

@@ -310,27 +310,70 @@ static int verb_sync(Ctl *ctl, Error *reterr)
 
 static const char *reshape_hint(const CtlOptions *options)
 {
-        return options->plan ? "Nothing was changed: \"computectl reshape\" does it."
+        return options->dry_run ? "Nothing was changed: \"computectl reshape\" does it."
                : options->undo
                        ? "Done. Set the option back before the next start, or that will reshape again."
                        : "Done. \"computectl reshape --undo\" puts it back.";
 }
 
-static int verb_reshape(Ctl *ctl, Error *reterr)
+/* Calls a method that returns a reshape. *ret stays NULL if nothing moves. */
+static int call_reshape(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
 {
-        const CtlOptions *options = &ctl->options;
-        const char *method = options->plan   ? "GetReshape"
-                             : options->undo ? "UndoReshape"
-                                             : "Reshape";
-        _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *text = NULL;
         int r = ctl_need_text(ctl, method, RESHAPE_TIMEOUT_USEC, &text, reterr);
 
-        if (r >= 0 && text[0])
-                r = ctl_json_read_document(text, false, RESHAPE_FORMAT, &document, reterr);
+        return r < 0 || !text[0] ? r
+                                 : ctl_json_read_document(text, false, RESHAPE_FORMAT, ret, reterr);
+}
+
+static void print_moves(const json_t *document, CtlPage *page)
+{
+        ctl_reshape_print(document, NULL, page);
+}
+
+/* Asks before a reshape, and does it. *ret stays NULL if nothing moves; then nothing is asked. */
+static int ask_and_reshape(Ctl *ctl, json_t **ret, Error *reterr)
+{
+        _cleanup_json_ json_t *moves = NULL;
+        int r = call_reshape(ctl, "GetReshape", &moves, reterr);
+
+        if (r < 0 || !moves)
+                return r;
+        r = ctl_ask(ctl, moves, print_moves, "Move these inventories and allocations?", reterr);
+        return r < 0 ? r : call_reshape(ctl, "Reshape", ret, reterr);
+}
+
+/* Asks before the last reshape is undone; its moves are known only after that. */
+static int ask_and_undo(Ctl *ctl, json_t **ret, Error *reterr)
+{
+        int r = ctl_ask(ctl, NULL, NULL, "Move back everything that the last reshape moved?",
+                        reterr);
+
+        return r < 0 ? r : call_reshape(ctl, "UndoReshape", ret, reterr);
+}
+
+static int do_reshape(Ctl *ctl, json_t **ret, Error *reterr)
+{
+        bool undo = ctl->options.undo;
+
+        if (ctl->options.dry_run)
+                return call_reshape(ctl, "GetReshape", ret, reterr);
+        if (ctl_must_ask(ctl))
+                return undo ? ask_and_undo(ctl, ret, reterr) : ask_and_reshape(ctl, ret, reterr);
+        return call_reshape(ctl, undo ? "UndoReshape" : "Reshape", ret, reterr);
+}
+
+static int verb_reshape(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        int r;
+
+        if (ctl->options.plan)
+                ctl_note_old_spelling(ctl, "--plan", "--dry-run");
+        r = do_reshape(ctl, &document, reterr);
         if (r < 0)
                 return r;
-        if (options->quiet)
+        if (ctl->options.quiet)
                 return 0;
         ctl_open_pager(ctl);
         if (ctl_wants_json(ctl) && !document)
@@ -338,7 +381,7 @@ static int verb_reshape(Ctl *ctl, Error *reterr)
         if (ctl_wants_json(ctl))
                 ctl_print_json(ctl, document);
         else
-                ctl_reshape_print(document, reshape_hint(options), &ctl->page);
+                ctl_reshape_print(document, reshape_hint(&ctl->options), &ctl->page);
         return 0;
 }
 
@@ -376,8 +419,8 @@ static int check_migrate(const CtlOptions *options, Error *reterr)
 
 static int check_reshape(const CtlOptions *options, Error *reterr)
 {
-        if (options->plan && options->undo)
-                return error_setf(reterr, EINVAL, "reshape: --plan or --undo, not both");
+        if (options->dry_run && options->undo)
+                return error_setf(reterr, EINVAL, "reshape: --dry-run or --undo, not both");
         return 0;
 }
 

@@ -60,6 +60,11 @@ static const struct {
         { { "who" }, NULL, "cell:N|GUEST is missing" },
         { { "tree", "--svg" }, "tree", NULL },
         { { "discover", "--svg" }, NULL, "option of tree alone" },
+        { { "reshape", "--dry-run" }, "reshape", NULL },
+        { { "reshape", "--plan", "-y" }, "reshape", NULL },
+        { { "reshape", "--plan", "--undo" }, NULL, "reshape: --dry-run or --undo, not both" },
+        { { "heal", "--yes" }, "heal", NULL },
+        { { "release", "7", "--yes" }, NULL, "option of heal, reshape, retire alone" },
         { { "watch", "--json=short" }, "watch", NULL },
         { { "-H", "root@h", "status" }, "status", NULL },
         { { "status", "--host=h:22" }, "status", NULL },
@@ -150,6 +155,16 @@ static void test_values(void **state)
         assert_int_equal(options.request_error.code, 0);
 }
 
+static void test_the_old_spelling_of_dry_run(void **state)
+{
+        static const char *const words[] = { "reshape", "--plan", NULL };
+        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+        const CtlVerb *verb = NULL;
+
+        assert_int_equal(parse(words, &options, &verb, NULL), 0);
+        assert_true(options.dry_run);
+}
+
 /* What no host could give is no wrong usage: the verb refuses it, like the host would. */
 static void test_impossible_requests_are_kept_for_the_verb(void **state)
 {
@@ -237,5 +252,6 @@ static void test_help_of_each_verb(void **state)
         assert_true(n_shown > 30);
 }
 
-TEST_MAIN(test_usage_table, test_values, test_impossible_requests_are_kept_for_the_verb,
-          test_help_wins_over_everything_else, test_help_of_all, test_help_of_each_verb)
+TEST_MAIN(test_usage_table, test_values, test_the_old_spelling_of_dry_run,
+          test_impossible_requests_are_kept_for_the_verb, test_help_wins_over_everything_else,
+          test_help_of_all, test_help_of_each_verb)
