@@ -795,7 +795,7 @@ static void begin_cycle(Tracker *tracker)
         tracker->phase = PHASE_POLLING;
         tracker->changed_usec = 0;
         tracker->cycle_error = ERROR_NULL;
-        tracker->spoke = false;
+        tracker->spoke = tracker->status.cycle_published = false;
         tracker->pause_max_usec = UINT64_MAX;
         cycle_waiters_begin(&tracker->waiters);
         tracker->retire = tracker->retire_asked;
