@@ -226,7 +226,7 @@ static void add_file(const char *text, void *userdata)
 static int hide_credentials(CtlConfigReport *report)
 {
         if (strstr(report->error.text, "credential placement-") && !getenv("CREDENTIALS_DIRECTORY"))
-                (void)error_prefixf(&report->error, 0,
+                (void)error_prefixf(&report->error, -report->error.code,
                                     "Credentials of the service were not checked");
         return 0;
 }

@@ -83,6 +83,7 @@ static void test_without_the_credentials_of_the_service(void **state)
         scratch_write(folder, "x.conf",
                       "[placement]\nauth_type = admin_token\nendpoint_override = http://[::1]\n");
         assert_int_equal(ctl_config_examine(path, NULL, &report, NULL), 0);
+        assert_int_equal(report.error.code, EINVAL);
         assert_ptr_equal(strstr(report.error.text, "Credentials of the service were not checked: "),
                          report.error.text);
 }
