@@ -5,7 +5,7 @@ import json
 import os
 import re
 import subprocess
-from pathlib import Path
+import unittest
 
 from tests.boot.case import BootCase, package
 from tests.boot.machine import ENDPOINT, UNIT
@@ -44,9 +44,12 @@ class Controller:
                          'exec nsenter -t "$leader" -a -- /usr/sbin/sshd -i\n' % (machine.child.pid, machine.child.pid))
         proxy.chmod(0o700)
         ssh = '-F none -i %s -o ProxyCommand=%s -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=no -o LogLevel=ERROR'
-        # A master connection of ssh would outlive the playbook.
-        (self.folder / 'ansible.cfg').write_text('[defaults]\nhome = %s\nnocolor = true\n[ssh_connection]\npipelining = true\n'
-                                                 'ssh_args = -C\n' % (self.folder / 'home'))
+        # close() ends the master connection of ssh.
+        control = self.folder / 'control'
+        self._close = ['ssh', '-F', 'none', '-o', 'ControlPath=%s' % control, '-O', 'exit', 'demo']
+        (self.folder / 'ansible.cfg').write_text(
+            '[defaults]\nhome = %s\nnocolor = true\n[ssh_connection]\npipelining = true\ncontrol_path = %s\n'
+            'ssh_args = -C -o ControlMaster=auto -o ControlPersist=60s\n' % (self.folder / 'home', control))
         self.inventory = self.folder / 'inventory.json'
         self.inventory.write_text(json.dumps({'compute': {'hosts': {'demo': {
             'ansible_user': 'root', 'ansible_python_interpreter': '/usr/bin/python3',
@@ -55,6 +58,9 @@ class Controller:
     @staticmethod
     def _run(argv):
         subprocess.run(list(map(str, argv)), check=True, capture_output=True)
+
+    def close(self):
+        subprocess.run(self._close, check=False, capture_output=True)
 
     def play(self, *options, playbook='compute-agent.yml', **variables):
         """Run a playbook; returns the CompletedProcess. A variable replaces the one in VARIABLES."""
@@ -70,6 +76,7 @@ def setUpModule():
     BootCase.boot()
     VARIABLES['compute_agent_package'] = str(package().resolve())
     BootCase.controller = Controller(BootCase.machine)
+    unittest.addModuleCleanup(BootCase.controller.close)
     # In the order of an operator: look, converge, converge again. The tests judge these runs.
     BootCase.looked, BootCase.first, BootCase.second = (
         BootCase.controller.play('--check'), BootCase.controller.play('-vvv', '--diff'), BootCase.controller.play())
