@@ -38,10 +38,9 @@ class Controller:
         key = self.folder / 'key'
         self._run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', key])
         machine.write('/root/.ssh/authorized_keys', key.with_suffix('.pub').read_text(), 0o600)
-        # nspawn starts another leader when the machine reboots.
+        # ssh ends its proxy by SIGHUP. nsenter ignores it and reaps sshd, else the container does not end.
         proxy = self.folder / 'proxy'
-        proxy.write_text('#!/bin/sh\nread -r leader _ </proc/%d/task/%d/children\n'
-                         'exec nsenter -t "$leader" -a -- /usr/sbin/sshd -i\n' % (machine.child.pid, machine.child.pid))
+        proxy.write_text('#!/bin/sh\ntrap "" HUP\nnsenter -t %d -a -- /usr/sbin/sshd -i\n' % machine.leader)
         proxy.chmod(0o700)
         ssh = '-F none -i %s -o ProxyCommand=%s -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=no -o LogLevel=ERROR'
         # close() ends the master connection of ssh.
