@@ -184,6 +184,11 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
         set_sync_state(status, SYNC_LEFT, NULL, true);
 }
 
+void tracker_status_note_standalone(TrackerStatus *status)
+{
+        set_sync_state(status, SYNC_STANDALONE, NULL, true);
+}
+
 void tracker_status_note_retired(TrackerStatus *status)
 {
         if (status->sync_state != SYNC_RETIRED)

@@ -90,6 +90,9 @@ void tracker_status_log_deleted(const Uuid *provider, const char *name, void *us
 /* Placement was read, and the tree is left as it is. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
 
+/* Notes that the host is well without a Placement, also after a cycle that failed. */
+void tracker_status_note_standalone(TrackerStatus *status);
+
 /* Nothing is reported to Placement. */
 void tracker_status_note_retired(TrackerStatus *status);
 

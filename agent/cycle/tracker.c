@@ -300,7 +300,7 @@ static void end_failed(Tracker *tracker, int result, const Error *error)
 {
         tracker_status_note_failure(&tracker->status, result, error);
         keep_sync_error(tracker);
-        if (tracker->status.sync_state == SYNC_STALE) {
+        if (tracker->status.sync_state == SYNC_STALE && tracker->reporter) {
                 end_with_audit(tracker);
                 return;
         }
@@ -664,6 +664,7 @@ static bool stays_here(Tracker *tracker, Error *ret)
 {
         if (!tracker->config.reporter) {
                 error_setf(ret, ENODATA, "There is no [placement] section: nothing to audit");
+                tracker_status_note_standalone(&tracker->status);
         } else if (tracker->maker.cordon && cordon_is_retired(tracker->maker.cordon)) {
                 error_setf(ret, ENODATA, "The host is retired: nothing of it is in Placement");
                 tracker_status_note_retired(&tracker->status);

@@ -30,7 +30,7 @@ typedef struct World {
         DriverEvent pending;     /* not taken yet */
         const char *nodename;
         uint64_t patience_usec;
-        bool reshape_needed, starts;
+        bool reshape_needed, broken, starts;
         /* What was done, in order: P polled, F forgot Placement, R read it, H gathered who holds
          * what, W wrote, S reshaped, p prepared, A audited, g gave an audit up. */
         char did[64];
@@ -111,6 +111,8 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         Provider *root = provider_tree_find_name(tree, nodename);
 
         assert_non_null(root);
+        if (world.broken)
+                return error_setf(reterr, EINVAL, "broken");
         if (world.reshape_needed && !reshape->consumers)
                 return DRIVER_RESHAPE_NEEDED;
         return provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
@@ -405,6 +407,7 @@ static int end_audit(sd_event_source *source, void *userdata)
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
                   void *userdata, Error *reterr)
 {
+        assert_non_null(reporter);
         world.audit_waits = waits;
         note('A');
         if (world.audit_fails)
@@ -534,7 +537,7 @@ static void let_come(const char *events)
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
         world.nodename = "host1";
         world.refreshes = world.publishes = world.gathers = (Answers){ 0 };
-        world.reshape_needed = world.audit_fails = false;
+        world.reshape_needed = world.broken = world.audit_fails = false;
         world.access = RESHAPER_ALLOWED;
         world.audit_waits = NULL;
         for (; sscanf(events, "%15s%n", word, &n) == 1; events += n) {
@@ -553,6 +556,8 @@ static void let_come(const char *events)
                         world.nodename = "host2";
                 else if (strcmp(word, "reshape") == 0)
                         world.reshape_needed = true;
+                else if (strcmp(word, "broken") == 0)
+                        world.broken = true;
                 else if (strcmp(word, "may-not") == 0)
                         world.access = RESHAPER_FORBIDDEN;
                 else if (strcmp(word, "audit-fails") == 0)
@@ -610,6 +615,8 @@ static const struct {
         { "a host that was renamed is refused", "", "", "PRW synced" },
         { NULL, "", "renamed", "PRW synced, unread: The host's name chan" },
         { "without Placement", "alone", "", "Pg standalone" },
+        { "without Placement a tree cannot be made: no audit", "alone", "", "Pg standalone" },
+        { NULL, "", "audit broken", "Pg stale: broken" },
         { "nothing is written, but it is known which traits go", "dry", "", "PRp pending" },
         { "conflicts start over", "", "W:conflict W:conflict", "PRWRWRW synced" },
         { "conflicts without end", "",
