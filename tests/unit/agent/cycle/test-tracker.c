@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "drivers/update.h"
 #include "report/gather.h"
+#include "report/publish/plan.h"
 #include "tests/unit/test.h"
 
 #define ROOT "11111111-2222-3333-4444-555555555555"
@@ -30,9 +31,12 @@ typedef struct World {
         DriverEvent pending;     /* not taken yet */
         const char *nodename;
         uint64_t patience_usec;
-        bool reshape_needed, broken, starts;
-        /* What was done, in order: P polled, F forgot Placement, R read it, H gathered who holds
-         * what, W wrote, S reshaped, p prepared, A audited, g gave an audit up. */
+        bool reshape_needed, broken, lost, starts;
+        Cordon *cordon;
+        Retained *retained; /* NULL: none */
+        /* What was done, in order: P polled, F forgot Placement, R read it, I read the holders of
+         * inventories, H gathered who holds what, W wrote, S reshaped, p prepared, A audited, g
+         * gave an audit up. */
         char did[64];
         Answers refreshes, publishes, gathers;
         ReshaperAccess access;
@@ -115,7 +119,9 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
                 return error_setf(reterr, EINVAL, "broken");
         if (world.reshape_needed && !reshape->consumers)
                 return DRIVER_RESHAPE_NEEDED;
-        return provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
+        if (world.lost)
+                provider_remove_inventory(root, "VCPU");
+        return world.lost ? 0 : provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
 }
 
 /* agent/guests/database.h */
@@ -198,7 +204,7 @@ void claim_service_record(ClaimService *service, const EventNote *note)
 
 Claims *claim_service_get(ClaimService *service)
 {
-        return NULL;
+        return (Claims *)&world;
 }
 
 int claims_host(Claims *claims, const HostView **ret, Error *reterr)
@@ -208,7 +214,8 @@ int claims_host(Claims *claims, const HostView **ret, Error *reterr)
 
 int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
-        return -ENODATA;
+        *ret = (ClaimList){ 0 };
+        return 0;
 }
 
 void claim_list_done(ClaimList *list)
@@ -328,7 +335,9 @@ int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDo
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
                   Plan **ret, Error *reterr)
 {
-        return -ENODATA;
+        *ret = calloc(1, sizeof(Plan));
+        assert_non_null(*ret);
+        return 0;
 }
 
 int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
@@ -437,12 +446,14 @@ const AuditorState *auditor_get_state(const Auditor *auditor)
 
 /* Setting up, and running a cycle to its end. */
 
-static const ReporterConfig reporter_config;
+static const ReporterConfig reporter_config, observer_config = { .nova = NOVA_OBSERVE };
 
 static void start(const ReporterConfig *reporter, bool dry_run)
 {
         static const HostConfig host_config;
-        TrackerConfig config = { .maker.config = &host_config,
+        TrackerConfig config = { .maker = { .config = &host_config,
+                                            .cordon = world.cordon,
+                                            .retained = world.retained },
                                  .patience_usec = world.patience_usec,
                                  .reporter = reporter,
                                  .interval_usec = UINT64_MAX,
@@ -462,6 +473,7 @@ static int set_up(void **state)
         world = (World){ .nodename = "host1", .patience_usec = 50 * USEC_PER_MSEC };
         world.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
+        assert_int_equal(cordon_new(&world.cordon, "/", true), 0);
         return world.fd < 0 ? -1 : sd_event_new(&world.event);
 }
 
@@ -474,6 +486,8 @@ static int tear_down(void **state)
         provider_tree_free(world.mirror);
         provider_tree_free(world.remembered);
         snapshot_unref(world.pending.snapshot);
+        cordon_free(world.cordon);
+        retained_free(world.retained);
         close(world.fd);
         return 0;
 }
@@ -507,6 +521,16 @@ static const TrackerStatus *run_cycle(void)
         return tracker_get_status(world.tracker);
 }
 
+static void ask_retirement(TrackerRetire kind)
+{
+        const EventAuthor by = { .text = "tester" };
+        Uuid root;
+
+        assert_int_equal(uuid_from_text(ROOT, &root), 0);
+        assert_int_equal(cordon_set(world.cordon, NULL, &root, "", "sold", "tester", 1, NULL), 0);
+        assert_int_equal(tracker_retire(world.tracker, kind, &by, NULL, NULL), 0);
+}
+
 static void fail_polls(const char *words)
 {
         world.poll_answer.type = DRIVER_EVENT_POLL_FAILED;
@@ -537,7 +561,7 @@ static void let_come(const char *events)
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
         world.nodename = "host1";
         world.refreshes = world.publishes = world.gathers = (Answers){ 0 };
-        world.reshape_needed = world.broken = world.audit_fails = false;
+        world.reshape_needed = world.broken = world.lost = world.audit_fails = false;
         world.access = RESHAPER_ALLOWED;
         world.audit_waits = NULL;
         for (; sscanf(events, "%15s%n", word, &n) == 1; events += n) {
@@ -558,6 +582,8 @@ static void let_come(const char *events)
                         world.reshape_needed = true;
                 else if (strcmp(word, "broken") == 0)
                         world.broken = true;
+                else if (strcmp(word, "lost") == 0)
+                        world.lost = true;
                 else if (strcmp(word, "may-not") == 0)
                         world.access = RESHAPER_FORBIDDEN;
                 else if (strcmp(word, "audit-fails") == 0)
@@ -566,6 +592,16 @@ static void let_come(const char *events)
                         assert_int_equal(tracker_audit(world.tracker, AUDITOR_WISH_LOOK, NULL, NULL,
                                                        NULL, NULL),
                                          0);
+                else if (strcmp(word, "retire") == 0)
+                        ask_retirement(TRACKER_RETIRE_DO);
+                else if (strcmp(word, "retire-show") == 0)
+                        ask_retirement(TRACKER_RETIRE_SHOW);
+                else if (strcmp(word, "reshape-show") == 0)
+                        assert_int_equal(
+                                tracker_reshape(world.tracker, RESHAPE_SHOW, NULL, NULL, NULL), 0);
+                else if (strcmp(word, "undo") == 0)
+                        assert_int_equal(
+                                tracker_reshape(world.tracker, RESHAPE_UNDO, NULL, NULL, NULL), 0);
                 else if (strcmp(word, "full") == 0)
                         assert_int_equal(tracker_publish(world.tracker, true, NULL, NULL), 0);
         }
@@ -600,8 +636,23 @@ static void run_as(const char *about, const char *comes, const char *then)
                 assert_string_equal(tree->providers[0]->name, "host1");
 }
 
-/* A row without about is the next cycle of the one above it. how is the tracker's: "starts",
- * "alone" or "dry". */
+/* Kinds of trackers, and what a cycle without events does in each. */
+static const struct {
+        const char *name;
+        const ReporterConfig *reporter;
+        bool dry_run, starts;
+        const char *well;
+} kinds[] = {
+        { "", &reporter_config, false, false, "PRW synced" },
+        { "starts", &reporter_config, false, true, "PRW synced" },
+        { "dry", &reporter_config, true, false, "PRp pending" },
+        { "observe", &observer_config, false, false, "PRp left-to-nova" },
+        { "retires", &reporter_config, false, false, "Pg retired" },
+        { "retains", &reporter_config, false, false, "PRW synced" },
+        { "alone", NULL, false, false, "Pg standalone" },
+};
+
+/* A row without about is the next cycle of the one above it. how is the kind of the tracker. */
 static const struct {
         const char *about, *how, *comes, *then;
 } cycles[] = {
@@ -628,6 +679,10 @@ static const struct {
         { "or leaves in between", "", "W:unreachable", "PRWg offline: outcome 1" },
         { "403", "", "W:forbidden", "PRW stale: outcome 4" },
         { "in use", "", "W:in-use", "PRW stale: outcome 7" },
+        { "in use since its holders were read: once more", "retains", "W:in-use", "PRWRW synced" },
+        { NULL, "", "W:in-use W:in-use", "PRWRW stale: outcome 7" },
+        { "the holders of what goes are read", "retains", "", "PRW synced" },
+        { NULL, "", "lost H:conflict", "PRIRIW synced" },
         { "another has the name", "", "W:duplicate", "PRW stale: outcome 8" },
         { "too old", "", "R:too-old", "PR stale: outcome 5" },
         { "no memory", "", "W:no-memory", "PRW stale: outcome -12" },
@@ -655,6 +710,18 @@ static const struct {
         { "nor while guests are not known", "", "", "PRW synced" },
         { NULL, "", "audit gone", "PRWA synced, unread: gone; until the hyperviso" },
         { NULL, "", "audit", "PRWA synced" },
+        { "the tree is nova-compute's", "observe", "audit", "PRpA left-to-nova" },
+        { NULL, "", "reshape", "PRp left-to-nova" },
+        { NULL, "", "R:unavailable", "PRg offline: outcome 2" },
+        { "a reshape that is shown writes nothing", "", "reshape reshape-show",
+          "PRRHRW stale, needed: The tree must change" },
+        { "no reshape to undo", "", "undo", "PRW synced" },
+        { "a retirement that is shown writes nothing", "", "retire-show", "PRHW synced" },
+        { "Placement refuses a retirement", "", "retire W:in-use", "PRHWRW synced" },
+        { "or was overtaken", "", "retire H:conflict", "PRHRHW retired" },
+        { NULL, "retires", "audit", "Pg retired" },
+        { "or is away", "", "retire H:unreachable", "PRHg offline: outcome 1" },
+        { "no audit after a retirement", "retires", "audit retire", "PRHW retired" },
 };
 
 static void test_cycles(void **state)
@@ -662,17 +729,19 @@ static void test_cycles(void **state)
         const char *well = NULL;
 
         for (size_t i = 0; i < ARRAY_SIZE(cycles); i++) {
-                const char *how = cycles[i].how;
+                size_t kind = 0;
 
+                while (strcmp(kinds[kind].name, cycles[i].how) != 0)
+                        kind++;
                 if (cycles[i].about) {
                         start_over();
-                        world.starts = strcmp(how, "starts") == 0;
-                        start(strcmp(how, "alone") == 0 ? NULL : &reporter_config,
-                              strcmp(how, "dry") == 0);
-                        well = strcmp(how, "alone") == 0 ? "Pg standalone"
-                               : strcmp(how, "dry") == 0 ? "PRp pending"
-                                                         : "PRW synced";
+                        world.starts = kinds[kind].starts;
+                        if (strcmp(kinds[kind].name, "retains") == 0)
+                                assert_int_equal(retained_new(&world.retained, "/", true), 0);
+                        start(kinds[kind].reporter, kinds[kind].dry_run);
                 }
+                if (cycles[i].about || kind > 0)
+                        well = kinds[kind].well;
                 run_as(cycles[i].about, cycles[i].comes, cycles[i].then);
                 /* The next cycle heals it. */
                 if (i + 1 == ARRAY_SIZE(cycles) || cycles[i + 1].about)
