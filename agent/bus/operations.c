@@ -232,18 +232,18 @@ static const char *find_hindrance(const BusConfig *config, bool dry_run)
 static void on_retired(Tracker *tracker, const Error *error, void *userdata)
 {
         static const Error unknown = { ENODATA, "Host and Placement could not be compared" };
-        const json_t *document = tracker_get_retirement(tracker);
-        const Error *why = tracker_get_retire_error(tracker);
+        const Retirement *retirement = tracker_get_retirement(tracker);
+        const Error *why = &retirement->error;
 
-        if (!why->code && !document)
+        if (!why->code && !retirement->document)
                 why = error->code ? error : &unknown;
-        answer(userdata, document, BUS_ERROR_NOT_READY, why);
+        answer(userdata, retirement->document, BUS_ERROR_NOT_READY, why);
 }
 
 static int begin_retire(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        TrackerRetire kind = (TrackerRetire)waiting->operation->kind;
-        const char *why = find_hindrance(waiting->owner->config, kind == TRACKER_RETIRE_SHOW);
+        RetireKind kind = (RetireKind)waiting->operation->kind;
+        const char *why = find_hindrance(waiting->owner->config, kind == RETIRE_SHOW);
 
         if (why)
                 return sd_bus_error_set(error, BUS_ERROR_REFUSED, why);
@@ -283,8 +283,8 @@ static const Operation known[] = {
         { "Audit", begin_audit, AUDITOR_WISH_LOOK, false, NULL },
         { "Heal", begin_audit, AUDITOR_WISH_HEAL, true, "Healing" },
         { "HealConsumer", begin_heal_consumer, 0, true, "Healing one consumer" },
-        { "GetRetire", begin_retire, TRACKER_RETIRE_SHOW, false, NULL },
-        { "Retire", begin_retire, TRACKER_RETIRE_DO, true, "Retiring this host" },
+        { "GetRetire", begin_retire, RETIRE_SHOW, false, NULL },
+        { "Retire", begin_retire, RETIRE_DO, true, "Retiring this host" },
         { "Reload", begin_reload, false, true, NULL },
 };
 

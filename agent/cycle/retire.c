@@ -84,8 +84,31 @@ bool retire_is_refused(const json_t *document)
                json_array_size(json_object_get(document, "foreign")) > 0;
 }
 
-int retire_look(const TreeMaker *maker, Claims *claims, Reporter *reporter,
-                const Snapshot *snapshot, json_t **ret, Error *reterr)
+void retirement_done(Retirement *retirement)
+{
+        json_decref(retirement->document);
+        retirement->document = NULL;
+        retirement->error = ERROR_NULL;
+}
+
+void retirement_ask(Retirement *retirement, RetireKind kind, const EventAuthor *by)
+{
+        retirement_done(retirement);
+        retirement->asked = kind;
+        retirement->asked_by = *by;
+}
+
+void retirement_begin(Retirement *retirement)
+{
+        if (retirement->asked != RETIRE_NONE)
+                retirement_done(retirement);
+        retirement->kind = retirement->asked;
+        retirement->by = retirement->asked_by;
+        retirement->asked = RETIRE_NONE;
+}
+
+static int check(const TreeMaker *maker, Claims *claims, Reporter *reporter,
+                 const Snapshot *snapshot, json_t **ret, Error *reterr)
 {
         _cleanup_(allocations_freep) Allocations *consumers = NULL, *others = NULL;
         _cleanup_(provider_tree_freep) ProviderTree *own = NULL;
@@ -108,4 +131,41 @@ int retire_look(const TreeMaker *maker, Claims *claims, Reporter *reporter,
                                          .consumers = consumers },
                          ret);
         return r < 0 ? error_oom(reterr) : 0;
+}
+
+bool retirement_check(Retirement *retirement, const TreeMaker *maker, ClaimService *service,
+                      Reporter *reporter, const Snapshot *snapshot)
+{
+        int r;
+
+        retirement_done(retirement);
+        r = check(maker, claim_service_get(service), reporter, snapshot, &retirement->document,
+                  &retirement->error);
+        if (r < 0)
+                retirement_fail(retirement, r);
+        return r == 0 && retirement->kind == RETIRE_DO && !retire_is_refused(retirement->document);
+}
+
+void retirement_fail(Retirement *retirement, int r)
+{
+        if (!retirement->error.code)
+                error_setf(&retirement->error, r, "%s", strerror(-r));
+}
+
+bool retirement_end(Retirement *retirement, const TreeMaker *maker, ClaimService *service,
+                    int result, const Error *error)
+{
+        const EventNote note = { .kind = EVENT_RETIRED, .by = &retirement->by };
+
+        retirement->kind = RETIRE_NONE;
+        retirement->error = *error;
+        if (result == 0)
+                result = cordon_set_retired(maker->cordon, true, &retirement->error);
+        if (result != 0) {
+                error_prefixf(&retirement->error, -EBUSY, "The host is not retired");
+                return false;
+        }
+        (void)json_object_set_new(retirement->document, "done", json_true());
+        claim_service_record(service, &note);
+        return true;
 }

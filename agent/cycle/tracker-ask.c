@@ -17,19 +17,14 @@ int tracker_publish(Tracker *tracker, bool full, TrackerDone done, void *userdat
         return r;
 }
 
-int tracker_retire(Tracker *tracker, TrackerRetire retire, const EventAuthor *by, TrackerDone done,
+int tracker_retire(Tracker *tracker, RetireKind kind, const EventAuthor *by, TrackerDone done,
                    void *userdata)
 {
         int r = tracker_sync(tracker, done, userdata);
 
-        if (r < 0)
-                return r;
-        tracker->retire_asked = retire;
-        tracker->retire_by = *by;
-        tracker->retire_error = ERROR_NULL;
-        json_decref(tracker->retirement);
-        tracker->retirement = NULL;
-        return 0;
+        if (r >= 0)
+                retirement_ask(&tracker->retirement, kind, by);
+        return r;
 }
 
 int tracker_reshape(Tracker *tracker, ReshapeKind kind, const EventAuthor *by, TrackerDone done,

@@ -16,14 +16,9 @@ const AuditorState *tracker_get_audit(const Tracker *tracker)
         return auditor_get_state(tracker->auditor);
 }
 
-const json_t *tracker_get_retirement(const Tracker *tracker)
+const Retirement *tracker_get_retirement(const Tracker *tracker)
 {
-        return tracker->retirement;
-}
-
-const Error *tracker_get_retire_error(const Tracker *tracker)
-{
-        return &tracker->retire_error;
+        return &tracker->retirement;
 }
 
 const ReshapeState *tracker_get_reshape(const Tracker *tracker)

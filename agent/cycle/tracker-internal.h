@@ -44,10 +44,7 @@ struct Tracker {
                                 * cycle was heard of; 0: none */
         bool all;              /* the next poll reads everything: somebody asked */
         bool full;             /* so does the next refresh */
-        TrackerRetire retire_asked, retire; /* of the next cycle, of this one */
-        EventAuthor retire_by;
-        json_t *retirement; /* what came of it; NULL: nothing yet */
-        Error retire_error;
+        Retirement retirement;
         unsigned n_conflicts;
         bool in_use_again; /* no further attempt for an inventory that is in use */
         uint64_t writes_before;

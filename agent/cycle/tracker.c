@@ -20,7 +20,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/cycle/retire.h"
 #include "agent/tree/nova-tree.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -463,51 +462,43 @@ static void begin_reshape(Tracker *tracker)
                 publish_tree(tracker);
 }
 
-/* What was removed is published again, or is found missing by the next cycle. */
+/* After a refusal the tree is published again. Then the next cycle finds what was removed. */
 static void on_emptied(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
-        const EventNote note = { .kind = EVENT_RETIRED, .by = &tracker->retire_by };
 
-        tracker->retire = TRACKER_RETIRE_NONE;
-        tracker->retire_error = *error;
-        if (result == 0)
-                result = cordon_set_retired(tracker->maker.cordon, true, &tracker->retire_error);
-        if (result != 0) {
-                error_prefixf(&tracker->retire_error, -EBUSY, "The host is not retired");
+        if (!retirement_end(&tracker->retirement, &tracker->maker, tracker->config.claims, result,
+                            error)) {
                 begin_refresh(tracker);
                 return;
         }
-        (void)json_object_set_new(tracker->retirement, "done", json_true());
-        claim_service_record(tracker->config.claims, &note);
         tracker_status_note_retired(&tracker->status);
         end_cycle(tracker);
 }
 
-static void on_holders(Reporter *reporter, int result, const Error *error, void *userdata)
+static int remove_host(Tracker *tracker)
 {
         _cleanup_(provider_tree_freep) ProviderTree *nothing = NULL;
+        int r = provider_tree_new(&nothing);
+
+        contest_leave(&tracker->contest, NULL);
+        if (r >= 0)
+                r = reporter_publish(tracker->reporter, nothing, NULL, on_emptied, tracker);
+        if (r < 0)
+                retirement_fail(&tracker->retirement, r);
+        return r;
+}
+
+static void on_holders(Reporter *reporter, int result, const Error *error, void *userdata)
+{
         Tracker *tracker = userdata;
-        int r;
 
         if (!has_ended(tracker, result, error))
                 return;
-        json_decref(tracker->retirement);
-        tracker->retirement = NULL;
-        r = retire_look(&tracker->maker, claim_service_get(tracker->config.claims), reporter,
-                        tracker->snapshot, &tracker->retirement, &tracker->retire_error);
-        if (r == 0 && tracker->retire == TRACKER_RETIRE_DO &&
-            !retire_is_refused(tracker->retirement)) {
-                contest_leave(&tracker->contest, NULL);
-                r = provider_tree_new(&nothing);
-                if (r >= 0)
-                        r = reporter_publish(reporter, nothing, NULL, on_emptied, tracker);
-                if (r >= 0)
-                        return;
-        }
-        if (r < 0 && !tracker->retire_error.code)
-                error_setf(&tracker->retire_error, r, "%s", strerror(-r));
-        reconcile_and_publish(tracker);
+        if (!retirement_check(&tracker->retirement, &tracker->maker, tracker->config.claims,
+                              reporter, tracker->snapshot) ||
+            remove_host(tracker) < 0)
+                reconcile_and_publish(tracker);
 }
 
 static int look_for_others(Tracker *tracker)
@@ -526,7 +517,7 @@ static void go_on_with_tree(Tracker *tracker, Error *error)
 {
         int r = look_for_others(tracker);
 
-        if (r >= 0 && tracker->retire != TRACKER_RETIRE_NONE) {
+        if (r >= 0 && tracker->retirement.kind != RETIRE_NONE) {
                 r = reporter_gather(tracker->reporter, NULL, NULL, on_holders, tracker);
                 if (r >= 0)
                         return;
@@ -799,8 +790,7 @@ static void begin_cycle(Tracker *tracker)
         tracker->spoke = false;
         tracker->pause_max_usec = UINT64_MAX;
         cycle_waiters_begin(&tracker->waiters);
-        tracker->retire = tracker->retire_asked;
-        tracker->retire_asked = TRACKER_RETIRE_NONE;
+        retirement_begin(&tracker->retirement);
         if (host_poll_begin(tracker->poll, tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES,
                             &error) < 0)
                 end_poll(tracker, false, &error);
@@ -882,7 +872,7 @@ Tracker *tracker_free(Tracker *tracker)
         contest_done(&tracker->contest);
         cycle_waiters_done(&tracker->waiters);
         string_set_done(&tracker->logged_problems);
-        json_decref(tracker->retirement);
+        retirement_done(&tracker->retirement);
         sd_event_unref(tracker->event);
         free(tracker);
         return NULL;

@@ -15,6 +15,7 @@
 
 #include "agent/audit/auditor.h"
 #include "agent/cycle/contest.h"
+#include "agent/cycle/retire.h"
 #include "agent/cycle/tracker-status.h"
 #include "agent/cycle/waiters.h"
 #include "agent/guests/database.h"
@@ -83,21 +84,13 @@ int tracker_reshape(Tracker *tracker, ReshapeKind kind, const EventAuthor *by, T
  * again. */
 const ReshapeState *tracker_get_reshape(const Tracker *tracker);
 
-typedef enum TrackerRetire {
-        TRACKER_RETIRE_NONE,
-        TRACKER_RETIRE_SHOW, /* shows what it would do */
-        TRACKER_RETIRE_DO,
-} TrackerRetire;
-
-/* The same, and all that is this host's goes from Placement, where nobody holds anything of it
- * (agent/cycle/retire.h). The host is cordoned, and marked as retired when that is done. */
-int tracker_retire(Tracker *tracker, TrackerRetire retire, const EventAuthor *by, TrackerDone done,
+/* As tracker_sync(), and checks whether the host can be removed from Placement, or removes it. The
+ * cordon of the host is marked as retired after the removal. */
+int tracker_retire(Tracker *tracker, RetireKind kind, const EventAuthor *by, TrackerDone done,
                    void *userdata);
 
-/* What came of it, as a document; NULL: it is not known, for that reason (code 0: it is that
- * of the cycle). Borrowed until the loop runs again. */
-const json_t *tracker_get_retirement(const Tracker *tracker);
-const Error *tracker_get_retire_error(const Tracker *tracker);
+/* Returns the result of the last retirement. Borrowed until the loop runs again. */
+const Retirement *tracker_get_retirement(const Tracker *tracker);
 
 /* The same with an audit at its end, as auditor_ask() takes it. */
 int tracker_audit(Tracker *tracker, AuditorWish wish, const Uuid *consumer, const EventAuthor *by,

@@ -521,7 +521,7 @@ static const TrackerStatus *run_cycle(void)
         return tracker_get_status(world.tracker);
 }
 
-static void ask_retirement(TrackerRetire kind)
+static void ask_retirement(RetireKind kind)
 {
         const EventAuthor by = { .text = "tester" };
         Uuid root;
@@ -593,9 +593,9 @@ static void let_come(const char *events)
                                                        NULL, NULL),
                                          0);
                 else if (strcmp(word, "retire") == 0)
-                        ask_retirement(TRACKER_RETIRE_DO);
+                        ask_retirement(RETIRE_DO);
                 else if (strcmp(word, "retire-show") == 0)
-                        ask_retirement(TRACKER_RETIRE_SHOW);
+                        ask_retirement(RETIRE_SHOW);
                 else if (strcmp(word, "reshape-show") == 0)
                         assert_int_equal(
                                 tracker_reshape(world.tracker, RESHAPE_SHOW, NULL, NULL, NULL), 0);
