@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The order of a cycle of the resource tracker. A cycle is a walk through phases. Each phase begins
+ * with one request, and ends with one answer or failure. cycle_next() decides which phase follows.
+ * It is pure: agent/cycle/phases.c does what the phases do. One arrow is one row of the table in
+ * tests/unit/agent/cycle/test-order.c.
+ *
+ *   IDLE > POLL > READ > HOLDERS > CONTEST > CHECK > RESHAPE > WITNESS > PUBLISH > AUDIT
+ *        > RECONCILE > END > IDLE
+ *
+ *   POLL > RECONCILE                               without Placement
+ *   CHECK > REMOVE > RECONCILE                     a retirement
+ *   RESHAPE > READ                                 a reshape
+ *   WITNESS > PREPARE > RESERVE > COUNT > AUDIT    the tree of nova-compute
+ *   WITNESS > PREPARE > RECONCILE                  a dry run
+ *   any > READ                                     a conflict
+ *   any > AUDIT                                    a refusal of Placement, a local failure
+ *   any > RECONCILE                                Placement cannot be used
+ *
+ * Success. A phase that has nothing to do is skipped. The cycle publishes after the retirement and
+ * the reshape, so that both see the tree that Placement has. A reshape is followed by READ, also
+ * if it was refused: the old shape is then published. CHECK without a removal, for example because
+ * a consumer has allocations, is followed by a publication in the same cycle, without a reshape.
+ * After a removal the host has nothing in Placement, so neither publication nor audit follow.
+ *
+ * Without Placement. RECONCILE follows POLL if no poll has succeeded yet, without a [placement]
+ * section, on a retired host, while the first publication waits for devices (settling), and in a
+ * quiet cycle, which spares Placement (agent/cycle/pace.h). A poll that fails does not end a cycle:
+ * the last snapshot is used. A standalone host reshapes its tree within POLL.
+ *
+ * The tree of nova-compute ([agent] nova = observe, beside). PREPARE, RESERVE and COUNT take the
+ * place of PUBLISH: they read what a plan needs, write reserved amounts where the mode permits it,
+ * and count the requests that would make the tree equal. With nova = top the agent owns the tree.
+ * A dry run ends with PREPARE.
+ *
+ * Conflict. Another writer changed the tree between READ and the write: READ follows, so that the
+ * driver edits a fresh copy and no stale value is written. The same holds for an inventory that was
+ * allocated since HOLDERS, once per cycle, because the next HOLDERS retains it. After
+ * CYCLE_RETRIES_MAX retries the cycle fails.
+ *
+ * Failure. If Placement answers, AUDIT follows: an audit reads, and heals what it can. If Placement
+ * cannot be used, RECONCILE follows, and the audit that was requested fails with the reason.
+ *
+ * Each cycle passes RECONCILE and END, which compare claims with guests, call the waiters of the
+ * cycle, and set the timer. A request during a cycle begins another one at once; waiters for a
+ * publication (agent/cycle/waiters.h) wait on while it is put off. */
+
+#include <stdbool.h>
+
+typedef enum CyclePhase {
+        CYCLE_IDLE,    /* ends with the timer, a change of the host or a request */
+        CYCLE_POLL,    /* the host; its end makes the tree and shows it to the claims */
+        CYCLE_READ,    /* the tree of Placement; its end makes the tree again, from what was read */
+        CYCLE_HOLDERS, /* of inventories that the host no longer has; its end retains them */
+        CYCLE_CONTEST, /* looks for values that another writer keeps overwriting */
+        CYCLE_CHECK,   /* whether the host can be removed, if a retirement was requested */
+        CYCLE_REMOVE,  /* the host from Placement */
+        CYCLE_RESHAPE, /* if one is due */
+        CYCLE_WITNESS, /* reads the consumers that claims wait for, and reconciles the claims */
+        CYCLE_PUBLISH, /* the tree */
+        CYCLE_PREPARE, /* reads what a plan needs */
+        CYCLE_RESERVE, /* writes reserved amounts beside nova-compute */
+        CYCLE_COUNT,   /* the requests that would make the tree of nova-compute equal */
+        CYCLE_AUDIT,   /* if one is due */
+        CYCLE_RECONCILE, /* claims and guests */
+        CYCLE_END,       /* of the cycle: calls its waiters */
+        _CYCLE_PHASE_MAX,
+} CyclePhase;
+
+typedef enum CycleOutcome {
+        CYCLE_DONE,
+        CYCLE_SKIPPED,  /* the phase had nothing to do */
+        CYCLE_CONFLICT, /* another writer changed the tree meanwhile */
+        CYCLE_IN_USE,   /* Placement keeps an inventory or provider that is allocated */
+        CYCLE_REFUSED,  /* every other refusal, and local failures */
+        CYCLE_AWAY,     /* Placement cannot be used */
+        _CYCLE_OUTCOME_MAX,
+} CycleOutcome;
+
+#define CYCLE_RETRIES_MAX 8
+
+typedef struct OrderFacts {
+        bool host_known; /* a poll has succeeded */
+        bool standalone; /* there is no [placement] section */
+        bool retired;    /* the host is removed from Placement */
+        bool settling;   /* the first publication waits for devices */
+        bool quiet;      /* Placement is spared in this cycle */
+        bool has_client; /* the report client exists */
+        bool owns_tree;  /* [agent] nova permits to publish */
+        bool dry_run;
+        bool removes;        /* CHECK found that the host is to be removed now */
+        bool retains;        /* HOLDERS retains inventories */
+        bool in_use_retried; /* this cycle has retried an inventory in use */
+        unsigned n_retries;  /* of this cycle */
+} OrderFacts;
+
+/* Returns the outcome of a result: 0, a ReportOutcome (report/placement/outcome.h), or a negative
+ * errno. */
+CycleOutcome cycle_outcome(int result);
+
+/* Returns the phase that follows phase. CYCLE_AUDIT and the phases after it cannot fail. CYCLE_READ
+ * after CYCLE_CONFLICT or CYCLE_IN_USE is a retry, which the caller counts. */
+CyclePhase cycle_next(CyclePhase phase, CycleOutcome outcome, const OrderFacts *facts);
