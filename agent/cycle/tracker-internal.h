@@ -2,7 +2,7 @@
 #pragma once
 
 /* The tracker as its own files see it: tracker.c changes it, tracker-facts.c describes it,
- * tracker-pools.c adds the sharing providers. */
+ * tracker-tree.c adds the sharing providers. */
 
 #include "agent/cycle/host-poll.h"
 #include "agent/cycle/pace.h"
