@@ -2,8 +2,6 @@
 
 /* What others want to know of a tracker. Changes nothing. */
 
-#include <errno.h>
-
 #include "agent/cycle/tracker-internal.h"
 
 NovaMode tracker_get_nova(const Tracker *tracker)
@@ -78,34 +76,4 @@ const Snapshot *tracker_get_snapshot(const Tracker *tracker)
 Session *tracker_get_session(const Tracker *tracker)
 {
         return tracker->reporter ? reporter_get_session(tracker->reporter) : NULL;
-}
-
-int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
-{
-        MadeTree made = { 0 };
-        int r;
-
-        if (!tracker->config.reporter)
-                return error_setf(reterr, ENODATA,
-                                  "There is no [placement] section: nothing is ever sent");
-        if (!tracker->reporter || !reporter_tree(tracker->reporter))
-                return error_setf(reterr, ENODATA, "Placement was not read yet%s%s",
-                                  tracker->status.sync_error.code ? ": " : "",
-                                  tracker->status.sync_error.text);
-        if (tracker->status.sync_state == SYNC_OFFLINE)
-                return error_setf(
-                        reterr, ENODATA,
-                        "Placement cannot be used (%s), so what it holds now is not known",
-                        tracker->status.sync_error.text);
-        if (tracker->status.hypervisor_error.code)
-                return error_setf(reterr, ENODATA,
-                                  "The host cannot be polled (%s), so what it has now is not known",
-                                  tracker->status.hypervisor_error.text);
-        r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot,
-                                      reporter_tree(tracker->reporter), true, &made, reterr);
-        if (r < 0)
-                return r;
-        r = reporter_plan(tracker->reporter, made.tree, NULL, ret, reterr);
-        provider_tree_free(made.tree);
-        return r;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The tracker as its own files see it: tracker.c changes it, tracker-facts.c describes it,
- * tracker-tree.c adds the sharing providers. */
+ * tracker-tree.c makes its tree. */
 
 #include "agent/cycle/host-poll.h"
 #include "agent/cycle/pace.h"
@@ -58,10 +58,20 @@ struct Tracker {
 /* Asks for a cycle with a poll that reads everything; publication as in waiters.h. -ENOMEM. */
 int tracker_ask_cycle(Tracker *tracker, TrackerDone done, void *userdata, bool publication);
 
-/* Collects the evidence about the local disk (agent/tree/local-disk.h) in the tree maker, before a
- * tree is made. */
-void tracker_collect_disk_facts(Tracker *tracker);
+/* Returns true if [agent] nova permits the action. */
+static inline bool tracker_may(const Tracker *tracker, NovaAction action)
+{
+        return !nova_mode_refuses(tracker_get_nova(tracker), action);
+}
 
-/* Gives the tree of the tracker, with the sharing providers, to the claims. reshaped: Placement has
- * the shape that this tree has, so claims follow. */
-void tracker_offer_tree(Tracker *tracker, bool reshaped);
+/* Makes the tree from the last snapshot, before Placement is asked: a device that is gone is not
+ * allocated while requests are under way. Also reshapes the tree of a standalone host. -ENOMEM;
+ * of a standalone host also the errors of tree_maker_make(). */
+int tracker_tree_after_poll(Tracker *tracker, Error *reterr);
+
+/* Makes the tree again, from the tree that Placement has: only that one has the ratios, reserves
+ * and traits of other writers. As tree_maker_make(). */
+int tracker_tree_after_read(Tracker *tracker, Error *reterr);
+
+/* Takes the tree that a reshape made. */
+void tracker_tree_reshaped(Tracker *tracker, ProviderTree *tree);

@@ -34,11 +34,6 @@
 #define TIMER_ACCURACY         (250 * USEC_PER_MSEC)
 #define BREATH_USEC            USEC_PER_MSEC
 
-static bool may(const Tracker *tracker, NovaAction action)
-{
-        return !nova_mode_refuses(tracker_get_nova(tracker), action);
-}
-
 static void begin_refresh(Tracker *tracker);
 
 static void notify_changed(Tracker *tracker)
@@ -193,92 +188,6 @@ static void end_synced(Tracker *tracker)
         end_with_audit(tracker);
 }
 
-/* From snapshot and mirror to the desired tree. */
-
-static bool is_placement_read(const Tracker *tracker)
-{
-        return !tracker->config.reporter || (tracker->reporter && reporter_tree(tracker->reporter));
-}
-
-/* What Placement holds; before it answered, what this host held before the start; else nothing. */
-static const ProviderTree *base_tree(const Tracker *tracker)
-{
-        const ProviderTree *mirror = tracker->reporter ? reporter_tree(tracker->reporter) : NULL;
-        const ProviderTree *remembered;
-        const Provider *root;
-
-        if (mirror)
-                return mirror;
-        if (tracker->tree)
-                return tracker->tree;
-        remembered = claim_service_get_remembered_tree(tracker->config.claims);
-        root = remembered ? provider_tree_find(remembered, &tracker->maker.root) : NULL;
-        return root && strcmp(root->name, tracker->maker.nodename) == 0 ? remembered : NULL;
-}
-
-static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
-{
-        bool reshaped = !tracker->status.reshape_needed && known;
-
-        provider_tree_free(tracker->tree);
-        tracker->tree = tree;
-        tracker_offer_tree(tracker, reshaped);
-}
-
-/* The tree is nova-compute's: made becomes what claims go by, and what the agent would have is kept
- * for the comparison. */
-static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made)
-{
-        ProviderTree *shared = NULL;
-        int r = nova_tree_to_claim(base, made->tree, &tracker->maker.root, &shared);
-
-        provider_tree_free(tracker->wanted);
-        tracker->wanted = made->tree;
-        made->tree = shared;
-        tracker->reshape_left = made->reshape_needed;
-        made->reshape_needed = false;
-        return r;
-}
-
-/* Makes the tree of this moment and lets the claims know. known: base is what Placement holds. */
-static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
-{
-        MadeTree made = { 0 };
-        int r;
-
-        tracker_collect_disk_facts(tracker);
-        r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot, base,
-                                      known, &made, reterr);
-        if (r >= 0 && known && !may(tracker, NOVA_ACTION_PUBLISH))
-                r = share_tree(tracker, base, &made);
-        if (r < 0)
-                return r;
-        tracker_status_note_reshape(&tracker->status, &tracker->maker.root, made.reshape_needed);
-        tracker_status_note_devices(&tracker->status, &tracker->maker.root, &made.device_error);
-        if (known)
-                tracker_status_note_local_disk(&tracker->status, &tracker->maker.root,
-                                               made.local_disk, made.disk_was_there,
-                                               &tracker->maker.local_disk);
-        tracker_status_note_floating(&tracker->status, &tracker->maker.root, tracker->maker.config,
-                                     tracker->snapshot);
-        take_tree(tracker, made.tree, known);
-        return 0;
-}
-
-/* Claims follow the host before Placement is asked, and while it is away: a device that is gone is
- * promised to nobody while the requests are under way. When Placement has answered, the tree is
- * made once more (on_refreshed()), of what it holds now: ratios, reserves and traits that others
- * set there stand in that alone. What it held last may be a tree that somebody broke, which cannot
- * be edited: then the one of before is. */
-static int update_claims(Tracker *tracker, Error *reterr)
-{
-        int r = update_tree(tracker, base_tree(tracker), is_placement_read(tracker), reterr);
-
-        if (r < 0 && tracker->config.reporter && tracker->tree)
-                (void)update_tree(tracker, tracker->tree, false, NULL);
-        return r;
-}
-
 /* Publishing. */
 
 /* True when the attempt starts over. An inventory that was allocated since its holders were read is
@@ -370,7 +279,7 @@ static void on_compared(Reporter *reporter, int result, const Error *error, void
         r = nova_tree_to_send(remote, tracker->wanted, &tracker->maker.root, &tree);
         if (r >= 0)
                 r = contest_give_in(&tracker->contest, tree, remote, now_usec(tracker));
-        if (r >= 0 && !tracker->config.dry_run && may(tracker, NOVA_ACTION_RESERVE) &&
+        if (r >= 0 && !tracker->config.dry_run && tracker_may(tracker, NOVA_ACTION_RESERVE) &&
             !provider_tree_equal(tree, remote))
                 r = reporter_publish(reporter, tree, NULL, on_reserved, tracker);
         else if (r >= 0)
@@ -400,7 +309,7 @@ static void publish_tree(Tracker *tracker)
         int r;
 
         tracker->phase = PHASE_PUBLISHING;
-        if (!may(tracker, NOVA_ACTION_PUBLISH))
+        if (!tracker_may(tracker, NOVA_ACTION_PUBLISH))
                 r = reporter_prepare(tracker->reporter, tracker->wanted, on_compared, tracker);
         else if (tracker->config.dry_run)
                 r = reporter_prepare(tracker->reporter, tracker->tree, on_prepared, tracker);
@@ -437,9 +346,8 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
         if (tracker->status.reshape_error.code)
                 tracker->cycle_error = tracker->status.reshape_error;
         if (tree) {
-                tracker_status_note_reshape(&tracker->status, &tracker->maker.root, false);
                 tracker_status_note_devices(&tracker->status, &tracker->maker.root, device_error);
-                take_tree(tracker, tree, true);
+                tracker_tree_reshaped(tracker, tree);
                 begin_refresh(tracker); /* limits that were left wide for the move */
         } else if (sync_state_of_outcome(result) == SYNC_OFFLINE) {
                 end_failed(tracker, result, error);
@@ -503,7 +411,7 @@ static void on_holders(Reporter *reporter, int result, const Error *error, void 
 
 static int look_for_others(Tracker *tracker)
 {
-        bool own = may(tracker, NOVA_ACTION_PUBLISH);
+        bool own = tracker_may(tracker, NOVA_ACTION_PUBLISH);
         int r = contest_look(&tracker->contest, own ? tracker->tree : tracker->wanted,
                              reporter_tree(tracker->reporter), &tracker->maker.root,
                              now_usec(tracker));
@@ -529,7 +437,7 @@ static void go_on_with_tree(Tracker *tracker, Error *error)
         if (!tracker->config.dry_run &&
             reshape_control_is_due(
                     tracker->reshape, tracker->status.reshape_needed || tracker->reshape_left,
-                    may(tracker, NOVA_ACTION_RESHAPE), reporter_tree(tracker->reporter)))
+                    tracker_may(tracker, NOVA_ACTION_RESHAPE), reporter_tree(tracker->reporter)))
                 begin_reshape(tracker);
         else
                 reconcile_and_publish(tracker);
@@ -547,7 +455,7 @@ static void on_in_use_read(Reporter *reporter, int result, const Error *error, v
         reporter_take_gathered(reporter, &consumers, &holders);
         allocations_free(consumers);
         retained_set_holders(tracker->maker.retained, holders);
-        result = update_tree(tracker, reporter_tree(reporter), true, &words);
+        result = tracker_tree_after_read(tracker, &words);
         if (result < 0)
                 end_failed(tracker, result, &words);
         else
@@ -575,7 +483,7 @@ static void on_refreshed(Reporter *reporter, int result, const Error *error, voi
 
         if (!has_ended(tracker, result, error))
                 return;
-        r = update_tree(tracker, reporter_tree(reporter), true, &words);
+        r = tracker_tree_after_read(tracker, &words);
         if (r >= 0)
                 r = read_in_use(tracker);
         if (r < 0)
@@ -632,24 +540,6 @@ static bool is_quiet(Tracker *tracker)
                cycle_pace_quiet_usec(&tracker->pace, was_polled(tracker), now) > 0;
 }
 
-/* Without a Placement only the claims have to follow. */
-static int reshape_alone(Tracker *tracker, Error *reterr)
-{
-        ProviderTree *tree;
-        int r;
-
-        if (!reshape_control_is_due(tracker->reshape, tracker->status.reshape_needed, true,
-                                    tracker->tree))
-                return 0;
-        r = reshape_control_alone(tracker->reshape, &tracker->maker, tracker->tree,
-                                  tracker->snapshot, &tree, reterr);
-        if (r < 0)
-                return r;
-        tracker_status_note_reshape(&tracker->status, &tracker->maker.root, false);
-        take_tree(tracker, tree, true);
-        return 0;
-}
-
 /* Returns true if this cycle sends nothing to Placement; *ret says why. */
 static bool stays_here(Tracker *tracker, Error *ret)
 {
@@ -678,12 +568,7 @@ static void reconcile(Tracker *tracker)
                 end_cycle(tracker);
                 return;
         }
-        r = update_claims(tracker, &error);
-        /* What Placement holds now may be otherwise, and can be edited again. */
-        if (r < 0 && r != -ENOMEM && tracker->config.reporter)
-                r = 0;
-        if (r >= 0 && !tracker->config.reporter)
-                r = reshape_alone(tracker, &error);
+        r = tracker_tree_after_poll(tracker, &error);
         if (r >= 0 && stays_here(tracker, &why_not)) {
                 auditor_give_up(tracker->auditor, &why_not);
                 end_cycle(tracker);
