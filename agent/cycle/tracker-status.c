@@ -86,7 +86,7 @@ const char *tracker_status_find_hindrance(const TrackerStatus *status, const Con
         return NULL;
 }
 
-SyncState sync_state_of_outcome(int result)
+static SyncState sync_state_of_outcome(int result)
 {
         if (report_outcome_is_away(result))
                 return SYNC_OFFLINE;

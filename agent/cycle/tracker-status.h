@@ -54,10 +54,6 @@ typedef struct TrackerStatus {
                                  */
 } TrackerStatus;
 
-/* The state that follows from the outcome (report/placement/outcome.h, or a negative errno) of a
- * request. */
-SyncState sync_state_of_outcome(int result);
-
 void tracker_status_init(TrackerStatus *status, bool standalone);
 
 /* It could not be reported to Placement, and is to be tried again. */
