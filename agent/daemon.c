@@ -119,10 +119,10 @@ static void end_without_shape(Daemon *daemon)
 {
         if (daemon->mode != DAEMON_SERVE || daemon->reloaded ||
             daemon->engine.config->on_startup_failure != CONFIG_STARTUP_EXIT ||
-            !tracker_get_status(daemon->engine.tracker)->reshape_error.code || daemon->exit_code)
+            !tracker_view(daemon->engine.tracker).status->reshape_error.code || daemon->exit_code)
                 return;
         log_error("[agent] on_startup_failure = exit: ending.");
-        daemon_notify_failed(tracker_get_status(daemon->engine.tracker)->reshape_error.text);
+        daemon_notify_failed(tracker_view(daemon->engine.tracker).status->reshape_error.text);
         daemon->exit_code = EXIT_FAILURE;
         (void)sd_event_exit(daemon->event, 0);
 }
@@ -153,7 +153,7 @@ static void on_settled(void *userdata)
 static void on_changed(Tracker *tracker, void *userdata)
 {
         Daemon *daemon = userdata;
-        const TrackerStatus *status = tracker_get_status(tracker);
+        const TrackerStatus *status = tracker_view(tracker).status;
         bool is_away = status->sync_state == SYNC_OFFLINE;
         bool cycle_ended = status->n_cycles != daemon->n_cycles;
 
@@ -193,7 +193,7 @@ static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error,
         if (!daemon->queue || tracker != daemon->engine.tracker)
                 return;
         if (!unread.code)
-                (void)check_read(daemon, tracker_get_snapshot(tracker), &unread);
+                (void)check_read(daemon, tracker_view(tracker).snapshot, &unread);
         claim_queue_looked(daemon->queue, began_usec, &unread);
 }
 
@@ -252,13 +252,13 @@ static const Snapshot *get_known_host(const Daemon *daemon, const Config *new)
                        0 &&
                strcmp(old->driver.static_file.path ? old->driver.static_file.path : "",
                       new->driver.static_file.path ? new->driver.static_file.path : "") == 0;
-        return same ? tracker_get_snapshot(daemon->engine.tracker) : NULL;
+        return same ? tracker_view(daemon->engine.tracker).snapshot : NULL;
 }
 
 static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
 {
         const TrackerStatus *before =
-                daemon->engine.tracker ? tracker_get_status(daemon->engine.tracker) : NULL;
+                daemon->engine.tracker ? tracker_view(daemon->engine.tracker).status : NULL;
         bool starts = !before && daemon->mode == DAEMON_SERVE;
         const TrackerConfig tracker_config = {
                 .driver = engine->driver,
@@ -276,7 +276,8 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .known = get_known_host(daemon, engine->config),
                 .interval_usec = engine->config->update_interval_usec,
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
-                .starts = !before || tracker_is_starting(daemon->engine.tracker),
+                .starts = !before ||
+                          reshape_control_is_starting(tracker_view(daemon->engine.tracker).reshape),
                 .last_sync_usec = before ? before->last_sync_usec : 0,
                 .warnings = &engine->config->warnings,
                 .state_dir = engine->config->state_dir,
@@ -528,7 +529,7 @@ static Session *get_session(void *userdata)
 {
         Daemon *daemon = userdata;
 
-        return daemon->engine.tracker ? tracker_get_session(daemon->engine.tracker) : NULL;
+        return daemon->engine.tracker ? tracker_view(daemon->engine.tracker).session : NULL;
 }
 
 static int look_at_guests(void *userdata, Error *reterr)
@@ -548,7 +549,7 @@ static int search(void *task, bool cancel, void *userdata)
 {
         Daemon *daemon = userdata;
         Tracker *tracker = daemon->engine.tracker;
-        const TrackerStatus *status = tracker_get_status(tracker);
+        const TrackerStatus *status = tracker_view(tracker).status;
 
         if (cancel) {
                 tracker_sync_cancel(tracker, task);

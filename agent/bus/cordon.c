@@ -46,14 +46,14 @@ static int report(sd_bus_message *call, const BusConfig *config, const EventNote
 int bus_cordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                sd_bus_error *error)
 {
-        const ProviderTree *tree = tracker_get_tree(config->tracker);
+        const ProviderTree *tree = tracker_view(config->tracker).tree;
         const char *device, *reason, *why;
         Error words = ERROR_NULL;
         int r = sd_bus_message_read(call, "ss", &device, &reason);
 
         if (r < 0)
                 return r;
-        why = nova_mode_refuses(tracker_get_nova(config->tracker),
+        why = nova_mode_refuses(tracker_view(config->tracker).nova,
                                 cordon_action(tree, &config->root, device));
         if (why)
                 return sd_bus_error_setf(error, BUS_ERROR_REFUSED, "%s", why);
@@ -78,7 +78,7 @@ int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig 
 
         if (r < 0)
                 return r;
-        r = cordon_lift(config->cordon, tracker_get_tree(config->tracker), &config->root, device,
+        r = cordon_lift(config->cordon, tracker_view(config->tracker).tree, &config->root, device,
                         &words);
         if (r < 0)
                 return refuse(error, r, &words);

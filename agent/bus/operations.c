@@ -142,24 +142,17 @@ static void answer(Waiting *waiting, const json_t *document, const char *name, c
 /* Placement may be behind in other things: what counts is the reshape. */
 static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
 {
-        const TrackerStatus *status = tracker_get_status(tracker);
+        const TrackerView view = tracker_view(tracker);
+        const ReshapeState *reshape = reshape_control_get_state(view.reshape);
         const Waiting *waiting = userdata;
-        const Error *why = waiting->operation->kind == RESHAPE_UNDO
-                                   ? &tracker_get_reshape(tracker)->undo_error
-                                   : &status->reshape_error;
+        const Error *why = waiting->operation->kind == RESHAPE_SHOW   ? &no_error
+                           : waiting->operation->kind == RESHAPE_UNDO ? &reshape->undo_error
+                                                                      : &view.status->reshape_error;
 
-        answer(userdata, tracker_get_reshape(tracker)->document, BUS_ERROR_RESHAPE,
-               why->code                                                     ? why
-               : status->sync_state == SYNC_OFFLINE || status->settling.code ? error
-                                                                             : &no_error);
-}
-
-static void on_reshape_shown(Tracker *tracker, const Error *error, void *userdata)
-{
-        const TrackerStatus *status = tracker_get_status(tracker);
-
-        answer(userdata, tracker_get_reshape(tracker)->document, BUS_ERROR_RESHAPE,
-               status->sync_state == SYNC_OFFLINE || status->settling.code ? error : &no_error);
+        answer(userdata, reshape->document, BUS_ERROR_RESHAPE,
+               why->code                                                               ? why
+               : view.status->sync_state == SYNC_OFFLINE || view.status->settling.code ? error
+                                                                                       : &no_error);
 }
 
 /* Of several that are asked for before the next cycle only one is done. */
@@ -168,7 +161,8 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
         Tracker *tracker = tracker_of(waiting);
         const Waiting *rival = find_rival(waiting);
         ReshapeKind kind = (ReshapeKind)waiting->operation->kind;
-        const char *why = nova_mode_refuses(tracker_get_nova(tracker), NOVA_ACTION_RESHAPE);
+        const char *why = nova_mode_refuses(tracker_view(tracker).nova, NOVA_ACTION_RESHAPE);
+        int r;
 
         if (why && kind != RESHAPE_SHOW)
                 return sd_bus_error_set(error, BUS_ERROR_REFUSED, why);
@@ -176,23 +170,35 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
                 return sd_bus_error_set(
                         error, BUS_ERROR_BUSY,
                         "Another operation on the shape of the tree is under way: wait for its end, or cancel it");
-        return tracker_reshape(tracker, kind, by,
-                               kind == RESHAPE_SHOW ? on_reshape_shown : on_reshaped, waiting);
+        r = tracker_sync(tracker, on_reshaped, waiting);
+        if (r >= 0)
+                reshape_control_ask(tracker_view(tracker).reshape, kind, by);
+        return r;
 }
 
 /* Whether the host could be published besides is not the question. */
 static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
-        const AuditorState *audit = tracker_get_audit(tracker);
+        const AuditorState *audit = auditor_get_state(tracker_view(tracker).auditor);
 
         answer(userdata, audit->document, BUS_ERROR_NOT_READY,
                audit->error.code || audit->document ? &audit->error : error);
 }
 
+static int ask_audit(Waiting *waiting, AuditorWish wish, const Uuid *consumer,
+                     const EventAuthor *by)
+{
+        Tracker *tracker = tracker_of(waiting);
+        int r = tracker_sync(tracker, on_audited, waiting);
+
+        if (r >= 0)
+                auditor_ask(tracker_view(tracker).auditor, wish, consumer, by);
+        return r;
+}
+
 static int begin_audit(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        return tracker_audit(tracker_of(waiting), (AuditorWish)waiting->operation->kind, NULL, by,
-                             on_audited, waiting);
+        return ask_audit(waiting, (AuditorWish)waiting->operation->kind, NULL, by);
 }
 
 static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
@@ -209,18 +215,18 @@ static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_e
         if (find_rival(waiting))
                 return sd_bus_error_set(error, BUS_ERROR_BUSY,
                                         "Another consumer is being healed: try again");
-        return tracker_audit(tracker_of(waiting), AUDITOR_WISH_HEAL_CONSUMER, &consumer, by,
-                             on_audited, waiting);
+        return ask_audit(waiting, AUDITOR_WISH_HEAL_CONSUMER, &consumer, by);
 }
 
 /* What is in the way of the question; what is in the way of the host stands in the answer. */
 static const char *find_hindrance(const BusConfig *config, bool dry_run)
 {
-        const char *why = nova_mode_refuses(tracker_get_nova(config->tracker), NOVA_ACTION_PUBLISH);
+        const char *why =
+                nova_mode_refuses(tracker_view(config->tracker).nova, NOVA_ACTION_PUBLISH);
 
         if (why)
                 return why;
-        if (tracker_get_status(config->tracker)->sync_state == SYNC_STANDALONE)
+        if (tracker_view(config->tracker).status->sync_state == SYNC_STANDALONE)
                 return "There is no [placement] section: nothing was published of this host";
         if (cordon_is_retired(config->cordon))
                 return "The host is retired already; \"computectl retire --undo\" takes it back";
@@ -232,7 +238,7 @@ static const char *find_hindrance(const BusConfig *config, bool dry_run)
 static void on_retired(Tracker *tracker, const Error *error, void *userdata)
 {
         static const Error unknown = { ENODATA, "Host and Placement could not be compared" };
-        const Retirement *retirement = tracker_get_retirement(tracker);
+        const Retirement *retirement = tracker_view(tracker).retirement;
         const Error *why = &retirement->error;
 
         if (!why->code && !retirement->document)
@@ -244,13 +250,17 @@ static int begin_retire(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
 {
         RetireKind kind = (RetireKind)waiting->operation->kind;
         const char *why = find_hindrance(waiting->owner->config, kind == RETIRE_SHOW);
+        int r;
 
         if (why)
                 return sd_bus_error_set(error, BUS_ERROR_REFUSED, why);
         if (find_rival(waiting))
                 return sd_bus_error_set(error, BUS_ERROR_BUSY,
                                         "Somebody else retires this host just now");
-        return tracker_retire(tracker_of(waiting), kind, by, on_retired, waiting);
+        r = tracker_sync(tracker_of(waiting), on_retired, waiting);
+        if (r >= 0)
+                retirement_ask(tracker_view(tracker_of(waiting)).retirement, kind, by);
+        return r;
 }
 
 /* The cycle may have failed: the settings are in force all the same. */
@@ -331,7 +341,7 @@ static int cancel(Waiting *waiting)
         int r = operation->is_final ? -EBUSY : 0;
 
         if (operation->begin == begin_reshape)
-                r = tracker_cancel_reshape(tracker_of(waiting));
+                r = reshape_control_cancel(tracker_view(tracker_of(waiting)).reshape);
         if (r < 0)
                 return r;
         /* Another cycle harms nobody: only nobody waits for it any more. */

@@ -18,10 +18,10 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
                 .statistics = tracker->reporter ? reporter_get_statistics(tracker->reporter)
                                                 : &no_statistics,
                 .driver = config->driver->name,
-                .nova = tracker_get_nova(tracker),
+                .nova = tracker_view(tracker).nova,
                 .snapshot = tracker->snapshot,
                 .tree = tracker->tree,
-                .devices = tracker_get_devices(tracker),
+                .devices = tracker_view(tracker).devices,
                 .retained = tracker->maker.retained,
                 .contest = &tracker->contest,
                 .audit = auditor_get_state(tracker->auditor),

@@ -67,7 +67,9 @@ void tracker_note_hypervisor(Tracker *tracker, const Error *error);
 /* Returns true if [agent] nova permits the action. */
 static inline bool tracker_may(const Tracker *tracker, NovaAction action)
 {
-        return !nova_mode_refuses(tracker_get_nova(tracker), action);
+        const ReporterConfig *reporter = tracker->config.reporter;
+
+        return !reporter || !nova_mode_refuses(reporter->nova, action);
 }
 
 /* Makes the tree from the last snapshot, before Placement is asked: a device that is gone is not

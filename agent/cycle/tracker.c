@@ -108,7 +108,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                                 config->dry_run ? NULL : config->state_dir,
                                 config->reshape_patience_usec, config->starts, config->claims) < 0)
                 return error_oom(reterr);
-        no_heal = nova_mode_refuses(tracker_get_nova(tracker), NOVA_ACTION_HEAL);
+        no_heal = nova_mode_refuses(tracker_view(tracker).nova, NOVA_ACTION_HEAL);
         if (auditor_new(&tracker->auditor,
                         &(AuditorConfig){ .claims = config->claims,
                                           .root = config->maker.root,
@@ -185,36 +185,6 @@ int tracker_publish(Tracker *tracker, bool full, TrackerDone done, void *userdat
         return r;
 }
 
-int tracker_retire(Tracker *tracker, RetireKind kind, const EventAuthor *by, TrackerDone done,
-                   void *userdata)
-{
-        int r = tracker_sync(tracker, done, userdata);
-
-        if (r >= 0)
-                retirement_ask(&tracker->retirement, kind, by);
-        return r;
-}
-
-int tracker_reshape(Tracker *tracker, ReshapeKind kind, const EventAuthor *by, TrackerDone done,
-                    void *userdata)
-{
-        int r = tracker_sync(tracker, done, userdata);
-
-        if (r >= 0)
-                reshape_control_ask(tracker->reshape, kind, by);
-        return r;
-}
-
-int tracker_audit(Tracker *tracker, AuditorWish wish, const Uuid *consumer, const EventAuthor *by,
-                  TrackerDone done, void *userdata)
-{
-        int r = tracker_sync(tracker, done, userdata);
-
-        if (r >= 0)
-                auditor_ask(tracker->auditor, wish, consumer, by);
-        return r;
-}
-
 int tracker_look(Tracker *tracker, Error *reterr)
 {
         return host_poll_begin(tracker->poll, DRIVER_POLL_GUESTS, reterr);
@@ -236,46 +206,23 @@ void tracker_sync_cancel(Tracker *tracker, void *userdata)
 
 /* What callers can see. */
 
-NovaMode tracker_get_nova(const Tracker *tracker)
-{
-        return tracker->config.reporter ? tracker->config.reporter->nova : NOVA_NONE;
-}
-
-const AuditorState *tracker_get_audit(const Tracker *tracker)
-{
-        return auditor_get_state(tracker->auditor);
-}
-
-const Retirement *tracker_get_retirement(const Tracker *tracker)
-{
-        return &tracker->retirement;
-}
-
-const ReshapeState *tracker_get_reshape(const Tracker *tracker)
-{
-        return reshape_control_get_state(tracker->reshape);
-}
-
-const TrackerStatus *tracker_get_status(const Tracker *tracker)
-{
-        return &tracker->status;
-}
-
-const ProviderTree *tracker_get_sharing(const Tracker *tracker)
-{
-        return tracker->reporter ? sharing_get(reporter_get_sharing(tracker->reporter)) : NULL;
-}
-
-const ProviderTree *tracker_get_tree(const Tracker *tracker)
-{
-        return tracker->tree;
-}
-
-const DeviceLedger *tracker_get_devices(const Tracker *tracker)
+TrackerView tracker_view(const Tracker *tracker)
 {
         const DeviceWatch *watch = tracker->maker.device_watch;
+        Reporter *reporter = tracker->reporter;
 
-        return watch ? device_watch_get_ledger(watch) : NULL;
+        return (TrackerView){
+                .status = &tracker->status,
+                .snapshot = tracker->snapshot,
+                .tree = tracker->tree,
+                .sharing = reporter ? sharing_get(reporter_get_sharing(reporter)) : NULL,
+                .devices = watch ? device_watch_get_ledger(watch) : NULL,
+                .session = reporter ? reporter_get_session(reporter) : NULL,
+                .nova = tracker->config.reporter ? tracker->config.reporter->nova : NOVA_NONE,
+                .auditor = tracker->auditor,
+                .reshape = tracker->reshape,
+                .retirement = (Retirement *)&tracker->retirement,
+        };
 }
 
 void tracker_get_progress(const Tracker *tracker, Progress *ret)
@@ -289,24 +236,4 @@ void tracker_get_progress(const Tracker *tracker, Progress *ret)
                 auditor_get_progress(tracker->auditor, ret);
         else if (phase > CYCLE_POLL && phase < CYCLE_AUDIT)
                 reporter_get_progress(tracker->reporter, ret);
-}
-
-bool tracker_is_starting(const Tracker *tracker)
-{
-        return reshape_control_is_starting(tracker->reshape);
-}
-
-int tracker_cancel_reshape(Tracker *tracker)
-{
-        return reshape_control_cancel(tracker->reshape);
-}
-
-const Snapshot *tracker_get_snapshot(const Tracker *tracker)
-{
-        return tracker->snapshot;
-}
-
-Session *tracker_get_session(const Tracker *tracker)
-{
-        return tracker->reporter ? reporter_get_session(tracker->reporter) : NULL;
 }

@@ -74,68 +74,32 @@ int tracker_publish(Tracker *tracker, bool full, TrackerDone done, void *userdat
  * Negative errno with words. */
 int tracker_look(Tracker *tracker, Error *reterr);
 
-/* As tracker_sync(), with a reshape in it, where there is one to do. RESHAPE_SHOW: see
- * tracker_get_reshape(). Of two that are asked for before a cycle the later counts. by (copied):
- * who asks; NULL: nobody. */
-int tracker_reshape(Tracker *tracker, ReshapeKind kind, const EventAuthor *by, TrackerDone done,
-                    void *userdata);
-
-/* What the last reshapes changed, or would. What it points to is borrowed until the loop runs
- * again. */
-const ReshapeState *tracker_get_reshape(const Tracker *tracker);
-
-/* As tracker_sync(), and checks whether the host can be removed from Placement, or removes it. The
- * cordon of the host is marked as retired after the removal. */
-int tracker_retire(Tracker *tracker, RetireKind kind, const EventAuthor *by, TrackerDone done,
-                   void *userdata);
-
-/* Returns the result of the last retirement. Borrowed until the loop runs again. */
-const Retirement *tracker_get_retirement(const Tracker *tracker);
-
-/* The same with an audit at its end, as auditor_ask() takes it. */
-int tracker_audit(Tracker *tracker, AuditorWish wish, const Uuid *consumer, const EventAuthor *by,
-                  TrackerDone done, void *userdata);
-
-/* What came of the last audits. What it points to is borrowed until the loop runs again. */
-const AuditorState *tracker_get_audit(const Tracker *tracker);
-
 /* Notifies everybody who waits for a cycle that there will be none, with these words. */
 void tracker_dismiss(Tracker *tracker, const char *why);
 
 /* Forgets every request that was made with this userdata. */
 void tracker_sync_cancel(Tracker *tracker, void *userdata);
 
-const TrackerStatus *tracker_get_status(const Tracker *tracker);
+/* What a tracker has. Everything is borrowed until the loop runs again; auditor, reshape and
+ * retirement as long as the tracker. A caller that requests something of these three also requests
+ * the cycle that does it: tracker_sync(). */
+typedef struct TrackerView {
+        const TrackerStatus *status;
+        const Snapshot *snapshot;    /* of the last poll that succeeded; NULL: none */
+        const ProviderTree *tree;    /* that the host should have; NULL before the first poll */
+        const ProviderTree *sharing; /* the sharing providers of the tree; NULL: none is known */
+        const DeviceLedger *devices; /* that are expected; NULL: not known */
+        Session *session;            /* with Placement; NULL: none (yet) */
+        NovaMode nova;               /* [agent] nova; NOVA_NONE without a Placement */
+        Auditor *auditor;
+        ReshapeControl *reshape;
+        Retirement *retirement;
+} TrackerView;
+
+TrackerView tracker_view(const Tracker *tracker);
 
 /* Of the cycle that runs, or is about to: phase "waiting". */
 void tracker_get_progress(const Tracker *tracker, Progress *ret);
-
-/* [agent] nova, as far as there is a Placement. */
-NovaMode tracker_get_nova(const Tracker *tracker);
-
-/* Whether the reshape that a start may make is still to come: Placement was not reached, or the
- * reshape is under way. */
-bool tracker_is_starting(const Tracker *tracker);
-
-/* The reshape that was asked for is not done. -EBUSY: it was sent already. */
-int tracker_cancel_reshape(Tracker *tracker);
-
-/* The tree that the host should have, or NULL before the first poll. Borrowed until the loop runs
- * again. */
-const ProviderTree *tracker_get_tree(const Tracker *tracker);
-
-/* The devices that are expected, or NULL. Borrowed as above. */
-const DeviceLedger *tracker_get_devices(const Tracker *tracker);
-
-/* The sharing providers of this tree as Placement was read last, or NULL: none is known. Borrowed
- * as above. */
-const ProviderTree *tracker_get_sharing(const Tracker *tracker);
-
-/* The last snapshot that a poll brought, or NULL. Borrowed as above. */
-const Snapshot *tracker_get_snapshot(const Tracker *tracker);
-
-/* The session with Placement, or NULL: there is none (yet). Borrowed as long as the tracker. */
-Session *tracker_get_session(const Tracker *tracker);
 
 /* What the next publish would send. -ENODATA with words when it cannot be known yet. The caller
  * frees. */

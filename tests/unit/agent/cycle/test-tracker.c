@@ -518,7 +518,7 @@ static const TrackerStatus *run_cycle(void)
         memset(world.did, 0, sizeof(world.did));
         assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
         run_until_told(world.n_told + 1);
-        return tracker_get_status(world.tracker);
+        return tracker_view(world.tracker).status;
 }
 
 static void ask_retirement(RetireKind kind)
@@ -528,7 +528,7 @@ static void ask_retirement(RetireKind kind)
 
         assert_int_equal(uuid_from_text(ROOT, &root), 0);
         assert_int_equal(cordon_set(world.cordon, NULL, &root, "", "sold", "tester", 1, NULL), 0);
-        assert_int_equal(tracker_retire(world.tracker, kind, &by, NULL, NULL), 0);
+        retirement_ask(tracker_view(world.tracker).retirement, kind, &by);
 }
 
 static void fail_polls(const char *words)
@@ -589,19 +589,18 @@ static void let_come(const char *events)
                 else if (strcmp(word, "audit-fails") == 0)
                         world.audit_fails = true;
                 else if (strcmp(word, "audit") == 0)
-                        assert_int_equal(tracker_audit(world.tracker, AUDITOR_WISH_LOOK, NULL, NULL,
-                                                       NULL, NULL),
-                                         0);
+                        auditor_ask(tracker_view(world.tracker).auditor, AUDITOR_WISH_LOOK, NULL,
+                                    NULL);
                 else if (strcmp(word, "retire") == 0)
                         ask_retirement(RETIRE_DO);
                 else if (strcmp(word, "retire-show") == 0)
                         ask_retirement(RETIRE_SHOW);
                 else if (strcmp(word, "reshape-show") == 0)
-                        assert_int_equal(
-                                tracker_reshape(world.tracker, RESHAPE_SHOW, NULL, NULL, NULL), 0);
+                        reshape_control_ask(tracker_view(world.tracker).reshape, RESHAPE_SHOW,
+                                            NULL);
                 else if (strcmp(word, "undo") == 0)
-                        assert_int_equal(
-                                tracker_reshape(world.tracker, RESHAPE_UNDO, NULL, NULL, NULL), 0);
+                        reshape_control_ask(tracker_view(world.tracker).reshape, RESHAPE_UNDO,
+                                            NULL);
                 else if (strcmp(word, "full") == 0)
                         assert_int_equal(tracker_publish(world.tracker, true, NULL, NULL), 0);
         }
@@ -618,7 +617,7 @@ static void run_as(const char *about, const char *comes, const char *then)
 
         let_come(comes);
         status = run_cycle();
-        tree = tracker_get_tree(world.tracker);
+        tree = tracker_view(world.tracker).tree;
         snprintf(text, sizeof(text), "%s %s%s%s%s%s%s%.20s%s%.19s", world.did,
                  sync_state_to_text(status->sync_state), status->reshape_needed ? ", needed" : "",
                  status->reshape_needed && status->reshape_error.code ? ", failed" : "",
@@ -630,7 +629,7 @@ static void run_as(const char *about, const char *comes, const char *then)
                 fail_msg("%s: %s", about, text);
         if (status->sync_state == SYNC_STALE || status->sync_state == SYNC_OFFLINE)
                 assert_string_equal(status->sync_error.text, world.told.text);
-        assert_int_equal(!tree, !tracker_get_snapshot(world.tracker));
+        assert_int_equal(!tree, !tracker_view(world.tracker).snapshot);
         assert_int_equal(!tree, world.n_trees_for_claims == 0);
         if (tree)
                 assert_string_equal(tree->providers[0]->name, "host1");
@@ -755,7 +754,7 @@ static void test_times_and_progress(void **state)
         Progress progress;
 
         start(&reporter_config, false);
-        assert_int_equal(tracker_get_status(world.tracker)->sync_state, SYNC_PENDING);
+        assert_int_equal(tracker_view(world.tracker).status->sync_state, SYNC_PENDING);
         tracker_get_progress(world.tracker, &progress);
         assert_string_equal(progress.phase, "waiting");
         assert_int_equal(progress.n_total, 0);
@@ -778,12 +777,12 @@ static void test_a_known_host_is_served(void **state)
         fail_polls("no libvirtd");
         world.known = known;
         start(&reporter_config, false);
-        assert_true(tracker_get_snapshot(world.tracker) == known);
+        assert_true(tracker_view(world.tracker).snapshot == known);
         status = run_cycle();
         assert_string_equal(world.told.text, "no libvirtd");
         assert_int_equal(status->sync_state, SYNC_SYNCED);
         assert_int_equal(status->last_poll_usec, 7);
-        assert_non_null(tracker_get_tree(world.tracker));
+        assert_non_null(tracker_view(world.tracker).tree);
 }
 
 /* A look that is under way when a cycle is asked for says nothing of what came since. */
@@ -842,12 +841,12 @@ static void test_without_placement_the_remembered_host_is_used(void **state)
                 world.refreshes.results[0] = REPORT_E_UNREACHABLE;
                 start(&reporter_config, false);
                 run_cycle();
-                root = tracker_get_tree(world.tracker)->providers[0];
+                root = tracker_view(world.tracker).tree->providers[0];
                 assert_string_equal(root->name, "host1");
                 assert_int_equal(provider_find_inventory(root, "CUSTOM_X") != NULL, cases[i].used);
                 /* Placement's own answer counts more. */
                 assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
-                root = tracker_get_tree(world.tracker)->providers[0];
+                root = tracker_view(world.tracker).tree->providers[0];
                 assert_null(provider_find_inventory(root, "CUSTOM_X"));
         }
 }
