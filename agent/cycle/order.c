@@ -45,7 +45,7 @@ CyclePhase cycle_next(CyclePhase phase, CycleOutcome outcome, const OrderFacts *
         case CYCLE_CHECK:
                 return !done ? CYCLE_RESHAPE : facts->removes ? CYCLE_REMOVE : CYCLE_WITNESS;
         case CYCLE_REMOVE:
-                return !done ? CYCLE_WITNESS : facts->retired ? CYCLE_RECONCILE : CYCLE_READ;
+                return facts->retired ? CYCLE_RECONCILE : CYCLE_READ;
         case CYCLE_RESHAPE:
                 return done ? CYCLE_READ : CYCLE_WITNESS;
         case CYCLE_WITNESS:

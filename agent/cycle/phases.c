@@ -245,14 +245,17 @@ static int done_check(Tracker *tracker, Error *reterr)
         return 0;
 }
 
-static void on_removed(Reporter *reporter, int result, const Error *error, void *userdata)
+static void end_removal(Tracker *tracker, int result, const Error *error)
 {
-        Tracker *tracker = userdata;
-
         if (retirement_end(&tracker->retirement, &tracker->maker, tracker->config.claims, result,
                            error))
                 tracker_status_note_retired(&tracker->status);
-        tracker_end_phase(tracker, 0, NULL);
+}
+
+static void on_removed(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        end_removal(userdata, result, error);
+        tracker_end_phase(userdata, 0, NULL);
 }
 
 static int begin_remove(Tracker *tracker, Error *reterr)
@@ -265,8 +268,8 @@ static int begin_remove(Tracker *tracker, Error *reterr)
                 r = reporter_publish(tracker->reporter, nothing, NULL, on_removed, tracker);
         if (r >= 0)
                 return PHASE_WAITS;
-        retirement_fail(&tracker->retirement, r);
-        return PHASE_SKIPPED;
+        end_removal(tracker, r, reterr);
+        return PHASE_ENDED;
 }
 
 /* CYCLE_RESHAPE */

@@ -141,15 +141,7 @@ bool retirement_check(Retirement *retirement, const TreeMaker *maker, ClaimServi
         retirement_done(retirement);
         r = check(maker, claim_service_get(service), reporter, snapshot, &retirement->document,
                   &retirement->error);
-        if (r < 0)
-                retirement_fail(retirement, r);
         return r == 0 && retirement->kind == RETIRE_DO && !retire_is_refused(retirement->document);
-}
-
-void retirement_fail(Retirement *retirement, int r)
-{
-        if (!retirement->error.code)
-                error_setf(&retirement->error, r, "%s", strerror(-r));
 }
 
 bool retirement_end(Retirement *retirement, const TreeMaker *maker, ClaimService *service,
@@ -162,7 +154,8 @@ bool retirement_end(Retirement *retirement, const TreeMaker *maker, ClaimService
         if (result == 0)
                 result = cordon_set_retired(maker->cordon, true, &retirement->error);
         if (result != 0) {
-                error_prefixf(&retirement->error, -EBUSY, "The host is not retired");
+                error_prefixf(&retirement->error, result < 0 ? result : -EBUSY,
+                              "The host is not retired");
                 return false;
         }
         (void)json_object_set_new(retirement->document, "done", json_true());

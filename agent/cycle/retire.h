@@ -59,10 +59,8 @@ void retirement_begin(Retirement *retirement);
 bool retirement_check(Retirement *retirement, const TreeMaker *maker, ClaimService *service,
                       Reporter *reporter, const Snapshot *snapshot);
 
-/* Keeps the reason why the removal was not sent. */
-void retirement_fail(Retirement *retirement, int r);
-
-/* Ends the removal with the answer of Placement. After a success it marks the cordon and records
- * the event in the history. Returns true if the host is retired. */
+/* Ends the removal with the answer of Placement, or with the reason why it was not sent. After a
+ * success it marks the cordon and records the event in the history. Returns true if the host is
+ * retired. */
 bool retirement_end(Retirement *retirement, const TreeMaker *maker, ClaimService *service,
                     int result, const Error *error);
