@@ -16,8 +16,8 @@ CycleOutcome cycle_outcome(int result)
 
 static CyclePhase follow_failure(CycleOutcome outcome, const OrderFacts *facts)
 {
-        bool retries = outcome == CYCLE_CONFLICT ||
-                       (outcome == CYCLE_IN_USE && facts->retains && !facts->in_use_retried);
+        bool retries =
+                outcome == CYCLE_CONFLICT || (outcome == CYCLE_IN_USE && facts->retries_in_use);
 
         if (retries && facts->n_retries < CYCLE_RETRIES_MAX)
                 return CYCLE_READ;

@@ -90,8 +90,7 @@ typedef struct OrderFacts {
         bool owns_tree;  /* [agent] nova permits to publish */
         bool dry_run;
         bool removes;        /* CHECK found that the host is to be removed now */
-        bool retains;        /* HOLDERS retains inventories */
-        bool in_use_retried; /* this cycle has retried an inventory in use */
+        bool retries_in_use; /* an inventory in use can be retained by one more attempt */
         unsigned n_retries;  /* of this cycle */
 } OrderFacts;
 

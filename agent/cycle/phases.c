@@ -2,7 +2,9 @@
 
 /* The phases of a cycle. begin() sends at most one request, whose callback ends the phase; done()
  * takes the answer of a phase that succeeded. agent/cycle/order.h decides which phase follows. This
- * file keeps no order: each function knows its own phase only. */
+ * file keeps no order: each function knows its own phase only.
+ *
+ * Tests: tests/unit/agent/cycle/test-tracker.c */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -61,7 +63,7 @@ static int begin_poll(Tracker *tracker, Error *reterr)
 {
         DriverPollKind kind = tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES;
 
-        tracker->cycle = (TrackerCycle){ .pause_max_usec = UINT64_MAX };
+        tracker->cycle = (TrackerCycle){ .facts.retries_in_use = tracker->maker.retained };
         tracker->changed_usec = 0;
         tracker->all = false;
         tracker_arm_timer(tracker, UINT64_MAX);
@@ -112,7 +114,6 @@ static bool stays_here(Tracker *tracker, Error *ret)
                 tracker_status_note_retired(status);
         } else if (is_settling(tracker)) {
                 *ret = tracker->cycle.error = status->settling;
-                tracker->cycle.pause_max_usec = SETTLE_POLL_USEC;
         } else {
                 return false;
         }
@@ -217,10 +218,15 @@ static int done_holders(Tracker *tracker, Error *reterr)
         return tracker_tree_after_read(tracker, reterr);
 }
 
+/* Returns the tree that the agent would publish. */
+static const ProviderTree *find_wanted(const Tracker *tracker)
+{
+        return tracker_may(tracker, NOVA_ACTION_PUBLISH) ? tracker->tree : tracker->wanted;
+}
+
 static int begin_contest(Tracker *tracker, Error *reterr)
 {
-        bool own = tracker_may(tracker, NOVA_ACTION_PUBLISH);
-        int r = contest_look(&tracker->contest, own ? tracker->tree : tracker->wanted,
+        int r = contest_look(&tracker->contest, find_wanted(tracker),
                              reporter_tree(tracker->reporter), &tracker->maker.root,
                              now_usec(tracker));
 
@@ -376,10 +382,7 @@ static int done_publish(Tracker *tracker, Error *reterr)
 
 static int begin_prepare(Tracker *tracker, Error *reterr)
 {
-        bool own = tracker_may(tracker, NOVA_ACTION_PUBLISH);
-
-        return reporter_prepare(tracker->reporter, own ? tracker->tree : tracker->wanted, on_answer,
-                                tracker);
+        return reporter_prepare(tracker->reporter, find_wanted(tracker), on_answer, tracker);
 }
 
 /* Writes the reserved amounts of devices where nova-compute keeps them. */
@@ -465,7 +468,8 @@ static uint64_t next_pause_usec(Tracker *tracker)
                                 : 0,
                         now);
         pause_usec = cycle_pace_next_usec(&tracker->pace, was_polled(tracker), now);
-        pause_usec = MIN(pause_usec, tracker->cycle.pause_max_usec);
+        if (tracker->status.settling.code)
+                pause_usec = MIN(pause_usec, SETTLE_POLL_USEC);
         /* Withheld devices are published in time, also if no other event begins a cycle. */
         due_in_usec = watch ? device_watch_due_in_usec(watch) : UINT64_MAX;
         return MIN(pause_usec, due_in_usec);
@@ -522,7 +526,6 @@ static const OrderFacts *update_facts(Tracker *tracker)
         facts->has_client = tracker->reporter;
         facts->owns_tree = tracker_may(tracker, NOVA_ACTION_PUBLISH);
         facts->dry_run = tracker->config.dry_run;
-        facts->retains = tracker->maker.retained;
         return facts;
 }
 
@@ -532,7 +535,7 @@ static void note_failure(Tracker *tracker, CyclePhase next, int result, const Er
                 log_debug(
                         "Another writer changed the tree in Placement meanwhile; reading it again.");
                 tracker->cycle.facts.n_retries++;
-                tracker->cycle.facts.in_use_retried |= result == REPORT_E_IN_USE;
+                tracker->cycle.facts.retries_in_use &= result != REPORT_E_IN_USE;
                 return;
         }
         tracker_status_note_failure(&tracker->status, result, error);

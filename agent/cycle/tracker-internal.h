@@ -13,10 +13,9 @@
 /* The running cycle. Cleared when one begins. */
 typedef struct TrackerCycle {
         OrderFacts facts;
-        Error error;             /* for its waiters */
-        bool spoke;              /* to Placement */
-        uint64_t writes_before;  /* of the report client */
-        uint64_t pause_max_usec; /* before the next cycle */
+        Error error;            /* for its waiters */
+        bool spoke;             /* to Placement */
+        uint64_t writes_before; /* of the report client */
 } TrackerCycle;
 
 struct Tracker {

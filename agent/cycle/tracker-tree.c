@@ -3,7 +3,9 @@
 /* The tree that the host should have: made from the last snapshot and from the tree that Placement
  * has, kept in the tracker, and shown to the claims together with the sharing providers. Where the
  * tree belongs to nova-compute, claims are fitted to the tree of Placement, and the tree that the
- * agent would make is kept for the comparison. Sends nothing. Main thread. */
+ * agent would make is kept for the comparison. Sends nothing. Main thread.
+ *
+ * Tests: tests/unit/agent/cycle/test-tracker.c */
 
 #include <errno.h>
 #include <string.h>

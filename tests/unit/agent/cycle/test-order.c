@@ -22,10 +22,10 @@ static const char *const outcomes[_CYCLE_OUTCOME_MAX] = {
 };
 
 /* A host that publishes its tree. */
-#define FACTS(...)                                                                          \
-        {                                                                                   \
-                .host_known = true, .has_client = true, .owns_tree = true, .retains = true, \
-                __VA_ARGS__                                                                 \
+#define FACTS(...)                                                                                 \
+        {                                                                                          \
+                .host_known = true, .has_client = true, .owns_tree = true, .retries_in_use = true, \
+                __VA_ARGS__                                                                        \
         }
 #define LEFT(...)                                                   \
         {                                                           \
@@ -84,10 +84,9 @@ static const struct {
         { "no further retry", "conflict", "publish compare",
           FACTS(.n_retries = CYCLE_RETRIES_MAX) },
         { "in use since its holders were read", "in-use", "publish read", FACTS() },
-        { "once per cycle", "in-use", "publish audit", FACTS(.in_use_retried = true) },
         { "within the bound of conflicts", "in-use", "publish audit",
           FACTS(.n_retries = CYCLE_RETRIES_MAX) },
-        { "not if nothing retains it", "in-use", "publish audit", LEFT() },
+        { "once per cycle, and only if something retains it", "in-use", "publish audit", LEFT() },
 
         { "Placement refuses: it can be audited", "refused", "read audit", FACTS() },
         { NULL, "refused", "publish audit", FACTS() },
@@ -150,7 +149,7 @@ static void test_every_cycle_ends(void **state)
                 facts.standalone = (random & 6) == 0;
                 facts.has_client = !facts.standalone;
                 facts.owns_tree = random & 8;
-                facts.retains = random & 16;
+                facts.retries_in_use = random & 16;
                 facts.dry_run = (random & 96) == 0;
                 do {
                         CycleOutcome outcome;
@@ -169,7 +168,7 @@ static void test_every_cycle_ends(void **state)
                         assert_true(phase >= 0 && phase < _CYCLE_PHASE_MAX);
                         if (phase == CYCLE_READ && outcome >= CYCLE_CONFLICT) {
                                 facts.n_retries++;
-                                facts.in_use_retried |= outcome == CYCLE_IN_USE;
+                                facts.retries_in_use &= outcome != CYCLE_IN_USE;
                         }
                         n_reads += phase == CYCLE_READ;
                         assert_true(++n < 200);
