@@ -199,8 +199,15 @@ static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error,
 
 /* --once and --dry-run. */
 
-static void print_plan(const Plan *plan)
+static void print_plan(Tracker *tracker, Error *reterr)
 {
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        int r = tracker_plan(tracker, &plan, reterr);
+
+        if (r < 0) {
+                error_setf(reterr, r, "%s", error_text(reterr, r));
+                return;
+        }
         if (plan->n_steps == 0)
                 puts("Nothing to do: Placement is equal to this host.");
         for (size_t i = 0; i < plan->n_steps; i++) {
@@ -212,24 +219,13 @@ static void print_plan(const Plan *plan)
         }
 }
 
-static int show_plan(Tracker *tracker, Error *reterr)
-{
-        _cleanup_(plan_freep) Plan *plan = NULL;
-        int r = tracker_plan(tracker, &plan, reterr);
-
-        if (r < 0)
-                return r;
-        print_plan(plan);
-        return 0;
-}
-
 static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *userdata)
 {
         Daemon *daemon = userdata;
         Error words = *error;
 
         if (!words.code && daemon->mode == DAEMON_DRY_RUN)
-                (void)show_plan(tracker, &words);
+                print_plan(tracker, &words);
         if (words.code)
                 log_error("Not everything was done: %s", words.text);
         daemon->exit_code = words.code ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -2,9 +2,8 @@
 #pragma once
 
 /* The order of a cycle of the resource tracker. A cycle is a walk through phases. Each phase begins
- * with one request, and ends with one answer or failure. cycle_next() decides which phase follows.
- * It is pure: agent/cycle/phases.c does what the phases do. One arrow is one row of the table in
- * tests/unit/agent/cycle/test-order.c.
+ * with at most one request and ends with its answer. cycle_next() decides which phase follows; it
+ * is pure. phases.c does what the phases do. tests/unit/agent/cycle/test-order.c has all arrows.
  *
  *   IDLE > POLL > READ > HOLDERS > CONTEST > CHECK > RESHAPE > WITNESS > PUBLISH > AUDIT
  *        > RECONCILE > END > IDLE
@@ -12,39 +11,35 @@
  *   POLL > RECONCILE                               without Placement
  *   CHECK > REMOVE > RECONCILE                     a retirement
  *   RESHAPE > READ                                 a reshape
- *   WITNESS > PREPARE > RESERVE > COUNT > AUDIT    the tree of nova-compute
+ *   WITNESS > PREPARE > RESERVE > AUDIT            the tree of nova-compute
  *   WITNESS > PREPARE > RECONCILE                  a dry run
  *   any > READ                                     a conflict
  *   any > AUDIT                                    a refusal of Placement, a local failure
  *   any > RECONCILE                                Placement cannot be used
  *
- * Success. A phase that has nothing to do is skipped. The cycle publishes after the retirement and
- * the reshape, so that both see the tree that Placement has. A reshape is followed by READ, also
- * if it was refused: the old shape is then published. CHECK without a removal, for example because
- * a consumer has allocations, is followed by a publication in the same cycle, without a reshape.
- * After a removal the host has nothing in Placement, so neither publication nor audit follow.
+ * Success. A phase that has nothing to do is skipped. READ follows a reshape, also a refused one:
+ * the old shape is then published. A retirement that is shown, or not possible, is followed by a
+ * publication in the same cycle, without a reshape. After a removal the host has nothing in
+ * Placement, so neither publication nor audit follow; a removal that was refused is read again.
  *
- * Without Placement. RECONCILE follows POLL if no poll has succeeded yet, without a [placement]
- * section, on a retired host, while the first publication waits for devices (settling), and in a
- * quiet cycle, which spares Placement (agent/cycle/pace.h). A poll that fails does not end a cycle:
- * the last snapshot is used. A standalone host reshapes its tree within POLL.
+ * Without Placement: before the first poll that succeeds, without a [placement] section, on a
+ * retired host, while the first publication waits for devices (settling), and in a quiet cycle,
+ * which spares Placement (pace.h). A poll that fails does not end a cycle: the last snapshot is
+ * used. A standalone host reshapes its tree at the end of POLL.
  *
- * The tree of nova-compute ([agent] nova = observe, beside). PREPARE, RESERVE and COUNT take the
- * place of PUBLISH: they read what a plan needs, write reserved amounts where the mode permits it,
- * and count the requests that would make the tree equal. With nova = top the agent owns the tree.
- * A dry run ends with PREPARE.
+ * The tree of nova-compute: [agent] nova = observe, beside. The cycle writes reserved amounts where
+ * the mode permits it, and counts the requests that would make the tree equal. With nova = top the
+ * agent owns the tree.
  *
- * Conflict. Another writer changed the tree between READ and the write: READ follows, so that the
- * driver edits a fresh copy and no stale value is written. The same holds for an inventory that was
- * allocated since HOLDERS, once per cycle, because the next HOLDERS retains it. After
- * CYCLE_RETRIES_MAX retries the cycle fails.
+ * Conflict: another writer changed the tree between READ and the write. The driver edits a fresh
+ * copy, so no stale value is written. An inventory that was allocated since HOLDERS is retried
+ * once, because the next HOLDERS retains it. After CYCLE_RETRIES_MAX retries the cycle fails.
  *
- * Failure. If Placement answers, AUDIT follows: an audit reads, and heals what it can. If Placement
- * cannot be used, RECONCILE follows, and the audit that was requested fails with the reason.
+ * Failure. If Placement answers, AUDIT follows. If it cannot be used, the audit that was requested
+ * fails with the reason.
  *
- * Each cycle passes RECONCILE and END, which compare claims with guests, call the waiters of the
- * cycle, and set the timer. A request during a cycle begins another one at once; waiters for a
- * publication (agent/cycle/waiters.h) wait on while it is put off. */
+ * END: the waiters of the cycle are called and the timer is set. A request during a cycle begins
+ * another one at once. Waiters for a publication (waiters.h) wait on while it is put off. */
 
 #include <stdbool.h>
 
@@ -60,8 +55,7 @@ typedef enum CyclePhase {
         CYCLE_WITNESS, /* reads the consumers that claims wait for, and reconciles the claims */
         CYCLE_PUBLISH, /* the tree */
         CYCLE_PREPARE, /* reads what a plan needs */
-        CYCLE_RESERVE, /* writes reserved amounts beside nova-compute */
-        CYCLE_COUNT,   /* the requests that would make the tree of nova-compute equal */
+        CYCLE_RESERVE, /* writes reserved amounts beside nova-compute, and counts differences */
         CYCLE_AUDIT,   /* if one is due */
         CYCLE_RECONCILE, /* claims and guests */
         CYCLE_END,       /* of the cycle: calls its waiters */

@@ -57,8 +57,6 @@ static void on_answer(Reporter *reporter, int result, const Error *error, void *
         tracker_end_phase(userdata, result, error);
 }
 
-/* CYCLE_POLL */
-
 static int begin_poll(Tracker *tracker, Error *reterr)
 {
         DriverPollKind kind = tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES;
@@ -190,8 +188,6 @@ void tracker_end_poll(Tracker *tracker, bool earlier, const Error *error)
                                        tracker->config.userdata);
 }
 
-/* CYCLE_READ, CYCLE_HOLDERS, CYCLE_CONTEST */
-
 static int begin_read(Tracker *tracker, Error *reterr)
 {
         return reporter_refresh(tracker->reporter, on_answer, tracker);
@@ -233,8 +229,6 @@ static int begin_contest(Tracker *tracker, Error *reterr)
         tracker_status_note_contest(&tracker->contest);
         return r < 0 ? r : PHASE_ENDED;
 }
-
-/* CYCLE_CHECK, CYCLE_REMOVE */
 
 static int begin_check(Tracker *tracker, Error *reterr)
 {
@@ -278,8 +272,6 @@ static int begin_remove(Tracker *tracker, Error *reterr)
         return PHASE_ENDED;
 }
 
-/* CYCLE_RESHAPE */
-
 /* Ends a reshape that was refused as one that is done: the rest of the old shape is published. */
 static void on_reshaped(int result, ProviderTree *tree, const Error *device_error,
                         const Error *error, void *userdata)
@@ -299,19 +291,18 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
 
 static int begin_reshape(Tracker *tracker, Error *reterr)
 {
+        bool needed = tracker->status.reshape_needed || tracker->reshape_left;
         int r;
 
         if (tracker->config.dry_run ||
-            !reshape_control_is_due(
-                    tracker->reshape, tracker->status.reshape_needed || tracker->reshape_left,
-                    tracker_may(tracker, NOVA_ACTION_RESHAPE), reporter_tree(tracker->reporter)))
+            !reshape_control_is_due(tracker->reshape, needed,
+                                    tracker_may(tracker, NOVA_ACTION_RESHAPE),
+                                    reporter_tree(tracker->reporter)))
                 return PHASE_SKIPPED;
         r = reshape_control_begin(tracker->reshape, &tracker->maker, tracker->reporter,
                                   tracker->snapshot, on_reshaped, tracker, reterr);
         return r == RESHAPE_CONTROL_E_NO_UNDO ? PHASE_SKIPPED : r;
 }
-
-/* CYCLE_WITNESS */
 
 static void on_witnessed(void *userdata)
 {
@@ -330,8 +321,6 @@ static int begin_witness(Tracker *tracker, Error *reterr)
 
         return asks ? PHASE_WAITS : PHASE_SKIPPED;
 }
-
-/* CYCLE_PUBLISH */
 
 static void on_published(Reporter *reporter, int result, const Error *error, void *userdata)
 {
@@ -378,8 +367,6 @@ static int done_publish(Tracker *tracker, Error *reterr)
         return 0;
 }
 
-/* CYCLE_PREPARE, CYCLE_RESERVE, CYCLE_COUNT */
-
 static int begin_prepare(Tracker *tracker, Error *reterr)
 {
         return reporter_prepare(tracker->reporter, find_wanted(tracker), on_answer, tracker);
@@ -398,11 +385,12 @@ static int begin_reserve(Tracker *tracker, Error *reterr)
                 return r;
         if (tracker->config.dry_run || !tracker_may(tracker, NOVA_ACTION_RESERVE) ||
             provider_tree_equal(tree, remote))
-                return PHASE_SKIPPED;
+                return PHASE_ENDED;
         return reporter_publish(tracker->reporter, tree, NULL, on_answer, tracker);
 }
 
-static int begin_count(Tracker *tracker, Error *reterr)
+/* Counts the requests that would make the tree of nova-compute equal. */
+static int done_reserve(Tracker *tracker, Error *reterr)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
         int r = reporter_plan(tracker->reporter, tracker->wanted, NULL, &plan, reterr);
@@ -411,10 +399,8 @@ static int begin_count(Tracker *tracker, Error *reterr)
                 return r;
         contest_leave(&tracker->contest, reporter_tree(tracker->reporter));
         tracker_status_note_left(&tracker->status, plan->n_steps + tracker->reshape_left);
-        return PHASE_ENDED;
+        return 0;
 }
-
-/* CYCLE_AUDIT */
 
 static void on_audited(void *userdata)
 {
@@ -432,8 +418,6 @@ static int begin_audit(Tracker *tracker, Error *reterr)
         auditor_give_up(tracker->auditor, reterr);
         return PHASE_SKIPPED;
 }
-
-/* CYCLE_RECONCILE, CYCLE_END, CYCLE_IDLE */
 
 /* Ends the phase soon. Calls that arrived meanwhile are read and served before: with very many
  * claims each of these phases takes long. */
@@ -458,11 +442,12 @@ static int done_reconcile(Tracker *tracker, Error *reterr)
 static uint64_t next_pause_usec(Tracker *tracker)
 {
         DeviceWatch *watch = tracker->maker.device_watch;
+        SyncState state = tracker->status.sync_state;
         uint64_t now = now_usec(tracker), pause_usec, due_in_usec;
 
         if (tracker->cycle.spoke)
                 cycle_pace_note_placement(
-                        &tracker->pace, tracker_status_has_failed(&tracker->status),
+                        &tracker->pace, state == SYNC_OFFLINE || state == SYNC_PENDING,
                         tracker->reporter
                                 ? reporter_get_statistics(tracker->reporter)->retry_after_usec
                                 : 0,
@@ -490,8 +475,6 @@ static int begin_idle(Tracker *tracker, Error *reterr)
         return PHASE_WAITS;
 }
 
-/* From phase to phase. */
-
 static const struct {
         int (*begin)(Tracker *tracker, Error *reterr);
         int (*done)(Tracker *tracker, Error *reterr); /* NULL: the answer needs no work */
@@ -507,8 +490,7 @@ static const struct {
         [CYCLE_WITNESS] = { begin_witness, NULL },
         [CYCLE_PUBLISH] = { begin_publish, done_publish },
         [CYCLE_PREPARE] = { begin_prepare, NULL },
-        [CYCLE_RESERVE] = { begin_reserve, NULL },
-        [CYCLE_COUNT] = { begin_count, NULL },
+        [CYCLE_RESERVE] = { begin_reserve, done_reserve },
         [CYCLE_AUDIT] = { begin_audit, NULL },
         [CYCLE_RECONCILE] = { begin_soon, done_reconcile },
         [CYCLE_END] = { begin_soon, NULL },

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The removal of this host from Placement: the request, the check, and the result. The host can be
- * removed if no consumer has an allocation of it, and if this agent makes every provider below its
- * root.
+/* The removal of this host from Placement: request, check and result. The host can be removed if no
+ * consumer has an allocation of it, and if this agent makes every provider below its root.
  *
  * The operator cordons the host first, so that no new claim arrives during the check. If a consumer
  * is placed there nevertheless, Placement refuses the removal (facts E3). A mark on the cordon
- * (agent/tree/cordon.h) keeps the host retired: the tracker publishes nothing until the mark is
- * taken off. retire_judge() is pure. Main thread. */
+ * (agent/tree/cordon.h) keeps the host retired: nothing is published until the mark is taken off.
+ * retire_judge() is pure. Main thread. */
 
 #include <jansson.h>
 

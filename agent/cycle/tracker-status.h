@@ -56,9 +56,6 @@ typedef struct TrackerStatus {
 
 void tracker_status_init(TrackerStatus *status, bool standalone);
 
-/* It could not be reported to Placement, and is to be tried again. */
-bool tracker_status_has_failed(const TrackerStatus *status);
-
 /* Why nothing is to be done about who holds what, whatever an audit finds, in words that end a
  * finding; NULL: it may be. Where somebody else writes the tree, it may be another host with the
  * same identity, and what nobody here knows may be its guests'. */

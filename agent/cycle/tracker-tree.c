@@ -173,15 +173,12 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
 /* Reshapes the tree of a host without a Placement: only the claims have to follow. */
 static int reshape_alone(Tracker *tracker, Error *reterr)
 {
-        ProviderTree *tree;
-        int r;
+        ProviderTree *tree = NULL;
+        int r = reshape_control_alone(tracker->reshape, tracker->status.reshape_needed,
+                                      &tracker->maker, tracker->tree, tracker->snapshot, &tree,
+                                      reterr);
 
-        if (!reshape_control_is_due(tracker->reshape, tracker->status.reshape_needed, true,
-                                    tracker->tree))
-                return 0;
-        r = reshape_control_alone(tracker->reshape, &tracker->maker, tracker->tree,
-                                  tracker->snapshot, &tree, reterr);
-        if (r >= 0)
+        if (tree)
                 tracker_tree_reshaped(tracker, tree);
         return r;
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The resource tracker: sequences driver, claims and reporter, and decides when.
- *
- * One cycle is poll → tree → claims → refresh → tree → publish. It starts on a timer, when the
- * driver says that something changed, and on request. What fails is retried with growing, jittered
- * pauses; what is known is kept and served meanwhile. The tracker takes no claim itself and formats
- * nothing for people but the words of its status. It is the one place that logs what becomes of a
- * cycle, and only when that changes.
- *
- * Main thread only; nothing blocks but the claim database's own disk. */
+/* The resource tracker: runs the cycles that keep claims and Placement equal to the host (order.h).
+ * A cycle begins with a timer, with a change that the driver reports, and on request. A failure is
+ * retried with growing, jittered pauses; the last state is kept and served meanwhile. The tracker
+ * logs the result of a cycle if it changed. Main thread; only the claim database's disk blocks. */
 
 #include <systemd/sd-event.h>
 
