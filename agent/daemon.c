@@ -267,7 +267,6 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                            .provider_config = engine->provider_config,
                            .foreign_traits = engine->config->foreign_traits,
                            .root = daemon->root },
-                .claims = daemon->claims,
                 .reporter = engine->config->has_placement ? &engine->config->reporter : NULL,
                 .known = get_known_host(daemon, engine->config),
                 .interval_usec = engine->config->update_interval_usec,

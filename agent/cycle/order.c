@@ -27,12 +27,6 @@ static CyclePhase follow_failure(CycleOutcome outcome, const OrderFacts *facts)
         return CYCLE_AUDIT;
 }
 
-static bool leaves_placement(const OrderFacts *facts)
-{
-        return !facts->host_known || facts->standalone || facts->retired || facts->settling ||
-               facts->quiet;
-}
-
 CyclePhase cycle_next(CyclePhase phase, CycleOutcome outcome, const OrderFacts *facts)
 {
         bool done = outcome == CYCLE_DONE;
@@ -41,7 +35,10 @@ CyclePhase cycle_next(CyclePhase phase, CycleOutcome outcome, const OrderFacts *
                 return follow_failure(outcome, facts);
         switch (phase) {
         case CYCLE_POLL:
-                return leaves_placement(facts) ? CYCLE_RECONCILE : CYCLE_READ;
+                return facts->host_known && !facts->standalone && !facts->retired &&
+                                       !facts->settling && !facts->quiet
+                               ? CYCLE_READ
+                               : CYCLE_RECONCILE;
         case CYCLE_CHECK:
                 return !done ? CYCLE_RESHAPE : facts->removes ? CYCLE_REMOVE : CYCLE_WITNESS;
         case CYCLE_REMOVE:

@@ -12,6 +12,7 @@
 
 #include "agent/cycle/tracker-internal.h"
 #include "agent/tree/nova-tree.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
@@ -30,19 +31,6 @@ static void notify_changed(Tracker *tracker)
 {
         if (tracker->config.changed)
                 tracker->config.changed(tracker, tracker->config.userdata);
-}
-
-static uint64_t now_usec(const Tracker *tracker)
-{
-        uint64_t now = 0;
-
-        (void)sd_event_now(tracker->event, CLOCK_BOOTTIME, &now);
-        return now;
-}
-
-static bool was_polled(const Tracker *tracker)
-{
-        return tracker->status.hypervisor_error.code == 0;
 }
 
 static void keep_sync_error(Tracker *tracker)
@@ -79,7 +67,7 @@ static bool is_settling(Tracker *tracker)
         size_t n_missing = watch ? device_watch_count_missing(watch, &first) : 0;
 
         return tracker_status_is_settling(&tracker->status, first, n_missing,
-                                          now_usec(tracker) - tracker->started_usec,
+                                          clock_usec(CLOCK_BOOTTIME) - tracker->started_usec,
                                           tracker->config.device_settle_usec);
 }
 
@@ -89,12 +77,13 @@ static bool is_settling(Tracker *tracker)
 /* Returns true if this cycle spares Placement. A cycle that was requested does not wait. */
 static bool is_quiet(Tracker *tracker)
 {
-        uint64_t now = now_usec(tracker);
+        uint64_t now = clock_usec(CLOCK_BOOTTIME);
 
         cycle_pace_start(&tracker->pace, N_READS(tracker->tree ? tracker->tree->n_providers : 1),
                          now);
         return tracker->waiters.n_items == 0 &&
-               cycle_pace_quiet_usec(&tracker->pace, was_polled(tracker), now) > 0;
+               cycle_pace_quiet_usec(&tracker->pace, !tracker->status.hypervisor_error.code, now) >
+                       0;
 }
 
 /* Returns true if this host sends nothing to Placement; *ret says why. */
@@ -131,7 +120,7 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
         }
         if (tracker->waiters.n_items > 0)
                 reporter_ask_at_once(tracker->reporter);
-        if (cycle_pace_reads_all(&tracker->pace, tracker->full, now_usec(tracker)))
+        if (cycle_pace_reads_all(&tracker->pace, tracker->full, clock_usec(CLOCK_BOOTTIME)))
                 reporter_forget(tracker->reporter);
         tracker->full = false;
         tracker->cycle.writes_before = reporter_get_statistics(tracker->reporter)->n_writes;
@@ -143,7 +132,7 @@ static int done_poll(Tracker *tracker, Error *reterr)
         Error why_not = ERROR_NULL;
         int r;
 
-        claim_service_tend(tracker->config.claims);
+        claim_service_tend(tracker->maker.claims);
         r = tracker->snapshot ? tracker_tree_after_poll(tracker, reterr) : 0;
         if (r >= 0 && stays_here(tracker, &why_not)) {
                 auditor_give_up(tracker->auditor, &why_not);
@@ -169,11 +158,10 @@ void tracker_end_poll(Tracker *tracker, bool earlier, const Error *error)
 {
         const Snapshot *snapshot = tracker->snapshot = host_poll_get_snapshot(tracker->poll);
 
-        if (snapshot && !tracker->maker.nodename) {
-                tracker->maker.nodename = host_poll_get_nodename(tracker->poll);
-                claim_service_set_node(tracker->config.claims, tracker->maker.nodename);
-        }
         if (snapshot) {
+                if (!tracker->maker.nodename)
+                        claim_service_set_node(tracker->maker.claims, snapshot->nodename);
+                tracker->maker.nodename = host_poll_get_nodename(tracker->poll);
                 tracker->status.last_poll_usec = snapshot->taken_realtime_usec;
                 tracker_status_note_parts(&tracker->status, &tracker->maker.root,
                                           &snapshot->problems, &tracker->logged_problems);
@@ -182,7 +170,7 @@ void tracker_end_poll(Tracker *tracker, bool earlier, const Error *error)
         if (tracker->phase == CYCLE_POLL && !earlier)
                 tracker_end_phase(tracker, 0, NULL);
         if (snapshot)
-                claim_service_set_guests(tracker->config.claims, snapshot);
+                claim_service_set_guests(tracker->maker.claims, snapshot);
         if (tracker->config.looked)
                 tracker->config.looked(tracker, error->code ? 0 : snapshot->began_usec, error,
                                        tracker->config.userdata);
@@ -224,7 +212,7 @@ static int begin_contest(Tracker *tracker, Error *reterr)
 {
         int r = contest_look(&tracker->contest, find_wanted(tracker),
                              reporter_tree(tracker->reporter), &tracker->maker.root,
-                             now_usec(tracker));
+                             clock_usec(CLOCK_BOOTTIME));
 
         tracker_status_note_contest(&tracker->contest);
         return r < 0 ? r : PHASE_ENDED;
@@ -240,14 +228,14 @@ static int begin_check(Tracker *tracker, Error *reterr)
 static int done_check(Tracker *tracker, Error *reterr)
 {
         tracker->cycle.facts.removes =
-                retirement_check(&tracker->retirement, &tracker->maker, tracker->config.claims,
+                retirement_check(&tracker->retirement, &tracker->maker, tracker->maker.claims,
                                  tracker->reporter, tracker->snapshot);
         return 0;
 }
 
 static void end_removal(Tracker *tracker, int result, const Error *error)
 {
-        if (retirement_end(&tracker->retirement, &tracker->maker, tracker->config.claims, result,
+        if (retirement_end(&tracker->retirement, &tracker->maker, tracker->maker.claims, result,
                            error))
                 tracker_status_note_retired(&tracker->status);
 }
@@ -314,10 +302,9 @@ static void on_witnessed(void *userdata)
 
 static int begin_witness(Tracker *tracker, Error *reterr)
 {
-        bool asks =
-                !tracker->config.dry_run &&
-                claim_witness_begin(&tracker->witness, tracker->config.claims, tracker->reporter,
-                                    &tracker->maker.root, on_witnessed, tracker) > 0;
+        bool asks = !tracker->config.dry_run &&
+                    claim_witness_begin(&tracker->witness, tracker->maker.claims, tracker->reporter,
+                                        &tracker->maker.root, on_witnessed, tracker) > 0;
 
         return asks ? PHASE_WAITS : PHASE_SKIPPED;
 }
@@ -340,7 +327,7 @@ static int begin_publish(Tracker *tracker, Error *reterr)
                 r = provider_tree_copy(&tree, tracker->tree);
         if (r >= 0 && tree)
                 r = contest_give_in(&tracker->contest, tree, reporter_tree(tracker->reporter),
-                                    now_usec(tracker));
+                                    clock_usec(CLOCK_BOOTTIME));
         if (r >= 0)
                 r = reporter_publish(tracker->reporter, tree ? tree : tracker->tree, NULL,
                                      on_published, tracker);
@@ -355,7 +342,7 @@ static int done_publish(Tracker *tracker, Error *reterr)
 
         contest_leave(&tracker->contest, reporter_tree(tracker->reporter));
         tracker_status_note_synced(&tracker->status);
-        claim_service_note_published(tracker->config.claims);
+        claim_service_note_published(tracker->maker.claims);
         keep_sync_error(tracker);
         if (n_writes > 0)
                 log_event(LOG_INFO, MESSAGE_PUBLISHED,
@@ -380,7 +367,7 @@ static int begin_reserve(Tracker *tracker, Error *reterr)
         int r = nova_tree_to_send(remote, tracker->wanted, &tracker->maker.root, &tree);
 
         if (r >= 0)
-                r = contest_give_in(&tracker->contest, tree, remote, now_usec(tracker));
+                r = contest_give_in(&tracker->contest, tree, remote, clock_usec(CLOCK_BOOTTIME));
         if (r < 0)
                 return r;
         if (tracker->config.dry_run || !tracker_may(tracker, NOVA_ACTION_RESERVE) ||
@@ -433,7 +420,7 @@ static int begin_soon(Tracker *tracker, Error *reterr)
 static int done_reconcile(Tracker *tracker, Error *reterr)
 {
         if (!tracker->config.dry_run)
-                claim_service_reconcile(tracker->config.claims,
+                claim_service_reconcile(tracker->maker.claims,
                                         tracker->config.reporter ? RECONCILE_AWAY : RECONCILE_ALONE,
                                         NULL);
         return 0;
@@ -443,7 +430,7 @@ static uint64_t next_pause_usec(Tracker *tracker)
 {
         DeviceWatch *watch = tracker->maker.device_watch;
         SyncState state = tracker->status.sync_state;
-        uint64_t now = now_usec(tracker), pause_usec, due_in_usec;
+        uint64_t now = clock_usec(CLOCK_BOOTTIME), pause_usec, due_in_usec;
 
         if (tracker->cycle.spoke)
                 cycle_pace_note_placement(
@@ -452,7 +439,8 @@ static uint64_t next_pause_usec(Tracker *tracker)
                                 ? reporter_get_statistics(tracker->reporter)->retry_after_usec
                                 : 0,
                         now);
-        pause_usec = cycle_pace_next_usec(&tracker->pace, was_polled(tracker), now);
+        pause_usec =
+                cycle_pace_next_usec(&tracker->pace, !tracker->status.hypervisor_error.code, now);
         if (tracker->status.settling.code)
                 pause_usec = MIN(pause_usec, SETTLE_POLL_USEC);
         /* Withheld devices are published in time, also if no other event begins a cycle. */

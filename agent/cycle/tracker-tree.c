@@ -17,7 +17,7 @@
 
 static const HostView *get_view(const Tracker *tracker)
 {
-        Claims *claims = claim_service_get(tracker->config.claims);
+        Claims *claims = claim_service_get(tracker->maker.claims);
         const HostView *view;
 
         return claims && claims_host(claims, &view, NULL) == 0 ? view : NULL;
@@ -100,10 +100,10 @@ static void offer_tree(Tracker *tracker, bool reshaped)
         else if (both)
                 tree = both;
         if (reshaped && !tracker->config.dry_run)
-                claim_move_follow(tracker->config.claims, &tracker->maker, tracker->snapshot, tree,
+                claim_move_follow(tracker->maker.claims, &tracker->maker, tracker->snapshot, tree,
                                   &reshape_control_get_state(tracker->reshape)->image);
-        claim_service_set_snapshot(tracker->config.claims, tracker->snapshot);
-        claim_service_set_tree(tracker->config.claims, tree);
+        claim_service_set_snapshot(tracker->maker.claims, tracker->snapshot);
+        claim_service_set_tree(tracker->maker.claims, tree);
 }
 
 /* Returns the tree that the next one is made from. That is the tree of Placement, or before
@@ -116,7 +116,7 @@ static const ProviderTree *find_base(const Tracker *tracker)
 
         if (mirror || tracker->tree)
                 return mirror ? mirror : tracker->tree;
-        remembered = claim_service_get_remembered_tree(tracker->config.claims);
+        remembered = claim_service_get_remembered_tree(tracker->maker.claims);
         root = remembered ? provider_tree_find(remembered, &tracker->maker.root) : NULL;
         return root && strcmp(root->name, tracker->maker.nodename) == 0 ? remembered : NULL;
 }

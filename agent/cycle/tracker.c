@@ -104,13 +104,13 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         tracker->config = *config;
         tracker->event = sd_event_ref(event);
         tracker->maker = config->maker;
-        if (reshape_control_new(&tracker->reshape, event,
-                                config->dry_run ? NULL : config->state_dir,
-                                config->reshape_patience_usec, config->starts, config->claims) < 0)
+        if (reshape_control_new(
+                    &tracker->reshape, event, config->dry_run ? NULL : config->state_dir,
+                    config->reshape_patience_usec, config->starts, config->maker.claims) < 0)
                 return error_oom(reterr);
         no_heal = nova_mode_refuses(tracker_view(tracker).nova, NOVA_ACTION_HEAL);
         if (auditor_new(&tracker->auditor,
-                        &(AuditorConfig){ .claims = config->claims,
+                        &(AuditorConfig){ .claims = config->maker.claims,
                                           .root = config->maker.root,
                                           .at_start = config->starts,
                                           .grace_usec = config->audit_grace_usec,

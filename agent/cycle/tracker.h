@@ -32,8 +32,7 @@ typedef void (*TrackerLooked)(Tracker *tracker, uint64_t began_usec, const Error
 /* Everything is borrowed and must outlive the tracker. */
 typedef struct TrackerConfig {
         Driver *driver;
-        TreeMaker maker; /* the host, and what is made of it; without a nodename */
-        ClaimService *claims;
+        TreeMaker maker;                /* the host and its claims; without a nodename */
         const ReporterConfig *reporter; /* NULL: standalone */
         const Snapshot *known;          /* the host before the first poll; NULL: not known */
         uint64_t interval_usec;         /* between polls; UINT64_MAX: none */
