@@ -11,8 +11,13 @@
 /* Stores text, of which vsnprintf() wanted to write length bytes. */
 static void store_text(Error *error, char *text, int length)
 {
-        if (length >= ERROR_TEXT_MAX)
+        static const char ellipsis[] = "…";
+
+        if (length >= ERROR_TEXT_MAX) {
+                text[ERROR_TEXT_MAX - sizeof(ellipsis)] = '\0';
                 text_trim_cut(text);
+                strcat(text, ellipsis);
+        }
         text_sanitize(text, '?');
         memcpy(error->text, text, strlen(text) + 1);
 }

@@ -22,10 +22,10 @@ typedef struct Error {
 
 #define ERROR_NULL ((Error){ 0 })
 
-/* Stores code (an errno, either sign; 0 becomes EIO, for a failure never returns 0) and the text
- * (cut at ERROR_TEXT_MAX - 1 bytes; control characters and what is not UTF-8 replaced by '?') and
- * returns -code, so that one can write "return error_setf(reterr, EINVAL, …)". The arguments may
- * point into reterr. */
+/* Stores code (an errno of either sign; 0 becomes EIO, because a failure never returns 0) and the
+ * text, and returns -code, so that one can write "return error_setf(reterr, EINVAL, …)". A text of
+ * ERROR_TEXT_MAX bytes or more is cut and ends with "…". Control characters and bytes that are not
+ * UTF-8 become '?'. The arguments may point into reterr. */
 int error_setf(Error *reterr, int code, const char *format, ...) _printf_(3, 4);
 
 /* Puts "prefix: " in front of the text that a callee left, or of strerror(-r) when it left none.

@@ -7,6 +7,8 @@
 
 const NAME = 'org.computeagent.Agent1', PATH = '/org/computeagent/Agent1';
 const RETRY_MSEC = 3000;
+const SYSTEMD = 'org.freedesktop.systemd1', UNIT = '/org/freedesktop/systemd1/unit/compute_2dagent_2eservice';
+const UNIT_PROPERTIES = [['Unit', 'ActiveState'], ['Service', 'Result'], ['Service', 'StatusText'], ['Service', 'ExecMainStatus']];
 const REREAD_MSEC = 20000; // what could not be read: the agent tells when it can, but not who was refused for another reason
 
 export class Bus {
@@ -17,6 +19,8 @@ export class Bus {
         this.changed = changed;
         this.isRunning = null; // not known yet
         this.trouble = ''; // why the bus cannot be asked
+        this.isReadingUnit = false;
+        this.unit = null; // properties of the service in systemd, read while the agent does not run
         this.forget();
         this.open();
     }
@@ -52,8 +56,32 @@ export class Bus {
         if (owner) {
             this.trouble = '';
             this.names.forEach(name => this.read(name));
+        } else {
+            this.readUnit();
         }
         this.changed();
+    }
+
+    /* Reads why the service does not run, again and again until it does. */
+    async readUnit() {
+        if (this.isReadingUnit)
+            return;
+        this.isReadingUnit = true;
+        const systemd = this.cockpit.dbus(SYSTEMD, { bus: 'system' });
+        try {
+            const values = await Promise.all(UNIT_PROPERTIES.map(([kind, name]) => systemd.call(
+                UNIT, 'org.freedesktop.DBus.Properties', 'Get', [`${SYSTEMD}.${kind}`, name])));
+            this.unit = Object.fromEntries(UNIT_PROPERTIES.map(([, name], i) => [name, values[i][0].v]));
+        } catch (error) {
+            this.unit = null; // there is no systemd on this bus
+        } finally {
+            systemd.close();
+            this.isReadingUnit = false;
+        }
+        if (this.isRunning === false) {
+            this.changed();
+            setTimeout(() => this.isRunning === false && this.readUnit(), RETRY_MSEC);
+        }
     }
 
     follow(values) {

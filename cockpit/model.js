@@ -107,6 +107,18 @@ export function operation(method) {
 }
 
 /* {state, mark, word, summary, reasons: [{mark, word, text, command, advice}], facts: [[name, value]], cordoned} */
+/* {word, text}: the state of the service in systemd, and why it does not run; text is '' if it was only stopped. */
+export function unit(properties) {
+    const { ActiveState: active, Result: result, StatusText: status, ExecMainStatus: code } = properties ?? {};
+    const exited = result === 'exit-code';
+    return {
+        word: active === 'failed' ? 'Failed' : active === 'activating' ? 'Starting' : 'Stopped',
+        text: exited && String(status ?? '').startsWith('failed: ') ? plain(status)
+              : active === 'failed' && exited ? `failed with exit code ${plain(code)}`
+              : active === 'failed' ? `failed (${plain(result)})` : '',
+    };
+}
+
 export function verdict(status, now) {
     const state = STATES[status?.state] ? status.state : 'unknown';
     return {

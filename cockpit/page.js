@@ -195,8 +195,10 @@ async function showReshape() {
 // ---- Sections
 
 function drawStopped() {
+    const { word, text } = model.unit(bus.unit);
     return h('section', { key: 'stopped', class: 'verdict degraded' },
-        h('h2', null, tag({ state: 'degraded', mark: '✕', word: 'Stopped' }), ' The agent does not run'),
+        h('h2', null, tag({ state: 'degraded', mark: '✕', word }), ' The agent does not run'),
+        text ? h('p', { class: 'reason' }, `compute-agent ${text}`) : null,
         h('p', null, 'Guests go on, but nothing is promised, and Placement is told of no change. This page comes back by itself.'),
         bus.trouble ? h('p', null, `The system bus cannot be asked: ${model.plain(bus.trouble)}`) : null,
         h('p', null, 'Why it stopped: ', h('code', null, 'journalctl -eu compute-agent'), '; to start it: ', h('code', null, 'systemctl start compute-agent')),

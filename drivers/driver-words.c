@@ -15,7 +15,7 @@ static const DriverWords of_linux = {
 };
 
 static const DriverWords of_static = {
-        "computectl check-config",
+        "computectl doctor --config-only",
         "Check that the file that [static] path names is there, whole, and that the user compute-agent may read it",
 };
 

@@ -68,7 +68,7 @@ static void write_end(const Event *event, char text[static AUDIT_EVIDENCE_SIZE])
                 (void)strftime(when, sizeof(when), " at %Y-%m-%d %H:%M:%S UTC", &utc);
         snprintf(text, AUDIT_EVIDENCE_SIZE,
                  "claim %" PRId64
-                 " was released%s%s%.200s (%.255s), and its allocations were written before that",
+                 " was released%s%s%s (%s), and its allocations were written before that",
                  event->claim, when, event->author[0] ? " by " : "", event->author, event->reason);
         text_trim_cut(text);
 }
@@ -106,7 +106,7 @@ AuditLife audit_judge_life(const AuditPicture *picture, const Consumer *consumer
                 return AUDIT_LIFE_ENDED;
         }
         snprintf(text, AUDIT_EVIDENCE_SIZE,
-                 "left as it is: %.300s; if its server is deleted, run \"computectl heal %s\"",
-                 doubt, consumer->uuid.text);
+                 "left as it is: %s; if its server is deleted, run \"computectl heal %s\"", doubt,
+                 consumer->uuid.text);
         return AUDIT_LIFE_UNKNOWN;
 }

@@ -20,11 +20,14 @@ static int refuse(sd_bus_error *error, int r, const Error *words)
         return sd_bus_error_setf(error, name, "%s", error_text(words, r));
 }
 
+/* A part of the host that could not be read, or a change of shape that waits, keeps the host from
+ * being equal to Placement, but no cordon from being published. */
 static void on_reported(Tracker *tracker, const Error *error, void *userdata)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
 
-        (void)sd_bus_reply_method_return(call, "s", error->text);
+        (void)sd_bus_reply_method_return(
+                call, "s", tracker_view(tracker).status->cycle_published ? "" : error->text);
 }
 
 /* Claims know at once; Placement with the next cycle, which the caller waits for. */

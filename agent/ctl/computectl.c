@@ -86,6 +86,10 @@ static int finish(Ctl *ctl, int exit_code)
                 ctl_pager_close(ctl->pager);
         if (ctl->page.failed)
                 return fail(NULL, -ENOMEM);
+        if (ctl->page.usage.code) {
+                (void)fail(&ctl->page.usage, -EINVAL);
+                exit_code = EXIT_USAGE_ERROR;
+        }
         if (ctl->pager > 0)
                 return exit_code;
         if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -105,14 +109,20 @@ static void find_credentials(void)
 }
 
 /* Who is asked for a password sits at this terminal, and polkit runs on this host. */
-static int run_verb(const CtlVerb *verb, Ctl *ctl, Error *error)
+static int run_verb(const CtlVerb *verb, Ctl *ctl)
 {
         bool asks = (verb->flags & CTL_VERB_RIGHTS) && !ctl->options.host;
         pid_t agent = asks ? ctl_authorization_start() : 0;
-        int r = verb->run(ctl, error);
+        Error error = ERROR_NULL;
+        int r = verb->run(ctl, &error);
 
         ctl_authorization_stop(agent);
-        return r;
+        return r < 0 ? fail_verb(ctl, &error, r) : r;
+}
+
+static int run_in_child(const CtlVerb *verb, Ctl *ctl)
+{
+        return finish(ctl, run_verb(verb, ctl));
 }
 
 static int run(Ctl *ctl, int argc, char *argv[])
@@ -129,7 +139,8 @@ static int run(Ctl *ctl, int argc, char *argv[])
         }
         ctl->page = (CtlPage){ .style = ctl_style_detect(stdout), .output = stdout };
         ctl->page.style.legend = !ctl->options.no_legend;
-        ctl->page.style.all = ctl->options.all;
+        ctl->page.columns = ctl->options.columns;
+        ctl->page.style.all = ctl->options.all || ctl->options.columns;
         if (ctl->options.help)
                 return print_asked_help(ctl);
         r = ctl_verb_find(&ctl->options, &verb, &error);
@@ -138,8 +149,10 @@ static int run(Ctl *ctl, int argc, char *argv[])
         if (!verb->run)
                 return print_asked_help(ctl);
         find_credentials();
-        r = run_verb(verb, ctl, &error);
-        return r < 0 ? fail_verb(ctl, &error, r) : r;
+        if (ctl->options.hosts.n <= 1)
+                return run_verb(verb, ctl);
+        r = ctl_hosts_run(ctl, verb, run_in_child, &error);
+        return r < 0 ? fail(&error, r) : r;
 }
 
 /* libvirt calls a hook by its file's name, and with its own arguments. */

@@ -99,7 +99,8 @@ static void print_bash(void)
 {
         fputs(bash_head, stdout);
         for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
-                printf("%s%s", verb == ctl_verbs ? "" : " ", verb->name);
+                if (!(verb->flags & CTL_VERB_HIDDEN))
+                        printf("%s%s", verb == ctl_verbs ? "" : " ", verb->name);
         fputs("' options='", stdout);
         print_options_of(NULL);
         fputs("'\n", stdout);
@@ -156,6 +157,8 @@ static void print_zsh(void)
              "        local -a verbs\n"
              "        verbs=(");
         for (const CtlVerb *verb = ctl_verbs; verb->name; verb++) {
+                if (verb->flags & CTL_VERB_HIDDEN)
+                        continue;
                 printf("                '%s:", verb->name);
                 print_quoted(verb->help, ":");
                 puts("'");

@@ -50,8 +50,8 @@ static int begin_poll(Tracker *tracker, Error *reterr)
         DriverPollKind kind = tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES;
 
         tracker->cycle = (TrackerCycle){ .facts.retries_in_use = tracker->maker.retained };
+        tracker->status.cycle_published = tracker->all = false;
         tracker->changed_usec = 0;
-        tracker->all = false;
         tracker_arm_timer(tracker, UINT64_MAX);
         cycle_waiters_begin(&tracker->waiters);
         retirement_begin(&tracker->retirement);

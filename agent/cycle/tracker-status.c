@@ -190,7 +190,7 @@ void tracker_status_note_retired(TrackerStatus *status)
 void tracker_status_note_synced(TrackerStatus *status)
 {
         status->last_sync_usec = clock_usec(CLOCK_REALTIME);
-        status->tree_published = true;
+        status->tree_published = status->cycle_published = true;
         note_back(status);
         if (status->reshape_needed) {
                 Error error;

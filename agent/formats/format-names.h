@@ -14,6 +14,10 @@
 #define RESHAPE_FORMAT "compute-agent-reshape/1" /* agent/reshape/image.h */
 #define TREE_FORMAT    "compute-agent-tree/1"    /* tree-json.h */
 
+/* {"format", "hosts": [{"host", "code": exit code, "output": the document that the host printed, a
+ * list if it printed several, or null, "error": what it printed to standard error}]} */
+#define HOSTS_FORMAT "compute-agent-hosts/1"
+
 /* {"format", "problems": [{"consumer": "" of the host, "claim": 0 for none, "text"}]}: what claims,
  * guests and Placement disagree about. */
 #define PROBLEMS_FORMAT "compute-agent-problems/1"

@@ -2,7 +2,7 @@
 #pragma once
 
 /* What a reshape changes, before and after: written to [agent] state_dir before the request is
- * sent, so that it can be undone, and shown by "computectl reshape --plan". Its JSON form:
+ * sent, so that it can be undone, and shown by "computectl reshape --dry-run". Its JSON form:
  *
  * {"format": "compute-agent-reshape/1", "taken_usec": 1, "node": "host1",
  *  "before": {"providers": [as in agent/formats/tree-json.h], "consumers": {"<uuid>": as GET

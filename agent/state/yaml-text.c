@@ -42,7 +42,7 @@ int yaml_text_parse(const char *text, size_t n, yaml_document_t *ret, Error *ret
         if (!yaml_parser_load(&parser, ret))
                 r = parser.error == YAML_MEMORY_ERROR
                             ? error_oom(reterr)
-                            : error_setf(reterr, EINVAL, "not YAML: line %zu: %.100s",
+                            : error_setf(reterr, EINVAL, "not YAML: line %zu: %s",
                                          parser.problem_mark.line + 1,
                                          parser.problem ? parser.problem : "?");
         yaml_parser_delete(&parser);

@@ -66,7 +66,7 @@ int libvirt_error(Error *reterr, const char *what)
         if (!error || error->code == VIR_ERR_OK)
                 return error_setf(reterr, EIO, "%s: libvirt does not say why", what);
         translation = find_translation(error);
-        return error_setf(reterr, translation ? translation->result : EIO, "%s: %.140s%s", what,
+        return error_setf(reterr, translation ? translation->result : EIO, "%s: %s%s", what,
                           error->message ? error->message : "no message",
                           translation ? translation->advice : "");
 }

@@ -91,6 +91,12 @@ MODEL = [
      [[DEVICE, True, 'cordoned', False, [{'claim': 7, 'text': '#7 web', 'what': '1 VGPU, mdev m1'},
                                         {'claim': 0, 'text': 'db', 'what': 'a guest without a claim'}]]]),
     ('picture.cells[0].devices[0].units.map(one => [one.text, one.note])', [['1 in use', 'all 4 reserved']]),
+    ('[null, {ActiveState: "failed", Result: "exit-code", StatusText: "failed: x.conf:3: <b>", ExecMainStatus: 78}, '
+     '{ActiveState: "activating", Result: "exit-code", StatusText: "failed: no room"}, {ActiveState: "failed", Result: "watchdog"}, '
+     '{ActiveState: "failed", Result: "exit-code", StatusText: "ready", ExecMainStatus: 1}, {ActiveState: "inactive", Result: "success"}]'
+     '.map(one => Object.values(unit(one)))',
+     [['Stopped', ''], ['Failed', 'failed: x.conf:3: <b>'], ['Starting', 'failed: no room'], ['Failed', 'failed (watchdog)'],
+      ['Failed', 'failed with exit code 1'], ['Stopped', '']]),
     ('[count(0, "consumer"), count(1, "consumer"), count(2, "consumer")]', ['0 consumers', '1 consumer', '2 consumers']),
     ('[{state: "ok"}, {state: "warning"}, null].map(status => audit({taken_usec: 1e6, findings: []}, status, 61e6).words)',
      ['✓ Placement, claims and guests agree; compared 60 s ago.',
@@ -206,7 +212,7 @@ class Operator(Page):
         found = self.browser.evaluate('''import("/cockpit/@localhost/compute-agent/model.js").then(model => {
             const {%s} = model, {%s} = %s, picture = host(hostDocument, tree, claimsDocument);
             return [%s];
-        })''' % ('plain, size, amounts, ago, cpus, cpuText, verdict, host, claims, events, guests, plan, audit, reshape, refusal, drain, retire, operation, count',
+        })''' % ('plain, size, amounts, ago, cpus, cpuText, verdict, host, claims, events, guests, plan, audit, reshape, refusal, drain, retire, operation, count, unit',
                  ', '.join(DOCUMENTS), json.dumps(DOCUMENTS), ', '.join(expression for expression, _ in MODEL)))
         for (expression, wanted), value in zip(MODEL, found, strict=True):
             with self.subTest(expression):
@@ -334,7 +340,7 @@ class Operator(Page):
         self.push('#differences button')
         self.see('#said', text='Placement, claims and guests agree.')
         self.get('[...page.querySelectorAll("#differences button")].at(-1).click()')
-        self.see('#differences', text='Nothing: the tree has the shape of this host.')
+        self.see('#differences', text='the tree had the shape of this host.')
 
     def test_what_leaked_is_healed(self):
         self.configure('[DEFAULT]\nclaim_expiry_time = 1\n')
@@ -370,6 +376,14 @@ class Operator(Page):
         self.picture('stopped')
         self.machine.run('systemctl', 'start', UNIT)
         self.see('#claims tbody tr', 60, consumer)
+
+    def test_a_failed_start_is_explained(self):
+        self.addCleanup(self.machine.run, 'systemctl', 'restart', UNIT)
+        self.addCleanup(self.machine.configure)
+        self.machine.configure('[DEFAULT]\ncpu_allocation_ratio = many\n')
+        self.machine.run('systemctl', 'restart', UNIT, check=False)
+        self.see('.verdict.degraded .tag', text='Failed')
+        self.see('.verdict.degraded .reason', text='compute-agent failed: /etc/compute-agent/compute-agent.conf')
 
     def test_wide_and_narrow_in_light_and_dark(self):
         self.machine.run('computectl', 'cordon', '--reason', 'fan is loud', DEVICE)

@@ -52,7 +52,7 @@ class Package(BootCase):
                          ('loaded', 'inactive', 'disabled'))
         mode = self.machine.run('stat', '-c', '%U:%G %a', CONFIG).stdout.strip()
         self.assertEqual(mode, 'root:compute-agent 640')
-        self.machine.run('computectl', 'check-config')
+        self.machine.run('computectl', 'doctor', '--config-only')
         guide = re.search(r'file:(/\S+)', self.machine.show('Documentation')['Documentation'])[1]
         self.machine.run('grep', '-q', '## The first host', guide)
         for page in ('8 compute-agentd', '1 computectl', '5 compute-agent.conf',

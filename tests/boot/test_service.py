@@ -49,6 +49,11 @@ setUpModule = BootCase.boot_and_serve
 
 
 class Start(BootCase):
+    def check_config(self, code=0):
+        done = self.machine.run('computectl', 'doctor', '--config-only', check=False)
+        self.assertEqual(done.returncode, code, done.stdout)
+        return done
+
     def test_ready_status_and_published(self):
         shown = self.machine.show('Type', 'ActiveState', 'SubState', 'StatusText', 'UnitFileState')
         self.assertEqual((shown['Type'], shown['ActiveState'], shown['SubState'],
@@ -136,11 +141,11 @@ class Start(BootCase):
                                       '/proc/%d/cmdline' % pid).stdout
         self.assertNotIn('admin', everything)
         changed = '/etc/compute-agent/placement-token (credential placement-token) changed after the start of the service'
-        self.assertNotIn(changed, self.machine.run('computectl', 'check-config').stderr)
+        self.assertNotIn(changed, self.check_config().stdout)
         self.machine.run('touch', '-d', '+2 seconds', '/etc/compute-agent/placement-token')
-        self.assertNotIn(changed, self.machine.run('computectl', 'check-config').stderr)  # the content is the same
+        self.assertNotIn(changed, self.check_config().stdout)  # the content is the same
         self.machine.write('/etc/compute-agent/placement-token', 'rotated\n', 0o600)
-        self.assertIn(changed, self.machine.run('computectl', 'check-config').stderr)
+        self.assertIn(changed, self.check_config(code=4).stdout)
         doctor = self.machine.run('computectl', 'doctor', check=False)
         self.assertEqual(doctor.returncode, 4, doctor.stdout)
         self.assertRegex(' '.join(doctor.stdout.split()), 'warning credentials ' + re.escape(changed))
@@ -148,10 +153,10 @@ class Start(BootCase):
         # By hand, and while the service is stopped: the next start reads the file.
         self.machine.write('/etc/compute-agent/placement-token', 'admin\n', 0o600)
         self.machine.run('systemctl', 'stop', UNIT)
-        for argv in (['computectl', 'check-config'], ['computectl', 'identity', 'show'],
+        for argv in (['computectl', 'doctor', '--config-only'], ['computectl', 'identity', 'show'],
                      ['compute-agentd', '--dry-run']):
             self.machine.run(*argv)
-        self.assertNotIn(changed, self.machine.run('computectl', 'check-config').stderr)
+        self.assertNotIn(changed, self.check_config().stdout)
         done = self.machine.run('compute-agentd', '--dry-run', check=False, user='compute-agent')
         self.assertIn('token is not set, nor is there a credential', done.stderr)
 
@@ -330,10 +335,10 @@ class Checks(BootCase):
 
     def check_fails(self, words):
         """Assert that each check finds it and that the start fails with it; return what status prints."""
-        for argv in (['computectl', 'check-config'], ['computectl', 'verify'], ['compute-agentd', '--dry-run']):
+        for argv in (['computectl', 'doctor', '--config-only'], ['computectl', 'doctor', '--hardware-only'], ['compute-agentd', '--dry-run']):
             done = self.machine.run(*argv, check=False)
             self.assertNotEqual(done.returncode, 0, argv)
-            self.assertIn(words, ' '.join(done.stderr.split()), argv)
+            self.assertIn(words, ' '.join((done.stdout + done.stderr).split()), argv)
         self.machine.run('systemctl', 'restart', UNIT, check=False)
         wait_until(lambda: self.machine.show('ActiveState')['ActiveState'] == 'failed', 10, 'failed')
         self.assertEqual(self.machine.show('ExecMainStatus')['ExecMainStatus'], '78')
@@ -351,11 +356,11 @@ class Checks(BootCase):
         self.addCleanup(self.machine.configure)
         self.machine.run('chown', 'root:root', path)
         self.machine.run('chmod', '0600', path)
-        for argv in (['computectl', 'check-config'], ['computectl', 'verify'], ['compute-agentd', '--dry-run']):
+        for argv in (['computectl', 'doctor', '--config-only'], ['computectl', 'doctor', '--hardware-only'], ['compute-agentd', '--dry-run']):
             done = self.machine.run(*argv, check=False)
             self.assertNotEqual(done.returncode, 0, argv)
             self.assertIn("%s: the service's user compute-agent cannot read it: Permission denied" % path,
-                          ' '.join(done.stderr.split()), argv)
+                          ' '.join((done.stdout + done.stderr).split()), argv)
         self.machine.run('systemctl', 'restart', UNIT, check=False)
         wait_until(lambda: self.machine.show('ActiveState')['ActiveState'] == 'failed', 10, 'failed')
         self.assertEqual(self.machine.show('ExecMainStatus')['ExecMainStatus'], '78')
@@ -375,10 +380,10 @@ class Checks(BootCase):
         self.configure(token=False)
         self.machine.write(path, 'admin\n', 0o600)
         self.addCleanup(self.machine.run, 'rm', '-f', path)
-        for argv in (['computectl', 'check-config'], ['computectl', 'verify']):
+        for argv in (['computectl', 'doctor', '--config-only'], ['computectl', 'doctor', '--hardware-only']):
             done = self.machine.run(*argv, check=False)
             self.assertNotEqual(done.returncode, 0, argv)
-            self.assertIn('no LoadCredential= for this file: ' + path, ' '.join(done.stderr.split()))
+            self.assertIn('no LoadCredential= for this file: ' + path, ' '.join((done.stdout + done.stderr).split()))
 
     def test_reload_and_status_name_a_warning(self):
         self.configure('[agent]\nlog_levle = info\n')

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """mandoc finds nothing in the manual pages, and they leave nothing out: every option of the
 configuration, every member of the D-Bus interface, every message and field of the journal, verb and option of computectl,
-polkit action and kind of event. The section JSON of computectl(1) names each verb, and its DESCRIPTION each verb that needs
+polkit action and kind of event. computectl-json(5) names each verb, and the DESCRIPTION of computectl(1) each verb that needs
 rights. Each field is written somewhere."""
 
 import re
@@ -50,7 +50,7 @@ def journal_fields(root):
 
 def verbs_of(root):
     """{verb of computectl: the macro with its flags}"""
-    return dict(re.findall(r'^        \{ "([a-z-]+)", ".*?\b(LOCAL|REMOTE|RIGHTS|CHANGE|CTL_VERB_CHANGES),',
+    return dict(re.findall(r'^        \{ "([a-z-]+)", ".*?\b(LOCAL|REMOTE|RIGHTS|CHANGE|CTL_VERB_CHANGES|HIDDEN)(?: \| HIDDEN)?,',
                            (root / 'agent/ctl/verbs/verbs.c').read_text(), re.M | re.S))
 
 
@@ -59,10 +59,13 @@ def section(text, name):
 
 
 def verb_problems(root, text):
-    """Yields the verbs that the sections DESCRIPTION and JSON of computectl(1) do not name. Only lines of a macro name verbs."""
+    """Yields the verbs that DESCRIPTION of computectl(1) and DOCUMENTS of computectl-json(5) do not name. Only lines of a macro
+    name verbs."""
     verbs = verbs_of(root)
-    for name, wanted in (('JSON', set(verbs)), ('DESCRIPTION', {verb for verb, flags in verbs.items() if flags in ('RIGHTS', 'CHANGE')})):
-        lines = [line for line in section(text, name).splitlines() if re.match(r'\.(B|BR|RB) ', line)]
+    documents = (root / 'man/computectl-json.5').read_text()
+    for page, name, wanted in ((documents, 'DOCUMENTS', set(verbs)),
+                               (text, 'DESCRIPTION', {verb for verb, flags in verbs.items() if flags in ('RIGHTS', 'CHANGE') and verb != 'consumers'})):
+        lines = [line for line in section(page, name).splitlines() if re.match(r'\.(B|BR|RB) ', line)]
         named = set(re.findall(r'(?<![\w-])[a-z]+(?:-[a-z]+)*', '\n'.join(lines)))
         for verb in sorted(wanted - named):
             yield 'man/computectl.1', 1, 'the section %s does not name the verb "%s"' % (name, verb)
@@ -80,7 +83,8 @@ def expected(root):
         'org.computeagent.Agent1.5': [*re.findall(r'<(?:method|property|signal) name="(\w+)"', interface), *actions, *events],
         'compute-agent-messages.7': [*journal_fields(root).values(),
                                      *re.findall(r'"([0-9a-f]{32})"', (root / 'base/message-ids.h').read_text())],
-        'computectl.1': [*verbs_of(root), *('--' + option for option in options), *actions, *events],
+        'computectl.1': [*verbs_of(root), *('--' + option for option in options), *actions],
+        'computectl-json.5': events,
     }
 
 

@@ -50,6 +50,7 @@ def long_function(n):
 
 # (check, file, its text, the line that must be named, part of what must be said)
 PLANTS = [
+    ('precision', 'base/a.c', C + '\nvoid f(void)\n{\n        error_setf(e, 1, "a %" PRIu64 ": %.90s", n, error->text);\n}\n', 5, 'cuts "error->text"'),
     ('includes', 'base/a.c', C + '#include "agent/bus/bus.h"\n', 2, 'base must not include agent/bus'),
     ('includes', 'base/a.c', C + '\n#include "claims/claims.h"\n', 3, 'must not include claims'),
     ('includes', 'drivers/a.c', C + '#  include "report/publish/plan.h"\n', 2, 'must not include report/publish'),

@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/read-file.h"
+#include "base/string-set.h"
 #include "base/text.h"
 
 #define MANAGER              "org.freedesktop.systemd1"
@@ -31,6 +32,7 @@ void ctl_unit_done(CtlUnit *unit)
         free(unit->status_text);
         free(unit->user);
         strings_free(unit->groups);
+        strings_free(unit->writable);
         for (size_t i = 0; i < unit->n_credentials; i++) {
                 free(unit->credentials[i].name);
                 free(unit->credentials[i].path);
@@ -91,6 +93,49 @@ static int get_groups(sd_bus *bus, CtlUnit *unit)
         return r < 0 ? r : sd_bus_message_read_strv(reply, &unit->groups);
 }
 
+/* Adds the folders of a property to those that the service may write. before: the folder that they
+ * are relative to. */
+static int get_folders(sd_bus *bus, const char *name, const char *before, StringSet *ret)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(strings_freep) char **folders = NULL;
+        int r = get(bus, SERVICE, name, "as", &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_read_strv(reply, &folders);
+        for (char **folder = folders; r >= 0 && folder && *folder; folder++) {
+                const char *path = *folder + strspn(*folder, "+-");
+                _cleanup_free_ char *absolute = text_format("%s%s", before, path);
+
+                r = absolute ? string_set_add(ret, absolute) : -ENOMEM;
+        }
+        return r;
+}
+
+static int get_sandbox(sd_bus *bus, CtlUnit *unit)
+{
+        _cleanup_(string_set_done) StringSet folders = { 0 };
+        _cleanup_free_ char *protect = NULL;
+        int r = get_text(bus, SERVICE, "ProtectSystem", &protect);
+
+        if (r >= 0)
+                r = get_folders(bus, "ReadWritePaths", "", &folders);
+        if (r >= 0)
+                r = get_folders(bus, "StateDirectory", LOCALSTATEDIR "/lib/", &folders);
+        if (r >= 0)
+                r = get_folders(bus, "RuntimeDirectory", "/run/", &folders);
+        if (r < 0)
+                return r;
+        unit->read_only = strcmp(protect, "strict") == 0;
+        unit->writable = calloc(folders.n_items + 1, sizeof(char *));
+        if (!unit->writable)
+                return -ENOMEM;
+        for (size_t i = 0; i < folders.n_items; i++)
+                unit->writable[i] = TAKE_PTR(folders.items[i]);
+        folders.n_items = 0;
+        return 0;
+}
+
 static int add_credential(CtlUnit *unit, const char *name, const char *path)
 {
         CtlUnitCredential *grown =
@@ -137,6 +182,8 @@ int ctl_unit_read(sd_bus *bus, CtlUnit *ret)
         if (r >= 0)
                 r = get_groups(bus, &unit);
         if (r >= 0)
+                r = get_sandbox(bus, &unit);
+        if (r >= 0)
                 r = get_credentials(bus, &unit);
         if (r < 0)
                 return r;
@@ -170,6 +217,22 @@ bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
         else
                 return false;
         return true;
+}
+
+bool ctl_unit_may_write(const CtlUnit *unit, const char *folder)
+{
+        if (!unit->read_only)
+                return true;
+        for (char **writable = unit->writable; writable && *writable; writable++) {
+                size_t n = strlen(*writable);
+
+                while (n > 1 && (*writable)[n - 1] == '/')
+                        n--;
+                if (strncmp(folder, *writable, n) == 0 &&
+                    (folder[n] == '\0' || folder[n] == '/' || n == 1))
+                        return true;
+        }
+        return false;
 }
 
 /* The later of both times: a rename keeps the time of the content. */

@@ -23,6 +23,8 @@ typedef struct CtlUnit {
         char *user;         /* User= */
         char **groups;      /* SupplementaryGroups=, NULL-terminated */
         int exit_status;    /* of the main process: exit code or signal */
+        bool read_only;     /* ProtectSystem=strict */
+        char **writable;    /* absolute paths that the sandbox leaves writable, NULL-terminated */
         CtlUnitCredential *credentials;
         size_t n_credentials;
 } CtlUnit;
@@ -35,6 +37,9 @@ int ctl_unit_read(sd_bus *bus, CtlUnit *ret);
 /* Stores why the agent does not answer, with what to do next; returns false and stores nothing if
  * the unit is only stopped. Pure. */
 bool ctl_unit_explain(const CtlUnit *unit, Error *reterr);
+
+/* Checks whether the sandbox of the unit lets the service write below that folder. Pure. */
+bool ctl_unit_may_write(const CtlUnit *unit, const char *folder);
 
 /* Returns how the credential file differs from the service's copy: NULL if it does not, or if this
  * process may read neither. folder: of the copies. Blocks on the disk. */

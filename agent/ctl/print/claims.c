@@ -132,7 +132,8 @@ static void print_beyond_domains(const json_t *claims, CtlPage *page)
 void ctl_claims_print(const json_t *document, bool history, CtlPage *page)
 {
         const json_t *claims = json_object_get(document, "claims"), *claim;
-        View view = { history, ctl_style_is_roomy(&page->style), have_names(claims) };
+        View view = { history, ctl_style_is_roomy(&page->style),
+                      have_names(claims) || page->columns };
         CtlColumn columns[COLUMNS_MAX];
         CtlTable *table;
         size_t i;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
@@ -66,11 +67,18 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
                                         "%s", facts->config_unchecked.text);
         if (has_reason(facts, "configuration"))
                 return 0; /* the service names its first warning */
-        if (n > 0)
-                return ctl_findings_add(
+        for (size_t i = 0; i < n; i++) {
+                int r = ctl_findings_add(
                         findings, "configuration", "warning",
-                        "\"computectl check-config\" lists all; correct the option, then \"systemctl reload compute-agent\"",
-                        "%s", facts->config->warnings.items[0]);
+                        i + 1 < n ? NULL
+                                  : "Correct each option, then \"systemctl reload compute-agent\"",
+                        "%s", facts->config->warnings.items[i]);
+
+                if (r < 0)
+                        return r;
+        }
+        if (n > 0)
+                return 0;
         return ctl_findings_add(findings, "configuration", "ok", NULL, "It can be used");
 }
 
@@ -215,7 +223,7 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
         if (facts->snapshot->disk_total_bytes == 0)
                 return ctl_findings_add(
                         findings, "storage", "warning",
-                        rbd ? "Install ceph-common, and let the user compute-agent read the keyring of [libvirt] rbd_user; \"computectl verify\" prints the reason"
+                        rbd ? "Install ceph-common, and let the user compute-agent read the keyring of [libvirt] rbd_user; \"computectl doctor --hardware-only\" prints the reason"
                             : "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks; without, no guest with a disk of this host is scheduled here",
                         "The size of %s is not known: DISK_GB is not reported%s",
                         rbd    ? "the Ceph cluster"
@@ -372,22 +380,57 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
                                 free_text);
 }
 
+typedef int (*Judge)(const CtlFacts *facts, json_t *findings);
+
+static json_t *judge_all(const CtlFacts *facts, const Judge *judges, size_t n_judges)
+{
+        _cleanup_json_ json_t *findings = json_array();
+
+        if (!findings)
+                return NULL;
+        for (size_t i = 0; i < n_judges; i++)
+                if (judges[i](facts, findings) < 0)
+                        return NULL;
+        return json_pack("{ss sO}", "format", CTL_DOCTOR_FORMAT, "findings", findings);
+}
+
+json_t *ctl_doctor_judge_config(const CtlFacts *facts)
+{
+        static const Judge judges[] = { judge_config, judge_files };
+
+        return judge_all(facts, judges, ARRAY_SIZE(judges));
+}
+
+json_t *ctl_doctor_judge_hardware(const json_t *verified)
+{
+        _cleanup_json_ json_t *findings = json_array();
+        const json_t *finding;
+        size_t i;
+
+        json_array_foreach(json_object_get(verified, "findings"), i, finding) {
+                bool bad = strcmp(ctl_json_text(finding, "level"), "error") == 0;
+
+                if (ctl_findings_add(findings, "hardware", bad ? "bad" : "warning", NULL, "%s: %s",
+                                     ctl_json_text(finding, "option"),
+                                     ctl_json_text(finding, "text")) < 0)
+                        return NULL;
+        }
+        if (json_array_size(findings) == 0 &&
+            ctl_findings_add(findings, "hardware", "ok", NULL, "The configuration fits this host") <
+                    0)
+                return NULL;
+        return json_pack("{ss sO}", "format", CTL_DOCTOR_FORMAT, "findings", findings);
+}
+
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
-        static int (*const judges[])(const CtlFacts *, json_t *) = {
+        static const Judge judges[] = {
                 judge_config, judge_files,   judge_reasons,    judge_service,   judge_hypervisor,
                 judge_parts,  judge_devices, judge_storage,    judge_placement, judge_numa,
                 judge_cells,  judge_reshape, judge_connection, judge_identity,  judge_hook,
                 judge_clock,  judge_disk,
         };
-        _cleanup_json_ json_t *findings = json_array();
-
-        if (!findings)
-                return NULL;
-        for (size_t i = 0; i < ARRAY_SIZE(judges); i++)
-                if (judges[i](facts, findings) < 0)
-                        return NULL;
-        return json_pack("{ss sO}", "format", CTL_DOCTOR_FORMAT, "findings", findings);
+        return judge_all(facts, judges, ARRAY_SIZE(judges));
 }
 
 /* On the line that was begun, or below, in the column of the words. */
@@ -432,4 +475,13 @@ CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status)
                    ctl_json_find(findings, "state", "warning");
 
         return code == CTL_STATUS_OK && bad ? CTL_STATUS_NOT_WELL : code;
+}
+
+int ctl_doctor_exit_of_part(const json_t *document)
+{
+        const json_t *findings = json_object_get(document, "findings");
+
+        return ctl_json_find(findings, "state", "bad")       ? EXIT_FAILURE
+               : ctl_json_find(findings, "state", "warning") ? (int)CTL_STATUS_NOT_WELL
+                                                             : EXIT_SUCCESS;
 }

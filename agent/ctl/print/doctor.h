@@ -40,8 +40,16 @@ typedef struct CtlFacts {
 /* Clock and disk, of this process. state_dir may be NULL: the default. */
 void ctl_facts_measure(CtlFacts *facts);
 
-/* The document; NULL when out of memory. */
+/* Makes the document of all checks. NULL: memory ran out. The caller drops the reference. */
 json_t *ctl_doctor_judge(const CtlFacts *facts);
+
+/* Makes that of the configuration alone (--config-only). Of the facts, config, config_error,
+ * config_unchecked, files and credentials are read. */
+json_t *ctl_doctor_judge_config(const CtlFacts *facts);
+
+/* Makes it of a document of FINDINGS_FORMAT, which compares options with hardware
+ * (--hardware-only). */
+json_t *ctl_doctor_judge_hardware(const json_t *verified);
 
 /* */
 void ctl_doctor_print(const json_t *document, CtlPage *page);
@@ -49,3 +57,7 @@ void ctl_doctor_print(const json_t *document, CtlPage *page);
 /* Returns the exit code of "status"; if that is 0, every finding that is not "ok" makes it
  * CTL_STATUS_NOT_WELL. */
 CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status);
+
+/* Returns the exit code of --config-only and --hardware-only: 1 if a start or a publication would
+ * fail, CTL_STATUS_NOT_WELL if there are only warnings, else 0. */
+int ctl_doctor_exit_of_part(const json_t *document);

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What "computectl doctor" found, and what "computectl verify" did: what of the configuration does
- * not fit the host, as a table. Pure. */
+/* The findings of "computectl doctor". Pure. */
 
 #include <jansson.h>
 
 #include "agent/ctl/print/page.h"
 
-/* Adds a finding to those of agent/ctl/print/doctor.h. advice NULL: all is well. Not 0 when memory
- * is out. */
+/* Adds a finding to those of agent/ctl/print/doctor.h. advice NULL: there is none. Not 0 if memory
+ * ran out. */
 int ctl_findings_add(json_t *findings, const char *check, const char *state, const char *advice,
                      const char *format, ...) _printf_(5, 6);
 
-/* The document of drivers/verify.h. */
-void ctl_findings_print(const json_t *document, CtlPage *page);
-
-/* True when something in it keeps the host from being published. */
+/* Checks whether a document of drivers/verify.h has an error, which keeps the host from being
+ * published. */
 bool ctl_findings_have_errors(const json_t *document);

@@ -6,11 +6,14 @@
  * nothing; whoever has the page looks at its end. */
 
 #include "agent/ctl/print/style.h"
+#include "base/error.h"
 
 typedef struct CtlPage {
         CtlStyle style;
         FILE *output;
-        bool failed; /* memory ran out: what was written is not to be used */
+        bool failed;         /* memory ran out: what was written is not to be used */
+        const char *columns; /* the columns of tables, as --columns names them; NULL: all */
+        Error usage;         /* why a table was left out: a column is unknown */
 } CtlPage;
 
 /* A text of whoever, which is escaped, in that colour. */

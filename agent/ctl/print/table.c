@@ -9,6 +9,7 @@
 #include <libsmartcols/libsmartcols.h>
 #include <stdarg.h>
 #include <string.h>
+#include <strings.h>
 
 #define ROOMY             100 /* columns; with so many, two blanks stand between cells */
 #define WIDTH_MIN         8   /* of a column that gives way */
@@ -18,6 +19,8 @@ struct CtlTable {
         CtlPage *page;
         struct libscols_table *table;
         CtlColumnKind *kinds;
+        size_t *places; /* of the caller's columns in the table; SIZE_MAX: not shown */
+        size_t n_places;
         struct libscols_line *line; /* borrowed: the one that is being filled */
         size_t column;              /* of the next cell */
 };
@@ -49,6 +52,52 @@ static int add_column(CtlTable *table, const CtlColumn *column)
                 table->page->style.colours ? ctl_colour(&table->page->style, CTL_HEADING) : NULL);
 }
 
+/* Adds the caller's column i as the next of the table. */
+static int place_column(CtlTable *table, const CtlColumn *columns, size_t i)
+{
+        size_t place = scols_table_get_ncols(table->table);
+
+        table->kinds[place] = columns[i].kind;
+        table->places[i] = place;
+        return add_column(table, &columns[i]);
+}
+
+static int refuse_column(CtlTable *table, const char *name, size_t n, const CtlColumn *columns,
+                         size_t n_columns)
+{
+        char known[CTL_TEXT_MAX] = "";
+        size_t length = 0;
+
+        for (size_t i = 0; i < n_columns && length < sizeof(known); i++)
+                length += (size_t)snprintf(known + length, sizeof(known) - length, "%s%s",
+                                           i > 0 ? "," : "", columns[i].name);
+        return error_setf(&table->page->usage, EINVAL,
+                          "There is no column \"%.*s\"; the columns are %s", (int)MIN(n, 40u), name,
+                          known);
+}
+
+/* Adds the columns that the page names, each once. -EINVAL: one is unknown. */
+static int add_columns(CtlTable *table, const CtlColumn *columns, size_t n_columns)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < n_columns && !table->page->columns && r >= 0; i++)
+                r = place_column(table, columns, i);
+        for (const char *name = table->page->columns; name && r >= 0;) {
+                size_t n = strcspn(name, ","), i = 0;
+
+                while (i < n_columns &&
+                       (strlen(columns[i].name) != n || strncasecmp(columns[i].name, name, n) != 0))
+                        i++;
+                if (i == n_columns)
+                        return refuse_column(table, name, n, columns, n_columns);
+                if (table->places[i] == SIZE_MAX)
+                        r = place_column(table, columns, i);
+                name = name[n] ? name + n + 1 : NULL;
+        }
+        return r;
+}
+
 /* The table of libsmartcols, with its columns. */
 static int make_table(CtlTable *table, const CtlColumn *columns, size_t n_columns)
 {
@@ -56,8 +105,12 @@ static int make_table(CtlTable *table, const CtlColumn *columns, size_t n_column
 
         table->table = scols_new_table();
         table->kinds = calloc(n_columns, sizeof(CtlColumnKind));
-        if (!table->table || !table->kinds)
+        table->places = calloc(n_columns, sizeof(size_t));
+        if (!table->table || !table->kinds || !table->places)
                 return -ENOMEM;
+        table->n_places = n_columns;
+        for (size_t i = 0; i < n_columns; i++)
+                table->places[i] = SIZE_MAX;
         scols_table_enable_noencoding(table->table, 1);
         scols_table_enable_colors(table->table, style->colours);
         scols_table_enable_ascii(table->table, !style->utf8);
@@ -68,12 +121,7 @@ static int make_table(CtlTable *table, const CtlColumn *columns, size_t n_column
                                                                  : SCOLS_TERMFORCE_NEVER);
         if (style->width > 0)
                 scols_table_set_termwidth(table->table, style->width);
-        for (size_t i = 0; i < n_columns; i++) {
-                table->kinds[i] = columns[i].kind;
-                if (add_column(table, &columns[i]) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
+        return add_columns(table, columns, n_columns);
 }
 
 CtlTable *ctl_table_new(CtlPage *page, const CtlColumn *columns, size_t n_columns)
@@ -84,7 +132,8 @@ CtlTable *ctl_table_new(CtlPage *page, const CtlColumn *columns, size_t n_column
                 table->page = page;
         if (table && make_table(table, columns, n_columns) == 0)
                 return table;
-        page->failed = true;
+        if (page->usage.code == 0)
+                page->failed = true;
         return ctl_table_free(table);
 }
 
@@ -94,6 +143,7 @@ CtlTable *ctl_table_free(CtlTable *table)
                 return NULL;
         scols_unref_table(table->table);
         free(table->kinds);
+        free(table->places);
         free(table);
         return NULL;
 }
@@ -109,9 +159,14 @@ void ctl_table_line(CtlTable *table)
 
 static int set_cell(CtlTable *table, CtlColour colour, const char *text)
 {
-        struct libscols_cell *cell = scols_line_get_cell(table->line, table->column++);
+        size_t place = table->column < table->n_places ? table->places[table->column] : SIZE_MAX;
+        struct libscols_cell *cell =
+                place == SIZE_MAX ? NULL : scols_line_get_cell(table->line, place);
         _cleanup_free_ char *escaped = ctl_text_escape(text, table->page->style.utf8);
 
+        table->column++;
+        if (place == SIZE_MAX)
+                return 0;
         if (!escaped || !cell)
                 return -ENOMEM;
         if (scols_cell_refer_data(cell, escaped) < 0)

@@ -24,8 +24,9 @@ typedef struct CtlColumn {
 
 typedef struct CtlTable CtlTable;
 
-/* Names are copied, the page is borrowed and must outlive the table. NULL when memory ran out; all
- * functions below take NULL. */
+/* Makes a table with the columns that the page names, in that order, or with all. Names are copied,
+ * the page is borrowed and must outlive the table. NULL if memory ran out (page->failed) or the
+ * page names an unknown column (page->usage); all functions below take NULL. */
 CtlTable *ctl_table_new(CtlPage *page, const CtlColumn *columns, size_t n_columns);
 CtlTable *ctl_table_free(CtlTable *table);
 

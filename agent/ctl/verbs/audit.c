@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "computectl audit", "heal" and "consumers". Each asks the agent for one audit and prints parts of
+/* "computectl audit" and "heal". Each asks the agent for one audit and prints parts of
  * its document. "heal CONSUMER" prints what was found of that consumer alone. */
 
 #include "agent/ctl/verbs/verbs.h"
@@ -38,7 +38,14 @@ int ctl_verb_audit(Ctl *ctl, Error *reterr)
         _cleanup_json_ json_t *document = NULL;
         int r = run_audit(ctl, "Audit", &document, reterr);
 
-        return r < 0 ? r : print_audit(ctl, document);
+        if (r < 0)
+                return r;
+        r = print_audit(ctl, document);
+        if (ctl->options.all && !ctl_wants_json(ctl) && !ctl->options.quiet) {
+                fputc('\n', ctl->page.output);
+                ctl_consumers_print(document, &ctl->page);
+        }
+        return r;
 }
 
 static int heal_consumer(Ctl *ctl, const char *consumer, json_t **ret, Error *reterr)
@@ -184,8 +191,10 @@ int ctl_verb_heal(Ctl *ctl, Error *reterr)
 int ctl_verb_consumers(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
-        int r = run_audit(ctl, "Audit", &document, reterr);
+        int r;
 
+        ctl_note_old_spelling(ctl, "consumers", "audit --all");
+        r = run_audit(ctl, "Audit", &document, reterr);
         if (r < 0)
                 return r;
         ctl_open_pager(ctl);

@@ -18,6 +18,7 @@
 #include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
 #include "agent/formats/tree-json.h"
+#include "base/clock.h"
 
 #define RELEASE_REASON "released with computectl"
 
@@ -181,18 +182,46 @@ static void print_claims(Ctl *ctl, const json_t *document, bool history)
                 ctl_claims_print(document, history, &ctl->page);
 }
 
+/* Reads the filters of the command line. */
+static int read_filter(const CtlOptions *options, bool events, CtlFilter *ret, Error *reterr)
+{
+        *ret = options->filter;
+        if (options->since) {
+                int r = ctl_filter_parse_time(options->since, clock_usec(CLOCK_REALTIME),
+                                              &ret->since_usec, reterr);
+
+                if (r < 0)
+                        return error_prefixf(reterr, r, "--since");
+        }
+        return ctl_filter_check_state(ret, events, reterr);
+}
+
+int ctl_check_claims(const CtlOptions *options, Error *reterr)
+{
+        CtlFilter filter;
+
+        return read_filter(options, false, &filter, reterr);
+}
+
 int ctl_verb_claims(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         bool history = ctl->options.history;
+        CtlFilter filter;
         int r;
 
         if (ctl->options.problems)
                 return list_problems(ctl, reterr);
-        r = list_claims(ctl, history, &document, reterr);
+        r = read_filter(&ctl->options, false, &filter, reterr);
+        if (r >= 0 && filter.state && strcmp(filter.state, "released") == 0)
+                history = true;
         if (r >= 0)
-                print_claims(ctl, document, history);
-        return r;
+                r = list_claims(ctl, history, &document, reterr);
+        if (r < 0)
+                return r;
+        ctl_filter_claims(&filter, document);
+        print_claims(ctl, document, history);
+        return 0;
 }
 
 /* Of the command line; checked before. */
@@ -283,14 +312,25 @@ int ctl_verb_who(Ctl *ctl, Error *reterr)
         return anybody ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+int ctl_check_history(const CtlOptions *options, Error *reterr)
+{
+        CtlFilter filter;
+
+        return read_filter(options, true, &filter, reterr);
+}
+
 int ctl_verb_history(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
         _cleanup_json_ json_t *document = NULL;
-        int r = ctl_need(ctl, BUS_DOCUMENT_EVENTS, EVENTS_FORMAT, &document, reterr);
+        CtlFilter filter;
+        int r = read_filter(&ctl->options, true, &filter, reterr);
 
+        if (r >= 0)
+                r = ctl_need(ctl, BUS_DOCUMENT_EVENTS, EVENTS_FORMAT, &document, reterr);
         if (r < 0)
                 return r;
+        ctl_filter_events(&filter, document);
         if (what)
                 ctl_events_find(document, what);
         ctl_open_pager(ctl);

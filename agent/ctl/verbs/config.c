@@ -129,18 +129,6 @@ int ctl_config_cat(const char *config, FILE *output, Error *reterr)
         return 0;
 }
 
-/* Warns of a state folder that the sandbox of the unit does not let the service write. */
-static void check_state_dir(const char *path, FILE *output)
-{
-        static const char own[] = LOCALSTATEDIR "/lib/compute-agent";
-        size_t n = strlen(own);
-
-        if (strncmp(path, own, n) != 0 || (path[n] != '\0' && path[n] != '/'))
-                fprintf(output,
-                        "Warning: [agent] state_dir is %s, and the unit lets the service write below %s alone, unless a drop-in (\"systemctl edit compute-agent\") has ReadWritePaths= for it\n",
-                        path, own);
-}
-
 void ctl_config_report_done(CtlConfigReport *report)
 {
         config_free(report->config);
@@ -180,6 +168,32 @@ static void remove_loaded(const CtlUnit *unit, StringSet *files)
         }
 }
 
+/* Warns of folders that the sandbox of the unit does not let the service write. */
+static int check_sandbox(const CtlUnit *unit, const Config *config, StringSet *ret)
+{
+        const struct {
+                const char *option, *path;
+        } places[] = {
+                { "[agent] state_dir", config->state_dir },
+                { "[DEFAULT] claim_db", config->claim_db },
+                { "[agent] metrics_file", config->metrics_file },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                const char *path = places[i].path;
+                _cleanup_free_ char *text = NULL;
+
+                if (!path || path[0] != '/' || ctl_unit_may_write(unit, path))
+                        continue;
+                text = text_format(
+                        "%s: the sandbox of the unit does not let the service write %s; add its folder to ReadWritePaths= (\"systemctl edit compute-agent\")",
+                        places[i].option, path);
+                if (!text || string_set_add(ret, text) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 /* Finds the rights of the service that uses the host's own configuration. 0: n_groups is 0 if they
  * are the caller's. */
 static int find_rights(const CtlUnit *unit, ServiceRights *ret, Error *reterr)
@@ -208,6 +222,15 @@ static void add_file(const char *text, void *userdata)
         (void)string_set_add(userdata, text);
 }
 
+/* Says of a missing credential that it was not checked: systemd gives it to the service alone. */
+static int hide_credentials(CtlConfigReport *report)
+{
+        if (strstr(report->error.text, "credential placement-") && !getenv("CREDENTIALS_DIRECTORY"))
+                (void)error_prefixf(&report->error, 0,
+                                    "Credentials of the service were not checked");
+        return 0;
+}
+
 int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport *ret, Error *reterr)
 {
         _cleanup_(service_rights_done) ServiceRights rights = { 0 };
@@ -217,7 +240,7 @@ int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport 
                 r = service_access_check_config(&rights, NULL, &ret->error);
         /* An unreadable file is only the service's trouble: root reads it for the other checks. */
         if (config_load(&ret->config, config, NULL, NULL, ret->error.code ? NULL : &ret->error) < 0)
-                return ret->error.code == ENOMEM ? error_oom(reterr) : 0;
+                return ret->error.code == ENOMEM ? error_oom(reterr) : hide_credentials(ret);
         if (unit)
                 remove_loaded(unit, &ret->config->credential_files);
         if (config)
@@ -225,46 +248,9 @@ int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport 
         if (!ret->unchecked.code && (r >= 0 || ret->error.code))
                 (void)service_access_check_rest(&rights, ret->config, add_file, &ret->files,
                                                 ret->error.code ? NULL : &ret->error);
+        if (unit && check_sandbox(unit, ret->config, &ret->files) < 0)
+                return error_oom(reterr);
         if (unit && !config && ctl_config_compare_credentials(unit, &ret->credentials) < 0)
                 return error_oom(reterr);
-        return 0;
-}
-
-static void print_texts(const StringSet *texts, const char *prefix, const char *suffix,
-                        FILE *output)
-{
-        for (size_t i = 0; i < texts->n_items; i++)
-                fprintf(output, "%s: %s%s\n", prefix, texts->items[i], suffix);
-}
-
-int ctl_config_check(const char *config, const CtlUnit *unit, FILE *output, size_t *ret_n_files,
-                     Error *reterr)
-{
-        _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
-        size_t n = 0;
-        int r = ctl_config_examine(config, unit, &report, reterr);
-
-        if (r < 0)
-                return r;
-        if (report.config)
-                print_texts(&report.config->warnings, "Warning", "", output);
-        print_texts(&report.files, "Warning", "", output);
-        if (report.unchecked.code)
-                fprintf(output, "Warning: %s\n", report.unchecked.text);
-        /* Credentials are systemd's, and given to the service alone. */
-        if (!report.config && strstr(report.error.text, "credential placement-") &&
-            !getenv("CREDENTIALS_DIRECTORY"))
-                return error_setf(reterr, report.error.code,
-                                  "Credentials of the service were not checked: %s",
-                                  report.error.text);
-        if (report.error.code)
-                return error_setf(reterr, report.error.code, "%s", report.error.text);
-        check_state_dir(report.config->state_dir, output);
-        print_texts(&report.credentials, "Note",
-                    "; \"systemctl restart compute-agent\" takes the new one", output);
-        while (report.config->files[n])
-                n++;
-        if (ret_n_files)
-                *ret_n_files = n;
         return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl cat-config" and "check-config": the configuration files as the daemon would read
- * them. The daemon is not asked. */
+/* "computectl cat-config" and "doctor": the configuration files as the daemon would read them. The
+ * daemon is not asked. */
 
 #include "agent/config/config.h"
 #include "agent/ctl/ask/unit.h"
@@ -18,7 +18,7 @@ typedef struct CtlConfigReport {
         Config *config;        /* NULL: it cannot be read; owned */
         Error error;           /* why a start would fail; code 0: nothing is known */
         Error unchecked;       /* why the service's rights were not checked; code 0: they were */
-        StringSet files;       /* files that the service cannot read, in words */
+        StringSet files;       /* files that the service cannot read or write, in words */
         StringSet credentials; /* credentials that a restart would change, in words */
 } CtlConfigReport;
 
@@ -34,8 +34,3 @@ int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport 
 /* Returns by name how each credential of the unit differs from the copy that the service has.
  * -ENOMEM. */
 int ctl_config_compare_credentials(const CtlUnit *unit, StringSet *ret);
-
-/* Prints what ctl_config_examine() found to output, one line each. Negative errno with words if a
- * start would fail. ret_n_files may be NULL. */
-int ctl_config_check(const char *config, const CtlUnit *unit, FILE *output, size_t *ret_n_files,
-                     Error *reterr);

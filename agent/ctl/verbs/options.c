@@ -33,8 +33,11 @@
 const CtlOption ctl_options[] = {
         FLAG("help", 'h', NULL, "Show this help", help),
         FLAG("version", 0, NULL, "Show the version", version),
-        { "json", 0, "pretty|short|off", NULL, "Print JSON", OPTION_JSON, 0, NULL, NULL },
-        TEXT("host", 'H', "[USER@]HOST", NULL, "Ask the agent of another host, over ssh", host),
+        { "json", 0, "pretty|short|off", NULL, "Print JSON; pretty on a terminal, else short",
+          OPTION_JSON, 0, NULL, NULL },
+        { "host", 'H', "[USER@]HOST,…", NULL, "Ask the agents of other hosts, over ssh",
+          OPTION_HOST, 0, NULL, NULL },
+        TEXT("hosts-file", 0, "FILE", NULL, "Also of the hosts that FILE names", hosts_file),
         FLAG("all", 'a', NULL, "Show everything, uncut", all),
         FLAG("quiet", 'q', NULL, "Print no more than asked for", quiet),
         FLAG("no-pager", 0, NULL, "Do not start a pager", no_pager),
@@ -43,6 +46,9 @@ const CtlOption ctl_options[] = {
              "discover, verify, doctor, cat-config, check-config, migrate-inventory, identity, hook",
              "Take FILE for the configuration", config),
         TEXT("driver", 0, "NAME", "discover", "Poll with libvirt, linux or static", driver),
+        FLAG("config-only", 0, "doctor", "Check only the configuration files", config_only),
+        FLAG("hardware-only", 0, "doctor", "Check only the options against the hardware",
+             hardware_only),
         TEXT("os-cloud", 0, "NAME", "doctor, identity",
              "Take this cloud of clouds.yaml ($OS_CLOUD)", os_cloud),
         TEXT("consumer", 0, "GUEST", "claim", "The consumer: the guest's uuid or name", consumer),
@@ -87,6 +93,16 @@ const CtlOption ctl_options[] = {
         FLAG("xml", 0, "claim, show", "Print libvirt XML for the guest", xml),
         FLAG("svg", 0, "tree", "Draw the host and who holds what of it, as SVG", svg),
         FLAG("history", 0, "claims", "Show claims that have ended, too", history),
+        TEXT("guest", 0, "GUEST", "claims, history", "Only this guest, by uuid or name",
+             filter.guest),
+        TEXT("device", 0, "DEVICE", "claims, history", "Only this device, address or provider",
+             filter.device),
+        TEXT("state", 0, "STATE", "claims, history", "Only in this state, or of this kind",
+             filter.state),
+        TEXT("since", 0, "TIME", "claims, history", "Only since then: today, -2h, 2026-11-20 10:00",
+             since),
+        TEXT("columns", 0, "NAME,NAME", "claims, consumers, drain, history, plan",
+             "Only these columns, in this order", columns),
         FLAG("full", 0, "sync", "Read everything anew from Placement", full),
         TEXT("timeout", 0, "SECONDS", "sync", "Fail if nothing is published by then; 300", timeout),
         FLAG("undo", 0, "reshape, retire", "Put back what the last one moved or removed", undo),
@@ -110,6 +126,7 @@ void ctl_options_done(CtlOptions *options)
 {
         resource_request_done(&options->request);
         ctl_mappings_done(&options->mappings);
+        ctl_hosts_done(&options->hosts);
 }
 
 /* A request that no host could take is refused like one that this host cannot. */
@@ -127,6 +144,18 @@ static void store_of_request(CtlOptions *options, const CtlOption *option, const
                 error_prefixf(error, r, "--%s", option->name);
 }
 
+/* Reads the value of --json. Without one (NULL) a terminal decides, as with "systemctl -j". */
+static int store_json(CtlOptions *options, const char *value, Error *reterr)
+{
+        options->json = value                   ? ctl_json_from_text(value)
+                        : isatty(STDOUT_FILENO) ? CTL_JSON_PRETTY
+                                                : CTL_JSON_SHORT;
+        return (int)options->json >= 0
+                       ? 0
+                       : error_setf(reterr, EINVAL,
+                                    "--json takes pretty, short or off, not \"%.40s\"", value);
+}
+
 static int store(CtlOptions *options, const CtlOption *option, const char *value, Error *reterr)
 {
         void *member = (char *)options + option->offset;
@@ -139,12 +168,9 @@ static int store(CtlOptions *options, const CtlOption *option, const char *value
                 *(const char **)member = value;
                 break;
         case OPTION_JSON:
-                options->json = ctl_json_from_text(value);
-                if ((int)options->json < 0)
-                        return error_setf(reterr, EINVAL,
-                                          "--json takes pretty, short or off, not \"%.40s\"",
-                                          value);
-                break;
+                return store_json(options, value, reterr);
+        case OPTION_HOST:
+                return ctl_hosts_add(&options->hosts, value, reterr);
         case OPTION_REQUEST:
         case OPTION_NUMA:
         case OPTION_MAPPING:
@@ -160,7 +186,9 @@ static void make_getopt_tables(struct option *long_options, char *letters)
         for (size_t i = 0; i < N_OPTIONS; i++) {
                 long_options[i] = (struct option){
                         .name = ctl_options[i].name,
-                        .has_arg = ctl_options[i].metavar ? required_argument : no_argument,
+                        .has_arg = !ctl_options[i].metavar              ? no_argument
+                                   : ctl_options[i].kind == OPTION_JSON ? optional_argument
+                                                                        : required_argument,
                         .val = CODE_FIRST + (int)i,
                 };
                 if (ctl_options[i].letter)
@@ -210,6 +238,14 @@ bool ctl_option_is_of(const CtlOption *option, const char *verb)
         return false;
 }
 
+bool ctl_option_named_is_of(const char *option, const char *verb)
+{
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                if (strcmp(ctl_options[i].name, option) == 0)
+                        return ctl_option_is_of(&ctl_options[i], verb);
+        return false;
+}
+
 /* As systemctl does. */
 static const char *const without_verb[] = { "status", NULL };
 
@@ -222,6 +258,16 @@ static int check_verb(const CtlOptions *options, const bool *given, Error *reter
                         return error_setf(reterr, EINVAL, "--%s is an option of %s alone",
                                           ctl_options[i].name, ctl_options[i].verb);
         return 0;
+}
+
+/* Returns the value of an option. "--json short" was accepted before the value could be left out,
+ * and still is. */
+static const char *take_value(const CtlOption *option, int argc, char *argv[])
+{
+        if (option->kind != OPTION_JSON || optarg || optind >= argc ||
+            (int)ctl_json_from_text(argv[optind]) < 0)
+                return optarg;
+        return argv[optind++];
 }
 
 int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
@@ -239,7 +285,7 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
                 if (!option)
                         return refuse(code, argv[optind - 1], reterr);
                 given[option - ctl_options] = true;
-                r = store(ret, option, optarg, reterr);
+                r = store(ret, option, take_value(option, argc, argv), reterr);
                 if (r < 0)
                         return r;
         }
@@ -249,6 +295,12 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
         if (!ret->arguments[0])
                 ret->arguments = without_verb;
         ret->dry_run |= ret->plan;
+        if (ret->hosts_file)
+                r = ctl_hosts_read(&ret->hosts, ret->hosts_file, reterr);
+        if (ret->hosts_file && r < 0)
+                return r;
+        if (ret->hosts.n > 0)
+                ret->host = ret->hosts.names[0];
         return check_verb(ret, given, reterr);
 }
 
@@ -264,9 +316,12 @@ static void print_option(const CtlOption *option, FILE *output)
 {
         char left[CTL_TEXT_MAX];
 
-        snprintf(left, sizeof(left), "  %c%c%s--%s%s%s", option->letter ? '-' : ' ',
+        bool optional = option->kind == OPTION_JSON;
+
+        snprintf(left, sizeof(left), "  %c%c%s--%s%s%s%s%s", option->letter ? '-' : ' ',
                  option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
-                 option->metavar ? "=" : "", option->metavar ? option->metavar : "");
+                 optional ? "[" : "", option->metavar ? "=" : "",
+                 option->metavar ? option->metavar : "", optional ? "]" : "");
         ctl_help_line(left, option->help, output);
 }
 

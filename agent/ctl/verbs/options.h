@@ -4,8 +4,10 @@
 /* The options of computectl: one table, from which parsing, the check that an option belongs to the
  * verb, and the help are made. */
 
+#include "agent/ctl/print/filter.h"
 #include "agent/ctl/print/json.h"
 #include "agent/ctl/print/page.h"
+#include "agent/ctl/verbs/hosts.h"
 #include "agent/ctl/verbs/mappings.h"
 #include "agent/ctl/verbs/request.h"
 #include "base/resource-request.h"
@@ -14,7 +16,9 @@ typedef struct CtlOptions {
         /* of every verb */
         CtlJson json;
         bool no_pager, no_legend, quiet, all;
-        const char *host; /* "user@host"; NULL: this one */
+        CtlHosts hosts;   /* of --host and --hosts-file */
+        const char *host; /* the first of them, "user@host"; NULL: this one */
+        const char *hosts_file;
         bool help, version;
         /* of some; texts are borrowed from argv */
         const char *config;
@@ -24,14 +28,18 @@ typedef struct CtlOptions {
         const char *consumer, *project, *user, *consumer_type;
         const char *pid_file, *unit; /* of claim */
         bool history, problems;
-        bool allocations;    /* of release */
-        bool full;           /* of sync */
-        const char *timeout; /* of sync */
-        bool undo;           /* of reshape and retire */
-        const char *direct;  /* of migrate-inventory */
-        bool dry_run, force; /* of identity; dry_run also of heal, reshape and retire */
-        bool yes;            /* of heal, reshape and retire: ask nothing */
-        bool plan;           /* of reshape: the old spelling of --dry-run */
+        CtlFilter filter;                /* of claims and history */
+        const char *since;               /* the same; text of filter.since_usec */
+        const char *columns;             /* of verbs that print one table */
+        bool config_only, hardware_only; /* of doctor */
+        bool allocations;                /* of release */
+        bool full;                       /* of sync */
+        const char *timeout;             /* of sync */
+        bool undo;                       /* of reshape and retire */
+        const char *direct;              /* of migrate-inventory */
+        bool dry_run, force;             /* of identity; dry_run also of heal, reshape and retire */
+        bool yes;                        /* of heal, reshape and retire: ask nothing */
+        bool plan;                       /* of reshape: the old spelling of --dry-run */
         bool xml;
         bool svg;
         bool resize_target;
@@ -45,9 +53,10 @@ typedef struct CtlOptions {
 
 /* Where the value of an option goes. */
 typedef enum CtlOptionKind {
-        OPTION_FLAG, /* a bool */
-        OPTION_TEXT, /* a const char * */
-        OPTION_JSON,
+        OPTION_FLAG,    /* a bool */
+        OPTION_TEXT,    /* a const char * */
+        OPTION_JSON,    /* the value can be left out */
+        OPTION_HOST,    /* added to the hosts */
         OPTION_REQUEST, /* parsed by a function into the request */
         OPTION_NUMA,    /* the same, into the layout */
         OPTION_MAPPING, /* the same, into the mappings */
@@ -67,8 +76,9 @@ typedef struct CtlOption {
 
 extern const CtlOption ctl_options[]; /* ends with a NULL name */
 
-/* Whether it is one of the verb's own. */
+/* Checks whether the option is one of the verb's own. */
 bool ctl_option_is_of(const CtlOption *option, const char *verb);
+bool ctl_option_named_is_of(const char *option, const char *verb);
 
 void ctl_options_done(CtlOptions *options);
 

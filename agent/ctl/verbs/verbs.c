@@ -12,9 +12,7 @@
 
 #include "agent/ctl/ask/bus.h"
 #include "agent/ctl/ask/helper.h"
-#include "agent/ctl/print/doctor.h"
 #include "agent/ctl/print/draw.h"
-#include "agent/ctl/print/findings.h"
 #include "agent/ctl/print/host.h"
 #include "agent/ctl/print/journal.h"
 #include "agent/ctl/print/plan.h"
@@ -55,89 +53,6 @@ static int verb_cat_config(Ctl *ctl, Error *reterr)
 {
         ctl_open_pager(ctl);
         return ctl_config_cat(ctl->options.config, stdout, reterr);
-}
-
-/* Reads the unit for a check of the configuration. Returns NULL if systemd cannot be asked. */
-static const CtlUnit *find_unit(Ctl *ctl, CtlUnit *unit)
-{
-        return ctl_read_unit(ctl, unit) < 0 ? NULL : unit;
-}
-
-static int verb_check_config(Ctl *ctl, Error *reterr)
-{
-        _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
-        size_t n_files;
-        int r = ctl_config_check(ctl->options.config, find_unit(ctl, &unit), stderr, &n_files,
-                                 reterr);
-
-        if (r < 0)
-                return r;
-        ctl_print_done(ctl, json_pack("{sb}", "valid", 1),
-                       "The configuration can be used (%zu file%s).\n", n_files,
-                       text_plural(n_files));
-        return 0;
-}
-
-/* Where a cloud is named, or the configuration has a Placement. */
-static void fetch_connect(Ctl *ctl, const Config *config, json_t **ret, Error *reterr)
-{
-        const char *cloud = ctl_get_cloud(ctl);
-
-        if (cloud || (config && config->has_placement))
-                (void)ctl_poll_connect(ctl->options.config, cloud, ret, reterr);
-}
-
-/* Where there is a Placement to compare with. */
-static void fetch_identity(Ctl *ctl, const Config *config, const Snapshot *snapshot, json_t **ret,
-                           Error *reterr)
-{
-        const CtlIdentityQuestion question = {
-                .order = "show",
-                .flags = "",
-                .name = snapshot ? snapshot->nodename : "",
-                .cloud = ctl_get_cloud(ctl),
-                .config = ctl->options.config,
-        };
-
-        if (question.cloud || (config && config->has_placement))
-                (void)ctl_poll_identity(&question, ret, reterr);
-}
-
-static int verb_doctor(Ctl *ctl, Error *reterr)
-{
-        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-        _cleanup_json_ json_t *status = NULL, *connect = NULL, *identity = NULL, *document = NULL;
-        _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
-        _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
-        const Config *config;
-        CtlFacts facts = { 0 };
-        int r = ctl_config_examine(ctl->options.config, find_unit(ctl, &unit), &report, reterr);
-
-        if (r < 0)
-                return r;
-        config = report.config;
-        facts.config_error = report.error;
-        facts.config_unchecked = report.unchecked;
-        facts.files = &report.files;
-        facts.credentials = &report.credentials;
-        r = ctl_fetch_status(ctl, &status, reterr);
-        if (r < 0)
-                return r;
-        if (config || ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING)
-                ctl_fetch_snapshot(ctl, &snapshot, &facts.snapshot_error);
-        fetch_connect(ctl, config, &connect, &facts.connect_error);
-        fetch_identity(ctl, config, snapshot, &identity, &facts.identity_error);
-        facts.config = config;
-        facts.connect = connect;
-        facts.identity = identity;
-        facts.status = status;
-        facts.snapshot = snapshot;
-        ctl_facts_measure(&facts);
-        document = ctl_doctor_judge(&facts);
-        if (!document)
-                return error_oom(reterr);
-        ctl_print_document(ctl, document, ctl_doctor_print);
-        return (int)ctl_doctor_exit(document, status);
 }
 
 /* Claims are in the picture when they can be had: a full disk hides no host. */
@@ -211,28 +126,6 @@ static int verb_discover(Ctl *ctl, Error *reterr)
         else
                 ctl_print_json(ctl, document);
         return 0;
-}
-
-static int verb_verify(Ctl *ctl, Error *reterr)
-{
-        _cleanup_json_ json_t *document = NULL;
-        _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
-        _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
-        int r = 0;
-
-        if (!ctl->options.config) /* else it is not the service's file, and the helper reads it */
-                r = ctl_config_examine(NULL, find_unit(ctl, &unit), &report, reterr);
-        if (r >= 0 && report.error.code)
-                r = error_setf(reterr, report.error.code, "%s", report.error.text);
-        if (r >= 0)
-                r = ctl_poll_verify(ctl->options.config, &document, reterr);
-        if (r < 0)
-                return r;
-        if (!ctl->options.quiet) {
-                ctl_open_pager(ctl);
-                ctl_print_document(ctl, document, ctl_findings_print);
-        }
-        return ctl_findings_have_errors(document) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* Prints the result of a sync and returns the exit code. why: "" after a publication, else why
@@ -476,6 +369,7 @@ static int check_help(const CtlOptions *options, Error *reterr)
 #define REMOTE CTL_VERB_REMOTE
 #define RIGHTS (CTL_VERB_REMOTE | CTL_VERB_RIGHTS)
 #define CHANGE (RIGHTS | CTL_VERB_CHANGES)
+#define HIDDEN CTL_VERB_HIDDEN
 
 const CtlVerb ctl_verbs[] = {
         { "status", "", "Show whether all is well (exit code 0, 3 or 4)", 0, REMOTE, NULL,
@@ -486,26 +380,26 @@ const CtlVerb ctl_verbs[] = {
           ctl_verb_watch, NULL },
         { "plan", "", "Show what the next sync would send", 0, REMOTE, NULL, verb_plan, NULL },
         { "discover", "", "Show what the hypervisor has", 0, REMOTE, NULL, verb_discover, NULL },
-        { "verify", "", "Before a start: check options against hardware", 0, LOCAL, NULL,
-          verb_verify, NULL },
+        { "verify", "", "The old spelling of doctor --hardware-only", 0, HIDDEN, NULL,
+          ctl_verb_verify, NULL },
         { "sync", "", "Poll and publish now", 0, CHANGE, NULL, verb_sync, NULL },
         { "reshape", "", "Move allocations to their new providers", 0, CHANGE, check_reshape,
           verb_reshape, NULL },
         { "migrate-inventory", "[FILE...]", "Do what a start does, without a start",
-          CTL_ANY_ARGUMENTS, CTL_VERB_CHANGES, check_migrate, verb_migrate, NULL },
+          CTL_ANY_ARGUMENTS, CTL_VERB_CHANGES | HIDDEN, check_migrate, verb_migrate, NULL },
         { "identity", "ACTION", "After a rename: show, check, adopt, rename", 1, CTL_VERB_CHANGES,
           ctl_check_identity, ctl_verb_identity, "show check adopt rename" },
         { "reload", "", "Read the configuration again", 0, CHANGE, NULL, verb_reload, NULL },
-        { "doctor", "", "Run all checks, and say what to do (0, 3, 4)", 0, LOCAL, NULL, verb_doctor,
-          NULL },
+        { "doctor", "", "Run all checks, and say what to do (0, 3, 4)", 0, LOCAL, ctl_check_doctor,
+          ctl_verb_doctor, NULL },
         { "cat-config", "", "Show the configuration files", 0, LOCAL, NULL, verb_cat_config, NULL },
-        { "check-config", "", "Before a reload: check the configuration files", 0, LOCAL, NULL,
-          verb_check_config, NULL },
+        { "check-config", "", "The old spelling of doctor --config-only", 0, HIDDEN, NULL,
+          ctl_verb_check_config, NULL },
         { "audit", "", "Compare Placement, claims and guests (0, 3, 4)", 0, RIGHTS, NULL,
           ctl_verb_audit, NULL },
         { "heal", "[CONSUMER]", "Repair what audit finds, or one consumer", 1, CHANGE,
           ctl_check_heal, ctl_verb_heal, NULL },
-        { "consumers", "", "List the consumers of this host in Placement", 0, RIGHTS, NULL,
+        { "consumers", "", "The old spelling of audit --all", 0, RIGHTS | HIDDEN, NULL,
           ctl_verb_consumers, NULL },
         { "cordon", "[DEVICE]", "Accept no new claims of the host or a device", 1, CHANGE,
           ctl_check_cordon, ctl_verb_cordon, "devices" },
@@ -515,13 +409,14 @@ const CtlVerb ctl_verbs[] = {
           ctl_check_cordon, ctl_verb_drain, "devices" },
         { "retire", "", "Take a host without guests out of Placement", 0, CHANGE, ctl_check_retire,
           ctl_verb_retire, NULL },
-        { "claims", "", "List the claims of this host", 0, REMOTE, NULL, ctl_verb_claims, NULL },
+        { "claims", "", "List the claims of this host", 0, REMOTE, ctl_check_claims,
+          ctl_verb_claims, NULL },
         { "show", "ID", "Show one claim with its devices", 1, REMOTE, ctl_check_id, ctl_verb_show,
           "history" },
         { "who", "DEVICE|cpu:N|cell:N|GUEST", "Show its guest, or what a guest has", 1, REMOTE,
           NULL, ctl_verb_who, "devices" },
-        { "history", "[ID|GUEST|DEVICE]", "Show what happened, and who caused it", 1, REMOTE, NULL,
-          ctl_verb_history, "history" },
+        { "history", "[ID|GUEST|DEVICE]", "Show what happened, and who caused it", 1, REMOTE,
+          ctl_check_history, ctl_verb_history, "history" },
         { "explain", "", "Explain why a request fits, or does not", CTL_ANY_ARGUMENTS, REMOTE,
           ctl_check_explain, ctl_verb_explain, NULL },
         { "claim", "", "Claim resources for a guest", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_claim,
@@ -532,9 +427,11 @@ const CtlVerb ctl_verbs[] = {
           ctl_verb_move, NULL },
         { "release", "ID...", "Release claims", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_ids,
           ctl_verb_release, "claims" },
+        { "report", "[FILE]", "Write an archive for a bug report", 1, LOCAL, NULL, ctl_verb_report,
+          NULL },
         { "help", "[VERB]", "Show this help, or that of a verb", 1, LOCAL, check_help, NULL, NULL },
         { "hook", "GUEST OPERATION SUB-OPERATION EXTRA", "Run by libvirt as its hook", 4,
-          CTL_VERB_CHANGES, NULL, ctl_verb_hook, NULL },
+          CTL_VERB_CHANGES | HIDDEN, NULL, ctl_verb_hook, NULL },
         { NULL, NULL, NULL, 0, LOCAL, NULL, NULL, NULL },
 };
 
@@ -573,6 +470,8 @@ static int check_count(const CtlVerb *verb, const char *const *arguments, Error 
 
 static int check_host(const CtlVerb *verb, const CtlOptions *options, Error *reterr)
 {
+        if (options->hosts.n > 1 && strcmp(verb->name, "watch") == 0)
+                return error_setf(reterr, EINVAL, "watch shows one host");
         if (!options->host || ((verb->flags & CTL_VERB_REMOTE) && !options->config))
                 return 0;
         if (verb->flags & CTL_VERB_REMOTE)
@@ -612,13 +511,12 @@ int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
         return 0;
 }
 
-/* The verbs of the help by their purpose. "hook" and "migrate-inventory" are not for people, and
- * stand in the manual alone. */
+/* The verbs of the help, by their purpose. */
 static const struct {
         const char *title, *verbs[12];
 } groups[] = {
         { "Look", { "status", "tree", "watch", "discover", "plan", "history", "help" } },
-        { "Check", { "doctor", "verify", "check-config", "cat-config", "audit", "consumers" } },
+        { "Check", { "doctor", "audit", "cat-config", "report" } },
         { "Claims", { "claims", "show", "who", "explain", "claim", "confirm", "move", "release" } },
         { "Maintain",
           { "sync", "reload", "heal", "cordon", "uncordon", "drain", "retire", "reshape" } },

@@ -23,6 +23,7 @@ typedef struct Ctl {
 #define CTL_VERB_REMOTE  1u /* asks the agent, so that it can ask that of --host */
 #define CTL_VERB_CHANGES 2u /* is not only a look */
 #define CTL_VERB_RIGHTS  4u /* asks the agent what not everybody may */
+#define CTL_VERB_HIDDEN  8u /* is not in the help: an old spelling, or not for people */
 
 typedef struct CtlVerb {
         const char *name;
@@ -42,6 +43,13 @@ typedef struct CtlVerb {
          * "devices", or the words themselves; NULL: nothing. */
         const char *completed;
 } CtlVerb;
+
+/* Runs a verb and ends its output; returns the exit code. */
+typedef int (*CtlRunVerb)(const CtlVerb *verb, Ctl *ctl);
+
+/* hosts.c: runs a verb for each host of the options, in child processes that call run, and prints
+ * what they printed. Returns the worst exit code, or a negative errno with words. Blocks. */
+int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, CtlRunVerb run, Error *reterr);
 
 extern const CtlVerb ctl_verbs[]; /* ends with a NULL name */
 
@@ -71,6 +79,8 @@ int ctl_verb_release(Ctl *ctl, Error *reterr);
 int ctl_verb_show(Ctl *ctl, Error *reterr);
 int ctl_verb_who(Ctl *ctl, Error *reterr);
 int ctl_check_claim(const CtlOptions *options, Error *reterr);
+int ctl_check_claims(const CtlOptions *options, Error *reterr);
+int ctl_check_history(const CtlOptions *options, Error *reterr);
 int ctl_check_explain(const CtlOptions *options, Error *reterr);
 int ctl_check_id(const CtlOptions *options, Error *reterr);
 int ctl_check_ids(const CtlOptions *options, Error *reterr);
@@ -83,9 +93,18 @@ int ctl_verb_drain(Ctl *ctl, Error *reterr);
 int ctl_verb_retire(Ctl *ctl, Error *reterr);
 int ctl_check_retire(const CtlOptions *options, Error *reterr);
 
+/* doctor.c: */
+int ctl_check_doctor(const CtlOptions *options, Error *reterr);
+int ctl_verb_doctor(Ctl *ctl, Error *reterr);
+int ctl_verb_check_config(Ctl *ctl, Error *reterr);
+int ctl_verb_verify(Ctl *ctl, Error *reterr);
+
 /* identity.c: */
 int ctl_check_identity(const CtlOptions *options, Error *reterr);
 int ctl_verb_identity(Ctl *ctl, Error *reterr);
+
+/* report.c: */
+int ctl_verb_report(Ctl *ctl, Error *reterr);
 
 /* watch.c: */
 int ctl_verb_watch(Ctl *ctl, Error *reterr);

@@ -124,9 +124,9 @@ class TestAudit(AuditCase):
         self.assertTrue(requests)
         self.assertFalse([path for path in requests if 'allocations' in path], requests)
 
-        text = agent.ctl('consumers').stdout
+        text = agent.ctl('audit', '--all').stdout
         self.assertIn('good', text)
-        consumer, = agent.ctl_json('consumers')['consumers']
+        consumer, = agent.ctl_json('audit', '--all')['consumers']
         self.assertEqual((consumer['guest'], consumer['project'], consumer['here'][0]['resources']),
                          ('good', 'demo', {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}))
 

@@ -223,10 +223,10 @@ class TestRefusals(KeystoneCase):
     def test_a_configuration_that_cannot_work_ends_with_78(self):
         agent = self.start_synced()
         agent.configure({'placement': {'password': None}})
-        for verb in (['check-config', '--config', agent.config], ['reload']):
+        for verb in (['doctor', '--config-only', '--config', agent.config], ['reload']):
             done = agent.ctl(*verb, code=1)
-            self.assertIn('or the credential placement-password (LoadCredential= of the unit, which counts from the next restart on), which is not set', done.stderr)
-            self.assertNotIn('stopped', done.stderr)
+            self.assertIn('or the credential placement-password (LoadCredential= of the unit, which counts from the next restart on), which is not set', done.stdout + done.stderr)
+            self.assertNotIn('stopped', done.stdout + done.stderr)
         agent.stop()
         for changes, place in (({'username': None}, 'auth_type'),
                                ({'system_scope': 'all'}, 'system_scope'),
@@ -517,7 +517,7 @@ class TestSecrets(KeystoneCase):
                 written[path.name] = path.read_bytes().decode(errors='replace')
         for verb in (['status'], ['tree'], ['plan'], ['claims'], ['sync'], ['reload'],
                      ['doctor', '--config', agent.config], ['cat-config', '--config', agent.config],
-                     ['check-config', '--config', agent.config],
+                     ['doctor', '--config-only', '--config', agent.config],
                      ['identity', 'show', '--config', agent.config]):
             for json_option in ('off', 'short'):
                 done = agent.ctl(*verb, '--json=' + json_option, check=False)

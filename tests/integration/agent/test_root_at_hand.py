@@ -95,18 +95,18 @@ class TestRootAtHand(EnvCase):
         self.assertEqual(self.agent.root(), root)
         self.assertEqual((self.agent.state / 'compute_id').stat().st_uid, SERVICE)
 
-    def test_check_config_by_root_sees_what_the_service_cannot_read(self):
+    def test_doctor_by_root_sees_what_the_service_cannot_read(self):
         host, ca = self.agent.folder / 'host.json', self.root_only / 'ca.pem'
         ca.write_text('x')
         self.agent.configure({'placement': {'cafile': ca}})
         for mode, files in ((0o600, (ca,)), (0o644, ()), (0o600, (ca, host))):
             ca.chmod(mode)
             host.chmod(0o600 if host in files else 0o644)
-            done = self.agent.ctl('check-config', '--config', self.agent.config)
+            done = self.agent.ctl('doctor', '--config-only', '--config', self.agent.config, check=False)
             for path in (ca, host):
-                self.assertEqual('%s: the service\'s user %s cannot read it: Permission denied' % (path, SERVICE) in done.stderr, path in files, done.stderr)
+                self.assertEqual('%s: the service\'s user %s cannot read it: Permission denied' % (path, SERVICE) in done.stdout, path in files, done.stdout)
         ca.unlink()
-        self.assertIn('cannot read it: No such file or directory', self.agent.ctl('check-config', '--config', self.agent.config).stderr)
+        self.assertIn('cannot read it: No such file or directory', self.agent.ctl('doctor', '--config-only', '--config', self.agent.config, code=4).stdout)
 
     def test_migrate_inventory_direct_by_root(self):
         """The private Placement is root's, and lets the service's user in as well."""

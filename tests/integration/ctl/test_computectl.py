@@ -159,40 +159,54 @@ FINDINGS = {'format': 'compute-agent-findings/1', 'nodename': 'lone', 'errors': 
     {'level': 'warning', 'option': '[libvirt] virt_type', 'text': 'It is \x1b[31mnot so'}]}
 
 
-class TestVerify(CtlCase):
-    def test_a_warning_is_no_failure(self):
+class TestHardware(CtlCase):
+    def check(self, *args):
+        return self.run_ctl('doctor', '--hardware-only', *args)
+
+    def test_the_old_spelling(self):
+        self.install_poller("echo '%s'\n" % json.dumps(FINDINGS))
+        done = self.run_ctl('verify', '--json=short')
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (0, FINDINGS))
+        self.assertIn('verify is now doctor --hardware-only', done.stderr)
+        self.assertEqual(self.run_ctl('verify').returncode, 0)
+
+    def test_a_warning(self):
         self.install_poller("""[ "$1 $2" = "verify x.conf" ] && echo '%s'\n"""
                             % json.dumps(FINDINGS))
-        done = self.run_ctl('verify', '-c', 'x.conf')
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r'warning +\[libvirt\] virt_type +It is \\x1b\[31mnot so')
-        done = self.run_ctl('verify', '-c', 'x.conf', '--json=short')
-        self.assertEqual(json.loads(done.stdout), FINDINGS)
+        done = self.check('-c', 'x.conf')
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertRegex(done.stdout, r'warning +hardware +\[libvirt\] virt_type: It is \\x1b\[31mnot so')
+        done = self.check('-c', 'x.conf', '--json')
+        self.assertEqual(json.loads(done.stdout)['findings'],
+                         [{'check': 'hardware', 'state': 'warning', 'text': '[libvirt] virt_type: It is \x1b[31mnot so', 'advice': ''}])
 
     def test_an_error_is(self):
-        self.install_poller("echo '%s'\n" % json.dumps({**FINDINGS, 'errors': 1}))
+        finding = {**FINDINGS['findings'][0], 'level': 'error'}
+        self.install_poller("echo '%s'\n" % json.dumps({**FINDINGS, 'errors': 1, 'findings': [finding]}))
+        self.assertEqual(self.check().returncode, 1)
         self.assertEqual(self.run_ctl('verify').returncode, 1)
 
     def test_nothing_found(self):
         self.install_poller("echo '%s'\n" % json.dumps({**FINDINGS, 'findings': []}))
-        done = self.run_ctl('verify')
-        self.assertEqual((done.returncode, done.stdout),
-                         (0, 'The configuration fits this host.\n'))
+        done = self.check()
+        self.assertEqual((done.returncode, done.stdout.split()),
+                         (0, 'ok hardware The configuration fits this host.'.split()))
+        self.assertEqual(self.check('--quiet').stdout, '')
 
     def test_a_host_is_no_answer(self):
         self.install_poller("echo '%s'\n" % json.dumps(HOST))
-        self.assertEqual(self.run_ctl('verify').returncode, 1)
+        self.assertEqual(self.check().returncode, 1)
 
     def test_a_static_host_and_its_configuration(self):
         """The real programs, over a host from a file."""
         host = self.scratch.path / 'host.json'
         host.write_text(json.dumps({**HOST, 'online_cpus': '0-3'}))
         config = self.scratch.path / 'x.conf'
-        for text, code, words in (('', 0, 'instances_path'),
+        for text, code, words in (('', 4, 'instances_path'),
                                   ('[compute]\ncpu_shared_set = 2-5\n', 1, 'CPU 4-5')):
             config.write_text('[DEFAULT]\ncompute_driver = static\n[static]\npath = %s\n%s'
                               % (host, text))
-            done = self.run_ctl('verify', '-c', str(config))
+            done = self.check('-c', str(config))
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn(words, done.stdout)
 
@@ -202,10 +216,14 @@ class TestVerify(CtlCase):
         for text, words in (('[compute]\ncpu_shared_set = x\n', 'cpu_shared_set'),
                             ('[libvirt]\nimages_type = lvm\n', 'images_type = lvm needs images_storage_pool')):
             config.write_text(text)
-            for verb in ('check-config', 'verify'):
-                done = self.run_ctl(verb, '-c', str(config))
+            for part in ('--config-only', '--hardware-only'):
+                done = self.run_ctl('doctor', part, '-c', str(config))
                 self.assertEqual(done.returncode, 1)
-                self.assertIn(words, done.stderr)
+                self.assertIn(words, done.stdout + done.stderr)
+            done = self.run_ctl('check-config', '-c', str(config))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn('check-config is now doctor --config-only', done.stderr)
+            self.assertEqual(json.loads(self.run_ctl('check-config', '-c', str(config), '--json').stdout), {'valid': False})
 
 
 class TestTerminal(CtlCase):

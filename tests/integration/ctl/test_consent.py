@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """computectl asks a person at a terminal before retire, heal and reshape, and asks no script."""
 
+import fcntl
 import os
 import pty
 import subprocess
+import termios
 import uuid
 
 from tests.env.fakesys import Host, simple_host
+from tests.env.scratch import wait_until
 from tests.integration.ctl.test_watch import Reader
 from tests.integration.reshape import test_reshape
 from tests.integration.reshape.test_reshape import GPUS, ROOT
@@ -20,7 +23,8 @@ class ConsentCase(test_reshape.ReshapeCase):
         and what the terminal showed."""
         leader, follower = pty.openpty()
         child = subprocess.Popen(self.agent.ctl_argv(*args), env={**self.agent.env(), 'TERM': 'xterm', 'SYSTEMD_PAGER': ''},
-                                 stdin=follower, stdout=follower, stderr=stderr or follower, start_new_session=True)
+                                 stdin=follower, stdout=follower, stderr=stderr or follower, start_new_session=True,
+                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(follower)
         self.addCleanup(os.close, leader)
         self.addCleanup(child.kill)
@@ -91,6 +95,7 @@ class TestRetireAndHeal(ConsentCase):
         guest = str(uuid.uuid4())
         self.put(guest, {ROOT: {'VCPU': 1}})
         self.agent.end_claims({guest: 'VCPU=1'})
+        wait_until(lambda: 'release-share' in self.agent.ctl('audit', check=False).stdout, 20, 'a finding with a remedy')
         code, shown = self.type_to_ctl(b'n\n', 'heal')
         self.assertEqual(code, 1, shown)
         self.assertIn('release-share', shown)

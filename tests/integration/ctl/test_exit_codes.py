@@ -56,7 +56,7 @@ class TestExitCodes(AgentCase):
         self.check(1, 'who', '0000:41:00.0')
         self.check(1, 'history', '4711')
         self.check(1, 'explain', '--resources', 'VCPU=4711')
-        self.check(1, 'check-config', '--config', '/nowhere')
+        self.check(1, 'doctor', '--config-only', '--config', '/nowhere')
         # 2: wrong usage
         self.check(2, 'statsu')
         self.check(2, 'release')

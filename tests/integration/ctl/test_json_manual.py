@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The section JSON of computectl(1) names each member that each verb prints."""
+"""computectl-json(5) names each member that each verb prints."""
 
 import json
 import re
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from tests.integration.agent.test_agent import GPU_A, AgentCase
 
-MANUAL = Path(__file__).resolve().parents[3] / 'man/computectl.1'
+MANUAL = Path(__file__).resolve().parents[3] / 'man/computectl-json.5'
 DATA = re.compile(r'[A-Z][A-Z0-9_]*|[0-9a-f]{8}-[0-9a-f-]{27}|')  # resource classes, uuids and suffixes of groups
 
 
 def entries():
     """{verb: the text of its entry, with the entries of the verbs that this names}"""
     text = MANUAL.read_text(encoding='utf-8').replace('\\-', '-')
-    section = text.partition('.SH JSON\n')[2].partition('.SH ')[0]
+    section = text.partition('.SH DOCUMENTS\n')[2].partition('.SH ')[0]
     heads, bodies = {}, {}
     for part in section.split('.TP\n')[1:]:
         head, body = part.split('\n', 1)
@@ -61,12 +61,13 @@ class TestManual(AgentCase):
         self.check('claim', '--consumer', consumer, '--group', 'GPU:VGPU=1', '--resources', 'VCPU=1,MEMORY_MB=64', '--numa-nodes', '1')
         number = self.agent.claims(consumer)[0]['id']
         self.placement.place(None, {self.agent.root(): {'VCPU': 1}})
-        for args in (('status',), ('tree',), ('verify', '--config', self.agent.config), ('sync',), ('claims',), ('claims', '--problems'),
+        for args in (('status',), ('tree',), ('doctor', '--hardware-only', '--config', self.agent.config), ('sync',), ('claims',), ('claims', '--problems'),
                      ('show', str(number)), ('who', consumer), ('who', GPU_A), ('drain',), ('history',),
                      ('explain', '--resources', 'VCPU=1'), ('confirm', str(number)), ('move', consumer, migration),
-                     ('audit',), ('heal',), ('consumers',), ('cordon',), ('retire', '--dry-run'), ('uncordon',),
+                     ('audit',), ('heal',), ('audit', '--all'), ('cordon',), ('retire', '--dry-run'), ('uncordon',),
                      ('release', str(number)), ('claims', '--history'), ('history',), ('reload',),
-                     ('check-config', '--config', self.agent.config), ('identity', 'show', '--config', self.agent.config),
-                     ('doctor', '--config', self.agent.config)):
+                     ('doctor', '--config-only', '--config', self.agent.config), ('identity', 'show', '--config', self.agent.config),
+                     ('doctor', '--config', self.agent.config),
+                     ('report', self.agent.folder / 'report.tar.gz')):
             with self.subTest(args):
                 self.check(*args)

@@ -3,6 +3,8 @@
 
 import json
 import os
+import pty
+import re
 import subprocess
 import unittest
 import uuid
@@ -78,9 +80,36 @@ class Remote(unittest.TestCase):
         self.assertIn('[USER@]HOST', self.ctl('-H', 'root@', 'tree', code=1).stderr)
         self.assertFalse(self.log.exists())
         # Never an option of ssh.
-        self.ctl('-H', '-oProxyCommand=false', 'tree', code=1)
-        if self.log.exists():
-            self.assertEqual(self.log.read_text().split()[1], '--')
+        self.assertIn('is no name of a host', self.ctl('-H', '-oProxyCommand=false', 'tree', code=2).stderr)
+        self.assertFalse(self.log.exists())
+
+    def test_several_hosts(self):
+        done = self.ctl('-H', 'far,nowhere', '--host=root@far', 'status', code=1)
+        self.assertEqual(re.findall('==> (.*) <==', done.stdout), ['far (exit code 4)', 'nowhere (exit code 1)', 'root@far (exit code 4)'])
+        self.assertIn('computectl: nowhere: ', done.stderr)
+        document = json.loads(self.ctl('-H', 'far,nowhere', 'tree', '--json', code=1).stdout)
+        self.assertEqual([(one['host'], one['code']) for one in document['hosts']], [('far', 0), ('nowhere', 1)])
+        self.assertEqual(document['hosts'][0]['output'], self.agent.ctl_json('tree'))
+        self.assertIsNone(document['hosts'][1]['output'])
+        self.assertIn('Could not resolve hostname', document['hosts'][1]['error'])
+        hosts = self.scratch.path / 'hosts'
+        hosts.write_text('far  # rack 1\n\n# rack 2\nroot@far\n')
+        self.assertEqual(self.ctl('--hosts-file', str(hosts), 'tree', '--no-legend').stdout.count('==> '), 2)
+        hosts.write_text('# none\n')
+        self.assertIn('names no host', self.ctl('--hosts-file', str(hosts), 'tree', code=2).stderr)
+        self.assertIn('watch shows one host', self.ctl('-H', 'far,near', 'watch', code=2).stderr)
+
+    def test_one_question_for_several_hosts(self):
+        leader, follower = pty.openpty()
+        self.addCleanup(os.close, leader)
+        done = subprocess.Popen([str(build_folder() / 'computectl'), '-H', 'far,root@far', 'retire'], env=self.env, stdin=follower,
+                                stdout=follower, stderr=follower, start_new_session=True)
+        os.close(follower)
+        os.write(leader, b'n\n')
+        self.assertEqual(done.wait(timeout=30), 1)
+        text = os.read(leader, 4096).decode()
+        self.assertEqual(text.count('Run "retire" on 2 hosts? [y/N]'), 1, text)
+        self.assertIn('Nothing was changed', text)
 
     def test_a_stopped_agent_is_named(self):
         self.agent.stop()

@@ -88,7 +88,7 @@ class Watch(unittest.TestCase):
         # The one guest of libvirt's test driver has more memory than its host.
         reader.wait_for('standalone: claims hold more than the host has')
         reader.wait_for('\n')
-        self.assertRegex(reader.text, r'^\w{3} \d{4}-.* 1 claims; .*VCPU 2/')
+        self.assertRegex(reader.text, r'^\w{3} \d{4}-.* 1 claim; .*VCPU 2/')
         self.claim()
         reader.wait_for(' 2 claims; ')
         reader.wait_for('VCPU 3/')

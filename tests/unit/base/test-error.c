@@ -66,7 +66,7 @@ static void test_cut_is_utf8(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(characters); i++)
                 for (int indent = 0; indent < 4; indent++) {
                         size_t width = strlen(characters[i]),
-                               space = ERROR_TEXT_MAX - 1 - (size_t)indent;
+                               space = ERROR_TEXT_MAX - sizeof("…") - (size_t)indent;
                         Error error = ERROR_NULL;
                         char text[4 * ERROR_TEXT_MAX + 1] = "";
 
@@ -75,7 +75,8 @@ static void test_cut_is_utf8(void **state)
                         error_setf(&error, EIO, "%*s%s", indent, "", text);
                         assert_true(is_utf8(error.text));
                         assert_int_equal(strlen(error.text),
-                                         (size_t)indent + space / width * width);
+                                         (size_t)indent + space / width * width + strlen("…"));
+                        assert_string_equal(error.text + strlen(error.text) - strlen("…"), "…");
                         assert_null(strchr(error.text, '?'));
                 }
 }
@@ -116,7 +117,7 @@ static void test_long_prefix_is_cut(void **state)
 
         memset(text, 'p', sizeof(text));
         text[sizeof(text) - 1] = '\0';
-        memcpy(text + ERROR_TEXT_MAX - 3, "\xe2\x82\xac", 3); /* the cut goes through it */
+        memcpy(text + ERROR_TEXT_MAX - 6, "\xe2\x82\xac", 3); /* the cut goes through it */
         error_setf(&error, EIO, "cause");
         error_prefixf(&error, -EIO, "%s", text);
         assert_true(is_utf8(error.text));

@@ -247,7 +247,7 @@ static void test_words_of_drivers(void **state)
                 { NULL, "systemctl status libvirtd", "libvirt" },
                 { "libvirt", "systemctl status libvirtd", "libvirt" },
                 { "linux", "journalctl -u compute-agent", "/sys" },
-                { "static", "computectl check-config", "[static]" }
+                { "static", "computectl doctor --config-only", "[static]" }
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -41,6 +41,31 @@ static void test_explain(void **state)
         }
 }
 
+static void test_may_write(void **state)
+{
+        static char *const paths[] = { (char *)"/run/compute-agent", (char *)"/srv/agent/", NULL };
+        const CtlUnit strict = { .read_only = true, .writable = (char **)(uintptr_t)paths },
+                      nothing = { .read_only = true }, open = { .read_only = false };
+        static const struct {
+                const char *folder;
+                bool may;
+        } cases[] = {
+                { "/run/compute-agent", true },
+                { "/run/compute-agent/x", true },
+                { "/run/compute-agent2", false },
+                { "/srv/agent/state", true },
+                { "/srv/agent", true },
+                { "/srv", false },
+                { "/", false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                assert_int_equal(ctl_unit_may_write(&strict, cases[i].folder), cases[i].may);
+                assert_false(ctl_unit_may_write(&nothing, cases[i].folder));
+                assert_true(ctl_unit_may_write(&open, cases[i].folder));
+        }
+}
+
 static void test_compare_credential(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -67,4 +92,4 @@ static void test_compare_credential(void **state)
         assert_null(ctl_unit_compare_credential(&added, gone));
 }
 
-TEST_MAIN(test_explain, test_compare_credential)
+TEST_MAIN(test_explain, test_may_write, test_compare_credential)

@@ -57,6 +57,31 @@ static void test_styles(void **state)
         check_rows(print, rows, ARRAY_SIZE(rows));
 }
 
+/* Prints the table with the columns that a document names. */
+static void print_columns(const json_t *document, CtlPage *page)
+{
+        page->columns = ctl_json_text(document, "columns");
+        print(NULL, page);
+}
+
+static void test_columns(void **state)
+{
+        static const PrintRow rows[] = {
+                { "{'columns': 'n,NAME'}", .text = "   N  NAME\n"
+                                                   "   7  host1_pci_0000_41_00_0\n"
+                                                   "1000  ev\\x1bil\n" },
+                { "{'columns': 'TEXT'}", .text = "TEXT\none two three four\n" },
+                { "{'columns': 'N,N'}", .text = "   N\n   7\n1000\n" },
+        };
+        CtlPage page = { .columns = "N,SIZE", .output = stdout };
+
+        check_rows(print_columns, rows, ARRAY_SIZE(rows));
+        assert_null(ctl_table_new(&page, columns, ARRAY_SIZE(columns)));
+        assert_false(page.failed);
+        assert_string_equal(page.usage.text,
+                            "There is no column \"SIZE\"; the columns are NAME,N,TEXT");
+}
+
 static void print_empty(const json_t *unused, CtlPage *page)
 {
         ctl_table_print(ctl_table_new(page, columns, ARRAY_SIZE(columns)));
@@ -85,5 +110,5 @@ static void test_without_a_table(void **state)
         assert_int_equal(ctl_table_count(NULL), 0);
 }
 
-TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_styles, test_empty,
+TEST_MAIN_AFTER(setlocale(LC_CTYPE, "C.UTF-8"), NULL, NULL, test_styles, test_columns, test_empty,
                 test_without_a_table)

@@ -55,68 +55,73 @@ static void test_secrets_are_not_shown(void **state)
         }
 }
 
-static void test_check(void **state)
+static void test_examine(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_free_ char *path = scratch_path(folder, "x.conf"), *warnings = NULL;
-        size_t n = 0, n_files = 0;
-        FILE *output = open_memstream(&warnings, &n);
-        Error error = ERROR_NULL;
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+        _cleanup_(ctl_config_report_done) CtlConfigReport good = { 0 }, bad = { 0 };
 
         scratch_write(folder, "x.conf", "[agent]\nlog_level = info\nfoo = 1\n");
-        assert_int_equal(ctl_config_check(path, NULL, output, &n_files, NULL), 0);
-        assert_int_equal(n_files, 1);
-        assert_int_equal(fflush(output), 0);
-        assert_non_null(strstr(warnings, "x.conf:3: "));
+        assert_int_equal(ctl_config_examine(path, NULL, &good, NULL), 0);
+        assert_int_equal(good.error.code, 0);
+        assert_int_equal(good.config->warnings.n_items, 1);
+        assert_non_null(strstr(good.config->warnings.items[0], "x.conf:3: "));
         scratch_write(folder, "x.conf", "[agent]\nlog_level = loud\n");
-        assert_int_equal(ctl_config_check(path, NULL, output, &n_files, &error), -EINVAL);
-        assert_non_null(strstr(error.text, "x.conf:2: [agent] log_level"));
-        assert_int_equal(fclose(output), 0);
+        assert_int_equal(ctl_config_examine(path, NULL, &bad, NULL), 0);
+        assert_null(bad.config);
+        assert_non_null(strstr(bad.error.text, "x.conf:2: [agent] log_level"));
 }
 
-/* They are systemd's, and only the service has them. */
+/* Credentials are systemd's, and only the service has them. */
 static void test_without_the_credentials_of_the_service(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
         _cleanup_free_ char *path = scratch_path(folder, "x.conf");
-        size_t n_files;
-        Error error = ERROR_NULL;
+        _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
 
         assert_int_equal(unsetenv("CREDENTIALS_DIRECTORY"), 0);
         scratch_write(folder, "x.conf",
                       "[placement]\nauth_type = admin_token\nendpoint_override = http://[::1]\n");
-        assert_int_equal(ctl_config_check(path, NULL, stderr, &n_files, &error), -EINVAL);
-        assert_ptr_equal(strstr(error.text, "Credentials of the service were not checked: "),
-                         error.text);
+        assert_int_equal(ctl_config_examine(path, NULL, &report, NULL), 0);
+        assert_ptr_equal(strstr(report.error.text, "Credentials of the service were not checked: "),
+                         report.error.text);
 }
 
-/* What the unit's sandbox keeps from being written. */
-static void test_a_state_dir_of_another(void **state)
+static void test_the_sandbox_of_the_unit(void **state)
 {
+        static char *const paths[] = { (char *)"/var/lib/compute-agent", NULL };
+        const CtlUnit unit = { .load_state = (char *)"loaded",
+                               .user = (char *)"",
+                               .read_only = true,
+                               .writable = (char **)(uintptr_t)paths };
         static const struct {
-                const char *path;
-                bool warned;
+                const char *text;
+                const char *warned; /* NULL: nothing */
         } cases[] = {
-                { LOCALSTATEDIR "/lib/compute-agent", false },
-                { LOCALSTATEDIR "/lib/compute-agent/two", false },
-                { LOCALSTATEDIR "/lib/compute-agents", true },
-                { "/var/lib/nova", true },
+                { "state_dir = /var/lib/compute-agent", NULL },
+                { "state_dir = /var/lib/compute-agent/two", NULL },
+                { "state_dir = /var/lib/compute-agents", "[agent] state_dir" },
+                { "state_dir = /var/lib/nova", "[agent] state_dir" },
+                { "state_dir = /var/lib/compute-agent\nmetrics_file = /var/lib/node/x.prom",
+                  "[agent] metrics_file" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-                _cleanup_free_ char *path = scratch_path(folder, "x.conf"), *warnings = NULL;
-                char text[100];
-                size_t n = 0;
-                FILE *output = open_memstream(&warnings, &n);
+                _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+                _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
+                size_t n_found = 0;
+                char text[128];
 
-                snprintf(text, sizeof(text), "[agent]\nstate_dir = %s\n", cases[i].path);
+                snprintf(text, sizeof(text), "[agent]\n%s\n", cases[i].text);
                 scratch_write(folder, "x.conf", text);
-                assert_int_equal(ctl_config_check(path, NULL, output, NULL, NULL), 0);
-                assert_int_equal(fclose(output), 0);
-                assert_int_equal(strstr(warnings, "ReadWritePaths=") != NULL, cases[i].warned);
+                assert_int_equal(ctl_config_examine(path, &unit, &report, NULL), 0);
+                for (size_t j = 0; j < report.files.n_items; j++)
+                        n_found += strstr(report.files.items[j], "ReadWritePaths=") &&
+                                   strstr(report.files.items[j], cases[i].warned ?: "ReadWrite");
+                assert_int_equal(n_found, cases[i].warned ? 1 : 0);
         }
 }
 
-TEST_MAIN(test_secrets_are_not_shown, test_check, test_without_the_credentials_of_the_service,
-          test_a_state_dir_of_another)
+TEST_MAIN(test_secrets_are_not_shown, test_examine, test_without_the_credentials_of_the_service,
+          test_the_sandbox_of_the_unit)

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Runs pieces of work in child processes, several at a time, and keeps what each printed.
+ *
+ * "computectl -H host1,host2" is one child for each host, "computectl report" one for each part of
+ * the bundle. A child that hangs keeps no other from its turn. */
+
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* Does the work of one child, which has forked; returns its exit code. */
+typedef int (*CtlChildRun)(void *data);
+
+typedef struct CtlChild {
+        void *data; /* borrowed; for the function */
+        /* After the run: */
+        char *output, *errors; /* what it wrote to standard output and standard error; owned */
+        int code;              /* exit code; 128 and the number of the signal that ended it */
+        bool timed_out;        /* it was killed at its time limit */
+        /* While it runs: */
+        pid_t pid;
+        int fds[3]; /* its output, its errors, its pidfd */
+        uint64_t end_usec;
+} CtlChild;
+
+void ctl_children_done(CtlChild *children, size_t n);
+
+/* Runs every child, at most n_at_once at a time, and waits for all. Standard input of each is
+ * /dev/null. timeout_usec is the limit of each; 0: none. What is longer than 64 MiB is cut.
+ * Negative errno: one could not be started or waited for; those that ran were killed. Blocks. */
+int ctl_children_run(CtlChild *children, size_t n, CtlChildRun run, size_t n_at_once,
+                     uint64_t timeout_usec, Error *reterr);

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The state folder of each release that was ever made: this version goes on with it, and loses nothing.
+
+tests/fixtures/releases has them as tests/run/keep_state.py wrote them. A release is complete when its folder is there.
+"""
+
+import json
+import re
+import sqlite3
+import unittest
+from pathlib import Path
+
+from tests.env.agent import Agent
+from tests.env.bus import Bus
+from tests.env.scratch import Scratch
+from tests.run.keep_state import expected
+
+ROOT = Path(__file__).resolve().parents[3]
+RELEASES = ROOT / 'tests/fixtures/releases'
+OPTIONS = {'DEFAULT': {'claim_expiry_time': 0}, 'devices': {'enabled_mdev_types': 'nvidia-35'},
+           'compute': {'cpu_shared_set': '0-1,8-9', 'cpu_dedicated_set': '2-7,10-15', 'numa_in_placement': 'root'}}
+
+
+class TestReleases(unittest.TestCase):
+    maxDiff = None
+
+    def check(self, folder):
+        scratch = Scratch()
+        self.addCleanup(scratch.close)
+        agent = Agent(scratch, bus=Bus(scratch).start(), host=json.loads((folder / 'host.json').read_text()), options=OPTIONS)
+        for path in folder.iterdir():
+            if path.name not in ('claim.sql', 'host.json', 'expected.json'):
+                (agent.state / path.name).write_bytes(path.read_bytes())
+        with sqlite3.connect(agent.state / 'claim.sqlite') as database:
+            database.executescript((folder / 'claim.sql').read_text())
+        database.close()
+        agent.start('standalone')
+        self.assertEqual(expected(agent), json.loads((folder / 'expected.json').read_text()))
+        # What it could not read it would have put aside.
+        self.assertEqual([path.name for path in agent.state.iterdir() if re.search(r'\.(bad|broken|corrupt)', path.name)], [])
+        agent.ctl('claim', '--consumer', '99999999-9999-4999-8999-999999999999', '--resources', 'VCPU=1')
+        agent.restart('standalone')
+        self.assertEqual(len(agent.claims()), sum(claim['state'] != 'released' for claim in expected(agent)['claims']))
+
+    def test_each_release(self):
+        folders = sorted(RELEASES.iterdir())
+        self.assertGreaterEqual(len(folders), 2)
+        for folder in folders:
+            with self.subTest(folder.name):
+                self.check(folder)
+
+    def test_each_release_of_the_news_has_its_folder(self):
+        released = re.findall(r'^## (\d+\.\d+\.\d+) \(\d', (ROOT / 'NEWS.md').read_text(), re.M)
+        self.assertEqual(set(released) - {path.name for path in RELEASES.iterdir()}, set())
