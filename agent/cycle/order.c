@@ -35,14 +35,11 @@ CyclePhase cycle_next(CyclePhase phase, CycleOutcome outcome, const OrderFacts *
                 return follow_failure(outcome, facts);
         switch (phase) {
         case CYCLE_POLL:
-                return facts->host_known && !facts->standalone && !facts->retired &&
-                                       !facts->settling && !facts->quiet
-                               ? CYCLE_READ
-                               : CYCLE_RECONCILE;
+                return facts->scope == CYCLE_PLACEMENT ? CYCLE_READ : CYCLE_RECONCILE;
         case CYCLE_CHECK:
                 return !done ? CYCLE_RESHAPE : facts->removes ? CYCLE_REMOVE : CYCLE_WITNESS;
         case CYCLE_REMOVE:
-                return facts->retired ? CYCLE_RECONCILE : CYCLE_READ;
+                return facts->scope == CYCLE_RETIRED ? CYCLE_RECONCILE : CYCLE_READ;
         case CYCLE_RESHAPE:
                 return done ? CYCLE_READ : CYCLE_WITNESS;
         case CYCLE_WITNESS:

@@ -74,16 +74,22 @@ typedef enum CycleOutcome {
 
 #define CYCLE_RETRIES_MAX 8
 
+/* Whether a cycle asks Placement, or why it does not. */
+typedef enum CycleScope {
+        CYCLE_PLACEMENT,
+        CYCLE_HOST_UNKNOWN, /* no poll has succeeded */
+        CYCLE_STANDALONE,   /* there is no [placement] section */
+        CYCLE_RETIRED,      /* the host is removed from Placement */
+        CYCLE_SETTLING,     /* the first publication waits for devices */
+        CYCLE_QUIET,        /* Placement is spared */
+} CycleScope;
+
 typedef struct OrderFacts {
-        bool host_known; /* a poll has succeeded */
-        bool standalone; /* there is no [placement] section */
-        bool retired;    /* the host is removed from Placement */
-        bool settling;   /* the first publication waits for devices */
-        bool quiet;      /* Placement is spared in this cycle */
-        bool has_client; /* the report client exists */
-        bool owns_tree;  /* [agent] nova permits to publish */
-        bool dry_run;
-        bool removes;        /* CHECK found that the host is to be removed now */
+        CycleScope scope;    /* known at the end of CYCLE_POLL */
+        bool has_client;     /* the report client exists */
+        bool owns_tree;      /* [agent] nova permits to publish */
+        bool dry_run;        /* nothing is written */
+        bool removes;        /* CYCLE_CHECK found that the host is to be removed now */
         bool retries_in_use; /* an inventory in use can be retained by one more attempt */
         unsigned n_retries;  /* of this cycle */
 } OrderFacts;

@@ -49,7 +49,11 @@ static int begin_poll(Tracker *tracker, Error *reterr)
 {
         DriverPollKind kind = tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES;
 
-        tracker->cycle = (TrackerCycle){ .facts.retries_in_use = tracker->maker.retained };
+        tracker->cycle = (TrackerCycle){
+                .facts = { .owns_tree = tracker_may(tracker, NOVA_ACTION_PUBLISH),
+                           .dry_run = tracker->config.dry_run,
+                           .retries_in_use = tracker->maker.retained },
+        };
         tracker->status.cycle_published = tracker->all = false;
         tracker->changed_usec = 0;
         tracker_arm_timer(tracker, UINT64_MAX);
@@ -86,25 +90,31 @@ static bool is_quiet(Tracker *tracker)
                        0;
 }
 
-/* Returns true if this host sends nothing to Placement; *ret says why. */
-static bool stays_here(Tracker *tracker, Error *ret)
+/* Returns the scope of the cycle, and in *ret the reason why nothing is audited, if the caller of
+ * an audit has to know it. */
+static CycleScope find_scope(Tracker *tracker, Error *ret)
 {
         TrackerStatus *status = &tracker->status;
 
         if (!tracker->snapshot) {
                 *ret = status->hypervisor_error;
-        } else if (!tracker->config.reporter) {
+                return CYCLE_HOST_UNKNOWN;
+        }
+        if (!tracker->config.reporter) {
                 error_setf(ret, ENODATA, "There is no [placement] section: nothing to audit");
                 tracker_status_note_standalone(status);
-        } else if (tracker->maker.cordon && cordon_is_retired(tracker->maker.cordon)) {
+                return CYCLE_STANDALONE;
+        }
+        if (tracker->maker.cordon && cordon_is_retired(tracker->maker.cordon)) {
                 error_setf(ret, ENODATA, "The host is retired: nothing of it is in Placement");
                 tracker_status_note_retired(status);
-        } else if (is_settling(tracker)) {
-                *ret = tracker->cycle.error = status->settling;
-        } else {
-                return false;
+                return CYCLE_RETIRED;
         }
-        return true;
+        if (is_settling(tracker)) {
+                *ret = tracker->cycle.error = status->settling;
+                return CYCLE_SETTLING;
+        }
+        return is_quiet(tracker) ? CYCLE_QUIET : CYCLE_PLACEMENT;
 }
 
 static int begin_attempt(Tracker *tracker, Error *reterr)
@@ -129,22 +139,25 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
 
 static int done_poll(Tracker *tracker, Error *reterr)
 {
+        OrderFacts *facts = &tracker->cycle.facts;
         Error why_not = ERROR_NULL;
         int r;
 
         claim_service_tend(tracker->maker.claims);
         r = tracker->snapshot ? tracker_tree_after_poll(tracker, reterr) : 0;
-        if (r >= 0 && stays_here(tracker, &why_not)) {
+        if (r >= 0)
+                facts->scope = find_scope(tracker, &why_not);
+        if (why_not.code)
                 auditor_give_up(tracker->auditor, &why_not);
-                return 0;
-        }
-        tracker->cycle.facts.quiet = r >= 0 && is_quiet(tracker);
-        if (tracker->cycle.facts.quiet) {
+        if (facts->scope == CYCLE_QUIET)
                 keep_sync_error(tracker);
+        if (facts->scope != CYCLE_PLACEMENT)
                 return 0;
-        }
         tracker->cycle.spoke = true;
-        return r < 0 ? r : begin_attempt(tracker, reterr);
+        if (r >= 0)
+                r = begin_attempt(tracker, reterr);
+        facts->has_client = tracker->reporter;
+        return r;
 }
 
 void tracker_note_hypervisor(Tracker *tracker, const Error *error)
@@ -235,9 +248,11 @@ static int done_check(Tracker *tracker, Error *reterr)
 
 static void end_removal(Tracker *tracker, int result, const Error *error)
 {
-        if (retirement_end(&tracker->retirement, &tracker->maker, tracker->maker.claims, result,
-                           error))
-                tracker_status_note_retired(&tracker->status);
+        if (!retirement_end(&tracker->retirement, &tracker->maker, tracker->maker.claims, result,
+                            error))
+                return;
+        tracker->cycle.facts.scope = CYCLE_RETIRED;
+        tracker_status_note_retired(&tracker->status);
 }
 
 static void on_removed(Reporter *reporter, int result, const Error *error, void *userdata)
@@ -484,21 +499,6 @@ static const struct {
         [CYCLE_END] = { begin_soon, NULL },
 };
 
-static const OrderFacts *update_facts(Tracker *tracker)
-{
-        const Cordon *cordon = tracker->maker.cordon;
-        OrderFacts *facts = &tracker->cycle.facts;
-
-        facts->host_known = tracker->snapshot;
-        facts->standalone = !tracker->config.reporter;
-        facts->retired = cordon && cordon_is_retired(cordon);
-        facts->settling = tracker->status.settling.code;
-        facts->has_client = tracker->reporter;
-        facts->owns_tree = tracker_may(tracker, NOVA_ACTION_PUBLISH);
-        facts->dry_run = tracker->config.dry_run;
-        return facts;
-}
-
 static void note_failure(Tracker *tracker, CyclePhase next, int result, const Error *error)
 {
         if (next == CYCLE_READ) {
@@ -526,7 +526,7 @@ void tracker_end_phase(Tracker *tracker, int result, const Error *error)
                 if (result == 0 && r == PHASE_ENDED && phases[tracker->phase].done)
                         result = phases[tracker->phase].done(tracker, &words);
                 outcome = r == PHASE_SKIPPED ? CYCLE_SKIPPED : cycle_outcome(result);
-                next = cycle_next(tracker->phase, outcome, update_facts(tracker));
+                next = cycle_next(tracker->phase, outcome, &tracker->cycle.facts);
                 if (outcome >= CYCLE_CONFLICT)
                         note_failure(tracker, next, result, &words);
                 tracker->phase = next;

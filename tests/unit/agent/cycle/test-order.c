@@ -21,14 +21,13 @@ static const char *const outcomes[_CYCLE_OUTCOME_MAX] = {
 };
 
 /* A host that publishes its tree. */
-#define FACTS(...)                                                                                 \
-        {                                                                                          \
-                .host_known = true, .has_client = true, .owns_tree = true, .retries_in_use = true, \
-                __VA_ARGS__                                                                        \
+#define FACTS(...)                                                                         \
+        {                                                                                  \
+                .has_client = true, .owns_tree = true, .retries_in_use = true, __VA_ARGS__ \
         }
-#define LEFT(...)                                                   \
-        {                                                           \
-                .host_known = true, .has_client = true, __VA_ARGS__ \
+#define LEFT(...)                               \
+        {                                       \
+                .has_client = true, __VA_ARGS__ \
         }
 
 /* "A B C": from A the order goes to B, and from there to C, always with this outcome. */
@@ -43,21 +42,16 @@ static const struct {
         { "a consumer for which a claim waits", "done", "witness publish audit compare", FACTS() },
         { "a reshape reads the tree again", "done", "reshape read", FACTS() },
 
-        { "nothing is published before the first poll",
-          "done",
-          "poll compare end idle",
-          { .owns_tree = true } },
+        { "nothing is published before the first poll", "done", "poll compare end idle",
+          FACTS(.scope = CYCLE_HOST_UNKNOWN) },
         { "without Placement",
           "done",
           "poll compare",
-          { .host_known = true, .standalone = true, .owns_tree = true } },
-        { "on a retired host", "done", "poll compare", FACTS(.retired = true) },
-        { "while devices settle", "done", "poll compare", FACTS(.settling = true) },
-        { "in a quiet cycle", "done", "poll compare", FACTS(.quiet = true) },
-        { "before the first attempt",
-          "done",
-          "poll read",
-          { .host_known = true, .owns_tree = true } },
+          { .scope = CYCLE_STANDALONE, .owns_tree = true } },
+        { "on a retired host", "done", "poll compare", FACTS(.scope = CYCLE_RETIRED) },
+        { "while devices settle", "done", "poll compare", FACTS(.scope = CYCLE_SETTLING) },
+        { "in a quiet cycle", "done", "poll compare", FACTS(.scope = CYCLE_QUIET) },
+        { "before the first attempt", "done", "poll read", { .owns_tree = true } },
 
         { "nova-compute owns the tree", "skipped",
           "read holders contest check reshape witness prepare reserve audit compare", LEFT() },
@@ -69,7 +63,7 @@ static const struct {
         { "a retirement that is only shown or not possible", "done", "check witness", FACTS() },
         { "a retirement", "done", "check remove", FACTS(.removes = true) },
         { "the host is removed: nothing to publish or audit", "done", "remove compare",
-          FACTS(.retired = true) },
+          FACTS(.scope = CYCLE_RETIRED) },
         { "the host is not removed", "done", "remove read", FACTS() },
 
         { "a conflict starts over", "conflict", "read read", FACTS() },
@@ -90,14 +84,10 @@ static const struct {
         { NULL, "refused", "publish audit", FACTS() },
         { NULL, "refused", "reshape audit", FACTS() },
         { NULL, "refused", "reserve audit", LEFT() },
-        { "a tree cannot be made, standalone",
+        { "a standalone tree or the report client cannot be made",
           "refused",
           "poll compare",
-          { .host_known = true, .standalone = true } },
-        { "the report client cannot be made",
-          "refused",
-          "poll compare",
-          { .host_known = true, .owns_tree = true } },
+          { .owns_tree = true } },
         { "Placement is away: no audit", "away", "read compare", FACTS() },
         { NULL, "away", "check compare", FACTS(.removes = true) },
         { NULL, "away", "reshape compare", FACTS() },
@@ -143,9 +133,8 @@ static void test_every_cycle_ends(void **state)
                 CyclePhase phase = CYCLE_IDLE, before;
                 unsigned n = 0, n_reads = 0;
 
-                facts.host_known = random & 1;
-                facts.standalone = (random & 6) == 0;
-                facts.has_client = !facts.standalone;
+                facts.scope = random % (CYCLE_QUIET + 1);
+                facts.has_client = facts.scope == CYCLE_PLACEMENT;
                 facts.owns_tree = random & 8;
                 facts.retries_in_use = random & 16;
                 facts.dry_run = (random & 96) == 0;
@@ -173,7 +162,7 @@ static void test_every_cycle_ends(void **state)
                 } while (phase != CYCLE_IDLE);
                 assert_int_equal(before, CYCLE_END);
                 assert_true(n_reads <= CYCLE_RETRIES_MAX + 3);
-                if (facts.standalone || !facts.host_known)
+                if (!facts.has_client)
                         assert_int_equal(n_reads, 0);
         }
 }
