@@ -460,7 +460,7 @@ static int reload(void *userdata, Error *reterr)
                 return error_setf(reterr, r, "%s", error_text(&error, r));
         }
         daemon->is_reloading = true;
-        if (tracker_sync(daemon->engine.tracker, on_first_cycle, daemon) < 0)
+        if (tracker_sync(daemon->engine.tracker, TRACKER_SYNC, on_first_cycle, daemon) < 0)
                 end_reload(daemon);
         return 0;
 }
@@ -553,7 +553,7 @@ static int search(void *task, bool cancel, void *userdata)
         if (status->hypervisor_error.code || status->sync_state == SYNC_OFFLINE)
                 return -EAGAIN;
         claim_service_ask_all(daemon->claims);
-        return tracker_sync(tracker, on_searched, task);
+        return tracker_sync(tracker, TRACKER_SYNC, on_searched, task);
 }
 
 static int set_up_queue(Daemon *daemon, Error *reterr)
@@ -663,7 +663,8 @@ static int set_up(Daemon *daemon, Error *reterr)
         if (r < 0)
                 return r;
         if (daemon->mode != DAEMON_SERVE)
-                return tracker_sync(daemon->engine.tracker, on_only_cycle_ended, daemon);
+                return tracker_sync(daemon->engine.tracker, TRACKER_SYNC, on_only_cycle_ended,
+                                    daemon);
         r = set_up_queue(daemon, reterr);
         return r < 0 ? r : set_up_bus(daemon, reterr);
 }

@@ -39,7 +39,7 @@ static int report(sd_bus_message *call, const BusConfig *config, const EventNote
         claim_service_record(config->claims, note);
         claim_service_set_closed(config->claims, cordon_host_words(cordon),
                                  cordon_device_words(cordon));
-        r = tracker_publish(config->tracker, false, on_reported, sd_bus_message_ref(call));
+        r = tracker_sync(config->tracker, TRACKER_PUBLISH, on_reported, sd_bus_message_ref(call));
         if (r >= 0)
                 return 1;
         sd_bus_message_unref(call);

@@ -120,7 +120,8 @@ static void on_synced(Tracker *tracker, const Error *error, void *userdata)
 
 static int begin_sync(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        return tracker_publish(tracker_of(waiting), waiting->operation->kind, on_synced, waiting);
+        return tracker_sync(tracker_of(waiting), (TrackerSync)waiting->operation->kind, on_synced,
+                            waiting);
 }
 
 static const Error no_error;
@@ -170,7 +171,7 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
                 return sd_bus_error_set(
                         error, BUS_ERROR_BUSY,
                         "Another operation on the shape of the tree is under way: wait for its end, or cancel it");
-        r = tracker_sync(tracker, on_reshaped, waiting);
+        r = tracker_sync(tracker, TRACKER_SYNC, on_reshaped, waiting);
         if (r >= 0)
                 reshape_control_ask(tracker_view(tracker).reshape, kind, by);
         return r;
@@ -189,7 +190,7 @@ static int ask_audit(Waiting *waiting, AuditorWish wish, const Uuid *consumer,
                      const EventAuthor *by)
 {
         Tracker *tracker = tracker_of(waiting);
-        int r = tracker_sync(tracker, on_audited, waiting);
+        int r = tracker_sync(tracker, TRACKER_SYNC, on_audited, waiting);
 
         if (r >= 0)
                 auditor_ask(tracker_view(tracker).auditor, wish, consumer, by);
@@ -257,7 +258,7 @@ static int begin_retire(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
         if (find_rival(waiting))
                 return sd_bus_error_set(error, BUS_ERROR_BUSY,
                                         "Somebody else retires this host just now");
-        r = tracker_sync(tracker_of(waiting), on_retired, waiting);
+        r = tracker_sync(tracker_of(waiting), TRACKER_SYNC, on_retired, waiting);
         if (r >= 0)
                 retirement_ask(tracker_view(tracker_of(waiting)).retirement, kind, by);
         return r;
@@ -281,12 +282,13 @@ static int begin_reload(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
         if (r < 0)
                 return sd_bus_error_setf(error, r == -EBUSY ? BUS_ERROR_BUSY : BUS_ERROR_INVALID,
                                          "%s", error_text(&words, r));
-        return tracker_sync(config->tracker, on_reloaded, waiting); /* another one by now */
+        return tracker_sync(config->tracker, TRACKER_SYNC, on_reloaded,
+                            waiting); /* another one by now */
 }
 
 static const Operation known[] = {
-        { "Sync", begin_sync, false, false, NULL },
-        { "SyncFull", begin_sync, true, false, NULL },
+        { "Sync", begin_sync, TRACKER_PUBLISH, false, NULL },
+        { "SyncFull", begin_sync, TRACKER_PUBLISH_ALL, false, NULL },
         { "GetReshape", begin_reshape, RESHAPE_SHOW, false, NULL },
         { "Reshape", begin_reshape, RESHAPE_FORWARD, false, "A reshape" },
         { "UndoReshape", begin_reshape, RESHAPE_UNDO, false, "Undoing the last reshape" },

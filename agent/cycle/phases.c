@@ -27,12 +27,6 @@ enum {
         PHASE_SKIPPED, /* the phase had nothing to do */
 };
 
-static void notify_changed(Tracker *tracker)
-{
-        if (tracker->config.changed)
-                tracker->config.changed(tracker, tracker->config.userdata);
-}
-
 static void keep_sync_error(Tracker *tracker)
 {
         if (tracker->status.sync_error.code)
@@ -164,7 +158,7 @@ void tracker_note_hypervisor(Tracker *tracker, const Error *error)
 {
         tracker_status_note_hypervisor(&tracker->status, error->code ? error : NULL,
                                        tracker->snapshot);
-        notify_changed(tracker);
+        tracker->config.changed(tracker, tracker->config.userdata);
 }
 
 void tracker_end_poll(Tracker *tracker, bool earlier, const Error *error)
@@ -184,9 +178,8 @@ void tracker_end_poll(Tracker *tracker, bool earlier, const Error *error)
                 tracker_end_phase(tracker, 0, NULL);
         if (snapshot)
                 claim_service_set_guests(tracker->maker.claims, snapshot);
-        if (tracker->config.looked)
-                tracker->config.looked(tracker, error->code ? 0 : snapshot->began_usec, error,
-                                       tracker->config.userdata);
+        tracker->config.looked(tracker, error->code ? 0 : snapshot->began_usec, error,
+                               tracker->config.userdata);
 }
 
 static int begin_read(Tracker *tracker, Error *reterr)
@@ -240,16 +233,14 @@ static int begin_check(Tracker *tracker, Error *reterr)
 
 static int done_check(Tracker *tracker, Error *reterr)
 {
-        tracker->cycle.facts.removes =
-                retirement_check(&tracker->retirement, &tracker->maker, tracker->maker.claims,
-                                 tracker->reporter, tracker->snapshot);
+        tracker->cycle.facts.removes = retirement_check(&tracker->retirement, &tracker->maker,
+                                                        tracker->reporter, tracker->snapshot);
         return 0;
 }
 
 static void end_removal(Tracker *tracker, int result, const Error *error)
 {
-        if (!retirement_end(&tracker->retirement, &tracker->maker, tracker->maker.claims, result,
-                            error))
+        if (!retirement_end(&tracker->retirement, &tracker->maker, result, error))
                 return;
         tracker->cycle.facts.scope = CYCLE_RETIRED;
         tracker_status_note_retired(&tracker->status);
@@ -472,7 +463,7 @@ static int begin_idle(Tracker *tracker, Error *reterr)
                 tracker->cycle.error = tracker->status.hypervisor_error;
         tracker_arm_timer(tracker, tracker->again ? 0 : pause_usec);
         tracker->again = false;
-        notify_changed(tracker);
+        tracker->config.changed(tracker, tracker->config.userdata);
         cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle.error,
                              tracker->status.settling.code != 0);
         return PHASE_WAITS;

@@ -107,45 +107,36 @@ void retirement_begin(Retirement *retirement)
         retirement->asked = RETIRE_NONE;
 }
 
-static int check(const TreeMaker *maker, Claims *claims, Reporter *reporter,
-                 const Snapshot *snapshot, json_t **ret, Error *reterr)
+bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *reporter,
+                      const Snapshot *snapshot)
 {
         _cleanup_(allocations_freep) Allocations *consumers = NULL, *others = NULL;
         _cleanup_(provider_tree_freep) ProviderTree *own = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
+        Claims *claims = claim_service_get(maker->claims);
         MadeTree made = { 0 }; /* what the host would have if Placement had nothing */
-        int r;
 
+        retirement_done(retirement);
         reporter_take_gathered(reporter, &consumers, &others);
-        if (!claims || claims_list(claims, CLAIMS_LIVING, NULL, &list, reterr) != 0)
-                return error_setf(reterr, ENODATA, "The claims of this host cannot be read");
-        r = tree_maker_make_empty(maker, snapshot, NULL, false, &made, reterr);
-        if (r < 0)
-                return r;
+        if (!claims || claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
+                error_setf(&retirement->error, ENODATA, "The claims of this host cannot be read");
+        if (retirement->error.code ||
+            tree_maker_make_empty(maker, snapshot, NULL, false, &made, &retirement->error) < 0)
+                return false;
         own = made.tree;
-        r = retire_judge(&(RetireFacts){ .remote = reporter_tree(reporter),
+        if (retire_judge(&(RetireFacts){ .remote = reporter_tree(reporter),
                                          .own = own,
                                          .root = &maker->root,
                                          .claims = &list,
                                          .snapshot = snapshot,
                                          .consumers = consumers },
-                         ret);
-        return r < 0 ? error_oom(reterr) : 0;
+                         &retirement->document) < 0)
+                error_oom(&retirement->error);
+        return retirement->kind == RETIRE_DO && !retirement->error.code &&
+               !retire_is_refused(retirement->document);
 }
 
-bool retirement_check(Retirement *retirement, const TreeMaker *maker, ClaimService *service,
-                      Reporter *reporter, const Snapshot *snapshot)
-{
-        int r;
-
-        retirement_done(retirement);
-        r = check(maker, claim_service_get(service), reporter, snapshot, &retirement->document,
-                  &retirement->error);
-        return r == 0 && retirement->kind == RETIRE_DO && !retire_is_refused(retirement->document);
-}
-
-bool retirement_end(Retirement *retirement, const TreeMaker *maker, ClaimService *service,
-                    int result, const Error *error)
+bool retirement_end(Retirement *retirement, const TreeMaker *maker, int result, const Error *error)
 {
         const EventNote note = { .kind = EVENT_RETIRED, .by = &retirement->by };
 
@@ -159,6 +150,6 @@ bool retirement_end(Retirement *retirement, const TreeMaker *maker, ClaimService
                 return false;
         }
         (void)json_object_set_new(retirement->document, "done", json_true());
-        claim_service_record(service, &note);
+        claim_service_record(maker->claims, &note);
         return true;
 }

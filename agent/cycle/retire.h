@@ -55,11 +55,10 @@ void retirement_begin(Retirement *retirement);
 
 /* Checks the host with the consumers that reporter_gather() found, which are taken from the
  * reporter, and keeps the result. Returns true if the host is now to be removed from Placement. */
-bool retirement_check(Retirement *retirement, const TreeMaker *maker, ClaimService *service,
-                      Reporter *reporter, const Snapshot *snapshot);
+bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *reporter,
+                      const Snapshot *snapshot);
 
 /* Ends the removal with the answer of Placement, or with the reason why it was not sent. After a
  * success it marks the cordon and records the event in the history. Returns true if the host is
  * retired. */
-bool retirement_end(Retirement *retirement, const TreeMaker *maker, ClaimService *service,
-                    int result, const Error *error);
+bool retirement_end(Retirement *retirement, const TreeMaker *maker, int result, const Error *error);

@@ -157,32 +157,17 @@ Tracker *tracker_free(Tracker *tracker)
         return NULL;
 }
 
-/* Requests. */
-
-/* Requests a cycle with a poll that reads everything; publication as in waiters.h. -ENOMEM. */
-static int ask_cycle(Tracker *tracker, TrackerDone done, void *userdata, bool publication)
+int tracker_sync(Tracker *tracker, TrackerSync sync, TrackerDone done, void *userdata)
 {
-        if (done && cycle_waiters_add(&tracker->waiters, done, userdata, publication) < 0)
+        if (done && cycle_waiters_add(&tracker->waiters, done, userdata, sync != TRACKER_SYNC) < 0)
                 return -ENOMEM;
         tracker->all = true;
+        tracker->full |= sync == TRACKER_PUBLISH_ALL;
         if (tracker->phase == CYCLE_IDLE)
                 tracker_arm_timer(tracker, 0);
         else
                 tracker->again = true;
         return 0;
-}
-
-int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata)
-{
-        return ask_cycle(tracker, done, userdata, false);
-}
-
-int tracker_publish(Tracker *tracker, bool full, TrackerDone done, void *userdata)
-{
-        int r = ask_cycle(tracker, done, userdata, true);
-
-        tracker->full |= full && r >= 0;
-        return r;
 }
 
 int tracker_look(Tracker *tracker, Error *reterr)
@@ -203,8 +188,6 @@ void tracker_sync_cancel(Tracker *tracker, void *userdata)
 {
         cycle_waiters_cancel(&tracker->waiters, userdata);
 }
-
-/* What callers can see. */
 
 TrackerView tracker_view(const Tracker *tracker)
 {

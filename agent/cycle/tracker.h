@@ -9,7 +9,6 @@
 #include <systemd/sd-event.h>
 
 #include "agent/audit/auditor.h"
-#include "agent/cycle/contest.h"
 #include "agent/cycle/retire.h"
 #include "agent/cycle/tracker-status.h"
 #include "agent/cycle/waiters.h"
@@ -48,7 +47,7 @@ typedef struct TrackerConfig {
         uint64_t audit_grace_usec;      /* how long consumers may be on their way; 0: 300 s */
         uint64_t heal_cycles;           /* heal by itself each so many cycles; 0: never */
         TrackerChanged changed;
-        TrackerLooked looked; /* NULL: nobody wants to know */
+        TrackerLooked looked;
         void *userdata;
 } TrackerConfig;
 
@@ -56,13 +55,16 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
 Tracker *tracker_free(Tracker *tracker);
 DEFINE_CLEANUP(Tracker *, tracker_free);
 
-/* Runs a cycle that begins after this call, with a poll that reads everything anew; done (may be
- * NULL) is called with how it ended, never from inside the call. -ENOMEM. */
-int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata);
+/* The event that a caller waits for. */
+typedef enum TrackerSync {
+        TRACKER_SYNC,        /* the end of a cycle */
+        TRACKER_PUBLISH,     /* of one that does not put off the publication (device_settle_usec) */
+        TRACKER_PUBLISH_ALL, /* the same; Placement is read anew (reporter_forget()) */
+} TrackerSync;
 
-/* Runs such a cycle until one does not put off the publication (device_settle_usec): done is called
- * after that one. full: everything is read again from Placement (reporter_forget()). -ENOMEM. */
-int tracker_publish(Tracker *tracker, bool full, TrackerDone done, void *userdata);
+/* Runs a cycle that begins after this call, with a poll that reads everything anew. done (may be
+ * NULL) is called after the event, never from inside the call. -ENOMEM. */
+int tracker_sync(Tracker *tracker, TrackerSync sync, TrackerDone done, void *userdata);
 
 /* Asks for a poll that reads every guest that does not run, without a cycle: see TrackerLooked.
  * Negative errno with words. */

@@ -127,7 +127,7 @@ static void test_request_during_a_removal(void **state)
         assert_int_equal(retirement.kind, RETIRE_DO);
         assert_string_equal(retirement.by.text, "first");
         assert_null(retirement.document);
-        assert_false(retirement_end(&retirement, NULL, NULL, -ENOMEM, &ERROR_NULL));
+        assert_false(retirement_end(&retirement, NULL, -ENOMEM, &ERROR_NULL));
         assert_int_equal(retirement.error.code, ENOMEM);
         assert_non_null(strstr(retirement.error.text, "The host is not retired: "));
         retirement_begin(&retirement);

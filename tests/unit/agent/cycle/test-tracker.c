@@ -448,6 +448,14 @@ const AuditorState *auditor_get_state(const Auditor *auditor)
 
 static const ReporterConfig reporter_config, observer_config = { .nova = NOVA_OBSERVE };
 
+static void ignore_change(Tracker *tracker, void *userdata)
+{
+}
+
+static void ignore_look(Tracker *tracker, uint64_t began_usec, const Error *error, void *userdata)
+{
+}
+
 static void start(const ReporterConfig *reporter, bool dry_run)
 {
         static const HostConfig host_config;
@@ -459,7 +467,9 @@ static void start(const ReporterConfig *reporter, bool dry_run)
                                  .interval_usec = UINT64_MAX,
                                  .dry_run = dry_run,
                                  .starts = world.starts,
-                                 .known = world.known };
+                                 .known = world.known,
+                                 .changed = ignore_change,
+                                 .looked = ignore_look };
         Error error = ERROR_NULL;
 
         assert_int_equal(uuid_from_text(ROOT, &config.maker.root), 0);
@@ -516,7 +526,7 @@ static void run_until_told(size_t n_told)
 static const TrackerStatus *run_cycle(void)
 {
         memset(world.did, 0, sizeof(world.did));
-        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
         run_until_told(world.n_told + 1);
         return tracker_view(world.tracker).status;
 }
@@ -602,7 +612,8 @@ static void let_come(const char *events)
                         reshape_control_ask(tracker_view(world.tracker).reshape, RESHAPE_UNDO,
                                             NULL);
                 else if (strcmp(word, "full") == 0)
-                        assert_int_equal(tracker_publish(world.tracker, true, NULL, NULL), 0);
+                        assert_int_equal(
+                                tracker_sync(world.tracker, TRACKER_PUBLISH_ALL, NULL, NULL), 0);
         }
         world.refreshes.n = world.publishes.n = world.gathers.n = 0;
 }
@@ -792,7 +803,7 @@ static void test_a_cycle_waits_for_a_later_poll(void **state)
         start(&reporter_config, false);
         world.poll_answer.type = DRIVER_EVENT_NONE;
         assert_int_equal(tracker_look(world.tracker, NULL), 0);
-        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
         while (strcmp(world.did, "PP") != 0)
                 assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
@@ -807,10 +818,10 @@ static void test_a_cycle_waits_for_a_later_poll(void **state)
 static void test_a_request_during_a_cycle_gets_its_own(void **state)
 {
         start(&reporter_config, false);
-        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
         while (strcmp(world.did, "PR") != 0)
                 assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
-        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
         run_until_told(1);
         assert_string_equal(world.did, "PRW");
         run_until_told(2);
