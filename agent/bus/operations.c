@@ -163,7 +163,6 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
         const Waiting *rival = find_rival(waiting);
         ReshapeKind kind = (ReshapeKind)waiting->operation->kind;
         const char *why = nova_mode_refuses(tracker_view(tracker).nova, NOVA_ACTION_RESHAPE);
-        int r;
 
         if (why && kind != RESHAPE_SHOW)
                 return sd_bus_error_set(error, BUS_ERROR_REFUSED, why);
@@ -171,10 +170,10 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
                 return sd_bus_error_set(
                         error, BUS_ERROR_BUSY,
                         "Another operation on the shape of the tree is under way: wait for its end, or cancel it");
-        r = tracker_sync(tracker, TRACKER_SYNC, on_reshaped, waiting);
-        if (r >= 0)
-                reshape_control_ask(tracker_view(tracker).reshape, kind, by);
-        return r;
+        if (tracker_sync(tracker, TRACKER_SYNC, on_reshaped, waiting) < 0)
+                return -ENOMEM;
+        reshape_control_ask(tracker_view(tracker).reshape, kind, by);
+        return 0;
 }
 
 /* Whether the host could be published besides is not the question. */
@@ -189,12 +188,10 @@ static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 static int ask_audit(Waiting *waiting, AuditorWish wish, const Uuid *consumer,
                      const EventAuthor *by)
 {
-        Tracker *tracker = tracker_of(waiting);
-        int r = tracker_sync(tracker, TRACKER_SYNC, on_audited, waiting);
-
-        if (r >= 0)
-                auditor_ask(tracker_view(tracker).auditor, wish, consumer, by);
-        return r;
+        if (tracker_sync(tracker_of(waiting), TRACKER_SYNC, on_audited, waiting) < 0)
+                return -ENOMEM;
+        auditor_ask(tracker_view(tracker_of(waiting)).auditor, wish, consumer, by);
+        return 0;
 }
 
 static int begin_audit(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
@@ -251,17 +248,16 @@ static int begin_retire(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
 {
         RetireKind kind = (RetireKind)waiting->operation->kind;
         const char *why = find_hindrance(waiting->owner->config, kind == RETIRE_SHOW);
-        int r;
 
         if (why)
                 return sd_bus_error_set(error, BUS_ERROR_REFUSED, why);
         if (find_rival(waiting))
                 return sd_bus_error_set(error, BUS_ERROR_BUSY,
                                         "Somebody else retires this host just now");
-        r = tracker_sync(tracker_of(waiting), TRACKER_SYNC, on_retired, waiting);
-        if (r >= 0)
-                retirement_ask(tracker_view(tracker_of(waiting)).retirement, kind, by);
-        return r;
+        if (tracker_sync(tracker_of(waiting), TRACKER_SYNC, on_retired, waiting) < 0)
+                return -ENOMEM;
+        retirement_ask(tracker_view(tracker_of(waiting)).retirement, kind, by);
+        return 0;
 }
 
 /* The cycle may have failed: the settings are in force all the same. */

@@ -35,8 +35,7 @@
  * copy, so no stale value is written. An inventory that was allocated since HOLDERS is retried
  * once, because the next HOLDERS retains it. After CYCLE_RETRIES_MAX retries the cycle fails.
  *
- * Failure. If Placement answers, AUDIT follows. If it cannot be used, the audit that was requested
- * fails with the reason.
+ * Failure: if Placement cannot be used, the audit that was requested fails with the reason.
  *
  * END: the waiters of the cycle are called and the timer is set. A request during a cycle begins
  * another one at once. Waiters for a publication (waiters.h) wait on while it is put off. */

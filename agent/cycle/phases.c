@@ -69,16 +69,14 @@ static bool is_settling(Tracker *tracker)
                                           tracker->config.device_settle_usec);
 }
 
-/* One list, and the parts of each provider. */
-#define N_READS(n_providers) (1 + 3 * (n_providers))
-
 /* Returns true if this cycle spares Placement. A cycle that was requested does not wait. */
 static bool is_quiet(Tracker *tracker)
 {
+        size_t n_providers = tracker->tree ? tracker->tree->n_providers : 1;
         uint64_t now = clock_usec(CLOCK_BOOTTIME);
 
-        cycle_pace_start(&tracker->pace, N_READS(tracker->tree ? tracker->tree->n_providers : 1),
-                         now);
+        /* one list, and the three parts of each provider */
+        cycle_pace_start(&tracker->pace, 1 + 3 * n_providers, now);
         return tracker->waiters.n_items == 0 &&
                cycle_pace_quiet_usec(&tracker->pace, !tracker->status.hypervisor_error.code, now) >
                        0;
@@ -238,18 +236,15 @@ static int done_check(Tracker *tracker, Error *reterr)
         return 0;
 }
 
-static void end_removal(Tracker *tracker, int result, const Error *error)
-{
-        if (!retirement_end(&tracker->retirement, &tracker->maker, result, error))
-                return;
-        tracker->cycle.facts.scope = CYCLE_RETIRED;
-        tracker_status_note_retired(&tracker->status);
-}
-
 static void on_removed(Reporter *reporter, int result, const Error *error, void *userdata)
 {
-        end_removal(userdata, result, error);
-        tracker_end_phase(userdata, 0, NULL);
+        Tracker *tracker = userdata;
+
+        if (retirement_end(&tracker->retirement, &tracker->maker, result, error)) {
+                tracker->cycle.facts.scope = CYCLE_RETIRED;
+                tracker_status_note_retired(&tracker->status);
+        }
+        tracker_end_phase(tracker, 0, NULL);
 }
 
 static int begin_remove(Tracker *tracker, Error *reterr)
@@ -260,10 +255,9 @@ static int begin_remove(Tracker *tracker, Error *reterr)
         contest_leave(&tracker->contest, NULL);
         if (r >= 0)
                 r = reporter_publish(tracker->reporter, nothing, NULL, on_removed, tracker);
-        if (r >= 0)
-                return PHASE_WAITS;
-        end_removal(tracker, r, reterr);
-        return PHASE_ENDED;
+        if (r < 0)
+                on_removed(tracker->reporter, r, reterr, tracker);
+        return PHASE_WAITS;
 }
 
 /* Ends a reshape that was refused as one that is done: the rest of the old shape is published. */

@@ -40,8 +40,7 @@ struct Tracker {
         bool again;            /* another cycle begins at once after this one */
         bool all;              /* the next poll reads everything */
         bool full;             /* the next cycle reads all of Placement */
-        uint64_t changed_usec; /* CLOCK_BOOTTIME of the first change that the next cycle reads; 0:
-                                * none */
+        uint64_t changed_usec; /* CLOCK_BOOTTIME of the first change since the last poll; 0: none */
         Retirement retirement;
         CycleWaiters waiters;
         TrackerStatus status;
