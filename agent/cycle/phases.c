@@ -82,8 +82,8 @@ static bool is_quiet(Tracker *tracker)
                        0;
 }
 
-/* Returns the scope of the cycle, and in *ret the reason why nothing is audited, if the caller of
- * an audit has to know it. */
+/* Returns the scope of the cycle. *ret gets the reason for the caller of an audit, which fails. A
+ * quiet cycle sets no reason: it leaves the audit to the next one. */
 static CycleScope find_scope(Tracker *tracker, Error *ret)
 {
         TrackerStatus *status = &tracker->status;
