@@ -119,10 +119,10 @@ static void end_without_shape(Daemon *daemon)
 {
         if (daemon->mode != DAEMON_SERVE || daemon->reloaded ||
             daemon->engine.config->on_startup_failure != CONFIG_STARTUP_EXIT ||
-            !tracker_get_status(daemon->engine.tracker)->reshape_error.code || daemon->exit_code)
+            !tracker_view(daemon->engine.tracker).status->reshape_error.code || daemon->exit_code)
                 return;
         log_error("[agent] on_startup_failure = exit: ending.");
-        daemon_notify_failed(tracker_get_status(daemon->engine.tracker)->reshape_error.text);
+        daemon_notify_failed(tracker_view(daemon->engine.tracker).status->reshape_error.text);
         daemon->exit_code = EXIT_FAILURE;
         (void)sd_event_exit(daemon->event, 0);
 }
@@ -153,7 +153,7 @@ static void on_settled(void *userdata)
 static void on_changed(Tracker *tracker, void *userdata)
 {
         Daemon *daemon = userdata;
-        const TrackerStatus *status = tracker_get_status(tracker);
+        const TrackerStatus *status = tracker_view(tracker).status;
         bool is_away = status->sync_state == SYNC_OFFLINE;
         bool cycle_ended = status->n_cycles != daemon->n_cycles;
 
@@ -193,14 +193,21 @@ static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error,
         if (!daemon->queue || tracker != daemon->engine.tracker)
                 return;
         if (!unread.code)
-                (void)check_read(daemon, tracker_get_snapshot(tracker), &unread);
+                (void)check_read(daemon, tracker_view(tracker).snapshot, &unread);
         claim_queue_looked(daemon->queue, began_usec, &unread);
 }
 
 /* --once and --dry-run. */
 
-static void print_plan(const Plan *plan)
+static void print_plan(Tracker *tracker, Error *reterr)
 {
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        int r = tracker_plan(tracker, &plan, reterr);
+
+        if (r < 0) {
+                error_setf(reterr, r, "%s", error_text(reterr, r));
+                return;
+        }
         if (plan->n_steps == 0)
                 puts("Nothing to do: Placement is equal to this host.");
         for (size_t i = 0; i < plan->n_steps; i++) {
@@ -212,24 +219,13 @@ static void print_plan(const Plan *plan)
         }
 }
 
-static int show_plan(Tracker *tracker, Error *reterr)
-{
-        _cleanup_(plan_freep) Plan *plan = NULL;
-        int r = tracker_plan(tracker, &plan, reterr);
-
-        if (r < 0)
-                return r;
-        print_plan(plan);
-        return 0;
-}
-
 static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *userdata)
 {
         Daemon *daemon = userdata;
         Error words = *error;
 
         if (!words.code && daemon->mode == DAEMON_DRY_RUN)
-                (void)show_plan(tracker, &words);
+                print_plan(tracker, &words);
         if (words.code)
                 log_error("Not everything was done: %s", words.text);
         daemon->exit_code = words.code ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -252,13 +248,13 @@ static const Snapshot *get_known_host(const Daemon *daemon, const Config *new)
                        0 &&
                strcmp(old->driver.static_file.path ? old->driver.static_file.path : "",
                       new->driver.static_file.path ? new->driver.static_file.path : "") == 0;
-        return same ? tracker_get_snapshot(daemon->engine.tracker) : NULL;
+        return same ? tracker_view(daemon->engine.tracker).snapshot : NULL;
 }
 
 static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
 {
         const TrackerStatus *before =
-                daemon->engine.tracker ? tracker_get_status(daemon->engine.tracker) : NULL;
+                daemon->engine.tracker ? tracker_view(daemon->engine.tracker).status : NULL;
         bool starts = !before && daemon->mode == DAEMON_SERVE;
         const TrackerConfig tracker_config = {
                 .driver = engine->driver,
@@ -271,12 +267,12 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                            .provider_config = engine->provider_config,
                            .foreign_traits = engine->config->foreign_traits,
                            .root = daemon->root },
-                .claims = daemon->claims,
                 .reporter = engine->config->has_placement ? &engine->config->reporter : NULL,
                 .known = get_known_host(daemon, engine->config),
                 .interval_usec = engine->config->update_interval_usec,
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
-                .starts = !before || tracker_is_starting(daemon->engine.tracker),
+                .starts = !before ||
+                          reshape_control_is_starting(tracker_view(daemon->engine.tracker).reshape),
                 .last_sync_usec = before ? before->last_sync_usec : 0,
                 .warnings = &engine->config->warnings,
                 .state_dir = engine->config->state_dir,
@@ -464,7 +460,7 @@ static int reload(void *userdata, Error *reterr)
                 return error_setf(reterr, r, "%s", error_text(&error, r));
         }
         daemon->is_reloading = true;
-        if (tracker_sync(daemon->engine.tracker, on_first_cycle, daemon) < 0)
+        if (tracker_sync(daemon->engine.tracker, TRACKER_SYNC, on_first_cycle, daemon) < 0)
                 end_reload(daemon);
         return 0;
 }
@@ -528,7 +524,7 @@ static Session *get_session(void *userdata)
 {
         Daemon *daemon = userdata;
 
-        return daemon->engine.tracker ? tracker_get_session(daemon->engine.tracker) : NULL;
+        return daemon->engine.tracker ? tracker_view(daemon->engine.tracker).session : NULL;
 }
 
 static int look_at_guests(void *userdata, Error *reterr)
@@ -548,7 +544,7 @@ static int search(void *task, bool cancel, void *userdata)
 {
         Daemon *daemon = userdata;
         Tracker *tracker = daemon->engine.tracker;
-        const TrackerStatus *status = tracker_get_status(tracker);
+        const TrackerStatus *status = tracker_view(tracker).status;
 
         if (cancel) {
                 tracker_sync_cancel(tracker, task);
@@ -557,7 +553,7 @@ static int search(void *task, bool cancel, void *userdata)
         if (status->hypervisor_error.code || status->sync_state == SYNC_OFFLINE)
                 return -EAGAIN;
         claim_service_ask_all(daemon->claims);
-        return tracker_sync(tracker, on_searched, task);
+        return tracker_sync(tracker, TRACKER_SYNC, on_searched, task);
 }
 
 static int set_up_queue(Daemon *daemon, Error *reterr)
@@ -667,7 +663,8 @@ static int set_up(Daemon *daemon, Error *reterr)
         if (r < 0)
                 return r;
         if (daemon->mode != DAEMON_SERVE)
-                return tracker_sync(daemon->engine.tracker, on_only_cycle_ended, daemon);
+                return tracker_sync(daemon->engine.tracker, TRACKER_SYNC, on_only_cycle_ended,
+                                    daemon);
         r = set_up_queue(daemon, reterr);
         return r < 0 ? r : set_up_bus(daemon, reterr);
 }

@@ -27,7 +27,7 @@ static void on_reported(Tracker *tracker, const Error *error, void *userdata)
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
 
         (void)sd_bus_reply_method_return(
-                call, "s", tracker_get_status(tracker)->cycle_published ? "" : error->text);
+                call, "s", tracker_view(tracker).status->cycle_published ? "" : error->text);
 }
 
 /* Claims know at once; Placement with the next cycle, which the caller waits for. */
@@ -39,7 +39,7 @@ static int report(sd_bus_message *call, const BusConfig *config, const EventNote
         claim_service_record(config->claims, note);
         claim_service_set_closed(config->claims, cordon_host_words(cordon),
                                  cordon_device_words(cordon));
-        r = tracker_publish(config->tracker, false, on_reported, sd_bus_message_ref(call));
+        r = tracker_sync(config->tracker, TRACKER_PUBLISH, on_reported, sd_bus_message_ref(call));
         if (r >= 0)
                 return 1;
         sd_bus_message_unref(call);
@@ -49,14 +49,14 @@ static int report(sd_bus_message *call, const BusConfig *config, const EventNote
 int bus_cordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                sd_bus_error *error)
 {
-        const ProviderTree *tree = tracker_get_tree(config->tracker);
+        const ProviderTree *tree = tracker_view(config->tracker).tree;
         const char *device, *reason, *why;
         Error words = ERROR_NULL;
         int r = sd_bus_message_read(call, "ss", &device, &reason);
 
         if (r < 0)
                 return r;
-        why = nova_mode_refuses(tracker_get_nova(config->tracker),
+        why = nova_mode_refuses(tracker_view(config->tracker).nova,
                                 cordon_action(tree, &config->root, device));
         if (why)
                 return sd_bus_error_setf(error, BUS_ERROR_REFUSED, "%s", why);
@@ -81,7 +81,7 @@ int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig 
 
         if (r < 0)
                 return r;
-        r = cordon_lift(config->cordon, tracker_get_tree(config->tracker), &config->root, device,
+        r = cordon_lift(config->cordon, tracker_view(config->tracker).tree, &config->root, device,
                         &words);
         if (r < 0)
                 return refuse(error, r, &words);

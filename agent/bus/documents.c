@@ -25,7 +25,7 @@ void bus_documents_done(BusDocuments *documents)
 
 static int not_ready(const BusConfig *config, sd_bus_error *error)
 {
-        const TrackerStatus *status = tracker_get_status(config->tracker);
+        const TrackerStatus *status = tracker_view(config->tracker).status;
 
         return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "%s",
                                  status->hypervisor_error.code ? status->hypervisor_error.text
@@ -68,7 +68,7 @@ static int add_marks(json_t *document, const ProviderTree *tree, const BusConfig
         _cleanup_free_ const LedgerDevice **list = NULL;
         size_t i, n;
 
-        list = list_withheld(tracker_get_devices(config->tracker), &n);
+        list = list_withheld(tracker_view(config->tracker).devices, &n);
         if (!list)
                 return -ENOMEM;
         json_array_foreach(providers, i, item) {
@@ -90,8 +90,8 @@ static int add_marks(json_t *document, const ProviderTree *tree, const BusConfig
 static int make_tree(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
         const BusConfig *config = &facts->config;
-        const ProviderTree *tree = tracker_get_tree(config->tracker);
-        const Snapshot *snapshot = tracker_get_snapshot(config->tracker);
+        const ProviderTree *tree = tracker_view(config->tracker).tree;
+        const Snapshot *snapshot = tracker_view(config->tracker).snapshot;
         Claims *claims = claim_service_get(config->claims);
         const HostView *view = NULL;
         _cleanup_json_ json_t *document = NULL;
@@ -102,8 +102,8 @@ static int make_tree(BusFacts *facts, json_t **ret, sd_bus_error *error)
                 claim_service_check(config->claims, claims_host(claims, &view, NULL));
         document =
                 tree_to_json(tree, view, &config->root, snapshot->nodename,
-                             sync_state_to_text(tracker_get_status(config->tracker)->sync_state));
-        if (!document || add_sharing(document, tracker_get_sharing(config->tracker)) < 0 ||
+                             sync_state_to_text(tracker_view(config->tracker).status->sync_state));
+        if (!document || add_sharing(document, tracker_view(config->tracker).sharing) < 0 ||
             add_marks(document, tree, config) < 0)
                 return -ENOMEM;
         *ret = TAKE_PTR(document);
@@ -112,7 +112,7 @@ static int make_tree(BusFacts *facts, json_t **ret, sd_bus_error *error)
 
 static int make_host(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
-        const Snapshot *snapshot = tracker_get_snapshot(facts->config.tracker);
+        const Snapshot *snapshot = tracker_view(facts->config.tracker).snapshot;
 
         if (!snapshot)
                 return not_ready(&facts->config, error);
@@ -166,14 +166,15 @@ static int give_last(const json_t *document, const char *words, json_t **ret, sd
 
 static int make_audit(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
-        return give_last(tracker_get_audit(facts->config.tracker)->document,
+        return give_last(auditor_get_state(tracker_view(facts->config.tracker).auditor)->document,
                          "There was no audit since the agent started", ret, error);
 }
 
 static int make_reshape(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
-        return give_last(tracker_get_reshape(facts->config.tracker)->document,
-                         "The last reshape moved nothing, or there was none", ret, error);
+        return give_last(
+                reshape_control_get_state(tracker_view(facts->config.tracker).reshape)->document,
+                "The last reshape moved nothing, or there was none", ret, error);
 }
 
 static const struct {
@@ -440,8 +441,8 @@ void bus_documents_look(BusDocuments *documents)
         static const BusDocument of_cycle[] = { BUS_TREE, BUS_PROBLEMS, BUS_PLAN, BUS_AUDIT,
                                                 BUS_RESHAPE };
         const Tracker *tracker = documents->facts->config.tracker;
-        const Snapshot *snapshot = tracker_get_snapshot(tracker);
-        const TrackerStatus *status = tracker_get_status(tracker);
+        const Snapshot *snapshot = tracker_view(tracker).snapshot;
+        const TrackerStatus *status = tracker_view(tracker).status;
 
         bus_document_note(&documents->texts[BUS_STATUS]);
         if (status->sync_state != documents->sync_state)

@@ -120,7 +120,8 @@ static void on_synced(Tracker *tracker, const Error *error, void *userdata)
 
 static int begin_sync(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        return tracker_publish(tracker_of(waiting), waiting->operation->kind, on_synced, waiting);
+        return tracker_sync(tracker_of(waiting), (TrackerSync)waiting->operation->kind, on_synced,
+                            waiting);
 }
 
 static const Error no_error;
@@ -142,24 +143,17 @@ static void answer(Waiting *waiting, const json_t *document, const char *name, c
 /* Placement may be behind in other things: what counts is the reshape. */
 static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
 {
-        const TrackerStatus *status = tracker_get_status(tracker);
+        const TrackerView view = tracker_view(tracker);
+        const ReshapeState *reshape = reshape_control_get_state(view.reshape);
         const Waiting *waiting = userdata;
-        const Error *why = waiting->operation->kind == RESHAPE_UNDO
-                                   ? &tracker_get_reshape(tracker)->undo_error
-                                   : &status->reshape_error;
+        const Error *why = waiting->operation->kind == RESHAPE_SHOW   ? &no_error
+                           : waiting->operation->kind == RESHAPE_UNDO ? &reshape->undo_error
+                                                                      : &view.status->reshape_error;
 
-        answer(userdata, tracker_get_reshape(tracker)->document, BUS_ERROR_RESHAPE,
-               why->code                                                     ? why
-               : status->sync_state == SYNC_OFFLINE || status->settling.code ? error
-                                                                             : &no_error);
-}
-
-static void on_reshape_shown(Tracker *tracker, const Error *error, void *userdata)
-{
-        const TrackerStatus *status = tracker_get_status(tracker);
-
-        answer(userdata, tracker_get_reshape(tracker)->document, BUS_ERROR_RESHAPE,
-               status->sync_state == SYNC_OFFLINE || status->settling.code ? error : &no_error);
+        answer(userdata, reshape->document, BUS_ERROR_RESHAPE,
+               why->code                                                               ? why
+               : view.status->sync_state == SYNC_OFFLINE || view.status->settling.code ? error
+                                                                                       : &no_error);
 }
 
 /* Of several that are asked for before the next cycle only one is done. */
@@ -168,7 +162,7 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
         Tracker *tracker = tracker_of(waiting);
         const Waiting *rival = find_rival(waiting);
         ReshapeKind kind = (ReshapeKind)waiting->operation->kind;
-        const char *why = nova_mode_refuses(tracker_get_nova(tracker), NOVA_ACTION_RESHAPE);
+        const char *why = nova_mode_refuses(tracker_view(tracker).nova, NOVA_ACTION_RESHAPE);
 
         if (why && kind != RESHAPE_SHOW)
                 return sd_bus_error_set(error, BUS_ERROR_REFUSED, why);
@@ -176,23 +170,33 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
                 return sd_bus_error_set(
                         error, BUS_ERROR_BUSY,
                         "Another operation on the shape of the tree is under way: wait for its end, or cancel it");
-        return tracker_reshape(tracker, kind, by,
-                               kind == RESHAPE_SHOW ? on_reshape_shown : on_reshaped, waiting);
+        if (tracker_sync(tracker, TRACKER_SYNC, on_reshaped, waiting) < 0)
+                return -ENOMEM;
+        reshape_control_ask(tracker_view(tracker).reshape, kind, by);
+        return 0;
 }
 
 /* Whether the host could be published besides is not the question. */
 static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
-        const AuditorState *audit = tracker_get_audit(tracker);
+        const AuditorState *audit = auditor_get_state(tracker_view(tracker).auditor);
 
         answer(userdata, audit->document, BUS_ERROR_NOT_READY,
                audit->error.code || audit->document ? &audit->error : error);
 }
 
+static int ask_audit(Waiting *waiting, AuditorWish wish, const Uuid *consumer,
+                     const EventAuthor *by)
+{
+        if (tracker_sync(tracker_of(waiting), TRACKER_SYNC, on_audited, waiting) < 0)
+                return -ENOMEM;
+        auditor_ask(tracker_view(tracker_of(waiting)).auditor, wish, consumer, by);
+        return 0;
+}
+
 static int begin_audit(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        return tracker_audit(tracker_of(waiting), (AuditorWish)waiting->operation->kind, NULL, by,
-                             on_audited, waiting);
+        return ask_audit(waiting, (AuditorWish)waiting->operation->kind, NULL, by);
 }
 
 static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
@@ -209,18 +213,18 @@ static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_e
         if (find_rival(waiting))
                 return sd_bus_error_set(error, BUS_ERROR_BUSY,
                                         "Another consumer is being healed: try again");
-        return tracker_audit(tracker_of(waiting), AUDITOR_WISH_HEAL_CONSUMER, &consumer, by,
-                             on_audited, waiting);
+        return ask_audit(waiting, AUDITOR_WISH_HEAL_CONSUMER, &consumer, by);
 }
 
 /* What is in the way of the question; what is in the way of the host stands in the answer. */
 static const char *find_hindrance(const BusConfig *config, bool dry_run)
 {
-        const char *why = nova_mode_refuses(tracker_get_nova(config->tracker), NOVA_ACTION_PUBLISH);
+        const char *why =
+                nova_mode_refuses(tracker_view(config->tracker).nova, NOVA_ACTION_PUBLISH);
 
         if (why)
                 return why;
-        if (tracker_get_status(config->tracker)->sync_state == SYNC_STANDALONE)
+        if (tracker_view(config->tracker).status->sync_state == SYNC_STANDALONE)
                 return "There is no [placement] section: nothing was published of this host";
         if (cordon_is_retired(config->cordon))
                 return "The host is retired already; \"computectl retire --undo\" takes it back";
@@ -232,25 +236,28 @@ static const char *find_hindrance(const BusConfig *config, bool dry_run)
 static void on_retired(Tracker *tracker, const Error *error, void *userdata)
 {
         static const Error unknown = { ENODATA, "Host and Placement could not be compared" };
-        const json_t *document = tracker_get_retirement(tracker);
-        const Error *why = tracker_get_retire_error(tracker);
+        const Retirement *retirement = tracker_view(tracker).retirement;
+        const Error *why = &retirement->error;
 
-        if (!why->code && !document)
+        if (!why->code && !retirement->document)
                 why = error->code ? error : &unknown;
-        answer(userdata, document, BUS_ERROR_NOT_READY, why);
+        answer(userdata, retirement->document, BUS_ERROR_NOT_READY, why);
 }
 
 static int begin_retire(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
-        TrackerRetire kind = (TrackerRetire)waiting->operation->kind;
-        const char *why = find_hindrance(waiting->owner->config, kind == TRACKER_RETIRE_SHOW);
+        RetireKind kind = (RetireKind)waiting->operation->kind;
+        const char *why = find_hindrance(waiting->owner->config, kind == RETIRE_SHOW);
 
         if (why)
                 return sd_bus_error_set(error, BUS_ERROR_REFUSED, why);
         if (find_rival(waiting))
                 return sd_bus_error_set(error, BUS_ERROR_BUSY,
                                         "Somebody else retires this host just now");
-        return tracker_retire(tracker_of(waiting), kind, by, on_retired, waiting);
+        if (tracker_sync(tracker_of(waiting), TRACKER_SYNC, on_retired, waiting) < 0)
+                return -ENOMEM;
+        retirement_ask(tracker_view(tracker_of(waiting)).retirement, kind, by);
+        return 0;
 }
 
 /* The cycle may have failed: the settings are in force all the same. */
@@ -271,20 +278,21 @@ static int begin_reload(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
         if (r < 0)
                 return sd_bus_error_setf(error, r == -EBUSY ? BUS_ERROR_BUSY : BUS_ERROR_INVALID,
                                          "%s", error_text(&words, r));
-        return tracker_sync(config->tracker, on_reloaded, waiting); /* another one by now */
+        return tracker_sync(config->tracker, TRACKER_SYNC, on_reloaded,
+                            waiting); /* another one by now */
 }
 
 static const Operation known[] = {
-        { "Sync", begin_sync, false, false, NULL },
-        { "SyncFull", begin_sync, true, false, NULL },
+        { "Sync", begin_sync, TRACKER_PUBLISH, false, NULL },
+        { "SyncFull", begin_sync, TRACKER_PUBLISH_ALL, false, NULL },
         { "GetReshape", begin_reshape, RESHAPE_SHOW, false, NULL },
         { "Reshape", begin_reshape, RESHAPE_FORWARD, false, "A reshape" },
         { "UndoReshape", begin_reshape, RESHAPE_UNDO, false, "Undoing the last reshape" },
         { "Audit", begin_audit, AUDITOR_WISH_LOOK, false, NULL },
         { "Heal", begin_audit, AUDITOR_WISH_HEAL, true, "Healing" },
         { "HealConsumer", begin_heal_consumer, 0, true, "Healing one consumer" },
-        { "GetRetire", begin_retire, TRACKER_RETIRE_SHOW, false, NULL },
-        { "Retire", begin_retire, TRACKER_RETIRE_DO, true, "Retiring this host" },
+        { "GetRetire", begin_retire, RETIRE_SHOW, false, NULL },
+        { "Retire", begin_retire, RETIRE_DO, true, "Retiring this host" },
         { "Reload", begin_reload, false, true, NULL },
 };
 
@@ -331,7 +339,7 @@ static int cancel(Waiting *waiting)
         int r = operation->is_final ? -EBUSY : 0;
 
         if (operation->begin == begin_reshape)
-                r = tracker_cancel_reshape(tracker_of(waiting));
+                r = reshape_control_cancel(tracker_view(tracker_of(waiting)).reshape);
         if (r < 0)
                 return r;
         /* Another cycle harms nobody: only nobody waits for it any more. */

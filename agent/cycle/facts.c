@@ -11,24 +11,24 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
 {
         const TrackerConfig *config = &tracker->config;
         const Cordon *cordon = tracker->maker.cordon;
-        Claims *claims = claim_service_get(config->claims);
+        Claims *claims = claim_service_get(tracker->maker.claims);
 
         *ret = (CycleFacts){
                 .status = &tracker->status,
                 .statistics = tracker->reporter ? reporter_get_statistics(tracker->reporter)
                                                 : &no_statistics,
                 .driver = config->driver->name,
-                .nova = tracker_get_nova(tracker),
+                .nova = tracker_view(tracker).nova,
                 .snapshot = tracker->snapshot,
                 .tree = tracker->tree,
-                .devices = tracker_get_devices(tracker),
+                .devices = tracker_view(tracker).devices,
                 .retained = tracker->maker.retained,
                 .contest = &tracker->contest,
                 .audit = auditor_get_state(tracker->auditor),
                 .config_warnings = config->warnings,
-                .claim_error = claim_service_error(config->claims),
-                .n_claims = claim_service_count(config->claims),
-                .n_disagreements = claim_service_problems(config->claims)->n_items,
+                .claim_error = claim_service_error(tracker->maker.claims),
+                .n_claims = claim_service_count(tracker->maker.claims),
+                .n_disagreements = claim_service_problems(tracker->maker.claims)->n_items,
                 .owed = *owed,
                 .owed_trouble = owed_trouble,
                 .host_cordoned = cordon_host_words(cordon),

@@ -84,28 +84,72 @@ bool retire_is_refused(const json_t *document)
                json_array_size(json_object_get(document, "foreign")) > 0;
 }
 
-int retire_look(const TreeMaker *maker, Claims *claims, Reporter *reporter,
-                const Snapshot *snapshot, json_t **ret, Error *reterr)
+void retirement_done(Retirement *retirement)
+{
+        json_decref(retirement->document);
+        retirement->document = NULL;
+        retirement->error = ERROR_NULL;
+}
+
+void retirement_ask(Retirement *retirement, RetireKind kind, const EventAuthor *by)
+{
+        retirement_done(retirement);
+        retirement->asked = kind;
+        retirement->asked_by = *by;
+}
+
+void retirement_begin(Retirement *retirement)
+{
+        if (retirement->asked != RETIRE_NONE)
+                retirement_done(retirement);
+        retirement->kind = retirement->asked;
+        retirement->by = retirement->asked_by;
+        retirement->asked = RETIRE_NONE;
+}
+
+bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *reporter,
+                      const Snapshot *snapshot)
 {
         _cleanup_(allocations_freep) Allocations *consumers = NULL, *others = NULL;
         _cleanup_(provider_tree_freep) ProviderTree *own = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
+        Claims *claims = claim_service_get(maker->claims);
         MadeTree made = { 0 }; /* what the host would have if Placement had nothing */
-        int r;
 
+        retirement_done(retirement);
         reporter_take_gathered(reporter, &consumers, &others);
-        if (!claims || claims_list(claims, CLAIMS_LIVING, NULL, &list, reterr) != 0)
-                return error_setf(reterr, ENODATA, "The claims of this host cannot be read");
-        r = tree_maker_make_empty(maker, snapshot, NULL, false, &made, reterr);
-        if (r < 0)
-                return r;
+        if (!claims || claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
+                error_setf(&retirement->error, ENODATA, "The claims of this host cannot be read");
+        if (retirement->error.code ||
+            tree_maker_make_empty(maker, snapshot, NULL, false, &made, &retirement->error) < 0)
+                return false;
         own = made.tree;
-        r = retire_judge(&(RetireFacts){ .remote = reporter_tree(reporter),
+        if (retire_judge(&(RetireFacts){ .remote = reporter_tree(reporter),
                                          .own = own,
                                          .root = &maker->root,
                                          .claims = &list,
                                          .snapshot = snapshot,
                                          .consumers = consumers },
-                         ret);
-        return r < 0 ? error_oom(reterr) : 0;
+                         &retirement->document) < 0)
+                error_oom(&retirement->error);
+        return retirement->kind == RETIRE_DO && !retirement->error.code &&
+               !retire_is_refused(retirement->document);
+}
+
+bool retirement_end(Retirement *retirement, const TreeMaker *maker, int result, const Error *error)
+{
+        const EventNote note = { .kind = EVENT_RETIRED, .by = &retirement->by };
+
+        retirement->kind = RETIRE_NONE;
+        retirement->error = *error;
+        if (result == 0)
+                result = cordon_set_retired(maker->cordon, true, &retirement->error);
+        if (result != 0) {
+                error_prefixf(&retirement->error, result < 0 ? result : -EBUSY,
+                              "The host is not retired");
+                return false;
+        }
+        (void)json_object_set_new(retirement->document, "done", json_true());
+        claim_service_record(maker->claims, &note);
+        return true;
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Whether this host can be taken out of Placement for good, and what that would remove: nobody
- * holds anything of it, and every provider below its root is one that this agent makes. Pure, but
- * for retire_look().
+/* The removal of this host from Placement: request, check and result. The host can be removed if no
+ * consumer has an allocation of it, and if this agent makes every provider below its root.
  *
- * The host is cordoned first, so that nothing new comes while it is looked at; whoever comes all
- * the same makes Placement refuse (facts E3). It stays retired by a mark on that cordon
- * (agent/tree/cordon.h): nothing is published until that is taken back. */
+ * The operator cordons the host first, so that no new claim arrives during the check. If a consumer
+ * is placed there nevertheless, Placement refuses the removal (facts E3). A mark on the cordon
+ * (agent/tree/cordon.h) keeps the host retired: nothing is published until the mark is taken off.
+ * retire_judge() is pure. Main thread. */
 
 #include <jansson.h>
 
+#include "agent/guests/database.h"
 #include "agent/tree/tree-maker.h"
-#include "claims/claims.h"
 #include "report/reporter.h"
 
 /* Everything is borrowed. */
@@ -28,10 +28,37 @@ typedef struct RetireFacts {
 /* ret: a document of RETIRE_FORMAT (agent/formats/format-names.h), with "done": false. -ENOMEM. */
 int retire_judge(const RetireFacts *facts, json_t **ret);
 
-/* Is anything or anybody in the way? */
+/* Returns true if the document names a consumer or a foreign provider. */
 bool retire_is_refused(const json_t *document);
 
-/* Judges of what these know, where reporter_gather() has ended. claims NULL: they cannot be read.
- * Negative errno with words. */
-int retire_look(const TreeMaker *maker, Claims *claims, Reporter *reporter,
-                const Snapshot *snapshot, json_t **ret, Error *reterr);
+typedef enum RetireKind {
+        RETIRE_NONE,
+        RETIRE_SHOW, /* shows what it would do */
+        RETIRE_DO,
+} RetireKind;
+
+typedef struct Retirement {
+        RetireKind asked, kind; /* for the next cycle, and in the running one */
+        EventAuthor asked_by, by;
+        json_t *document; /* the last check or removal; NULL: none yet */
+        Error error; /* why there is no result; code 0: there is one, or the cycle ended before */
+} Retirement;
+
+/* Forgets the last result. */
+void retirement_done(Retirement *retirement);
+
+/* Requests a retirement from the next cycle, and forgets the last result. by is copied. */
+void retirement_ask(Retirement *retirement, RetireKind kind, const EventAuthor *by);
+
+/* Begins a cycle: its retirement is the one that was requested last. */
+void retirement_begin(Retirement *retirement);
+
+/* Checks the host with the consumers that reporter_gather() found, which are taken from the
+ * reporter, and keeps the result. Returns true if the host is now to be removed from Placement. */
+bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *reporter,
+                      const Snapshot *snapshot);
+
+/* Ends the removal with the answer of Placement, or with the reason why it was not sent. After a
+ * success it marks the cordon and records the event in the history. Returns true if the host is
+ * retired. */
+bool retirement_end(Retirement *retirement, const TreeMaker *maker, int result, const Error *error);

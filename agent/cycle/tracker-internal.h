@@ -1,70 +1,83 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The tracker as its own files see it: tracker.c changes it, tracker-facts.c describes it,
- * tracker-pools.c adds the sharing providers. */
+/* The tracker as its own files see it: tracker.c owns it, phases.c runs its cycles, tracker-tree.c
+ * makes its tree, facts.c collects what is known. */
 
 #include "agent/cycle/host-poll.h"
+#include "agent/cycle/order.h"
 #include "agent/cycle/pace.h"
 #include "agent/cycle/tracker.h"
 #include "agent/guests/witness.h"
 
-typedef enum TrackerPhase {
-        PHASE_IDLE,
-        PHASE_POLLING,
-        PHASE_REFRESHING,
-        PHASE_PUBLISHING,
-        PHASE_AUDITING,
-        PHASE_COMPARING,
-        PHASE_ENDING,
-} TrackerPhase;
+/* The running cycle. Cleared when one begins. */
+typedef struct TrackerCycle {
+        OrderFacts facts;
+        Error error;            /* for its waiters */
+        bool spoke;             /* to Placement */
+        uint64_t writes_before; /* of the report client */
+} TrackerCycle;
 
 struct Tracker {
         TrackerConfig config;
         sd_event *event;
-        sd_event_source *cycle_timer; /* when the next cycle begins */
-        sd_event_source *end;         /* the rest of this one */
-        uint64_t pause_max_usec;      /* before the next one */
+        sd_event_source *cycle_timer; /* begins the next cycle */
+        sd_event_source *soon;        /* ends the phase, behind calls that arrived meanwhile */
         HostPoll *poll;
-        Snapshot *snapshot; /* the last good one, borrowed from poll */
-        Reporter *reporter; /* made with the first snapshot, which knows the name of the root */
+        Snapshot *snapshot; /* the last one, borrowed from poll; NULL: no poll has succeeded */
+        Reporter *reporter; /* made with the first snapshot, which has the name of the root */
         TreeMaker maker;
         ReshapeControl *reshape;
         ClaimWitness *witness; /* while Placement is asked about claims */
         Auditor *auditor;
         ProviderTree *tree;
-        ProviderTree *wanted; /* where the tree is nova-compute's: as the agent would have it */
-        bool reshape_left;    /* and that it would change its shape */
-        TrackerPhase phase;
+        ProviderTree *wanted;  /* that the agent would make, if nova-compute owns the tree */
+        bool reshape_left;     /* wanted has another shape */
         uint64_t started_usec; /* CLOCK_BOOTTIME */
+        CyclePhase phase;
+        TrackerCycle cycle;
         CyclePace pace;
-        bool spoke;            /* to Placement, in this cycle */
-        bool again;            /* a cycle was asked for while one runs */
-        uint64_t changed_usec; /* CLOCK_BOOTTIME: when the first change that waits for the next
-                                * cycle was heard of; 0: none */
-        bool all;              /* the next poll reads everything: somebody asked */
-        bool full;             /* so does the next refresh */
-        TrackerRetire retire_asked, retire; /* of the next cycle, of this one */
-        EventAuthor retire_by;
-        json_t *retirement; /* what came of it; NULL: nothing yet */
-        Error retire_error;
-        unsigned n_conflicts;
-        bool in_use_again; /* no further attempt for an inventory that is in use */
-        uint64_t writes_before;
-        Error cycle_error;
+        bool again;            /* another cycle begins at once after this one */
+        bool all;              /* the next poll reads everything */
+        bool full;             /* the next cycle reads all of Placement */
+        uint64_t changed_usec; /* CLOCK_BOOTTIME of the first change since the last poll; 0: none */
+        Retirement retirement;
         CycleWaiters waiters;
         TrackerStatus status;
         Contest contest;
-        StringSet logged_problems; /* of the snapshot, that were logged */
+        StringSet logged_problems; /* of the snapshot */
 };
 
-/* Asks for a cycle with a poll that reads everything; publication as in waiters.h. -ENOMEM. */
-int tracker_ask_cycle(Tracker *tracker, TrackerDone done, void *userdata, bool publication);
+/* Begins the next cycle after this pause; UINT64_MAX: never. */
+void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec);
 
-/* Collects the evidence about the local disk (agent/tree/local-disk.h) in the tree maker, before a
- * tree is made. */
-void tracker_collect_disk_facts(Tracker *tracker);
+/* Ends the phase with a result (cycle_outcome() in order.h; error as of the reporter, or NULL), and
+ * begins those that follow until one waits for an answer. */
+void tracker_end_phase(Tracker *tracker, int result, const Error *error);
 
-/* Gives the tree of the tracker, with the sharing providers, to the claims. reshaped: Placement has
- * the shape that this tree has, so claims follow. */
-void tracker_offer_tree(Tracker *tracker, bool reshaped);
+/* Takes the result of a poll. earlier: it began before the running cycle requested one, so the
+ * cycle waits for the next result. */
+void tracker_end_poll(Tracker *tracker, bool earlier, const Error *error);
+
+/* Notes how the last poll ended. */
+void tracker_note_hypervisor(Tracker *tracker, const Error *error);
+
+/* Returns true if [agent] nova permits the action. */
+static inline bool tracker_may(const Tracker *tracker, NovaAction action)
+{
+        const ReporterConfig *reporter = tracker->config.reporter;
+
+        return !reporter || !nova_mode_refuses(reporter->nova, action);
+}
+
+/* Makes the tree from the last snapshot, before Placement is asked: a device that is gone is not
+ * allocated while requests are under way. Also reshapes the tree of a standalone host. -ENOMEM;
+ * of a standalone host also the errors of tree_maker_make(). */
+int tracker_tree_after_poll(Tracker *tracker, Error *reterr);
+
+/* Makes the tree again, from the tree that Placement has: only that one has the ratios, reserves
+ * and traits of other writers. As tree_maker_make(). */
+int tracker_tree_after_read(Tracker *tracker, Error *reterr);
+
+/* Takes the tree that a reshape made. */
+void tracker_tree_reshaped(Tracker *tracker, ProviderTree *tree);

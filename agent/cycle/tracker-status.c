@@ -68,11 +68,6 @@ void tracker_status_log_deleted(const Uuid *provider, const char *name, void *us
                 name, provider->text);
 }
 
-bool tracker_status_has_failed(const TrackerStatus *status)
-{
-        return status->sync_state == SYNC_OFFLINE || status->sync_state == SYNC_PENDING;
-}
-
 const char *tracker_status_find_hindrance(const TrackerStatus *status, const Contest *contest)
 {
         if (contest_count(contest) > 0)
@@ -84,13 +79,6 @@ const char *tracker_status_find_hindrance(const TrackerStatus *status, const Con
         if (status->sync_state != SYNC_SYNCED && status->sync_state != SYNC_LEFT)
                 return "left as it is until Placement has the whole tree";
         return NULL;
-}
-
-SyncState sync_state_of_outcome(int result)
-{
-        if (report_outcome_is_away(result))
-                return SYNC_OFFLINE;
-        return result == REPORT_E_CONFLICT ? SYNC_PENDING : SYNC_STALE;
 }
 
 /* Logs once that who we are is refused, whatever the state was before. True when it did: nothing
@@ -139,12 +127,14 @@ static void set_sync_state(TrackerStatus *status, SyncState state, const Error *
 void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error)
 {
         Error words = error ? *error : ERROR_NULL;
+        SyncState state = report_outcome_is_away(result) ? SYNC_OFFLINE
+                          : result == REPORT_E_CONFLICT  ? SYNC_PENDING
+                                                         : SYNC_STALE;
 
         if (!words.code)
                 error_setf(&words, result < 0 ? result : EIO, "%s",
                            result > 0 ? report_outcome_to_text(result) : strerror(-result));
-        set_sync_state(status, sync_state_of_outcome(result), &words,
-                       note_credential(status, result, &words));
+        set_sync_state(status, state, &words, note_credential(status, result, &words));
 }
 
 static void note_back(TrackerStatus *status)
@@ -182,6 +172,11 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
                 status->last_sync_usec = clock_usec(CLOCK_REALTIME);
         status->n_differences = n_differences;
         set_sync_state(status, SYNC_LEFT, NULL, true);
+}
+
+void tracker_status_note_standalone(TrackerStatus *status)
+{
+        set_sync_state(status, SYNC_STANDALONE, NULL, true);
 }
 
 void tracker_status_note_retired(TrackerStatus *status)

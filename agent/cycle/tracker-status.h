@@ -55,14 +55,7 @@ typedef struct TrackerStatus {
                                  */
 } TrackerStatus;
 
-/* The state that follows from the outcome (report/placement/outcome.h, or a negative errno) of a
- * request. */
-SyncState sync_state_of_outcome(int result);
-
 void tracker_status_init(TrackerStatus *status, bool standalone);
-
-/* It could not be reported to Placement, and is to be tried again. */
-bool tracker_status_has_failed(const TrackerStatus *status);
 
 /* Why nothing is to be done about who holds what, whatever an audit finds, in words that end a
  * finding; NULL: it may be. Where somebody else writes the tree, it may be another host with the
@@ -90,6 +83,9 @@ void tracker_status_log_deleted(const Uuid *provider, const char *name, void *us
 
 /* Placement was read, and the tree is left as it is. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
+
+/* Notes that the host is well without a Placement, also after a cycle that failed. */
+void tracker_status_note_standalone(TrackerStatus *status);
 
 /* Nothing is reported to Placement. */
 void tracker_status_note_retired(TrackerStatus *status);

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The resource tracker: sequences driver, claims and reporter, and decides when.
- *
- * One cycle is poll → tree → claims → refresh → tree → publish. It starts on a timer, when the
- * driver says that something changed, and on request. What fails is retried with growing, jittered
- * pauses; what is known is kept and served meanwhile. The tracker takes no claim itself and formats
- * nothing for people but the words of its status. It is the one place that logs what becomes of a
- * cycle, and only when that changes.
- *
- * Main thread only; nothing blocks but the claim database's own disk. */
+/* The resource tracker: runs the cycles that keep claims and Placement equal to the host (order.h).
+ * A cycle begins with a timer, with a change that the driver reports, and on request. A failure is
+ * retried with growing, jittered pauses; the last state is kept and served meanwhile. The tracker
+ * logs the result of a cycle if it changed. Main thread; only the claim database's disk blocks. */
 
 #include <systemd/sd-event.h>
 
 #include "agent/audit/auditor.h"
-#include "agent/cycle/contest.h"
+#include "agent/cycle/retire.h"
 #include "agent/cycle/tracker-status.h"
 #include "agent/cycle/waiters.h"
 #include "agent/guests/database.h"
@@ -36,8 +31,7 @@ typedef void (*TrackerLooked)(Tracker *tracker, uint64_t began_usec, const Error
 /* Everything is borrowed and must outlive the tracker. */
 typedef struct TrackerConfig {
         Driver *driver;
-        TreeMaker maker; /* the host, and what is made of it; without a nodename */
-        ClaimService *claims;
+        TreeMaker maker;                /* the host and its claims; without a nodename */
         const ReporterConfig *reporter; /* NULL: standalone */
         const Snapshot *known;          /* the host before the first poll; NULL: not known */
         uint64_t interval_usec;         /* between polls; UINT64_MAX: none */
@@ -53,7 +47,7 @@ typedef struct TrackerConfig {
         uint64_t audit_grace_usec;      /* how long consumers may be on their way; 0: 300 s */
         uint64_t heal_cycles;           /* heal by itself each so many cycles; 0: never */
         TrackerChanged changed;
-        TrackerLooked looked; /* NULL: nobody wants to know */
+        TrackerLooked looked;
         void *userdata;
 } TrackerConfig;
 
@@ -61,50 +55,20 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
 Tracker *tracker_free(Tracker *tracker);
 DEFINE_CLEANUP(Tracker *, tracker_free);
 
-/* Runs a cycle that begins after this call, with a poll that reads everything anew; done (may be
- * NULL) is called with how it ended, never from inside the call. -ENOMEM. */
-int tracker_sync(Tracker *tracker, TrackerDone done, void *userdata);
+/* The event that a caller waits for. */
+typedef enum TrackerSync {
+        TRACKER_SYNC,        /* the end of a cycle */
+        TRACKER_PUBLISH,     /* of one that does not put off the publication (device_settle_usec) */
+        TRACKER_PUBLISH_ALL, /* the same; Placement is read anew (reporter_forget()) */
+} TrackerSync;
 
-/* Runs such a cycle until one does not put off the publication (device_settle_usec): done is called
- * after that one. full: everything is read again from Placement (reporter_forget()). -ENOMEM. */
-int tracker_publish(Tracker *tracker, bool full, TrackerDone done, void *userdata);
+/* Runs a cycle that begins after this call, with a poll that reads everything anew. done (may be
+ * NULL) is called after the event, never from inside the call. -ENOMEM. */
+int tracker_sync(Tracker *tracker, TrackerSync sync, TrackerDone done, void *userdata);
 
 /* Asks for a poll that reads every guest that does not run, without a cycle: see TrackerLooked.
  * Negative errno with words. */
 int tracker_look(Tracker *tracker, Error *reterr);
-
-/* As tracker_sync(), with a reshape in it, where there is one to do. RESHAPE_SHOW: see
- * tracker_get_reshape(). Of two that are asked for before a cycle the later counts. by (copied):
- * who asks; NULL: nobody. */
-int tracker_reshape(Tracker *tracker, ReshapeKind kind, const EventAuthor *by, TrackerDone done,
-                    void *userdata);
-
-/* What the last reshapes changed, or would. What it points to is borrowed until the loop runs
- * again. */
-const ReshapeState *tracker_get_reshape(const Tracker *tracker);
-
-typedef enum TrackerRetire {
-        TRACKER_RETIRE_NONE,
-        TRACKER_RETIRE_SHOW, /* shows what it would do */
-        TRACKER_RETIRE_DO,
-} TrackerRetire;
-
-/* The same, and all that is this host's goes from Placement, where nobody holds anything of it
- * (agent/cycle/retire.h). The host is cordoned, and marked as retired when that is done. */
-int tracker_retire(Tracker *tracker, TrackerRetire retire, const EventAuthor *by, TrackerDone done,
-                   void *userdata);
-
-/* What came of it, as a document; NULL: it is not known, for that reason (code 0: it is that
- * of the cycle). Borrowed until the loop runs again. */
-const json_t *tracker_get_retirement(const Tracker *tracker);
-const Error *tracker_get_retire_error(const Tracker *tracker);
-
-/* The same with an audit at its end, as auditor_ask() takes it. */
-int tracker_audit(Tracker *tracker, AuditorWish wish, const Uuid *consumer, const EventAuthor *by,
-                  TrackerDone done, void *userdata);
-
-/* What came of the last audits. What it points to is borrowed until the loop runs again. */
-const AuditorState *tracker_get_audit(const Tracker *tracker);
 
 /* Notifies everybody who waits for a cycle that there will be none, with these words. */
 void tracker_dismiss(Tracker *tracker, const char *why);
@@ -112,37 +76,26 @@ void tracker_dismiss(Tracker *tracker, const char *why);
 /* Forgets every request that was made with this userdata. */
 void tracker_sync_cancel(Tracker *tracker, void *userdata);
 
-const TrackerStatus *tracker_get_status(const Tracker *tracker);
+/* What a tracker has. Everything is borrowed until the loop runs again; auditor, reshape and
+ * retirement as long as the tracker. A caller that requests something of these three also requests
+ * the cycle that does it: tracker_sync(). */
+typedef struct TrackerView {
+        const TrackerStatus *status;
+        const Snapshot *snapshot;    /* of the last poll that succeeded; NULL: none */
+        const ProviderTree *tree;    /* that the host should have; NULL before the first poll */
+        const ProviderTree *sharing; /* the sharing providers of the tree; NULL: none is known */
+        const DeviceLedger *devices; /* that are expected; NULL: not known */
+        Session *session;            /* with Placement; NULL: none (yet) */
+        NovaMode nova;               /* [agent] nova; NOVA_NONE without a Placement */
+        Auditor *auditor;
+        ReshapeControl *reshape;
+        Retirement *retirement;
+} TrackerView;
+
+TrackerView tracker_view(const Tracker *tracker);
 
 /* Of the cycle that runs, or is about to: phase "waiting". */
 void tracker_get_progress(const Tracker *tracker, Progress *ret);
-
-/* [agent] nova, as far as there is a Placement. */
-NovaMode tracker_get_nova(const Tracker *tracker);
-
-/* Whether the reshape that a start may make is still to come: Placement was not reached, or the
- * reshape is under way. */
-bool tracker_is_starting(const Tracker *tracker);
-
-/* The reshape that was asked for is not done. -EBUSY: it was sent already. */
-int tracker_cancel_reshape(Tracker *tracker);
-
-/* The tree that the host should have, or NULL before the first poll. Borrowed until the loop runs
- * again. */
-const ProviderTree *tracker_get_tree(const Tracker *tracker);
-
-/* The devices that are expected, or NULL. Borrowed as above. */
-const DeviceLedger *tracker_get_devices(const Tracker *tracker);
-
-/* The sharing providers of this tree as Placement was read last, or NULL: none is known. Borrowed
- * as above. */
-const ProviderTree *tracker_get_sharing(const Tracker *tracker);
-
-/* The last snapshot that a poll brought, or NULL. Borrowed as above. */
-const Snapshot *tracker_get_snapshot(const Tracker *tracker);
-
-/* The session with Placement, or NULL: there is none (yet). Borrowed as long as the tracker. */
-Session *tracker_get_session(const Tracker *tracker);
 
 /* What the next publish would send. -ENODATA with words when it cannot be known yet. The caller
  * frees. */

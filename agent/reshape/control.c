@@ -256,12 +256,15 @@ int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
         return r;
 }
 
-int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const ProviderTree *base,
-                          const Snapshot *snapshot, ProviderTree **ret_tree, Error *reterr)
+int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker *maker,
+                          const ProviderTree *base, const Snapshot *snapshot,
+                          ProviderTree **ret_tree, Error *reterr)
 {
         MadeTree made = { 0 };
         int r;
 
+        if (!reshape_control_is_due(control, needed, true, base))
+                return 0;
         if (control->asked && control->asked_kind == RESHAPE_UNDO)
                 error_setf(&control->state.undo_error, ENOENT, "There is no reshape to undo");
         r = tree_maker_make_empty(maker, snapshot, base, true, &made, reterr);

@@ -37,10 +37,10 @@ bool reshape_control_is_starting(const ReshapeControl *control);
 bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
                             const ProviderTree *remote);
 
-/* Everything is borrowed until done is called, which is never from inside this call. -ENOENT when
- * there is nothing to undo, -ENOMEM. */
 enum { RESHAPE_CONTROL_E_NO_UNDO = 1 }; /* there is nothing to undo, or it cannot be read */
 
+/* Begins the reshape that is due. Everything is borrowed until done is called, which is never from
+ * inside this call. -ENOMEM. */
 int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Reporter *reporter,
                           const Snapshot *snapshot, ReshapeControlDone done, void *userdata,
                           Error *reterr);
@@ -51,9 +51,11 @@ int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
                               const Snapshot *snapshot, const ProviderTree *base, bool known,
                               MadeTree *ret_made, Error *reterr);
 
-/* A reshape without a Placement: nobody holds anything there. ret_tree is owned by the caller. */
-int reshape_control_alone(ReshapeControl *control, const TreeMaker *maker, const ProviderTree *base,
-                          const Snapshot *snapshot, ProviderTree **ret_tree, Error *reterr);
+/* Reshapes the tree without a Placement, where no consumer has allocations, if a reshape is due.
+ * ret_tree (owned by the caller) stays untouched if none is due. */
+int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker *maker,
+                          const ProviderTree *base, const Snapshot *snapshot,
+                          ProviderTree **ret_tree, Error *reterr);
 
 /* What came of the last ones. */
 typedef struct ReshapeState {

@@ -113,4 +113,30 @@ static void test_holders(void **state)
         end(&scene);
 }
 
-TEST_MAIN(test_providers, test_left_over, test_holders)
+/* The history names the caller of the removal that runs, not of the next one. */
+static void test_request_during_a_removal(void **state)
+{
+        const EventAuthor first = { .text = "first" }, second = { .text = "second" };
+        Retirement retirement = { 0 };
+
+        retirement_ask(&retirement, RETIRE_DO, &first);
+        assert_int_equal(retirement.kind, RETIRE_NONE);
+        retirement_begin(&retirement);
+        retirement.document = json_object();
+        retirement_ask(&retirement, RETIRE_SHOW, &second);
+        assert_int_equal(retirement.kind, RETIRE_DO);
+        assert_string_equal(retirement.by.text, "first");
+        assert_null(retirement.document);
+        assert_false(retirement_end(&retirement, NULL, -ENOMEM, &ERROR_NULL));
+        assert_int_equal(retirement.error.code, ENOMEM);
+        assert_non_null(strstr(retirement.error.text, "The host is not retired: "));
+        retirement_begin(&retirement);
+        assert_int_equal(retirement.kind, RETIRE_SHOW);
+        assert_string_equal(retirement.by.text, "second");
+        assert_int_equal(retirement.error.code, 0);
+        retirement_begin(&retirement);
+        assert_int_equal(retirement.kind, RETIRE_NONE);
+        retirement_done(&retirement);
+}
+
+TEST_MAIN(test_providers, test_left_over, test_holders, test_request_during_a_removal)

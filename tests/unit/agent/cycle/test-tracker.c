@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "drivers/update.h"
 #include "report/gather.h"
+#include "report/publish/plan.h"
 #include "tests/unit/test.h"
 
 #define ROOT "11111111-2222-3333-4444-555555555555"
@@ -30,9 +31,12 @@ typedef struct World {
         DriverEvent pending;     /* not taken yet */
         const char *nodename;
         uint64_t patience_usec;
-        bool reshape_needed, starts;
-        /* What was done, in order: P polled, F forgot Placement, R read it, H gathered who holds
-         * what, W wrote, S reshaped, p prepared, A audited, g gave an audit up. */
+        bool reshape_needed, broken, lost, starts;
+        Cordon *cordon;
+        Retained *retained; /* NULL: none */
+        /* What was done, in order: P polled, F forgot Placement, R read it, I read the holders of
+         * inventories, H gathered who holds what, W wrote, S reshaped, p prepared, A audited, g
+         * gave an audit up. */
         char did[64];
         Answers refreshes, publishes, gathers;
         ReshaperAccess access;
@@ -111,9 +115,13 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         Provider *root = provider_tree_find_name(tree, nodename);
 
         assert_non_null(root);
+        if (world.broken)
+                return error_setf(reterr, EINVAL, "broken");
         if (world.reshape_needed && !reshape->consumers)
                 return DRIVER_RESHAPE_NEEDED;
-        return provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
+        if (world.lost)
+                provider_remove_inventory(root, "VCPU");
+        return world.lost ? 0 : provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
 }
 
 /* agent/guests/database.h */
@@ -196,7 +204,7 @@ void claim_service_record(ClaimService *service, const EventNote *note)
 
 Claims *claim_service_get(ClaimService *service)
 {
-        return NULL;
+        return (Claims *)&world;
 }
 
 int claims_host(Claims *claims, const HostView **ret, Error *reterr)
@@ -206,7 +214,8 @@ int claims_host(Claims *claims, const HostView **ret, Error *reterr)
 
 int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
 {
-        return -ENODATA;
+        *ret = (ClaimList){ 0 };
+        return 0;
 }
 
 void claim_list_done(ClaimList *list)
@@ -326,7 +335,9 @@ int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDo
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
                   Plan **ret, Error *reterr)
 {
-        return -ENODATA;
+        *ret = calloc(1, sizeof(Plan));
+        assert_non_null(*ret);
+        return 0;
 }
 
 int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
@@ -405,6 +416,7 @@ static int end_audit(sd_event_source *source, void *userdata)
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
                   void *userdata, Error *reterr)
 {
+        assert_non_null(reporter);
         world.audit_waits = waits;
         note('A');
         if (world.audit_fails)
@@ -434,18 +446,30 @@ const AuditorState *auditor_get_state(const Auditor *auditor)
 
 /* Setting up, and running a cycle to its end. */
 
-static const ReporterConfig reporter_config;
+static const ReporterConfig reporter_config, observer_config = { .nova = NOVA_OBSERVE };
+
+static void ignore_change(Tracker *tracker, void *userdata)
+{
+}
+
+static void ignore_look(Tracker *tracker, uint64_t began_usec, const Error *error, void *userdata)
+{
+}
 
 static void start(const ReporterConfig *reporter, bool dry_run)
 {
         static const HostConfig host_config;
-        TrackerConfig config = { .maker.config = &host_config,
+        TrackerConfig config = { .maker = { .config = &host_config,
+                                            .cordon = world.cordon,
+                                            .retained = world.retained },
                                  .patience_usec = world.patience_usec,
                                  .reporter = reporter,
                                  .interval_usec = UINT64_MAX,
                                  .dry_run = dry_run,
                                  .starts = world.starts,
-                                 .known = world.known };
+                                 .known = world.known,
+                                 .changed = ignore_change,
+                                 .looked = ignore_look };
         Error error = ERROR_NULL;
 
         assert_int_equal(uuid_from_text(ROOT, &config.maker.root), 0);
@@ -459,6 +483,7 @@ static int set_up(void **state)
         world = (World){ .nodename = "host1", .patience_usec = 50 * USEC_PER_MSEC };
         world.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
+        assert_int_equal(cordon_new(&world.cordon, "/", true), 0);
         return world.fd < 0 ? -1 : sd_event_new(&world.event);
 }
 
@@ -471,6 +496,8 @@ static int tear_down(void **state)
         provider_tree_free(world.mirror);
         provider_tree_free(world.remembered);
         snapshot_unref(world.pending.snapshot);
+        cordon_free(world.cordon);
+        retained_free(world.retained);
         close(world.fd);
         return 0;
 }
@@ -499,9 +526,19 @@ static void run_until_told(size_t n_told)
 static const TrackerStatus *run_cycle(void)
 {
         memset(world.did, 0, sizeof(world.did));
-        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
         run_until_told(world.n_told + 1);
-        return tracker_get_status(world.tracker);
+        return tracker_view(world.tracker).status;
+}
+
+static void ask_retirement(RetireKind kind)
+{
+        const EventAuthor by = { .text = "tester" };
+        Uuid root;
+
+        assert_int_equal(uuid_from_text(ROOT, &root), 0);
+        assert_int_equal(cordon_set(world.cordon, NULL, &root, "", "sold", "tester", 1, NULL), 0);
+        retirement_ask(tracker_view(world.tracker).retirement, kind, &by);
 }
 
 static void fail_polls(const char *words)
@@ -534,7 +571,7 @@ static void let_come(const char *events)
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
         world.nodename = "host1";
         world.refreshes = world.publishes = world.gathers = (Answers){ 0 };
-        world.reshape_needed = world.audit_fails = false;
+        world.reshape_needed = world.broken = world.lost = world.audit_fails = false;
         world.access = RESHAPER_ALLOWED;
         world.audit_waits = NULL;
         for (; sscanf(events, "%15s%n", word, &n) == 1; events += n) {
@@ -553,16 +590,30 @@ static void let_come(const char *events)
                         world.nodename = "host2";
                 else if (strcmp(word, "reshape") == 0)
                         world.reshape_needed = true;
+                else if (strcmp(word, "broken") == 0)
+                        world.broken = true;
+                else if (strcmp(word, "lost") == 0)
+                        world.lost = true;
                 else if (strcmp(word, "may-not") == 0)
                         world.access = RESHAPER_FORBIDDEN;
                 else if (strcmp(word, "audit-fails") == 0)
                         world.audit_fails = true;
                 else if (strcmp(word, "audit") == 0)
-                        assert_int_equal(tracker_audit(world.tracker, AUDITOR_WISH_LOOK, NULL, NULL,
-                                                       NULL, NULL),
-                                         0);
+                        auditor_ask(tracker_view(world.tracker).auditor, AUDITOR_WISH_LOOK, NULL,
+                                    NULL);
+                else if (strcmp(word, "retire") == 0)
+                        ask_retirement(RETIRE_DO);
+                else if (strcmp(word, "retire-show") == 0)
+                        ask_retirement(RETIRE_SHOW);
+                else if (strcmp(word, "reshape-show") == 0)
+                        reshape_control_ask(tracker_view(world.tracker).reshape, RESHAPE_SHOW,
+                                            NULL);
+                else if (strcmp(word, "undo") == 0)
+                        reshape_control_ask(tracker_view(world.tracker).reshape, RESHAPE_UNDO,
+                                            NULL);
                 else if (strcmp(word, "full") == 0)
-                        assert_int_equal(tracker_publish(world.tracker, true, NULL, NULL), 0);
+                        assert_int_equal(
+                                tracker_sync(world.tracker, TRACKER_PUBLISH_ALL, NULL, NULL), 0);
         }
         world.refreshes.n = world.publishes.n = world.gathers.n = 0;
 }
@@ -577,7 +628,7 @@ static void run_as(const char *about, const char *comes, const char *then)
 
         let_come(comes);
         status = run_cycle();
-        tree = tracker_get_tree(world.tracker);
+        tree = tracker_view(world.tracker).tree;
         snprintf(text, sizeof(text), "%s %s%s%s%s%s%s%.20s%s%.19s", world.did,
                  sync_state_to_text(status->sync_state), status->reshape_needed ? ", needed" : "",
                  status->reshape_needed && status->reshape_error.code ? ", failed" : "",
@@ -589,14 +640,29 @@ static void run_as(const char *about, const char *comes, const char *then)
                 fail_msg("%s: %s", about, text);
         if (status->sync_state == SYNC_STALE || status->sync_state == SYNC_OFFLINE)
                 assert_string_equal(status->sync_error.text, world.told.text);
-        assert_int_equal(!tree, !tracker_get_snapshot(world.tracker));
+        assert_int_equal(!tree, !tracker_view(world.tracker).snapshot);
         assert_int_equal(!tree, world.n_trees_for_claims == 0);
         if (tree)
                 assert_string_equal(tree->providers[0]->name, "host1");
 }
 
-/* A row without about is the next cycle of the one above it. how is the tracker's: "starts",
- * "alone" or "dry". */
+/* Kinds of trackers, and what a cycle without events does in each. */
+static const struct {
+        const char *name;
+        const ReporterConfig *reporter;
+        bool dry_run, starts;
+        const char *well;
+} kinds[] = {
+        { "", &reporter_config, false, false, "PRW synced" },
+        { "starts", &reporter_config, false, true, "PRW synced" },
+        { "dry", &reporter_config, true, false, "PRp pending" },
+        { "observe", &observer_config, false, false, "PRp left-to-nova" },
+        { "retires", &reporter_config, false, false, "Pg retired" },
+        { "retains", &reporter_config, false, false, "PRW synced" },
+        { "alone", NULL, false, false, "Pg standalone" },
+};
+
+/* A row without about is the next cycle of the one above it. how is the kind of the tracker. */
 static const struct {
         const char *about, *how, *comes, *then;
 } cycles[] = {
@@ -610,6 +676,8 @@ static const struct {
         { "a host that was renamed is refused", "", "", "PRW synced" },
         { NULL, "", "renamed", "PRW synced, unread: The host's name chan" },
         { "without Placement", "alone", "", "Pg standalone" },
+        { "without Placement a tree cannot be made: no audit", "alone", "", "Pg standalone" },
+        { NULL, "", "audit broken", "Pg stale: broken" },
         { "nothing is written, but it is known which traits go", "dry", "", "PRp pending" },
         { "conflicts start over", "", "W:conflict W:conflict", "PRWRWRW synced" },
         { "conflicts without end", "",
@@ -621,6 +689,10 @@ static const struct {
         { "or leaves in between", "", "W:unreachable", "PRWg offline: outcome 1" },
         { "403", "", "W:forbidden", "PRW stale: outcome 4" },
         { "in use", "", "W:in-use", "PRW stale: outcome 7" },
+        { "in use since its holders were read: once more", "retains", "W:in-use", "PRWRW synced" },
+        { NULL, "", "W:in-use W:in-use", "PRWRW stale: outcome 7" },
+        { "the holders of what goes are read", "retains", "", "PRW synced" },
+        { NULL, "", "lost H:conflict", "PRIRIW synced" },
         { "another has the name", "", "W:duplicate", "PRW stale: outcome 8" },
         { "too old", "", "R:too-old", "PR stale: outcome 5" },
         { "no memory", "", "W:no-memory", "PRW stale: outcome -12" },
@@ -648,6 +720,18 @@ static const struct {
         { "nor while guests are not known", "", "", "PRW synced" },
         { NULL, "", "audit gone", "PRWA synced, unread: gone; until the hyperviso" },
         { NULL, "", "audit", "PRWA synced" },
+        { "the tree is nova-compute's", "observe", "audit", "PRpA left-to-nova" },
+        { NULL, "", "reshape", "PRp left-to-nova" },
+        { NULL, "", "R:unavailable", "PRg offline: outcome 2" },
+        { "a reshape that is shown writes nothing", "", "reshape reshape-show",
+          "PRRHRW stale, needed: The tree must change" },
+        { "no reshape to undo", "", "undo", "PRW synced" },
+        { "a retirement that is shown writes nothing", "", "retire-show", "PRHW synced" },
+        { "Placement refuses a retirement", "", "retire W:in-use", "PRHWRW synced" },
+        { "or was overtaken", "", "retire H:conflict", "PRHRHW retired" },
+        { NULL, "retires", "audit", "Pg retired" },
+        { "or is away", "", "retire H:unreachable", "PRHg offline: outcome 1" },
+        { "no audit after a retirement", "retires", "audit retire", "PRHW retired" },
 };
 
 static void test_cycles(void **state)
@@ -655,17 +739,19 @@ static void test_cycles(void **state)
         const char *well = NULL;
 
         for (size_t i = 0; i < ARRAY_SIZE(cycles); i++) {
-                const char *how = cycles[i].how;
+                size_t kind = 0;
 
+                while (strcmp(kinds[kind].name, cycles[i].how) != 0)
+                        kind++;
                 if (cycles[i].about) {
                         start_over();
-                        world.starts = strcmp(how, "starts") == 0;
-                        start(strcmp(how, "alone") == 0 ? NULL : &reporter_config,
-                              strcmp(how, "dry") == 0);
-                        well = strcmp(how, "alone") == 0 ? "Pg standalone"
-                               : strcmp(how, "dry") == 0 ? "PRp pending"
-                                                         : "PRW synced";
+                        world.starts = kinds[kind].starts;
+                        if (strcmp(kinds[kind].name, "retains") == 0)
+                                assert_int_equal(retained_new(&world.retained, "/", true), 0);
+                        start(kinds[kind].reporter, kinds[kind].dry_run);
                 }
+                if (cycles[i].about || kind > 0)
+                        well = kinds[kind].well;
                 run_as(cycles[i].about, cycles[i].comes, cycles[i].then);
                 /* The next cycle heals it. */
                 if (i + 1 == ARRAY_SIZE(cycles) || cycles[i + 1].about)
@@ -679,7 +765,7 @@ static void test_times_and_progress(void **state)
         Progress progress;
 
         start(&reporter_config, false);
-        assert_int_equal(tracker_get_status(world.tracker)->sync_state, SYNC_PENDING);
+        assert_int_equal(tracker_view(world.tracker).status->sync_state, SYNC_PENDING);
         tracker_get_progress(world.tracker, &progress);
         assert_string_equal(progress.phase, "waiting");
         assert_int_equal(progress.n_total, 0);
@@ -702,12 +788,12 @@ static void test_a_known_host_is_served(void **state)
         fail_polls("no libvirtd");
         world.known = known;
         start(&reporter_config, false);
-        assert_true(tracker_get_snapshot(world.tracker) == known);
+        assert_true(tracker_view(world.tracker).snapshot == known);
         status = run_cycle();
         assert_string_equal(world.told.text, "no libvirtd");
         assert_int_equal(status->sync_state, SYNC_SYNCED);
         assert_int_equal(status->last_poll_usec, 7);
-        assert_non_null(tracker_get_tree(world.tracker));
+        assert_non_null(tracker_view(world.tracker).tree);
 }
 
 /* A look that is under way when a cycle is asked for says nothing of what came since. */
@@ -717,7 +803,7 @@ static void test_a_cycle_waits_for_a_later_poll(void **state)
         start(&reporter_config, false);
         world.poll_answer.type = DRIVER_EVENT_NONE;
         assert_int_equal(tracker_look(world.tracker, NULL), 0);
-        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
         while (strcmp(world.did, "PP") != 0)
                 assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
@@ -732,10 +818,10 @@ static void test_a_cycle_waits_for_a_later_poll(void **state)
 static void test_a_request_during_a_cycle_gets_its_own(void **state)
 {
         start(&reporter_config, false);
-        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
         while (strcmp(world.did, "PR") != 0)
                 assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
-        assert_int_equal(tracker_sync(world.tracker, on_told, NULL), 0);
+        assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
         run_until_told(1);
         assert_string_equal(world.did, "PRW");
         run_until_told(2);
@@ -766,12 +852,12 @@ static void test_without_placement_the_remembered_host_is_used(void **state)
                 world.refreshes.results[0] = REPORT_E_UNREACHABLE;
                 start(&reporter_config, false);
                 run_cycle();
-                root = tracker_get_tree(world.tracker)->providers[0];
+                root = tracker_view(world.tracker).tree->providers[0];
                 assert_string_equal(root->name, "host1");
                 assert_int_equal(provider_find_inventory(root, "CUSTOM_X") != NULL, cases[i].used);
                 /* Placement's own answer counts more. */
                 assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
-                root = tracker_get_tree(world.tracker)->providers[0];
+                root = tracker_view(world.tracker).tree->providers[0];
                 assert_null(provider_find_inventory(root, "CUSTOM_X"));
         }
 }

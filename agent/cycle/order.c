@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/cycle/order.h"
+
+#include "report/placement/outcome.h"
+
+CycleOutcome cycle_outcome(int result)
+{
+        if (report_outcome_is_away(result))
+                return CYCLE_AWAY;
+        return result == REPORT_DONE         ? CYCLE_DONE
+               : result == REPORT_E_CONFLICT ? CYCLE_CONFLICT
+               : result == REPORT_E_IN_USE   ? CYCLE_IN_USE
+                                             : CYCLE_REFUSED;
+}
+
+static CyclePhase follow_failure(CycleOutcome outcome, const OrderFacts *facts)
+{
+        bool retries =
+                outcome == CYCLE_CONFLICT || (outcome == CYCLE_IN_USE && facts->retries_in_use);
+
+        if (retries && facts->n_retries < CYCLE_RETRIES_MAX)
+                return CYCLE_READ;
+        /* After the last conflict it is not known what Placement has. */
+        if (outcome == CYCLE_AWAY || outcome == CYCLE_CONFLICT || !facts->has_client)
+                return CYCLE_RECONCILE;
+        return CYCLE_AUDIT;
+}
+
+CyclePhase cycle_next(CyclePhase phase, CycleOutcome outcome, const OrderFacts *facts)
+{
+        bool done = outcome == CYCLE_DONE;
+
+        if (outcome >= CYCLE_CONFLICT && phase < CYCLE_AUDIT)
+                return follow_failure(outcome, facts);
+        switch (phase) {
+        case CYCLE_POLL:
+                return facts->scope == CYCLE_PLACEMENT ? CYCLE_READ : CYCLE_RECONCILE;
+        case CYCLE_CHECK:
+                return !done ? CYCLE_RESHAPE : facts->removes ? CYCLE_REMOVE : CYCLE_WITNESS;
+        case CYCLE_REMOVE:
+                return facts->scope == CYCLE_RETIRED ? CYCLE_RECONCILE : CYCLE_READ;
+        case CYCLE_RESHAPE:
+                return done ? CYCLE_READ : CYCLE_WITNESS;
+        case CYCLE_WITNESS:
+                return facts->owns_tree && !facts->dry_run ? CYCLE_PUBLISH : CYCLE_PREPARE;
+        case CYCLE_PREPARE:
+                return facts->owns_tree ? CYCLE_RECONCILE : CYCLE_RESERVE;
+        case CYCLE_PUBLISH:
+                return CYCLE_AUDIT;
+        case CYCLE_END:
+                return CYCLE_IDLE;
+        default:
+                return phase + 1;
+        }
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The phases of a cycle. begin() sends at most one request, whose callback ends the phase; done()
+ * takes the answer of a phase that succeeded. agent/cycle/order.h decides which phase follows. This
+ * file keeps no order: each function knows its own phase only.
+ *
+ * Tests: tests/unit/agent/cycle/test-tracker.c */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/cycle/tracker-internal.h"
+#include "agent/tree/nova-tree.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+#include "base/text.h"
+
+#define SETTLE_POLL_USEC USEC_PER_SEC
+#define BREATH_USEC      USEC_PER_MSEC
+
+/* Results of begin() beside a negative errno. */
+enum {
+        PHASE_WAITS,   /* a callback will end the phase */
+        PHASE_ENDED,   /* the phase is done */
+        PHASE_SKIPPED, /* the phase had nothing to do */
+};
+
+static void keep_sync_error(Tracker *tracker)
+{
+        if (tracker->status.sync_error.code)
+                tracker->cycle.error = tracker->status.sync_error;
+}
+
+/* Ends a phase with the answer of Placement. */
+static void on_answer(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        tracker_end_phase(userdata, result, error);
+}
+
+static int begin_poll(Tracker *tracker, Error *reterr)
+{
+        DriverPollKind kind = tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES;
+
+        tracker->cycle = (TrackerCycle){
+                .facts = { .owns_tree = tracker_may(tracker, NOVA_ACTION_PUBLISH),
+                           .dry_run = tracker->config.dry_run,
+                           .retries_in_use = tracker->maker.retained },
+        };
+        tracker->status.cycle_published = tracker->all = false;
+        tracker->changed_usec = 0;
+        tracker_arm_timer(tracker, UINT64_MAX);
+        cycle_waiters_begin(&tracker->waiters);
+        retirement_begin(&tracker->retirement);
+        if (host_poll_begin(tracker->poll, kind, reterr) < 0)
+                tracker_end_poll(tracker, false, reterr);
+        return PHASE_WAITS;
+}
+
+static bool is_settling(Tracker *tracker)
+{
+        const DeviceWatch *watch = tracker->maker.device_watch;
+        const char *first = "";
+        size_t n_missing = watch ? device_watch_count_missing(watch, &first) : 0;
+
+        return tracker_status_is_settling(&tracker->status, first, n_missing,
+                                          clock_usec(CLOCK_BOOTTIME) - tracker->started_usec,
+                                          tracker->config.device_settle_usec);
+}
+
+/* Returns true if this cycle spares Placement. A cycle that was requested does not wait. */
+static bool is_quiet(Tracker *tracker)
+{
+        size_t n_providers = tracker->tree ? tracker->tree->n_providers : 1;
+        uint64_t now = clock_usec(CLOCK_BOOTTIME);
+
+        /* one list, and the three parts of each provider */
+        cycle_pace_start(&tracker->pace, 1 + 3 * n_providers, now);
+        return tracker->waiters.n_items == 0 &&
+               cycle_pace_quiet_usec(&tracker->pace, !tracker->status.hypervisor_error.code, now) >
+                       0;
+}
+
+/* Returns the scope of the cycle. *ret gets the reason for the caller of an audit, which fails. A
+ * quiet cycle sets no reason: it leaves the audit to the next one. */
+static CycleScope find_scope(Tracker *tracker, Error *ret)
+{
+        TrackerStatus *status = &tracker->status;
+
+        if (!tracker->snapshot) {
+                *ret = status->hypervisor_error;
+                return CYCLE_HOST_UNKNOWN;
+        }
+        if (!tracker->config.reporter) {
+                error_setf(ret, ENODATA, "There is no [placement] section: nothing to audit");
+                tracker_status_note_standalone(status);
+                return CYCLE_STANDALONE;
+        }
+        if (tracker->maker.cordon && cordon_is_retired(tracker->maker.cordon)) {
+                error_setf(ret, ENODATA, "The host is retired: nothing of it is in Placement");
+                tracker_status_note_retired(status);
+                return CYCLE_RETIRED;
+        }
+        if (is_settling(tracker)) {
+                *ret = tracker->cycle.error = status->settling;
+                return CYCLE_SETTLING;
+        }
+        return is_quiet(tracker) ? CYCLE_QUIET : CYCLE_PLACEMENT;
+}
+
+static int begin_attempt(Tracker *tracker, Error *reterr)
+{
+        int r = 0;
+
+        if (!tracker->reporter) {
+                r = reporter_new(&tracker->reporter, tracker->event, tracker->config.reporter,
+                                 &tracker->maker.root, tracker->maker.nodename, reterr);
+                if (r < 0)
+                        return r;
+                reporter_set_deleted(tracker->reporter, tracker_status_log_deleted, NULL);
+        }
+        if (tracker->waiters.n_items > 0)
+                reporter_ask_at_once(tracker->reporter);
+        if (cycle_pace_reads_all(&tracker->pace, tracker->full, clock_usec(CLOCK_BOOTTIME)))
+                reporter_forget(tracker->reporter);
+        tracker->full = false;
+        tracker->cycle.writes_before = reporter_get_statistics(tracker->reporter)->n_writes;
+        return 0;
+}
+
+static int done_poll(Tracker *tracker, Error *reterr)
+{
+        OrderFacts *facts = &tracker->cycle.facts;
+        Error why_not = ERROR_NULL;
+        int r;
+
+        claim_service_tend(tracker->maker.claims);
+        r = tracker->snapshot ? tracker_tree_after_poll(tracker, reterr) : 0;
+        if (r >= 0)
+                facts->scope = find_scope(tracker, &why_not);
+        if (why_not.code)
+                auditor_give_up(tracker->auditor, &why_not);
+        if (facts->scope == CYCLE_QUIET)
+                keep_sync_error(tracker);
+        if (facts->scope != CYCLE_PLACEMENT)
+                return 0;
+        tracker->cycle.spoke = true;
+        if (r >= 0)
+                r = begin_attempt(tracker, reterr);
+        facts->has_client = tracker->reporter;
+        return r;
+}
+
+void tracker_note_hypervisor(Tracker *tracker, const Error *error)
+{
+        tracker_status_note_hypervisor(&tracker->status, error->code ? error : NULL,
+                                       tracker->snapshot);
+        tracker->config.changed(tracker, tracker->config.userdata);
+}
+
+void tracker_end_poll(Tracker *tracker, bool earlier, const Error *error)
+{
+        const Snapshot *snapshot = tracker->snapshot = host_poll_get_snapshot(tracker->poll);
+
+        if (snapshot) {
+                if (!tracker->maker.nodename)
+                        claim_service_set_node(tracker->maker.claims, snapshot->nodename);
+                tracker->maker.nodename = host_poll_get_nodename(tracker->poll);
+                tracker->status.last_poll_usec = snapshot->taken_realtime_usec;
+                tracker_status_note_parts(&tracker->status, &tracker->maker.root,
+                                          &snapshot->problems, &tracker->logged_problems);
+        }
+        tracker_note_hypervisor(tracker, error);
+        if (tracker->phase == CYCLE_POLL && !earlier)
+                tracker_end_phase(tracker, 0, NULL);
+        if (snapshot)
+                claim_service_set_guests(tracker->maker.claims, snapshot);
+        tracker->config.looked(tracker, error->code ? 0 : snapshot->began_usec, error,
+                               tracker->config.userdata);
+}
+
+static int begin_read(Tracker *tracker, Error *reterr)
+{
+        return reporter_refresh(tracker->reporter, on_answer, tracker);
+}
+
+static int begin_holders(Tracker *tracker, Error *reterr)
+{
+        const Uuid *asked = NULL;
+        size_t n = 0;
+        int r = tracker->maker.retained ? retained_ask(tracker->maker.retained, &asked, &n) : 0;
+
+        if (r < 0 || n == 0)
+                return r < 0 ? r : PHASE_SKIPPED;
+        return reporter_read_holders(tracker->reporter, asked, n, on_answer, tracker);
+}
+
+static int done_holders(Tracker *tracker, Error *reterr)
+{
+        Allocations *consumers, *holders;
+
+        reporter_take_gathered(tracker->reporter, &consumers, &holders);
+        allocations_free(consumers);
+        retained_set_holders(tracker->maker.retained, holders);
+        return tracker_tree_after_read(tracker, reterr);
+}
+
+/* Returns the tree that the agent would publish. */
+static const ProviderTree *find_wanted(const Tracker *tracker)
+{
+        return tracker_may(tracker, NOVA_ACTION_PUBLISH) ? tracker->tree : tracker->wanted;
+}
+
+static int begin_contest(Tracker *tracker, Error *reterr)
+{
+        int r = contest_look(&tracker->contest, find_wanted(tracker),
+                             reporter_tree(tracker->reporter), &tracker->maker.root,
+                             clock_usec(CLOCK_BOOTTIME));
+
+        tracker_status_note_contest(&tracker->contest);
+        return r < 0 ? r : PHASE_ENDED;
+}
+
+static int begin_check(Tracker *tracker, Error *reterr)
+{
+        if (tracker->retirement.kind == RETIRE_NONE)
+                return PHASE_SKIPPED;
+        return reporter_gather(tracker->reporter, NULL, NULL, on_answer, tracker);
+}
+
+static int done_check(Tracker *tracker, Error *reterr)
+{
+        tracker->cycle.facts.removes = retirement_check(&tracker->retirement, &tracker->maker,
+                                                        tracker->reporter, tracker->snapshot);
+        return 0;
+}
+
+static void on_removed(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        if (retirement_end(&tracker->retirement, &tracker->maker, result, error)) {
+                tracker->cycle.facts.scope = CYCLE_RETIRED;
+                tracker_status_note_retired(&tracker->status);
+        }
+        tracker_end_phase(tracker, 0, NULL);
+}
+
+static int begin_remove(Tracker *tracker, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *nothing = NULL;
+        int r = provider_tree_new(&nothing);
+
+        contest_leave(&tracker->contest, NULL);
+        if (r >= 0)
+                r = reporter_publish(tracker->reporter, nothing, NULL, on_removed, tracker);
+        if (r < 0)
+                on_removed(tracker->reporter, r, reterr, tracker);
+        return PHASE_WAITS;
+}
+
+/* Ends a reshape that was refused as one that is done: the rest of the old shape is published. */
+static void on_reshaped(int result, ProviderTree *tree, const Error *device_error,
+                        const Error *error, void *userdata)
+{
+        Tracker *tracker = userdata;
+        TrackerStatus *status = &tracker->status;
+
+        status->reshape_error = reshape_control_get_state(tracker->reshape)->error;
+        if (status->reshape_error.code)
+                tracker->cycle.error = status->reshape_error;
+        if (tree) {
+                tracker_status_note_devices(status, &tracker->maker.root, device_error);
+                tracker_tree_reshaped(tracker, tree);
+        }
+        tracker_end_phase(tracker, !tree && report_outcome_is_away(result) ? result : 0, error);
+}
+
+static int begin_reshape(Tracker *tracker, Error *reterr)
+{
+        bool needed = tracker->status.reshape_needed || tracker->reshape_left;
+        int r;
+
+        if (tracker->config.dry_run ||
+            !reshape_control_is_due(tracker->reshape, needed,
+                                    tracker_may(tracker, NOVA_ACTION_RESHAPE),
+                                    reporter_tree(tracker->reporter)))
+                return PHASE_SKIPPED;
+        r = reshape_control_begin(tracker->reshape, &tracker->maker, tracker->reporter,
+                                  tracker->snapshot, on_reshaped, tracker, reterr);
+        return r == RESHAPE_CONTROL_E_NO_UNDO ? PHASE_SKIPPED : r;
+}
+
+static void on_witnessed(void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        tracker->witness = claim_witness_free(tracker->witness);
+        tracker_end_phase(tracker, 0, NULL);
+}
+
+static int begin_witness(Tracker *tracker, Error *reterr)
+{
+        bool asks = !tracker->config.dry_run &&
+                    claim_witness_begin(&tracker->witness, tracker->maker.claims, tracker->reporter,
+                                        &tracker->maker.root, on_witnessed, tracker) > 0;
+
+        return asks ? PHASE_WAITS : PHASE_SKIPPED;
+}
+
+static void on_published(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        tracker_status_note_access(&tracker->status, reporter_get_reshaper_access(reporter));
+        tracker_end_phase(tracker, result, error);
+}
+
+/* Publishes the tree without the values that another writer keeps overwriting. */
+static int begin_publish(Tracker *tracker, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        int r = 0;
+
+        if (contest_count(&tracker->contest) > 0)
+                r = provider_tree_copy(&tree, tracker->tree);
+        if (r >= 0 && tree)
+                r = contest_give_in(&tracker->contest, tree, reporter_tree(tracker->reporter),
+                                    clock_usec(CLOCK_BOOTTIME));
+        if (r >= 0)
+                r = reporter_publish(tracker->reporter, tree ? tree : tracker->tree, NULL,
+                                     on_published, tracker);
+        return r;
+}
+
+static int done_publish(Tracker *tracker, Error *reterr)
+{
+        const ReporterStatistics *statistics = reporter_get_statistics(tracker->reporter);
+        uint64_t n_writes = statistics->n_writes - tracker->cycle.writes_before;
+        const char *changes = statistics->changes;
+
+        contest_leave(&tracker->contest, reporter_tree(tracker->reporter));
+        tracker_status_note_synced(&tracker->status);
+        claim_service_note_published(tracker->maker.claims);
+        keep_sync_error(tracker);
+        if (n_writes > 0)
+                log_event(LOG_INFO, MESSAGE_PUBLISHED,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, tracker->maker.root.text),
+                          "Published %zu resource provider%s of %s with %" PRIu64 " write%s%s%s.",
+                          tracker->tree->n_providers, text_plural(tracker->tree->n_providers),
+                          tracker->maker.nodename, n_writes, text_plural(n_writes),
+                          changes ? ": " : "", changes ? changes : "");
+        return 0;
+}
+
+static int begin_prepare(Tracker *tracker, Error *reterr)
+{
+        return reporter_prepare(tracker->reporter, find_wanted(tracker), on_answer, tracker);
+}
+
+/* Writes the reserved amounts of devices where nova-compute keeps them. */
+static int begin_reserve(Tracker *tracker, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        const ProviderTree *remote = reporter_tree(tracker->reporter);
+        int r = nova_tree_to_send(remote, tracker->wanted, &tracker->maker.root, &tree);
+
+        if (r >= 0)
+                r = contest_give_in(&tracker->contest, tree, remote, clock_usec(CLOCK_BOOTTIME));
+        if (r < 0)
+                return r;
+        if (tracker->config.dry_run || !tracker_may(tracker, NOVA_ACTION_RESERVE) ||
+            provider_tree_equal(tree, remote))
+                return PHASE_ENDED;
+        return reporter_publish(tracker->reporter, tree, NULL, on_answer, tracker);
+}
+
+/* Counts the requests that would make the tree of nova-compute equal. */
+static int done_reserve(Tracker *tracker, Error *reterr)
+{
+        _cleanup_(plan_freep) Plan *plan = NULL;
+        int r = reporter_plan(tracker->reporter, tracker->wanted, NULL, &plan, reterr);
+
+        if (r < 0)
+                return r;
+        contest_leave(&tracker->contest, reporter_tree(tracker->reporter));
+        tracker_status_note_left(&tracker->status, plan->n_steps + tracker->reshape_left);
+        return 0;
+}
+
+static void on_audited(void *userdata)
+{
+        tracker_end_phase(userdata, 0, NULL);
+}
+
+static int begin_audit(Tracker *tracker, Error *reterr)
+{
+        if (tracker->config.dry_run || !auditor_is_due(tracker->auditor))
+                return PHASE_SKIPPED;
+        if (auditor_begin(tracker->auditor, tracker->reporter,
+                          tracker_status_find_hindrance(&tracker->status, &tracker->contest),
+                          on_audited, tracker, reterr) >= 0)
+                return PHASE_WAITS;
+        auditor_give_up(tracker->auditor, reterr);
+        return PHASE_SKIPPED;
+}
+
+/* Ends the phase soon. Calls that arrived meanwhile are read and served before: with very many
+ * claims each of these phases takes long. */
+static int begin_soon(Tracker *tracker, Error *reterr)
+{
+        (void)sd_event_source_set_time_relative(tracker->soon, BREATH_USEC);
+        (void)sd_event_source_set_enabled(tracker->soon, SD_EVENT_ONESHOT);
+        return PHASE_WAITS;
+}
+
+/* Reconciles claims and guests. Placement has answered or failed before, because claims name
+ * providers by uuid, and Placement can have other uuids for them. */
+static int done_reconcile(Tracker *tracker, Error *reterr)
+{
+        if (!tracker->config.dry_run)
+                claim_service_reconcile(tracker->maker.claims,
+                                        tracker->config.reporter ? RECONCILE_AWAY : RECONCILE_ALONE,
+                                        NULL);
+        return 0;
+}
+
+static uint64_t next_pause_usec(Tracker *tracker)
+{
+        DeviceWatch *watch = tracker->maker.device_watch;
+        SyncState state = tracker->status.sync_state;
+        uint64_t now = clock_usec(CLOCK_BOOTTIME), pause_usec, due_in_usec;
+
+        if (tracker->cycle.spoke)
+                cycle_pace_note_placement(
+                        &tracker->pace, state == SYNC_OFFLINE || state == SYNC_PENDING,
+                        tracker->reporter
+                                ? reporter_get_statistics(tracker->reporter)->retry_after_usec
+                                : 0,
+                        now);
+        pause_usec =
+                cycle_pace_next_usec(&tracker->pace, !tracker->status.hypervisor_error.code, now);
+        if (tracker->status.settling.code)
+                pause_usec = MIN(pause_usec, SETTLE_POLL_USEC);
+        /* Withheld devices are published in time, also if no other event begins a cycle. */
+        due_in_usec = watch ? device_watch_due_in_usec(watch) : UINT64_MAX;
+        return MIN(pause_usec, due_in_usec);
+}
+
+static int begin_idle(Tracker *tracker, Error *reterr)
+{
+        uint64_t pause_usec = next_pause_usec(tracker);
+
+        tracker->status.n_cycles++;
+        if (!tracker->cycle.error.code)
+                tracker->cycle.error = tracker->status.hypervisor_error;
+        tracker_arm_timer(tracker, tracker->again ? 0 : pause_usec);
+        tracker->again = false;
+        tracker->config.changed(tracker, tracker->config.userdata);
+        cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle.error,
+                             tracker->status.settling.code != 0);
+        return PHASE_WAITS;
+}
+
+static const struct {
+        int (*begin)(Tracker *tracker, Error *reterr);
+        int (*done)(Tracker *tracker, Error *reterr); /* NULL: the answer needs no work */
+} phases[_CYCLE_PHASE_MAX] = {
+        [CYCLE_IDLE] = { begin_idle, NULL },
+        [CYCLE_POLL] = { begin_poll, done_poll },
+        [CYCLE_READ] = { begin_read, tracker_tree_after_read },
+        [CYCLE_HOLDERS] = { begin_holders, done_holders },
+        [CYCLE_CONTEST] = { begin_contest, NULL },
+        [CYCLE_CHECK] = { begin_check, done_check },
+        [CYCLE_REMOVE] = { begin_remove, NULL },
+        [CYCLE_RESHAPE] = { begin_reshape, NULL },
+        [CYCLE_WITNESS] = { begin_witness, NULL },
+        [CYCLE_PUBLISH] = { begin_publish, done_publish },
+        [CYCLE_PREPARE] = { begin_prepare, NULL },
+        [CYCLE_RESERVE] = { begin_reserve, done_reserve },
+        [CYCLE_AUDIT] = { begin_audit, NULL },
+        [CYCLE_RECONCILE] = { begin_soon, done_reconcile },
+        [CYCLE_END] = { begin_soon, NULL },
+};
+
+static void note_failure(Tracker *tracker, CyclePhase next, int result, const Error *error)
+{
+        if (next == CYCLE_READ) {
+                log_debug(
+                        "Another writer changed the tree in Placement meanwhile; reading it again.");
+                tracker->cycle.facts.n_retries++;
+                tracker->cycle.facts.retries_in_use &= result != REPORT_E_IN_USE;
+                return;
+        }
+        tracker_status_note_failure(&tracker->status, result, error);
+        keep_sync_error(tracker);
+        if (next != CYCLE_AUDIT)
+                auditor_give_up(tracker->auditor, &tracker->status.sync_error);
+}
+
+void tracker_end_phase(Tracker *tracker, int result, const Error *error)
+{
+        Error words = error ? *error : ERROR_NULL;
+        int r = PHASE_ENDED;
+
+        while (r != PHASE_WAITS) {
+                CycleOutcome outcome;
+                CyclePhase next;
+
+                if (result == 0 && r == PHASE_ENDED && phases[tracker->phase].done)
+                        result = phases[tracker->phase].done(tracker, &words);
+                outcome = r == PHASE_SKIPPED ? CYCLE_SKIPPED : cycle_outcome(result);
+                next = cycle_next(tracker->phase, outcome, &tracker->cycle.facts);
+                if (outcome >= CYCLE_CONFLICT)
+                        note_failure(tracker, next, result, &words);
+                tracker->phase = next;
+                words = ERROR_NULL;
+                r = phases[next].begin(tracker, &words);
+                result = MIN(r, 0);
+        }
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The tree that the host should have: made from the last snapshot and from the tree that Placement
+ * has, kept in the tracker, and shown to the claims together with the sharing providers. Where the
+ * tree belongs to nova-compute, claims are fitted to the tree of Placement, and the tree that the
+ * agent would make is kept for the comparison. Sends nothing. Main thread.
+ *
+ * Tests: tests/unit/agent/cycle/test-tracker.c */
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/cycle/tracker-internal.h"
+#include "agent/reshape/claim-move.h"
+#include "agent/tree/nova-tree.h"
+#include "base/log.h"
+
+static const HostView *get_view(const Tracker *tracker)
+{
+        Claims *claims = claim_service_get(tracker->maker.claims);
+        const HostView *view;
+
+        return claims && claims_host(claims, &view, NULL) == 0 ? view : NULL;
+}
+
+static int add_pools_of_claims(const HostView *view, ProviderTree *ret)
+{
+        for (size_t i = 0; i < view->n_providers; i++) {
+                const Provider *pool = view->tree->providers[i];
+                Provider *copy;
+                int r;
+
+                if (!host_view_shares(view, i) || view->providers[i].withheld)
+                        continue;
+                r = provider_tree_add(ret, &pool->uuid, pool->name, NULL, &copy, NULL);
+                if (r < 0 || (r = provider_copy_contents(copy, pool)) < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Copies the sharing providers: those that Placement has, or before it was read, those that the
+ * claims know since before the start. */
+static int copy_pools(const Tracker *tracker, ProviderTree **ret)
+{
+        bool is_read = tracker->reporter && reporter_tree(tracker->reporter);
+        const ProviderTree *pools = is_read ? tracker_view(tracker).sharing : NULL;
+        const HostView *view = is_read ? NULL : get_view(tracker);
+        int r;
+
+        if (pools)
+                return provider_tree_copy(ret, pools);
+        r = provider_tree_new(ret);
+        return r >= 0 && view ? add_pools_of_claims(view, *ret) : r;
+}
+
+/* Returns the DISK_GB of the root that claims hold. */
+static uint64_t count_claimed_disk(const Tracker *tracker)
+{
+        const HostView *view = get_view(tracker);
+        size_t root;
+
+        return view && host_view_find(view, &tracker->maker.root, &root)
+                       ? resources_get(&view->providers[root].used, "DISK_GB")
+                       : 0;
+}
+
+/* Collects the evidence about the local disk (agent/tree/local-disk.h) in the tree maker. Call it
+ * before a tree is made. */
+static void collect_disk_facts(Tracker *tracker)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *pools = NULL;
+        LocalDiskFacts *facts = &tracker->maker.local_disk;
+
+        *facts = (LocalDiskFacts){
+                .owned = tracker_may(tracker, NOVA_ACTION_PUBLISH),
+                .allocated_known = !tracker->config.reporter,
+                .claimed = count_claimed_disk(tracker),
+        };
+        if (copy_pools(tracker, &pools) < 0)
+                log_warning("Out of memory: sharing providers are not looked for, ignoring.");
+        else
+                local_disk_note_pool(facts, pools);
+        if (tracker->reporter)
+                facts->allocated_known = sharing_get_disk_use(
+                        reporter_get_sharing(tracker->reporter), &facts->allocated);
+}
+
+/* Gives the tree of the tracker, with the sharing providers, to the claims. reshaped: Placement has
+ * the shape of this tree, so claims follow. */
+static void offer_tree(Tracker *tracker, bool reshaped)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *both = NULL, *pools = NULL;
+        const ProviderTree *tree = tracker->tree;
+
+        if (copy_pools(tracker, &pools) < 0 ||
+            (pools->n_providers > 0 &&
+             (provider_tree_copy(&both, tree) < 0 || local_disk_add_pools(pools, both) < 0)))
+                log_warning("Out of memory: claims take nothing of sharing providers, ignoring.");
+        else if (both)
+                tree = both;
+        if (reshaped && !tracker->config.dry_run)
+                claim_move_follow(tracker->maker.claims, &tracker->maker, tracker->snapshot, tree,
+                                  &reshape_control_get_state(tracker->reshape)->image);
+        claim_service_set_snapshot(tracker->maker.claims, tracker->snapshot);
+        claim_service_set_tree(tracker->maker.claims, tree);
+}
+
+/* Returns the tree that the next one is made from. That is the tree of Placement, or before
+ * Placement answered the tree that this host had before the start. NULL: none. */
+static const ProviderTree *find_base(const Tracker *tracker)
+{
+        const ProviderTree *mirror = tracker->reporter ? reporter_tree(tracker->reporter) : NULL;
+        const ProviderTree *remembered;
+        const Provider *root;
+
+        if (mirror || tracker->tree)
+                return mirror ? mirror : tracker->tree;
+        remembered = claim_service_get_remembered_tree(tracker->maker.claims);
+        root = remembered ? provider_tree_find(remembered, &tracker->maker.root) : NULL;
+        return root && strcmp(root->name, tracker->maker.nodename) == 0 ? remembered : NULL;
+}
+
+static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
+{
+        bool reshaped = !tracker->status.reshape_needed && known;
+
+        provider_tree_free(tracker->tree);
+        tracker->tree = tree;
+        offer_tree(tracker, reshaped);
+}
+
+/* Replaces made, a tree of nova-compute, by the tree that claims are fitted to. Keeps the tree that
+ * the agent would make for the comparison. */
+static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made)
+{
+        ProviderTree *shared = NULL;
+        int r = nova_tree_to_claim(base, made->tree, &tracker->maker.root, &shared);
+
+        provider_tree_free(tracker->wanted);
+        tracker->wanted = made->tree;
+        made->tree = shared;
+        tracker->reshape_left = made->reshape_needed;
+        made->reshape_needed = false;
+        return r;
+}
+
+/* Makes the tree from base and shows it to the claims. known: Placement has base. */
+static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
+{
+        const Uuid *root = &tracker->maker.root;
+        TrackerStatus *status = &tracker->status;
+        MadeTree made = { 0 };
+        int r;
+
+        collect_disk_facts(tracker);
+        r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot, base,
+                                      known, &made, reterr);
+        if (r >= 0 && known && !tracker_may(tracker, NOVA_ACTION_PUBLISH))
+                r = share_tree(tracker, base, &made);
+        if (r < 0)
+                return r;
+        tracker_status_note_reshape(status, root, made.reshape_needed);
+        tracker_status_note_devices(status, root, &made.device_error);
+        if (known)
+                tracker_status_note_local_disk(status, root, made.local_disk, made.disk_was_there,
+                                               &tracker->maker.local_disk);
+        tracker_status_note_floating(status, root, tracker->maker.config, tracker->snapshot);
+        take_tree(tracker, made.tree, known);
+        return 0;
+}
+
+/* Reshapes the tree of a host without a Placement: only the claims have to follow. */
+static int reshape_alone(Tracker *tracker, Error *reterr)
+{
+        ProviderTree *tree = NULL;
+        int r = reshape_control_alone(tracker->reshape, tracker->status.reshape_needed,
+                                      &tracker->maker, tracker->tree, tracker->snapshot, &tree,
+                                      reterr);
+
+        if (tree)
+                tracker_tree_reshaped(tracker, tree);
+        return r;
+}
+
+int tracker_tree_after_poll(Tracker *tracker, Error *reterr)
+{
+        bool standalone = !tracker->config.reporter;
+        bool known = standalone || (tracker->reporter && reporter_tree(tracker->reporter));
+        int r = update_tree(tracker, find_base(tracker), known, reterr);
+
+        if (standalone)
+                return r < 0 ? r : reshape_alone(tracker, reterr);
+        /* Another writer may have broken the tree that Placement had. The last one can be edited,
+         * and so may be the one that Placement has now. */
+        if (r < 0 && tracker->tree)
+                (void)update_tree(tracker, tracker->tree, false, NULL);
+        return r == -ENOMEM ? r : 0;
+}
+
+int tracker_tree_after_read(Tracker *tracker, Error *reterr)
+{
+        return update_tree(tracker, reporter_tree(tracker->reporter), true, reterr);
+}
+
+void tracker_tree_reshaped(Tracker *tracker, ProviderTree *tree)
+{
+        tracker_status_note_reshape(&tracker->status, &tracker->maker.root, false);
+        take_tree(tracker, tree, true);
+}
+
+int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
+{
+        MadeTree made = { 0 };
+        int r;
+
+        if (!tracker->config.reporter)
+                return error_setf(reterr, ENODATA,
+                                  "There is no [placement] section: nothing is ever sent");
+        if (!tracker->reporter || !reporter_tree(tracker->reporter))
+                return error_setf(reterr, ENODATA, "Placement was not read yet%s%s",
+                                  tracker->status.sync_error.code ? ": " : "",
+                                  tracker->status.sync_error.text);
+        if (tracker->status.sync_state == SYNC_OFFLINE)
+                return error_setf(
+                        reterr, ENODATA,
+                        "Placement cannot be used (%s), so what it holds now is not known",
+                        tracker->status.sync_error.text);
+        if (tracker->status.hypervisor_error.code)
+                return error_setf(reterr, ENODATA,
+                                  "The host cannot be polled (%s), so what it has now is not known",
+                                  tracker->status.hypervisor_error.text);
+        r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot,
+                                      reporter_tree(tracker->reporter), true, &made, reterr);
+        if (r < 0)
+                return r;
+        r = reporter_plan(tracker->reporter, made.tree, NULL, ret, reterr);
+        provider_tree_free(made.tree);
+        return r;
+}
