@@ -41,7 +41,7 @@
  * reason), Extend(x id, t expires_usec). MoveClaim(s from, s to, s consumer_type) -> x id: "" for
  * the type leaves it to the agent. */
 
-/* What libvirt's hook asks (agent/ctl/verbs/hook.h): PrepareGuest(s xml) -> x id,
+/* What libvirt's hook asks (ctl/verbs/hook.h): PrepareGuest(s xml) -> x id,
  * GuestStarted(s consumer), GuestReleased(s consumer, s reason) */
 
 /* Explain(a(sa{st}asas) groups, a{sv} options) -> s: a document of EXPLAIN_FORMAT. */

@@ -50,10 +50,10 @@ ROOMS = {
     'agent': _SIBLINGS | {'agent/bus', 'agent/cycle', 'agent/placing', 'agent/tree', 'agent/config', 'agent/guests',
                           'agent/state'},
     'agent/helper': _SIBLINGS | {'agent/config', 'agent/state', 'agent/formats'},
-    'agent/ctl/print': _CLIENT,
-    'agent/ctl/ask': _CLIENT | {'agent/ctl/print'},
-    'agent/ctl/verbs': _CLIENT | {'agent/ctl/ask', 'agent/ctl/print'},
-    'agent/ctl': _CLIENT | {'agent/ctl/verbs', 'agent/ctl/ask', 'agent/ctl/print'},
+    'ctl/print': _CLIENT,
+    'ctl/ask': _CLIENT | {'ctl/print'},
+    'ctl/verbs': _CLIENT | {'ctl/ask', 'ctl/print'},
+    'ctl': _CLIENT | {'ctl/verbs', 'ctl/ask', 'ctl/print'},
 }
 CONTRACT_FILES = re.compile(r'drivers/(driver|driver-reshape|driver-words|disk-check|mailbox|thread|virt-thread|poll-thread)\.[ch]$')
 TOPS = {room.split('/')[0] for room in ROOMS if room != CONTRACT}

@@ -51,7 +51,7 @@ def journal_fields(root):
 def verbs_of(root):
     """{verb of computectl: the macro with its flags}"""
     return dict(re.findall(r'^        \{ "([a-z-]+)", ".*?\b(LOCAL|REMOTE|RIGHTS|CHANGE|CTL_VERB_CHANGES|HIDDEN)(?: \| HIDDEN)?,',
-                           (root / 'agent/ctl/verbs/verbs.c').read_text(), re.M | re.S))
+                           (root / 'ctl/verbs/verbs.c').read_text(), re.M | re.S))
 
 
 def section(text, name):
@@ -77,7 +77,7 @@ def expected(root):
     actions = re.findall(r'<action id="([\w.]+)"', (root / 'systemd/org.computeagent.policy').read_text())
     events = re.findall(r'#define EVENT_\w+\s+"([a-z]+)"', (root / 'claims/claim/event.h').read_text())
     options = re.findall(r'^        (?:(?:FLAG|TEXT|REQUEST|NUMA)\(|\{ )"([a-z-]+)"',
-                         (root / 'agent/ctl/verbs/options.c').read_text(), re.M)
+                         (root / 'ctl/verbs/options.c').read_text(), re.M)
     return {
         'compute-agent.conf.5': set(option_keys(root)),
         'org.computeagent.Agent1.5': [*re.findall(r'<(?:method|property|signal) name="(\w+)"', interface), *actions, *events],

@@ -13,7 +13,7 @@ _computectl; printf '%s\\n' "${COMPREPLY[@]}"'''
 
 def complete(*words):
     """What bash offers for the last of the words."""
-    path = build_folder() / 'agent/completion/computectl'
+    path = build_folder() / 'ctl/completion/computectl'
     done = subprocess.run(['bash', '-euc', SCRIPT, 'bash', str(path), 'computectl', *words],
                           stdout=subprocess.PIPE, text=True, check=True, timeout=30)
     return done.stdout.split()
@@ -43,7 +43,7 @@ class Completion(unittest.TestCase):
 
     def test_arguments_by_the_table(self):
         """A verb offers what its row says, of what computectl itself lists."""
-        path = build_folder() / 'agent/completion/computectl'
+        path = build_folder() / 'ctl/completion/computectl'
         script = SCRIPT.replace('; shift', """; shift
 computectl() { case "$*" in claims\\ --history*) echo ' 7  x  released';; claims*) echo ' 5  y  claimed';;
 tree*) echo '{"providers":[{"name":"h_pci_1","uuid":"u"}]}';; esac; }""", 1)
@@ -54,11 +54,11 @@ tree*) echo '{"providers":[{"name":"h_pci_1","uuid":"u"}]}';; esac; }""", 1)
             self.assertEqual(' '.join(done.stdout.split()), expected, verb)
 
     def test_shellcheck(self):
-        path = build_folder() / 'agent/completion/computectl'
+        path = build_folder() / 'ctl/completion/computectl'
         subprocess.run(['shellcheck', '--shell=bash', str(path)], check=True)
 
     def test_zsh_has_every_verb(self):
-        text = (build_folder() / 'agent/completion/_computectl').read_text()
+        text = (build_folder() / 'ctl/completion/_computectl').read_text()
         self.assertTrue(text.startswith('#compdef computectl\n'))
         for verb in complete(''):
             self.assertIn("                '%s:" % verb, text)

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/ask/children.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define OUTPUT_MAX (64U << 20)
+
+enum { OUTPUT, ERRORS, PIDFD };
+
+static void close_fds(CtlChild *child)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(child->fds); i++)
+                if (child->fds[i] >= 0)
+                        close(TAKE_FD(child->fds[i]));
+}
+
+void ctl_children_done(CtlChild *children, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                free(children[i].output);
+                free(children[i].errors);
+                children[i].output = children[i].errors = NULL;
+        }
+}
+
+/* Runs in the child. Returns its exit code. */
+static int be_child(const CtlChild *child, CtlChildRun run)
+{
+        const struct rlimit limit = { OUTPUT_MAX, OUTPUT_MAX };
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC), code;
+
+        (void)signal(SIGXFSZ, SIG_IGN); /* a longer output is cut */
+        if (null < 0 || dup2(null, STDIN_FILENO) < 0 ||
+            dup2(child->fds[OUTPUT], STDOUT_FILENO) < 0 ||
+            dup2(child->fds[ERRORS], STDERR_FILENO) < 0 || setrlimit(RLIMIT_FSIZE, &limit) < 0)
+                return 127;
+        code = run(child->data);
+        fflush(NULL);
+        return code;
+}
+
+static int start(CtlChild *child, CtlChildRun run, uint64_t timeout_usec)
+{
+        child->fds[OUTPUT] = memfd_create("output", MFD_CLOEXEC);
+        child->fds[ERRORS] = memfd_create("errors", MFD_CLOEXEC);
+        if (child->fds[OUTPUT] < 0 || child->fds[ERRORS] < 0)
+                return -errno;
+        fflush(NULL);
+        child->pid = fork();
+        if (child->pid < 0) {
+                child->pid = 0;
+                return -errno;
+        }
+        if (child->pid == 0)
+                _exit(be_child(child, run));
+        child->end_usec = timeout_usec ? clock_usec(CLOCK_MONOTONIC) + timeout_usec : UINT64_MAX;
+        child->fds[PIDFD] = (int)syscall(SYS_pidfd_open, child->pid, 0);
+        return child->fds[PIDFD] < 0 ? -errno : 0;
+}
+
+/* Reads a file of the child from its begin. Returns NULL if memory ran out. */
+static char *read_file(int fd)
+{
+        off_t size = lseek(fd, 0, SEEK_END);
+        char *text = size < 0 ? NULL : calloc(1, (size_t)size + 1);
+        size_t n = 0;
+
+        while (text && n < (size_t)size) {
+                ssize_t m = pread(fd, text + n, (size_t)size - n, (off_t)n);
+
+                if (m <= 0)
+                        break;
+                n += (size_t)m;
+        }
+        return text;
+}
+
+/* Waits for a child that has ended or was killed, and takes what it printed. */
+static int collect(CtlChild *child)
+{
+        int status = 0;
+
+        while (waitpid(child->pid, &status, 0) < 0)
+                if (errno != EINTR)
+                        return -errno;
+        child->pid = 0;
+        child->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        child->output = read_file(child->fds[OUTPUT]);
+        child->errors = read_file(child->fds[ERRORS]);
+        close_fds(child);
+        return child->output && child->errors ? 0 : -ENOMEM;
+}
+
+static void stop(CtlChild *child)
+{
+        if (child->pid > 0) {
+                (void)kill(child->pid, SIGKILL);
+                (void)collect(child);
+        }
+        close_fds(child);
+}
+
+/* Waits until a child ends or reaches its limit, and collects those that did. Returns how many. */
+static int collect_some(CtlChild *children, size_t n, struct pollfd *polled)
+{
+        uint64_t end_usec = UINT64_MAX, now_usec = clock_usec(CLOCK_MONOTONIC);
+        int n_collected = 0, timeout, r = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                polled[i] =
+                        (struct pollfd){ .fd = children[i].pid > 0 ? children[i].fds[PIDFD] : -1,
+                                         .events = POLLIN };
+                if (children[i].pid > 0)
+                        end_usec = MIN(end_usec, children[i].end_usec);
+        }
+        timeout = end_usec == UINT64_MAX ? -1
+                  : end_usec <= now_usec ? 0
+                                         : (int)MIN((end_usec - now_usec) / USEC_PER_MSEC + 1,
+                                                    (uint64_t)INT32_MAX);
+        if (poll(polled, (nfds_t)n, timeout) < 0)
+                return errno == EINTR ? 0 : -errno;
+        now_usec = clock_usec(CLOCK_MONOTONIC);
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                if (children[i].pid <= 0)
+                        continue;
+                if (!polled[i].revents && children[i].end_usec <= now_usec) {
+                        children[i].timed_out = true;
+                        (void)kill(children[i].pid, SIGKILL);
+                } else if (!polled[i].revents) {
+                        continue;
+                }
+                r = collect(&children[i]);
+                n_collected++;
+        }
+        return r < 0 ? r : n_collected;
+}
+
+int ctl_children_run(CtlChild *children, size_t n, CtlChildRun run, size_t n_at_once,
+                     uint64_t timeout_usec, Error *reterr)
+{
+        _cleanup_free_ struct pollfd *polled = calloc(n + 1, sizeof(struct pollfd));
+        size_t n_started = 0, n_running = 0;
+        int r = polled ? 0 : -ENOMEM;
+
+        for (size_t i = 0; i < n; i++)
+                for (size_t j = 0; j < ARRAY_SIZE(children[i].fds); j++)
+                        children[i].fds[j] = -EBADF;
+        while (r >= 0 && (n_started < n || n_running > 0)) {
+                if (n_started < n && n_running < n_at_once) {
+                        r = start(&children[n_started++], run, timeout_usec);
+                        n_running++;
+                        continue;
+                }
+                r = collect_some(children, n_started, polled);
+                n_running -= (size_t)MAX(r, 0);
+        }
+        if (r >= 0)
+                return 0;
+        for (size_t i = 0; i < n_started; i++)
+                stop(&children[i]);
+        return error_setf(reterr, r, "Cannot run a child process: %s", strerror(-r));
+}

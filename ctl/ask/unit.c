@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Properties are read one by one: a manager that lacks one of them (LoadCredential is of systemd
+ * 247) has the others. */
+
+#include "ctl/ask/unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/read-file.h"
+#include "base/string-set.h"
+#include "base/text.h"
+
+#define MANAGER              "org.freedesktop.systemd1"
+#define PATH                 MANAGER_PATH "/unit/compute_2dagent_2eservice"
+#define MANAGER_PATH         "/org/freedesktop/systemd1"
+#define UNIT                 MANAGER ".Unit"
+#define SERVICE              MANAGER ".Service"
+#define TIMEOUT_USEC         (2 * USEC_PER_SEC)
+#define CREDENTIAL_MAX_BYTES (16 * 1024)
+
+void ctl_unit_done(CtlUnit *unit)
+{
+        free(unit->load_state);
+        free(unit->active_state);
+        free(unit->result);
+        free(unit->status_text);
+        free(unit->user);
+        strings_free(unit->groups);
+        strings_free(unit->writable);
+        for (size_t i = 0; i < unit->n_credentials; i++) {
+                free(unit->credentials[i].name);
+                free(unit->credentials[i].path);
+        }
+        free(unit->credentials);
+        *unit = (CtlUnit){ 0 };
+}
+
+/* Returns a message that stands inside the variant. */
+static int get(sd_bus *bus, const char *interface, const char *name, const char *type,
+               sd_bus_message **ret)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r = sd_bus_message_new_method_call(bus, &m, MANAGER, PATH,
+                                               "org.freedesktop.DBus.Properties", "Get");
+
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(m, false);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ss", interface, name);
+        if (r >= 0)
+                r = sd_bus_call(bus, m, TIMEOUT_USEC, NULL, &reply);
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_VARIANT, type);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(reply);
+        return 0;
+}
+
+static int get_text(sd_bus *bus, const char *interface, const char *name, char **ret)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *text = "";
+        int r = get(bus, interface, name, "s", &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "s", &text);
+        if (r < 0)
+                return r;
+        *ret = strdup(text);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int get_exit_status(sd_bus *bus, CtlUnit *unit)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = get(bus, SERVICE, "ExecMainStatus", "i", &reply);
+
+        return r < 0 ? r : sd_bus_message_read(reply, "i", &unit->exit_status);
+}
+
+static int get_groups(sd_bus *bus, CtlUnit *unit)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = get(bus, SERVICE, "SupplementaryGroups", "as", &reply);
+
+        return r < 0 ? r : sd_bus_message_read_strv(reply, &unit->groups);
+}
+
+/* Adds the folders of a property to those that the service may write. before: the folder that they
+ * are relative to. */
+static int get_folders(sd_bus *bus, const char *name, const char *before, StringSet *ret)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(strings_freep) char **folders = NULL;
+        int r = get(bus, SERVICE, name, "as", &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_read_strv(reply, &folders);
+        for (char **folder = folders; r >= 0 && folder && *folder; folder++) {
+                const char *path = *folder + strspn(*folder, "+-");
+                _cleanup_free_ char *absolute = text_format("%s%s", before, path);
+
+                r = absolute ? string_set_add(ret, absolute) : -ENOMEM;
+        }
+        return r;
+}
+
+static int get_sandbox(sd_bus *bus, CtlUnit *unit)
+{
+        _cleanup_(string_set_done) StringSet folders = { 0 };
+        _cleanup_free_ char *protect = NULL;
+        int r = get_text(bus, SERVICE, "ProtectSystem", &protect);
+
+        if (r >= 0)
+                r = get_folders(bus, "ReadWritePaths", "", &folders);
+        if (r >= 0)
+                r = get_folders(bus, "StateDirectory", LOCALSTATEDIR "/lib/", &folders);
+        if (r >= 0)
+                r = get_folders(bus, "RuntimeDirectory", "/run/", &folders);
+        if (r < 0)
+                return r;
+        unit->read_only = strcmp(protect, "strict") == 0;
+        unit->writable = calloc(folders.n_items + 1, sizeof(char *));
+        if (!unit->writable)
+                return -ENOMEM;
+        for (size_t i = 0; i < folders.n_items; i++)
+                unit->writable[i] = TAKE_PTR(folders.items[i]);
+        folders.n_items = 0;
+        return 0;
+}
+
+static int add_credential(CtlUnit *unit, const char *name, const char *path)
+{
+        CtlUnitCredential *grown =
+                reallocarray(unit->credentials, unit->n_credentials + 1, sizeof(CtlUnitCredential));
+        CtlUnitCredential *credential;
+
+        if (!grown)
+                return -ENOMEM;
+        unit->credentials = grown;
+        credential = &grown[unit->n_credentials++];
+        credential->name = strdup(name);
+        credential->path = strdup(path);
+        return credential->name && credential->path ? 0 : -ENOMEM;
+}
+
+static int get_credentials(sd_bus *bus, CtlUnit *unit)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *name, *path;
+        int r = get(bus, SERVICE, "LoadCredential", "a(ss)", &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(ss)");
+        while (r >= 0 && (r = sd_bus_message_read(reply, "(ss)", &name, &path)) > 0)
+                r = add_credential(unit, name, path);
+        return r;
+}
+
+int ctl_unit_read(sd_bus *bus, CtlUnit *ret)
+{
+        _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
+        int r = get_text(bus, UNIT, "LoadState", &unit.load_state);
+
+        if (r >= 0)
+                r = get_text(bus, UNIT, "ActiveState", &unit.active_state);
+        if (r >= 0)
+                r = get_text(bus, SERVICE, "Result", &unit.result);
+        if (r >= 0)
+                r = get_text(bus, SERVICE, "StatusText", &unit.status_text);
+        if (r >= 0)
+                r = get_text(bus, SERVICE, "User", &unit.user);
+        if (r >= 0)
+                r = get_exit_status(bus, &unit);
+        if (r >= 0)
+                r = get_groups(bus, &unit);
+        if (r >= 0)
+                r = get_sandbox(bus, &unit);
+        if (r >= 0)
+                r = get_credentials(bus, &unit);
+        if (r < 0)
+                return r;
+        *ret = TAKE_STRUCT(unit);
+        return 0;
+}
+
+bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
+{
+        bool exited = strcmp(unit->result, "exit-code") == 0;
+        bool has_words = strncmp(unit->status_text, CTL_UNIT_FAILED, strlen(CTL_UNIT_FAILED)) == 0;
+
+        if (exited && has_words && strcmp(unit->active_state, "active") != 0)
+                error_setf(reterr, ESRCH, "compute-agent %s", unit->status_text);
+        else if (strcmp(unit->active_state, "failed") == 0 && exited)
+                error_setf(
+                        reterr, ESRCH,
+                        "compute-agent failed with exit code %d; see: journalctl -u compute-agent",
+                        unit->exit_status);
+        else if (strcmp(unit->active_state, "failed") == 0)
+                error_setf(reterr, ESRCH,
+                           "compute-agent failed (%s); see: journalctl -u compute-agent",
+                           unit->result);
+        else if (strcmp(unit->active_state, "activating") == 0)
+                error_setf(reterr, ESRCH,
+                           "compute-agent is starting; see: systemctl status compute-agent");
+        else if (strcmp(unit->active_state, "active") == 0)
+                error_setf(
+                        reterr, ESRCH,
+                        "compute-agent runs, but is not on the system bus; see: journalctl -u compute-agent");
+        else
+                return false;
+        return true;
+}
+
+bool ctl_unit_may_write(const CtlUnit *unit, const char *folder)
+{
+        if (!unit->read_only)
+                return true;
+        for (char **writable = unit->writable; writable && *writable; writable++) {
+                size_t n = strlen(*writable);
+
+                while (n > 1 && (*writable)[n - 1] == '/')
+                        n--;
+                if (strncmp(folder, *writable, n) == 0 &&
+                    (folder[n] == '\0' || folder[n] == '/' || n == 1))
+                        return true;
+        }
+        return false;
+}
+
+/* The later of both times: a rename keeps the time of the content. */
+static uint64_t changed_usec(const struct stat *st)
+{
+        return MAX(
+                (uint64_t)st->st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec / 1000,
+                (uint64_t)st->st_ctim.tv_sec * USEC_PER_SEC + (uint64_t)st->st_ctim.tv_nsec / 1000);
+}
+
+const char *ctl_unit_compare_credential(const CtlUnitCredential *credential, const char *folder)
+{
+        static const char changed[] = "changed after the start of the service";
+        _cleanup_(text_free_secretp) char *mine = NULL, *its = NULL;
+        _cleanup_free_ char *copy = text_format("%s/%s", folder, credential->name);
+        struct stat file, st;
+        size_t n_mine, n_its;
+
+        /* A name without a path comes from systemd's own store. */
+        if (!copy || credential->path[0] != '/')
+                return NULL;
+        if (stat(credential->path, &file) < 0)
+                return errno == ENOENT ? "is missing, and the next start fails without it" : NULL;
+        if (stat(copy, &st) < 0)
+                return errno == ENOENT && access(folder, X_OK) == 0
+                               ? "was added to the unit after the start of the service"
+                               : NULL;
+        if (read_file_text(credential->path, CREDENTIAL_MAX_BYTES, &mine, &n_mine, NULL) == 0 &&
+            read_file_text(copy, CREDENTIAL_MAX_BYTES, &its, &n_its, NULL) == 0)
+                return n_mine == n_its && memcmp(mine, its, n_mine) == 0 ? NULL : changed;
+        return changed_usec(&file) > changed_usec(&st) ? changed : NULL;
+}

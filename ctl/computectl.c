@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* computectl: compute-agent from a terminal. */
+
+#include <locale.h>
+#include <string.h>
+
+#include "ctl/ask/authorization.h"
+#include "ctl/print/pager.h"
+#include "ctl/verbs/hook.h"
+#include "ctl/verbs/verbs.h"
+
+#define EXIT_USAGE_ERROR 2
+#define EXIT_TOO_HARD    5 /* the agent could not decide within its bound */
+
+static int fail(const Error *error, int r)
+{
+        fprintf(stderr, "computectl: %s\n", error_text(error, r));
+        return EXIT_FAILURE;
+}
+
+/* A person who asks ten hosts in a loop wants to know which one said it. */
+static int fail_verb(const Ctl *ctl, Error *error, int r)
+{
+        if (ctl->options.host)
+                (void)error_prefixf(error, r, "%s", ctl->options.host);
+        (void)fail(error, r);
+        return r == -E2BIG ? EXIT_TOO_HARD : EXIT_FAILURE;
+}
+
+/* Returns the verb of the command line, or the one that "help" is asked about; NULL: the options
+ * could not be read so far, or name none. */
+static const CtlVerb *get_verb(const CtlOptions *options)
+{
+        const char *const *word = (const char *const *)options->arguments;
+
+        if (!word || !word[0])
+                return NULL;
+        if (strcmp(word[0], "help") == 0 && word[1])
+                word++;
+        return ctl_verb_named(word[0]);
+}
+
+static int fail_usage(const CtlOptions *options, const Error *error, int r)
+{
+        const CtlVerb *verb = get_verb(options);
+
+        (void)fail(error, r);
+        fprintf(stderr, "Try \"computectl %s%s--help\".\n", verb ? verb->name : "",
+                verb ? " " : "");
+        return EXIT_USAGE_ERROR;
+}
+
+static int print_verb_help(const CtlVerb *verb, CtlPage *page)
+{
+        printf("computectl [OPTIONS…] %s%s%s\n\n%s.\n", verb->name, verb->arguments[0] ? " " : "",
+               verb->arguments, verb->help);
+        ctl_options_print_help(verb->name, page);
+        puts("\nSee computectl(1).");
+        return EXIT_SUCCESS;
+}
+
+static int print_help(CtlPage *page)
+{
+        puts("computectl [OPTIONS…] [VERB]\n"
+             "\n"
+             "Looks at compute-agent, which reports to OpenStack Placement what this host has, and claims\nresources from it.");
+        ctl_verbs_print_help(page);
+        ctl_options_print_help(NULL, page);
+        puts("\nSee \"computectl VERB --help\" for the options of a verb, and computectl(1).");
+        return EXIT_SUCCESS;
+}
+
+/* Prints the help of the verb that is asked about, or all. */
+static int print_asked_help(Ctl *ctl)
+{
+        const CtlVerb *verb = get_verb(&ctl->options);
+
+        return verb && verb->run ? print_verb_help(verb, &ctl->page) : print_help(&ctl->page);
+}
+
+/* Everything that was printed has to be out before success is claimed. */
+static int finish(Ctl *ctl, int exit_code)
+{
+        if (ctl->pager > 0)
+                ctl_pager_close(ctl->pager);
+        if (ctl->page.failed)
+                return fail(NULL, -ENOMEM);
+        if (ctl->page.usage.code) {
+                (void)fail(&ctl->page.usage, -EINVAL);
+                exit_code = EXIT_USAGE_ERROR;
+        }
+        if (ctl->pager > 0)
+                return exit_code;
+        if (fflush(stdout) != 0 || ferror(stdout)) {
+                fprintf(stderr, "computectl: cannot write the output: %s\n", strerror(errno));
+                return EXIT_FAILURE;
+        }
+        return exit_code;
+}
+
+/* The secrets of the running service, which root may read. */
+static void find_credentials(void)
+{
+        static const char folder[] = "/run/credentials/compute-agent.service";
+
+        if (access(folder, R_OK | X_OK) == 0)
+                (void)setenv("CREDENTIALS_DIRECTORY", folder, 0);
+}
+
+/* Who is asked for a password sits at this terminal, and polkit runs on this host. */
+static int run_verb(const CtlVerb *verb, Ctl *ctl)
+{
+        bool asks = (verb->flags & CTL_VERB_RIGHTS) && !ctl->options.host;
+        pid_t agent = asks ? ctl_authorization_start() : 0;
+        Error error = ERROR_NULL;
+        int r = verb->run(ctl, &error);
+
+        ctl_authorization_stop(agent);
+        return r < 0 ? fail_verb(ctl, &error, r) : r;
+}
+
+static int run_in_child(const CtlVerb *verb, Ctl *ctl)
+{
+        return finish(ctl, run_verb(verb, ctl));
+}
+
+static int run(Ctl *ctl, int argc, char *argv[])
+{
+        const CtlVerb *verb;
+        Error error = ERROR_NULL;
+        int r = ctl_options_parse(argc, argv, &ctl->options, &error);
+
+        if (r < 0)
+                return fail_usage(&ctl->options, &error, r);
+        if (ctl->options.version) {
+                puts("compute-agent " PACKAGE_VERSION);
+                return EXIT_SUCCESS;
+        }
+        ctl->page = (CtlPage){ .style = ctl_style_detect(stdout), .output = stdout };
+        ctl->page.style.legend = !ctl->options.no_legend;
+        ctl->page.columns = ctl->options.columns;
+        ctl->page.style.all = ctl->options.all || ctl->options.columns;
+        if (ctl->options.help)
+                return print_asked_help(ctl);
+        r = ctl_verb_find(&ctl->options, &verb, &error);
+        if (r < 0)
+                return fail_usage(&ctl->options, &error, r);
+        if (!verb->run)
+                return print_asked_help(ctl);
+        find_credentials();
+        if (ctl->options.hosts.n <= 1)
+                return run_verb(verb, ctl);
+        r = ctl_hosts_run(ctl, verb, run_in_child, &error);
+        return r < 0 ? fail(&error, r) : r;
+}
+
+/* libvirt calls a hook by its file's name, and with its own arguments. */
+static int run_as_called(Ctl *ctl, int argc, char *argv[])
+{
+        char verb[] = "hook", end_of_options[] = "--";
+        _cleanup_free_ char **arguments = NULL;
+
+        if (argc < 1 || strcmp(basename(argv[0]), CTL_HOOK_NAME) != 0)
+                return run(ctl, argc, argv);
+        arguments = calloc((size_t)argc + 3, sizeof(char *));
+        if (!arguments)
+                return EXIT_FAILURE;
+        arguments[0] = argv[0];
+        arguments[1] = verb;
+        arguments[2] = end_of_options;
+        memcpy(arguments + 3, argv + 1, (size_t)(argc - 1) * sizeof(char *));
+        return run(ctl, argc + 2, arguments);
+}
+
+int main(int argc, char *argv[])
+{
+        Ctl ctl = { 0 };
+        int r;
+
+        /* Of the locale only what the terminal can show. */
+        setlocale(LC_CTYPE, "");
+        r = finish(&ctl, run_as_called(&ctl, argc, argv));
+        sd_bus_flush_close_unref(ctl.bus);
+        ctl_options_done(&ctl.options);
+        return r;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/print/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const mode_names[_CTL_JSON_MAX] = {
+        [CTL_JSON_OFF] = "off",
+        [CTL_JSON_SHORT] = "short",
+        [CTL_JSON_PRETTY] = "pretty",
+};
+
+CtlJson ctl_json_from_text(const char *text)
+{
+        for (int i = 0; i < _CTL_JSON_MAX; i++)
+                if (strcmp(text, mode_names[i]) == 0)
+                        return (CtlJson)i;
+        return _CTL_JSON_INVALID;
+}
+
+void ctl_json_print(const json_t *document, CtlJson mode, CtlPage *page)
+{
+        /* 15 digits show 1.1 as 1.1; 17, the default, as 1.1000000000000001. */
+        size_t flags = JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY;
+        _cleanup_free_ char *text = NULL;
+
+        flags |= mode == CTL_JSON_PRETTY ? JSON_INDENT(4) : JSON_COMPACT;
+        if (page->style.terminal)
+                flags |= JSON_ENSURE_ASCII;
+        text = json_dumps(document, flags);
+        if (text)
+                fprintf(page->output, "%s\n", text);
+        else
+                page->failed = true;
+}
+
+const char *ctl_json_text(const json_t *object, const char *key)
+{
+        const char *text = json_string_value(json_object_get(object, key));
+
+        return text ? text : "";
+}
+
+const json_t *ctl_json_find(const json_t *array, const char *key, const char *text)
+{
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach((json_t *)array, i, item)
+                if (strcmp(ctl_json_text(item, key), text) == 0)
+                        return item;
+        return NULL;
+}
+
+uint64_t ctl_json_u64(const json_t *object, const char *key)
+{
+        json_int_t value = json_integer_value(json_object_get(object, key));
+
+        return value > 0 ? (uint64_t)value : 0;
+}
+
+int ctl_json_read_document(const char *text, bool array, const char *format, json_t **ret,
+                           Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        int r = json_parse(text, strlen(text), &document, reterr);
+
+        if (r < 0)
+                return error_prefixf(reterr, r, "The answer of compute-agent cannot be read");
+        if (array ? !json_is_array(document) : !json_is_object(document))
+                return error_setf(
+                        reterr, EBADMSG,
+                        "The answer of compute-agent is not the expected document; is it of the same version as computectl?");
+        if (format && strcmp(ctl_json_text(document, "format"), format) != 0)
+                return error_setf(
+                        reterr, EBADMSG,
+                        "The answer of compute-agent has format \"%.60s\", not \"%s\": use the computectl of its version",
+                        ctl_json_text(document, "format"), format);
+        *ret = TAKE_PTR(document);
+        return 0;
+}
+
+char *ctl_json_format(const json_t *json, void (*write)(const json_t *json, FILE *stream))
+{
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        if (!stream)
+                return NULL;
+        write(json, stream);
+        return fclose(stream) == 0 ? TAKE_PTR(text) : NULL;
+}
+
+void ctl_json_write_resources(const json_t *resources, FILE *stream)
+{
+        const char *resource_class, *separator = "";
+        json_t *amount;
+
+        json_object_foreach((json_t *)resources, resource_class, amount) {
+                fprintf(stream, "%s%s=%" JSON_INTEGER_FORMAT, separator, resource_class,
+                        json_integer_value(amount));
+                separator = ", ";
+        }
+}
+
+char *ctl_json_format_resources(const json_t *resources)
+{
+        return ctl_json_format(resources, ctl_json_write_resources);
+}
+
+int ctl_json_add_amounts(json_t *sums, const json_t *amounts)
+{
+        const char *resource_class;
+        json_t *amount;
+
+        json_object_foreach((json_t *)amounts, resource_class, amount) {
+                json_int_t sum;
+
+                if (__builtin_add_overflow(
+                            json_integer_value(json_object_get(sums, resource_class)),
+                            json_integer_value(amount), &sum))
+                        sum = INT64_MAX;
+                if (json_object_set_new(sums, resource_class, json_integer(sum)) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/print/status.h"
+
+#include "ctl/print/json.h"
+#include "ctl/print/text.h"
+#include "agent/formats/format-names.h"
+#include "agent/formats/interface.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define INDENT      2 /* of the verdict */
+#define LABEL_WIDTH 11
+
+static bool has_text(const json_t *object, const char *key)
+{
+        return ctl_json_text(object, key)[0] != '\0';
+}
+
+uint64_t ctl_status_owed(const json_t *status)
+{
+        return ctl_json_u64(status, "n_owed_writes") + ctl_json_u64(status, "n_owed_removals") +
+               ctl_json_u64(status, "n_owed_moves");
+}
+
+json_t *ctl_status_make_not_running(const char *why)
+{
+        return json_pack("{ss ss ss}", "format", STATUS_FORMAT, "state", "not-running", "summary",
+                         why);
+}
+
+CtlStatusExit ctl_status_exit(const json_t *status)
+{
+        const char *state = ctl_json_text(status, "state");
+
+        if (strcmp(state, "not-running") == 0)
+                return CTL_STATUS_NOT_RUNNING;
+        return strcmp(state, STATE_OK) == 0 ? CTL_STATUS_OK : CTL_STATUS_NOT_WELL;
+}
+
+CtlColour ctl_status_colour(const json_t *object)
+{
+        const char *state = ctl_json_text(object, "state");
+
+        return strcmp(state, STATE_OK) == 0         ? CTL_GREEN
+               : strcmp(state, STATE_DEGRADED) == 0 ? CTL_RED
+                                                    : CTL_YELLOW;
+}
+
+/* "synced; last published Mon 2025-01-06 12:00:00 UTC; 3min ago" */
+static void print_timed_field(CtlPage *page, const char *label, const char *state, const char *verb,
+                              const char *never, uint64_t usec)
+{
+        char time[CTL_TEXT_MAX], relative[CTL_TEXT_MAX];
+
+        if (usec == 0)
+                ctl_page_field(page, LABEL_WIDTH, label, CTL_PLAIN, "%s; %s", state, never);
+        else
+                ctl_page_field(page, LABEL_WIDTH, label, CTL_PLAIN, "%s; %s %s; %s", state, verb,
+                               ctl_text_time(time, usec),
+                               ctl_text_relative(relative, usec, page->style.now_usec));
+}
+
+static void print_reasons(const json_t *status, CtlPage *page)
+{
+        const json_t *reason;
+        size_t i;
+
+        json_array_foreach(json_object_get(status, "reasons"), i, reason)
+                ctl_page_field(page, LABEL_WIDTH, i == 0 ? "Reasons" : "",
+                               ctl_status_colour(reason), "%s; see \"%s\"",
+                               ctl_json_text(reason, "text"), ctl_json_text(reason, "command"));
+}
+
+/* How long it has not been as it should. */
+static void print_since(const json_t *status, CtlPage *page)
+{
+        uint64_t usec = ctl_json_u64(status, "sync_since_usec");
+        char time[CTL_TEXT_MAX], relative[CTL_TEXT_MAX];
+
+        if (usec > 0)
+                ctl_page_field(page, LABEL_WIDTH, "", CTL_PLAIN, "since %s; %s",
+                               ctl_text_time(time, usec),
+                               ctl_text_relative(relative, usec, page->style.now_usec));
+}
+
+static void print_hypervisor(const json_t *status, CtlPage *page)
+{
+        uint64_t polled_usec = ctl_json_u64(status, "last_poll_usec");
+
+        ctl_page_field(page, LABEL_WIDTH, "Node", CTL_PLAIN, "%s",
+                       has_text(status, "node") ? ctl_json_text(status, "node")
+                                                : "not known before the first poll");
+        ctl_page_field(page, LABEL_WIDTH, "Root", CTL_PLAIN, "%s", ctl_json_text(status, "root"));
+        print_timed_field(page, "Driver", ctl_json_text(status, "driver"), "last polled",
+                          "not polled yet", polled_usec);
+        if (has_text(status, "hypervisor_error") && polled_usec > 0)
+                ctl_page_field(page, LABEL_WIDTH, "", CTL_PLAIN,
+                               "The last poll that ended well is kept");
+}
+
+static void print_sync(const json_t *status, CtlPage *page)
+{
+        const char *state = ctl_json_text(status, "sync_state");
+
+        if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
+                ctl_page_field(page, LABEL_WIDTH, "Sync", CTL_PLAIN, "%s", state);
+        else
+                print_timed_field(page, "Sync", state, "last published",
+                                  "not published since the start",
+                                  ctl_json_u64(status, "last_sync_usec"));
+        if (strcmp(state, SYNC_STATE_LEFT) == 0) {
+                ctl_page_field(
+                        page, LABEL_WIDTH, "", CTL_PLAIN,
+                        "[agent] nova is %s: %" PRIu64
+                        " request%s would make it equal to this host, see \"computectl plan\"",
+                        ctl_json_text(status, "nova"), ctl_json_u64(status, "n_differences"),
+                        text_plural(ctl_json_u64(status, "n_differences")));
+                return;
+        }
+        if (strcmp(state, SYNC_STATE_STANDALONE) != 0 && strcmp(state, SYNC_STATE_SYNCED) != 0)
+                print_since(status, page);
+        if (strcmp(ctl_json_text(status, "reshape_access"), RESHAPE_ACCESS_REFUSED) == 0)
+                ctl_page_field(page, LABEL_WIDTH, "", CTL_YELLOW,
+                               "The user lacks the role service: it may not reshape");
+}
+
+static void print_figures(const json_t *status, CtlPage *page)
+{
+        if (has_text(status, "local_disk"))
+                ctl_page_field(page, LABEL_WIDTH, "Disk", CTL_PLAIN, "%s",
+                               ctl_json_text(status, "local_disk"));
+        ctl_page_field(page, LABEL_WIDTH, "Providers", CTL_PLAIN, "%" PRIu64,
+                       ctl_json_u64(status, "n_providers"));
+        ctl_page_field(page, LABEL_WIDTH, "Claims", CTL_PLAIN, "%" PRIu64,
+                       ctl_json_u64(status, "n_claims"));
+        if (ctl_status_owed(status) > 0)
+                ctl_page_field(page, LABEL_WIDTH, "Owed", CTL_YELLOW,
+                               "%" PRIu64 " to write to Placement, %" PRIu64 " to remove, %" PRIu64
+                               " to move",
+                               ctl_json_u64(status, "n_owed_writes"),
+                               ctl_json_u64(status, "n_owed_removals"),
+                               ctl_json_u64(status, "n_owed_moves"));
+        if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0)
+                ctl_page_field(page, LABEL_WIDTH, "Placement", CTL_PLAIN,
+                               "%" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64 " conflicts",
+                               ctl_json_u64(status, "n_requests"), ctl_json_u64(status, "n_writes"),
+                               ctl_json_u64(status, "n_conflicts"));
+        ctl_page_field(page, LABEL_WIDTH, "Version", CTL_PLAIN, "%s",
+                       ctl_json_text(status, "version"));
+}
+
+/* "on HOST: SUMMARY", behind INDENT columns; broken where the terminal ends. */
+static void print_running(const char *node, const char *summary, CtlColour colour, CtlPage *page)
+{
+        _cleanup_free_ char *text =
+                text_format("compute-agent%s%s: %s", node[0] ? " on " : "", node, summary);
+        char *rest;
+
+        if (!text) {
+                page->failed = true;
+                return;
+        }
+        if (page->style.width > 2 * INDENT)
+                ctl_text_wrap(text, page->style.width - INDENT);
+        rest = text + strlen(text) - strlen(summary);
+        ctl_page_write(page, colour, "%s", page->style.utf8 ? "●" : "*");
+        fprintf(page->output, " %.*s%*s", (int)(rest - text), text, rest[-1] == '\n' ? INDENT : 0,
+                "");
+        ctl_page_lines(page, INDENT, colour, rest);
+}
+
+void ctl_status_print_verdict(const json_t *status, CtlPage *page)
+{
+        bool utf8 = page->style.utf8;
+        _cleanup_free_ char *node = ctl_text_escape(ctl_json_text(status, "node"), utf8),
+                            *summary = ctl_text_escape(ctl_json_text(status, "summary"), utf8);
+
+        if (!node || !summary) {
+                page->failed = true;
+        } else if (ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING) {
+                print_running(node, summary, ctl_status_colour(status), page);
+        } else {
+                fputs(utf8 ? "○ " : "* ", page->output);
+                ctl_page_rest(page, INDENT, CTL_PLAIN, "%s", ctl_json_text(status, "summary"));
+        }
+}
+
+void ctl_status_print(const json_t *status, CtlPage *page)
+{
+        ctl_status_print_verdict(status, page);
+        if (ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING)
+                return;
+        print_reasons(status, page);
+        print_hypervisor(status, page);
+        print_sync(status, page);
+        print_figures(status, page);
+}

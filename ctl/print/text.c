@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/print/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+
+#define BAR_MAX  20
+#define WORD_MAX 32
+
+/* The character of a well-formed sequence of n bytes. */
+static uint32_t decode_utf8(const char *text, size_t n)
+{
+        uint32_t code = n == 1 ? (unsigned char)text[0] : (unsigned char)text[0] & (0x7fU >> n);
+
+        for (size_t i = 1; i < n; i++)
+                code = code << 6 | ((unsigned char)text[i] & 0x3f);
+        return code;
+}
+
+static bool code_is_harmless(uint32_t code, bool utf8)
+{
+        if (code < 0x20 || (code >= 0x7f && (!utf8 || code < 0xa0)))
+                return false;
+        /* Marks that turn the direction of writing, and line separators. */
+        return code != 0x200e && code != 0x200f && (code < 0x2028 || code > 0x202e) &&
+               (code < 0x2066 || code > 0x2069) && code != 0x061c;
+}
+
+char *ctl_text_escape(const char *foreign, bool utf8)
+{
+        char *escaped = malloc(strlen(foreign) * 4 + 1), *end = escaped;
+
+        if (!escaped)
+                return NULL;
+        while (*foreign) {
+                size_t n = text_sequence_length(foreign);
+
+                if (n > 0 && code_is_harmless(decode_utf8(foreign, n), utf8)) {
+                        end = mempcpy(end, foreign, n);
+                        foreign += n;
+                        continue;
+                }
+                for (n = MAX(n, (size_t)1); n > 0; n--)
+                        end += sprintf(end, "\\x%02x", (unsigned char)*foreign++);
+        }
+        *end = '\0';
+        return escaped;
+}
+
+/* Where the character of that number begins. */
+static size_t find_character(const char *text, size_t number)
+{
+        size_t i = 0;
+
+        while (text[i] && number > 0) {
+                do
+                        i++;
+                while (((unsigned char)text[i] & 0xc0) == 0x80);
+                number--;
+        }
+        return i;
+}
+
+char *ctl_text_cut(const char *text, size_t n, bool utf8)
+{
+        const char *mark = utf8 ? "…" : "~";
+        size_t length = text_count_characters(text), head = (n - 1) / 3, tail = n - 1 - head;
+
+        if (length <= n)
+                return strdup(text);
+        return text_format("%.*s%s%s", (int)find_character(text, head), text, mark,
+                           text + find_character(text, length - tail));
+}
+
+void ctl_text_wrap(char *text, size_t n)
+{
+        char *blank = NULL, *line = text;
+
+        for (char *c = text; *c; c++) {
+                if (*c != ' ')
+                        continue;
+                *c = '\0';
+                if (blank && text_count_characters(line) > n) {
+                        *blank = '\n';
+                        line = blank + 1;
+                }
+                *c = ' ';
+                blank = c;
+        }
+        if (blank && text_count_characters(line) > n)
+                *blank = '\n';
+}
+
+const char *ctl_text_time(char buffer[static CTL_TEXT_MAX], uint64_t realtime_usec)
+{
+        time_t seconds = (time_t)(realtime_usec / USEC_PER_SEC);
+        struct tm tm;
+
+        if (!localtime_r(&seconds, &tm) ||
+            strftime(buffer, CTL_TEXT_MAX, "%a %Y-%m-%d %H:%M:%S %Z", &tm) == 0)
+                snprintf(buffer, CTL_TEXT_MAX, "@%" PRIu64, realtime_usec / USEC_PER_SEC);
+        return buffer;
+}
+
+/* "3min 20s": the two units that say enough, as systemctl has it. */
+static void format_span(char buffer[static CTL_TEXT_MAX], uint64_t seconds)
+{
+        static const struct {
+                const char *name;
+                uint64_t seconds;
+                const char *small_name; /* the unit beside it, "" for none */
+                uint64_t small_seconds;
+                uint64_t small_below; /* how many of the unit make the smaller one uninteresting */
+        } units[] = {
+                { " years", 365 * 86400, " months", 30 * 86400, 3 },
+                { " months", 30 * 86400, " days", 86400, 3 },
+                { " weeks", 7 * 86400, " days", 86400, 4 },
+                { " days", 86400, "h", 3600, 2 },
+                { "h", 3600, "min", 60, UINT64_MAX },
+                { "min", 60, "s", 1, 5 },
+                { "s", 1, "", 1, 0 },
+        };
+        size_t i = 0;
+        uint64_t big, small;
+        int n;
+
+        while (i + 1 < ARRAY_SIZE(units) && seconds < units[i].seconds)
+                i++;
+        big = seconds / units[i].seconds;
+        small = big < units[i].small_below ? seconds % units[i].seconds / units[i].small_seconds
+                                           : 0;
+        n = snprintf(buffer, CTL_TEXT_MAX, "%" PRIu64 "%s", big, units[i].name);
+        if (big == 1 && units[i].name[0] == ' ')
+                n--; /* "1 day" */
+        if (small > 0)
+                n += snprintf(buffer + n, CTL_TEXT_MAX - (size_t)n, " %" PRIu64 "%s", small,
+                              units[i].small_name);
+        if (small == 1 && units[i].small_name[0] == ' ')
+                n--;
+        buffer[n] = '\0';
+}
+
+const char *ctl_text_relative(char buffer[static CTL_TEXT_MAX], uint64_t realtime_usec,
+                              uint64_t now_usec)
+{
+        bool past = realtime_usec <= now_usec;
+        uint64_t seconds =
+                (past ? now_usec - realtime_usec : realtime_usec - now_usec) / USEC_PER_SEC;
+
+        if (seconds == 0)
+                return strcpy(buffer, "now");
+        format_span(buffer, seconds);
+        return strcat(buffer, past ? " ago" : " left");
+}
+
+const char *ctl_text_kib(char buffer[static CTL_TEXT_MAX], uint64_t kib)
+{
+        static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB" };
+        double amount = (double)kib;
+        size_t i = 0;
+
+        while (amount >= 1024 && i + 1 < ARRAY_SIZE(units)) {
+                amount /= 1024;
+                i++;
+        }
+        snprintf(buffer, CTL_TEXT_MAX, "%.*f %s", amount == (double)(uint64_t)amount ? 0 : 1,
+                 amount, units[i]);
+        return buffer;
+}
+
+const char *ctl_text_bar(char buffer[static CTL_TEXT_MAX], uint64_t used, uint64_t capacity,
+                         unsigned n, bool utf8)
+{
+        unsigned marks = 0;
+        char *end = buffer;
+
+        n = MIN(n, (unsigned)BAR_MAX);
+        if (used > 0 && used >= capacity)
+                marks = n;
+        else if (used > 0)
+                marks = MAX(MIN((unsigned)((double)used / (double)capacity * n + 0.5), n - 1), 1U);
+        for (unsigned i = 0; i < n; i++)
+                end = stpcpy(end, i < marks ? (utf8 ? "▉" : "#") : (utf8 ? "░" : "-"));
+        *end = '\0';
+        return buffer;
+}
+
+/* How many letters must be changed, added or taken out to make b of a (Levenshtein). */
+static unsigned edit_distance(const char *a, const char *b)
+{
+        unsigned row[WORD_MAX + 1], n = (unsigned)strlen(b);
+
+        for (unsigned j = 0; j <= n; j++)
+                row[j] = j;
+        for (unsigned i = 0; a[i]; i++) {
+                unsigned diagonal = row[0];
+
+                row[0] = i + 1;
+                for (unsigned j = 1; j <= n; j++) {
+                        unsigned change = diagonal + (a[i] != b[j - 1]);
+
+                        diagonal = row[j];
+                        row[j] = MIN(MIN(row[j], row[j - 1]) + 1, change);
+                }
+        }
+        return row[n];
+}
+
+const char *ctl_text_nearest(const char *word, const char *const *table)
+{
+        size_t length = strnlen(word, WORD_MAX);
+        const char *nearest = NULL;
+        unsigned best = 3;
+
+        for (; *table && length > 0 && length < WORD_MAX; table++) {
+                unsigned distance;
+
+                if (strlen(*table) > WORD_MAX)
+                        continue;
+                /* What was begun with is meant, whatever is missing. */
+                distance = strncmp(word, *table, length) == 0 ? 0 : edit_distance(word, *table);
+                if (distance < best && distance < length) {
+                        best = distance;
+                        nearest = *table;
+                }
+        }
+        return nearest;
+}

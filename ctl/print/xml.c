@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/print/xml.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl/print/json.h"
+#include "base/cpu-set.h"
+#include "base/uuid.h"
+
+/* Consumer type of claims that were made of a guest: CLAIM_TYPE_GUEST of claims/claim/claim.h. */
+#define CLAIM_TYPE_OF_GUEST "LIBVIRT"
+
+/* A foreign name for an XML comment or element: libvirt's names and types are of these letters. */
+static void print_name(const char *name, FILE *output)
+{
+        for (const char *p = name; *p; p++) {
+                bool dashes = p[0] == '-' && p[1] == '-';
+
+                fputc(!dashes && (isalnum((unsigned char)*p) || strchr("_-.:+", *p)) ? *p : '?',
+                      output);
+        }
+}
+
+/* What a claim says of its layout, checked: texts that are no sets are empty ones. */
+static void add_set(const json_t *object, const char *member, CpuSet *to, CtlPage *page)
+{
+        _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
+
+        page->failed |= cpu_set_parse(ctl_json_text(object, member), &set, NULL) == -ENOMEM;
+        CPU_SET_FOREACH(cpu, &set)
+                page->failed |= cpu_set_add(to, cpu) < 0;
+}
+
+/* " cpuset='0-3'" or another attribute; nothing for an empty set. */
+static void print_set(const char *attribute, const CpuSet *set, CtlPage *page)
+{
+        _cleanup_free_ char *text = cpu_set_format(set);
+
+        if (text && text[0])
+                fprintf(page->output, " %s='%s'", attribute, text);
+        page->failed |= !text;
+}
+
+/* Prints the pin of the emulator: on the host CPUs that a claim of a guest holds for its threads,
+ * else on those of the guest CPUs. */
+static void print_emulator(const json_t *claim, const CpuSet *of_guest_cpus, CtlPage *page)
+{
+        bool was_guest = strcmp(ctl_json_text(claim, "consumer_type"), CLAIM_TYPE_OF_GUEST) == 0;
+        _cleanup_(cpu_set_done) CpuSet threads = CPU_SET_INIT;
+
+        if (was_guest)
+                add_set(claim, "held", &threads, page);
+        CPU_SET_FOREACH(cpu, of_guest_cpus)
+                cpu_set_remove(&threads, cpu);
+        fputs("  <emulatorpin", page->output);
+        print_set("cpuset", cpu_set_count(&threads) > 0 ? &threads : of_guest_cpus, page);
+        fputs("/>\n", page->output);
+}
+
+/* <vcpu> and <cputune>. */
+static void print_cpus(const json_t *claim, CtlPage *page)
+{
+        _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT, vcpus = CPU_SET_INIT;
+        const json_t *cells = json_object_get(claim, "cells"), *cell,
+                     *cpus = json_object_get(claim, "cpus"), *cpu;
+        size_t i;
+
+        json_array_foreach(cells, i, cell)
+                add_set(cell, "vcpus", &vcpus, page);
+        fprintf(page->output, "<vcpu placement='static'>%u</vcpu>\n", cpu_set_count(&vcpus));
+        if (json_array_size(cpus) == 0)
+                return;
+        fputs("<cputune>\n", page->output);
+        json_array_foreach(cpus, i, cpu) {
+                _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
+
+                add_set(cpu, "cpus", &set, page);
+                add_set(cpu, "cpus", &all, page);
+                fprintf(page->output, "  <vcpupin vcpu='%" PRIu64 "'", ctl_json_u64(cpu, "vcpu"));
+                print_set("cpuset", &set, page);
+                fputs("/>\n", page->output);
+        }
+        print_emulator(claim, &all, page);
+        fputs("</cputune>\n", page->output);
+}
+
+static void print_numatune(const json_t *cells, CtlPage *page)
+{
+        _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT;
+        const json_t *cell;
+        size_t i;
+
+        json_array_foreach(cells, i, cell) {
+                uint64_t host_cell = ctl_json_u64(cell, "host_cell");
+
+                if (host_cell < CPU_SET_MAX)
+                        page->failed |= cpu_set_add(&all, (unsigned)host_cell) < 0;
+        }
+        fputs("<numatune>\n  <memory mode='strict'", page->output);
+        print_set("nodeset", &all, page);
+        fputs("/>\n", page->output);
+        json_array_foreach(cells, i, cell)
+                fprintf(page->output,
+                        "  <memnode cellid='%" PRIu64 "' mode='strict' nodeset='%" PRIu64 "'/>\n",
+                        ctl_json_u64(cell, "cell"), ctl_json_u64(cell, "host_cell"));
+        fputs("</numatune>\n", page->output);
+}
+
+/* Cells of small pages are not named. */
+static void print_pages(const json_t *cells, FILE *output)
+{
+        const json_t *cell;
+        bool found = false;
+        size_t i;
+
+        json_array_foreach(cells, i, cell) {
+                uint64_t page_kib = ctl_json_u64(cell, "page_kib");
+
+                if (page_kib == 0)
+                        continue;
+                if (!found)
+                        fputs("<memoryBacking>\n  <hugepages>\n", output);
+                found = true;
+                fprintf(output, "    <page size='%" PRIu64 "' unit='KiB' nodeset='%" PRIu64 "'/>\n",
+                        page_kib, ctl_json_u64(cell, "cell"));
+        }
+        if (found)
+                fputs("  </hugepages>\n</memoryBacking>\n", output);
+}
+
+static void print_cells(const json_t *cells, CtlPage *page)
+{
+        const json_t *cell;
+        size_t i;
+
+        fputs("<cpu>\n  <numa>\n", page->output);
+        json_array_foreach(cells, i, cell) {
+                _cleanup_(cpu_set_done) CpuSet vcpus = CPU_SET_INIT;
+
+                add_set(cell, "vcpus", &vcpus, page);
+                fprintf(page->output, "    <cell id='%" PRIu64 "'", ctl_json_u64(cell, "cell"));
+                print_set("cpus", &vcpus, page);
+                fprintf(page->output, " memory='%" PRIu64 "' unit='MiB'/>\n",
+                        ctl_json_u64(cell, "memory_mb"));
+        }
+        fputs("  </numa>\n</cpu>\n", page->output);
+}
+
+static void print_layout(const json_t *claim, CtlPage *page)
+{
+        const json_t *cells = json_object_get(claim, "cells"), *cell;
+        uint64_t memory_mb = 0;
+        size_t i;
+
+        if (json_array_size(cells) == 0)
+                return;
+        json_array_foreach(cells, i, cell)
+                memory_mb += ctl_json_u64(cell, "memory_mb");
+        if (memory_mb > 0)
+                fprintf(page->output, "<memory unit='MiB'>%" PRIu64 "</memory>\n", memory_mb);
+        print_cpus(claim, page);
+        /* A guest whose memory was not asked for has its memory anywhere. */
+        if (memory_mb == 0)
+                return;
+        print_numatune(cells, page);
+        print_pages(cells, page->output);
+        print_cells(cells, page);
+}
+
+static void print_unmade(const json_t *device, const char *mdev, FILE *output)
+{
+        fputs("<!-- to be made (virsh nodedev-define, nodedev-start):\n<device>\n  <parent>",
+              output);
+        print_name(ctl_json_text(device, "device"), output);
+        fputs("</parent>\n  <capability type='mdev'>\n    <type id='", output);
+        print_name(ctl_json_text(device, "mdev_type"), output);
+        fprintf(output, "'/>\n    <uuid>%s</uuid>\n  </capability>\n</device>\n-->\n", mdev);
+}
+
+static void print_mdev(const json_t *device, const char *mdev, FILE *output)
+{
+        if (!json_is_true(json_object_get(device, "exists")))
+                print_unmade(device, mdev, output);
+        fprintf(output,
+                "<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci'>\n"
+                "  <source>\n    <address uuid='%s'/>\n  </source>\n</hostdev>\n",
+                mdev);
+}
+
+static void print_pci(const json_t *device, FILE *output)
+{
+        const char *address = ctl_json_text(device, "address");
+        bool managed = !json_is_false(json_object_get(device, "managed"));
+        unsigned domain, bus, slot, function;
+        int end = 0;
+
+        if (sscanf(address, "%4x:%2x:%2x.%1u%n", &domain, &bus, &slot, &function, &end) != 4 ||
+            address[end] != '\0')
+                return;
+        fprintf(output,
+                "<hostdev mode='subsystem' type='pci' managed='%s'>\n  <source>\n"
+                "    <address domain='0x%04x' bus='0x%02x' slot='0x%02x' function='0x%x'/>\n"
+                "  </source>\n</hostdev>\n",
+                managed ? "yes" : "no", domain, bus, slot, function);
+}
+
+void ctl_xml_print(const json_t *claim, CtlPage *page)
+{
+        const json_t *devices = json_object_get(claim, "devices"), *device;
+        size_t i;
+
+        print_layout(claim, page);
+        if (json_array_size(devices) > 0 && json_array_size(json_object_get(claim, "cells")) > 0)
+                fputs("<!-- into <devices>: -->\n", page->output);
+        json_array_foreach(devices, i, device) {
+                Uuid mdev;
+
+                if (uuid_from_text(ctl_json_text(device, "mdev"), &mdev) == 0)
+                        print_mdev(device, mdev.text, page->output);
+                else
+                        print_pci(device, page->output);
+        }
+}

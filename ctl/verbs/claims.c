@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The verbs of computectl about claims. */
+
+#include "ctl/verbs/verbs.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl/ask/bus.h"
+#include "ctl/print/audit.h"
+#include "ctl/print/claims.h"
+#include "ctl/print/devices.h"
+#include "ctl/print/events.h"
+#include "ctl/print/xml.h"
+#include "ctl/verbs/common.h"
+#include "ctl/verbs/request.h"
+#include "agent/formats/format-names.h"
+#include "agent/formats/interface.h"
+#include "agent/formats/tree-json.h"
+#include "base/clock.h"
+
+#define RELEASE_REASON "released with computectl"
+
+static void print_claim(Ctl *ctl, const json_t *claim)
+{
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, claim);
+        else if (ctl->options.xml)
+                ctl_xml_print(claim, &ctl->page);
+        else if (ctl->options.quiet)
+                printf("%" PRIu64 "\n", ctl_json_u64(claim, "id"));
+        else
+                ctl_claim_print(claim, &ctl->page);
+}
+
+static int check_resources(const CtlOptions *options, Error *reterr)
+{
+        if (options->request_error.code)
+                return error_setf(reterr, EINVAL, "%s", options->request_error.text);
+        return ctl_request_check(&options->request, reterr);
+}
+
+static int check_request(const CtlOptions *options, Error *reterr)
+{
+        int r = check_resources(options, reterr);
+
+        return r < 0 ? r : ctl_mappings_check(&options->mappings, &options->request, reterr);
+}
+
+/* Whom a person names by its uuid, or a guest by the name of its domain. */
+static int find_consumer(Ctl *ctl, const char *name, Uuid *ret, Error *reterr)
+{
+        _cleanup_json_ json_t *host = NULL;
+        const json_t *domain;
+        int r;
+
+        if (uuid_from_text(name, ret) == 0)
+                return 0;
+        r = ctl_need(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
+        if (r < 0)
+                return r;
+        domain = ctl_json_find(json_object_get(host, "domains"), "name", name);
+        if (domain && uuid_from_text(ctl_json_text(domain, "uuid"), ret) == 0)
+                return 0;
+        return error_setf(reterr, ENOENT, "\"%.60s\" is neither a uuid nor a guest of this host",
+                          name);
+}
+
+/* Providers that --mapping names are the agent's. */
+static int resolve_mappings(Ctl *ctl, Error *reterr)
+{
+        CtlMappings *mappings = &ctl->options.mappings;
+        _cleanup_json_ json_t *tree = NULL;
+        int r;
+
+        if (mappings->named.n_items == 0)
+                return 0;
+        r = ctl_need(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
+        return r < 0 ? r : ctl_mappings_resolve(mappings, tree, reterr);
+}
+
+static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
+{
+        _cleanup_fclose_ FILE *file = fopen(path, "re");
+        int r;
+
+        if (!file)
+                return error_setf(reterr, errno, "%s: %s", path, strerror(errno));
+        r = fscanf(file, "%" SCNu32, ret);
+        return r == 1 && *ret > 0 ? 0
+                                  : error_setf(reterr, EINVAL, "%s: no number of a process", path);
+}
+
+/* By what its guest is known. ret_group, of a unit, is for the caller to free. */
+static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr)
+{
+        const CtlOptions *options = &ctl->options;
+        int r = 0;
+
+        if (options->pid_file && options->unit)
+                return error_setf(reterr, EINVAL, "--pid-file and --unit exclude each other");
+        if (options->pid_file && options->host)
+                return error_setf(reterr, EINVAL, "--pid-file is of this host: use it there");
+        if (options->pid_file)
+                r = read_pid_file(options->pid_file, &claim->process, reterr);
+        if (options->unit)
+                r = ctl_bus_control_group(ctl->bus, options->unit, ret_group, reterr);
+        claim->control_group = *ret_group;
+        return r;
+}
+
+int ctl_verb_claim(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *group = NULL;
+        Uuid consumer;
+        CtlClaim claim = {
+                .consumer = consumer.text,
+                .project = ctl->options.project,
+                .user = ctl->options.user,
+                .resize_target = ctl->options.resize_target,
+                .consumer_type = ctl->options.consumer_type,
+                .request = &ctl->options.request,
+                .numa = &ctl->options.numa.options,
+                .mappings = &ctl->options.mappings.known,
+        };
+        int r = check_request(&ctl->options, reterr);
+
+        if (r >= 0)
+                r = find_consumer(ctl, ctl->options.consumer, &consumer, reterr);
+        if (r >= 0)
+                r = resolve_mappings(ctl, reterr);
+        if (r >= 0)
+                r = ctl_connect(ctl, reterr);
+        if (r >= 0)
+                r = find_guest(ctl, &claim, &group, reterr);
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_claim(ctl->bus, &claim, &document, reterr));
+        if (r >= 0)
+                print_claim(ctl, document);
+        return r;
+}
+
+/* Those that live and, with history, behind them those that ended. */
+static int list_claims(Ctl *ctl, bool history, json_t **ret, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL, *ended = NULL;
+        int r = ctl_need(ctl, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr);
+
+        if (r >= 0 && history)
+                r = ctl_need(ctl, BUS_DOCUMENT_HISTORY, CLAIMS_FORMAT, &ended, reterr);
+        if (r < 0)
+                return r;
+        if (history && json_array_extend(json_object_get(document, "claims"),
+                                         json_object_get(ended, "claims")) < 0)
+                return error_oom(reterr);
+        *ret = TAKE_PTR(document);
+        return 0;
+}
+
+static int list_problems(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        int r = ctl_need(ctl, BUS_DOCUMENT_PROBLEMS, PROBLEMS_FORMAT, &document, reterr);
+
+        if (r < 0)
+                return r;
+        ctl_open_pager(ctl);
+        ctl_print_document(ctl, document, ctl_problems_print);
+        return json_array_size(json_object_get(document, "problems")) > 0 ? CTL_AUDIT_FINDINGS
+                                                                          : EXIT_SUCCESS;
+}
+
+static void print_claims(Ctl *ctl, const json_t *document, bool history)
+{
+        ctl_open_pager(ctl);
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, document);
+        else
+                ctl_claims_print(document, history, &ctl->page);
+}
+
+/* Reads the filters of the command line. */
+static int read_filter(const CtlOptions *options, bool events, CtlFilter *ret, Error *reterr)
+{
+        *ret = options->filter;
+        if (options->since) {
+                int r = ctl_filter_parse_time(options->since, clock_usec(CLOCK_REALTIME),
+                                              &ret->since_usec, reterr);
+
+                if (r < 0)
+                        return error_prefixf(reterr, r, "--since");
+        }
+        return ctl_filter_check_state(ret, events, reterr);
+}
+
+int ctl_check_claims(const CtlOptions *options, Error *reterr)
+{
+        CtlFilter filter;
+
+        return read_filter(options, false, &filter, reterr);
+}
+
+int ctl_verb_claims(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        bool history = ctl->options.history;
+        CtlFilter filter;
+        int r;
+
+        if (ctl->options.problems)
+                return list_problems(ctl, reterr);
+        r = read_filter(&ctl->options, false, &filter, reterr);
+        if (r >= 0 && filter.state && strcmp(filter.state, "released") == 0)
+                history = true;
+        if (r >= 0)
+                r = list_claims(ctl, history, &document, reterr);
+        if (r < 0)
+                return r;
+        ctl_filter_claims(&filter, document);
+        print_claims(ctl, document, history);
+        return 0;
+}
+
+/* Of the command line; checked before. */
+static int64_t id_of(const char *argument)
+{
+        return strtoll(argument, NULL, 10);
+}
+
+static int64_t claim_id(Ctl *ctl)
+{
+        return id_of(ctl->options.arguments[1]);
+}
+
+int ctl_verb_show(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        const json_t *claim;
+        int r = list_claims(ctl, true, &document, reterr);
+
+        if (r < 0)
+                return r;
+        claim = ctl_claims_get(document, (uint64_t)claim_id(ctl));
+        if (!claim)
+                return error_setf(reterr, ENOENT, "There is no claim %" PRId64, claim_id(ctl));
+        if (!ctl->options.xml)
+                ctl_open_pager(ctl);
+        if (ctl->options.xml)
+                ctl_xml_print(claim, &ctl->page);
+        else
+                ctl_print_document(ctl, claim, ctl_show_print);
+        return 0;
+}
+
+/* Else what is mistyped would look free. Before the first poll nobody knows. */
+static int check_name(Ctl *ctl, const char *name, Error *reterr)
+{
+        _cleanup_json_ json_t *host = NULL, *tree = NULL;
+
+        if (ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, NULL) != 0 ||
+            ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, NULL) != 0 ||
+            ctl_host_has(host, name) ||
+            ctl_json_find(json_object_get(tree, "providers"), "name", name))
+                return 0;
+        return error_setf(
+                reterr, ENODEV,
+                "\"%.60s\" is no device, provider, CPU, cell or guest of this host; \"computectl discover\", \"computectl tree\" and \"computectl claims\" show them",
+                name);
+}
+
+/* Adds the guests that have it without a claim. Before the first poll they are unknown. */
+static int find_guests(Ctl *ctl, const char *what, json_t *document, Error *reterr)
+{
+        _cleanup_json_ json_t *host = NULL;
+
+        (void)ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, NULL);
+        return ctl_claims_add_guests(document, host, what) < 0 ? error_oom(reterr) : 0;
+}
+
+static void print_who(Ctl *ctl, const json_t *document)
+{
+        bool guests = json_array_size(json_object_get(document, "guests")) > 0;
+
+        if (ctl_wants_json(ctl) || !guests || json_array_size(json_object_get(document, "claims")))
+                print_claims(ctl, document, false);
+        if (!ctl_wants_json(ctl))
+                ctl_claims_print_guests(document, &ctl->page);
+}
+
+/* Exits with 1 when neither a claim nor a guest has it, for scripts. */
+int ctl_verb_who(Ctl *ctl, Error *reterr)
+{
+        const char *what = ctl->options.arguments[1];
+        _cleanup_json_ json_t *document = NULL;
+        int r = list_claims(ctl, false, &document, reterr);
+        bool anybody;
+
+        if (r < 0)
+                return r;
+        ctl_claims_find(document, what);
+        r = find_guests(ctl, what, document, reterr);
+        if (r < 0)
+                return r;
+        anybody = json_array_size(json_object_get(document, "claims")) > 0 ||
+                  json_array_size(json_object_get(document, "guests")) > 0;
+        if (!ctl_wants_json(ctl) && !anybody && (r = check_name(ctl, what, reterr)) < 0)
+                return r;
+        print_who(ctl, document);
+        return anybody ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int ctl_check_history(const CtlOptions *options, Error *reterr)
+{
+        CtlFilter filter;
+
+        return read_filter(options, true, &filter, reterr);
+}
+
+int ctl_verb_history(Ctl *ctl, Error *reterr)
+{
+        const char *what = ctl->options.arguments[1];
+        _cleanup_json_ json_t *document = NULL;
+        CtlFilter filter;
+        int r = read_filter(&ctl->options, true, &filter, reterr);
+
+        if (r >= 0)
+                r = ctl_need(ctl, BUS_DOCUMENT_EVENTS, EVENTS_FORMAT, &document, reterr);
+        if (r < 0)
+                return r;
+        ctl_filter_events(&filter, document);
+        if (what)
+                ctl_events_find(document, what);
+        ctl_open_pager(ctl);
+        ctl_print_document(ctl, document, ctl_events_print);
+        return what && json_array_size(json_object_get(document, "events")) == 0 ? EXIT_FAILURE
+                                                                                 : EXIT_SUCCESS;
+}
+
+int ctl_verb_explain(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        const CtlClaim claim = { .request = &ctl->options.request,
+                                 .numa = &ctl->options.numa.options };
+        int r = check_resources(&ctl->options, reterr);
+
+        if (r >= 0)
+                r = ctl_connect(ctl, reterr);
+        if (r >= 0)
+                r = ctl_need_answer(ctl_bus_explain(ctl->bus, &claim, &document, reterr));
+        if (r < 0)
+                return r;
+        ctl_open_pager(ctl);
+        ctl_print_document(ctl, document, ctl_explain_print);
+        return json_is_true(json_object_get(document, "fits")) ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static void print_state(Ctl *ctl, int64_t id, const char *state)
+{
+        ctl_print_done(ctl, json_pack("{sI ss}", "id", (json_int_t)id, "state", state),
+                       "Claim %" PRId64 " is %s.\n", id, state);
+}
+
+int ctl_verb_confirm(Ctl *ctl, Error *reterr)
+{
+        int r = ctl_connect(ctl, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_confirm(ctl->bus, claim_id(ctl), reterr));
+        if (r >= 0)
+                print_state(ctl, claim_id(ctl), "confirmed");
+        return r;
+}
+
+static int release_one(Ctl *ctl, int64_t id, Error *reterr)
+{
+        const char *reason = ctl->options.reason ? ctl->options.reason : RELEASE_REASON;
+        int r = ctl_need_answer(
+                ctl_bus_release(ctl->bus, id, reason, ctl->options.allocations, reterr));
+
+        if (r >= 0)
+                print_state(ctl, id, "released");
+        return r;
+}
+
+/* One that cannot be released does not keep the others: each failure but the last, which is the
+ * caller's to say, is said here. */
+int ctl_verb_release(Ctl *ctl, Error *reterr)
+{
+        int failed = 0, r = ctl_connect(ctl, reterr);
+
+        if (r < 0)
+                return r;
+        for (const char *const *id = ctl->options.arguments + 1; *id; id++) {
+                Error error = ERROR_NULL;
+
+                r = release_one(ctl, id_of(*id), &error);
+                if (r >= 0)
+                        continue;
+                if (failed < 0)
+                        fprintf(stderr, "computectl: %s\n", error_text(reterr, failed));
+                *reterr = error;
+                failed = r;
+        }
+        return failed;
+}
+
+int ctl_verb_move(Ctl *ctl, Error *reterr)
+{
+        Uuid from, to;
+        int64_t id;
+        int r = find_consumer(ctl, ctl->options.arguments[1], &from, reterr);
+
+        if (r >= 0)
+                r = find_consumer(ctl, ctl->options.arguments[2], &to, reterr);
+        if (r >= 0)
+                r = ctl_connect(ctl, reterr);
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_move_claim(ctl->bus, from.text, to.text,
+                                               ctl->options.consumer_type, &id, reterr));
+        if (r < 0)
+                return r;
+        ctl_print_done(ctl, json_pack("{sI ss}", "id", (json_int_t)id, "consumer", to.text),
+                       "Claim %" PRId64 " is of consumer %s now.\n", id, to.text);
+        return 0;
+}
+
+/* What is wrong with the command line before anything is asked. */
+
+static bool asks_for_nothing(const CtlOptions *options)
+{
+        return options->request.n_groups == 0 && !options->request_error.code;
+}
+
+/* What it needs was given without an option: "claim VCPU=2". */
+static int refuse_bare_request(const CtlOptions *options, Error *reterr)
+{
+        const char *verb = options->arguments[0], *word = options->arguments[1];
+        bool for_nobody = strcmp(verb, "claim") == 0 && !options->consumer;
+
+        if (!strchr(word, '='))
+                return error_setf(reterr, EINVAL, "%s: unexpected argument \"%.60s\"", verb, word);
+        return error_setf(
+                reterr, EINVAL, "%s: what it needs is an option: --%s=%.60s%s", verb,
+                strchr(word, ':') ? "group" : "resources", word,
+                for_nobody ? "; and --consumer=GUEST is missing (the guest that it is for)" : "");
+}
+
+int ctl_check_claim(const CtlOptions *options, Error *reterr)
+{
+        if (options->arguments[1])
+                return refuse_bare_request(options, reterr);
+        if (!options->consumer)
+                return error_setf(reterr, EINVAL,
+                                  "claim: --consumer=GUEST is missing (the guest that it is for)%s",
+                                  asks_for_nothing(options)
+                                          ? "; and --resources or --group (what it needs)"
+                                          : "");
+        if (asks_for_nothing(options))
+                return error_setf(reterr, EINVAL, "claim: give --resources or --group");
+        return 0;
+}
+
+int ctl_check_explain(const CtlOptions *options, Error *reterr)
+{
+        if (options->arguments[1])
+                return refuse_bare_request(options, reterr);
+        if (asks_for_nothing(options))
+                return error_setf(reterr, EINVAL, "explain: give --resources or --group");
+        return 0;
+}
+
+int ctl_check_id(const CtlOptions *options, Error *reterr)
+{
+        for (const char *const *text = options->arguments + 1; *text; text++) {
+                size_t n = strlen(*text);
+
+                if (n == 0 || n > 18 || strspn(*text, "0123456789") != n)
+                        return error_setf(
+                                reterr, EINVAL,
+                                "\"%.60s\" is not the number of a claim; \"computectl claims\" shows them",
+                                *text);
+        }
+        return 0;
+}
+
+int ctl_check_ids(const CtlOptions *options, Error *reterr)
+{
+        if (!options->arguments[1])
+                return error_setf(reterr, EINVAL, "%s: ID is missing", options->arguments[0]);
+        return ctl_check_id(options, reterr);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/verbs/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "agent/config/file.h"
+#include "agent/config/service-access.h"
+#include "agent/config/table.h"
+#include "base/folder-owner.h"
+#include "base/text.h"
+
+#define HIDDEN "(not shown)"
+
+/* Where a reader of lines is. */
+typedef struct Place {
+        char section[128];
+        bool in_secret; /* lines that go on with the value are not shown either */
+} Place;
+
+static void enter_section(Place *place, const char *line)
+{
+        size_t n = strcspn(line + 1, "]\n");
+
+        snprintf(place->section, sizeof(place->section), "%.*s", (int)n, line + 1);
+}
+
+static bool is_secret_anywhere(const char *key)
+{
+        for (const ConfigOption *o = config_options; o->key; o++)
+                if (o->secret && strcasecmp(o->key, key) == 0)
+                        return true;
+        return false;
+}
+
+/* Whether the value of a key may be shown: what the agent does not know may be a secret of others,
+ * pasted with the rest. */
+static bool may_show(const Place *place, const char *key, bool comment)
+{
+        const ConfigOption *option;
+
+        if (comment || strncasecmp(place->section, "mdev_", strlen("mdev_")) == 0)
+                return !is_secret_anywhere(key);
+        option = config_find_option(config_options, place->section, key);
+        return option && !option->secret;
+}
+
+/* A line that sets something, or would without the "#" before it; n_key is the length of its key.
+ */
+static bool print_setting(Place *place, const char *line, size_t n_key, FILE *output)
+{
+        const char *start = line + strspn(line, "#; \t");
+        char key[128];
+
+        snprintf(key, sizeof(key), "%.*s", (int)n_key, start);
+        if (may_show(place, key, strchr("#;", line[0])))
+                return false;
+        fprintf(output, "%.*s = " HIDDEN "\n", (int)(start + n_key - line), line);
+        return true;
+}
+
+/* The length of the key when the line has the form of a setting, else 0. */
+static size_t find_key(const char *line)
+{
+        const char *start = line + strspn(line, "#; \t");
+        size_t n = strcspn(start, "=: \t\n");
+        const char *rest = start + n + strspn(start + n, " \t");
+
+        return rest[0] == '=' || rest[0] == ':' ? n : 0;
+}
+
+static void print_line(Place *place, const char *line, FILE *output)
+{
+        bool goes_on = isspace((unsigned char)line[0]);
+        size_t n_key = find_key(line);
+
+        /* Empty lines do not end a value that goes on. */
+        if (place->in_secret && goes_on)
+                return;
+        place->in_secret = false;
+        if (line[0] == '[')
+                enter_section(place, line);
+        else if (n_key > 0 && print_setting(place, line, n_key, output)) {
+                place->in_secret = true;
+                return;
+        }
+        fputs(line, output);
+        if (line[0] && line[strlen(line) - 1] != '\n')
+                fputc('\n', output);
+}
+
+static int cat_file(const char *path, FILE *output, Error *reterr)
+{
+        _cleanup_fclose_ FILE *file = fopen(path, "re");
+        _cleanup_free_ char *line = NULL;
+        Place place = { 0 };
+        size_t size = 0;
+
+        if (!file)
+                return error_setf(reterr, errno, "%s: cannot be read: %s", path, strerror(errno));
+        fprintf(output, "# %s\n", path);
+        while (getline(&line, &size, file) >= 0)
+                print_line(&place, line, output);
+        if (ferror(file))
+                return error_setf(reterr, EIO, "%s: cannot be read", path);
+        return 0;
+}
+
+int ctl_config_cat(const char *config, FILE *output, Error *reterr)
+{
+        _cleanup_(strings_freep) char **paths = NULL;
+        int r = config_find_files(config, NULL, NULL, &paths, reterr);
+
+        if (r < 0)
+                return r;
+        if (!paths[0])
+                fputs("# There is no configuration file: the defaults apply.\n", output);
+        for (char **path = paths; *path; path++) {
+                if (path != paths)
+                        fputc('\n', output);
+                r = cat_file(*path, output, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+void ctl_config_report_done(CtlConfigReport *report)
+{
+        config_free(report->config);
+        string_set_done(&report->files);
+        string_set_done(&report->credentials);
+        *report = (CtlConfigReport){ 0 };
+}
+
+int ctl_config_compare_credentials(const CtlUnit *unit, StringSet *ret)
+{
+        const char *folder = getenv("CREDENTIALS_DIRECTORY"); /* if the unit runs this */
+
+        for (size_t i = 0; i < unit->n_credentials; i++) {
+                const CtlUnitCredential *credential = &unit->credentials[i];
+                const char *how = ctl_unit_compare_credential(
+                        credential, folder && folder[0] ? folder : CTL_UNIT_CREDENTIALS);
+                _cleanup_free_ char *text = text_format("%s (credential %s) %s", credential->path,
+                                                        credential->name, how ? how : "");
+
+                if (!text || (how && string_set_add(ret, text) < 0))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Removes the files that systemd passes to the service. */
+static void remove_loaded(const CtlUnit *unit, StringSet *files)
+{
+        for (size_t i = files->n_items; i > 0; i--) {
+                const char *slash = strrchr(files->items[i - 1], '/');
+
+                for (size_t j = 0; slash && j < unit->n_credentials; j++)
+                        if (strcmp(unit->credentials[j].name, slash + 1) == 0) {
+                                (void)string_set_remove(files, files->items[i - 1]);
+                                break;
+                        }
+        }
+}
+
+/* Warns of folders that the sandbox of the unit does not let the service write. */
+static int check_sandbox(const CtlUnit *unit, const Config *config, StringSet *ret)
+{
+        const struct {
+                const char *option, *path;
+        } places[] = {
+                { "[agent] state_dir", config->state_dir },
+                { "[DEFAULT] claim_db", config->claim_db },
+                { "[agent] metrics_file", config->metrics_file },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                const char *path = places[i].path;
+                _cleanup_free_ char *text = NULL;
+
+                if (!path || path[0] != '/' || ctl_unit_may_write(unit, path))
+                        continue;
+                text = text_format(
+                        "%s: the sandbox of the unit does not let the service write %s; add its folder to ReadWritePaths= (\"systemctl edit compute-agent\")",
+                        places[i].option, path);
+                if (!text || string_set_add(ret, text) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Finds the rights of the service that uses the host's own configuration. 0: n_groups is 0 if they
+ * are the caller's. */
+static int find_rights(const CtlUnit *unit, ServiceRights *ret, Error *reterr)
+{
+        bool known = unit && strcmp(unit->load_state, "loaded") == 0;
+
+        if (geteuid() != 0 || (known && !unit->user[0]))
+                return 0;
+        return service_rights_find(ret, known ? unit->user : SERVICE_USER,
+                                   known ? unit->groups : NULL, reterr);
+}
+
+/* Finds the rights of an agent that is started by hand with this configuration. */
+static int find_rights_of_owner(const Config *config, ServiceRights *ret, Error *reterr)
+{
+        struct stat st;
+        uid_t user;
+
+        if (folder_owner_find(config->state_dir, &user) <= 0 || stat(config->state_dir, &st) < 0)
+                return 0;
+        return service_rights_find_id(ret, user, st.st_gid, reterr);
+}
+
+static void add_file(const char *text, void *userdata)
+{
+        (void)string_set_add(userdata, text);
+}
+
+/* Says of a missing credential that it was not checked: systemd gives it to the service alone. */
+static int hide_credentials(CtlConfigReport *report)
+{
+        if (strstr(report->error.text, "credential placement-") && !getenv("CREDENTIALS_DIRECTORY"))
+                (void)error_prefixf(&report->error, -report->error.code,
+                                    "Credentials of the service were not checked");
+        return 0;
+}
+
+int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport *ret, Error *reterr)
+{
+        _cleanup_(service_rights_done) ServiceRights rights = { 0 };
+        int r = config ? 0 : find_rights(unit, &rights, &ret->unchecked);
+
+        if (r >= 0 && !config && rights.n_groups > 0)
+                r = service_access_check_config(&rights, NULL, &ret->error);
+        /* An unreadable file is only the service's trouble: root reads it for the other checks. */
+        if (config_load(&ret->config, config, NULL, NULL, ret->error.code ? NULL : &ret->error) < 0)
+                return ret->error.code == ENOMEM ? error_oom(reterr) : hide_credentials(ret);
+        if (unit)
+                remove_loaded(unit, &ret->config->credential_files);
+        if (config)
+                r = find_rights_of_owner(ret->config, &rights, &ret->unchecked);
+        if (!ret->unchecked.code && (r >= 0 || ret->error.code))
+                (void)service_access_check_rest(&rights, ret->config, add_file, &ret->files,
+                                                ret->error.code ? NULL : &ret->error);
+        if (unit && check_sandbox(unit, ret->config, &ret->files) < 0)
+                return error_oom(reterr);
+        if (unit && !config && ctl_config_compare_credentials(unit, &ret->credentials) < 0)
+                return error_oom(reterr);
+        return 0;
+}

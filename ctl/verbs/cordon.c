@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The verbs that take the host or a device out of use. */
+
+#include "ctl/verbs/verbs.h"
+
+#include <stdlib.h>
+
+#include "ctl/ask/bus.h"
+#include "ctl/print/claims.h"
+#include "ctl/print/json.h"
+#include "ctl/print/retire.h"
+#include "ctl/verbs/common.h"
+#include "agent/formats/format-names.h"
+
+#define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
+#define EXIT_SOMEBODY       3 /* exit code: somebody is there */
+
+int ctl_check_cordon(const CtlOptions *options, Error *reterr)
+{
+        if (options->arguments[1] && !options->arguments[1][0])
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: the name of the device is empty; without one it is for the host",
+                        options->arguments[0]);
+        return 0;
+}
+
+/* "" for the host. */
+static const char *device_of(Ctl *ctl)
+{
+        return ctl->options.arguments[1] ? ctl->options.arguments[1] : "";
+}
+
+/* Returns what a cordon does not do: it keeps schedulers and claims away, and no guest. */
+static const char *limits_of(Ctl *ctl, const char *device, const char *reason)
+{
+        if (!reason || device[0] || ctl->options.no_legend)
+                return "";
+        return "Guests that run, and guests that virsh or the hook of libvirt starts, are not stopped.\n";
+}
+
+/* The exit code is EXIT_FAILURE if Placement does not have the change yet. */
+static int change(Ctl *ctl, const char *method, const char *reason, Error *reterr)
+{
+        _cleanup_free_ char *why = NULL;
+        const char *device = device_of(ctl);
+        int r = ctl_connect(ctl, reterr);
+
+        if (r < 0)
+                return r;
+        r = ctl_need_answer(ctl_bus_cordon(ctl->bus, method, device, reason, CORDON_TIMEOUT_USEC,
+                                           &why, reterr));
+        if (r < 0)
+                return r;
+        ctl_print_done(ctl,
+                       json_pack("{ss sb sb ss}", "device", device, "cordoned", reason != NULL,
+                                 "published", why[0] == '\0', "error", why),
+                       "%s%s is %s%s%s.\n%s", device[0] ? "" : "The host", device,
+                       reason ? "cordoned" : "in use again",
+                       why[0] ? ", but not in Placement yet: " : "", why,
+                       limits_of(ctl, device, reason));
+        return why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int ctl_verb_cordon(Ctl *ctl, Error *reterr)
+{
+        return change(ctl, "Cordon", ctl->options.reason ? ctl->options.reason : "", reterr);
+}
+
+int ctl_verb_uncordon(Ctl *ctl, Error *reterr)
+{
+        return change(ctl, "Uncordon", NULL, reterr);
+}
+
+static bool is_provider(const json_t *tree, const char *name)
+{
+        const json_t *providers = json_object_get(tree, "providers");
+
+        return ctl_json_find(providers, "name", name) || ctl_json_find(providers, "uuid", name);
+}
+
+/* Keeps the claims of a device or provider. A name that nothing has is an error: else a typing
+ * error would look drained. */
+static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr)
+{
+        _cleanup_json_ json_t *tree = NULL, *host = NULL;
+        const json_t *device;
+        int r = ctl_need(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
+
+        if (r >= 0)
+                r = ctl_need(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
+        if (r < 0)
+                return r;
+        device = ctl_host_find_device(host, name);
+        if (!device && !is_provider(tree, name))
+                return error_setf(
+                        reterr, ENODEV,
+                        "\"%.60s\" is no device of this host; \"computectl tree\" and \"computectl discover\" show them",
+                        name);
+        ctl_claims_keep(claims, device ? ctl_json_text(device, "name") : name);
+        return 0;
+}
+
+/* Whoever moves them asks until nobody is left. */
+int ctl_verb_drain(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        bool empty;
+        int r = ctl_need(ctl, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr);
+
+        if (r >= 0 && device_of(ctl)[0])
+                r = keep_device(ctl, device_of(ctl), document, reterr);
+        if (r < 0)
+                return r;
+        empty = json_array_size(json_object_get(document, "claims")) == 0;
+        ctl_open_pager(ctl);
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, document);
+        else if (empty && !ctl->options.quiet)
+                printf("No claims on %s.\n", device_of(ctl)[0] ? device_of(ctl) : "this host");
+        else if (!ctl->options.quiet)
+                ctl_claims_print(document, false, &ctl->page);
+        return empty ? EXIT_SUCCESS : EXIT_SOMEBODY;
+}
+
+int ctl_check_retire(const CtlOptions *options, Error *reterr)
+{
+        return options->dry_run && options->undo
+                       ? error_setf(reterr, EINVAL, "retire: --dry-run or --undo, not both")
+                       : 0;
+}
+
+static int undo_retire(Ctl *ctl, Error *reterr)
+{
+        _cleanup_free_ char *why = NULL;
+        int r = ctl_need_text(ctl, "UndoRetire", CORDON_TIMEOUT_USEC, &why, reterr);
+
+        if (r < 0)
+                return r;
+        ctl_print_done(
+                ctl,
+                json_pack("{sb sb ss}", "retired", 0, "published", why[0] == '\0', "error", why),
+                "The host is reported to Placement again%s%s.\nIt stays cordoned: \"computectl uncordon\" gives it back.\n",
+                why[0] ? ", when that can be done: " : "", why);
+        return 0;
+}
+
+static int call_retire(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
+{
+        return ctl_need_result(ctl, method, CORDON_TIMEOUT_USEC, RETIRE_FORMAT, ret, reterr);
+}
+
+/* Prints what would be removed, without the hint how to do it. */
+static void print_removals(const json_t *document, CtlPage *page)
+{
+        bool legend = page->style.legend;
+
+        page->style.legend = false;
+        ctl_retire_print(document, page);
+        page->style.legend = legend;
+}
+
+/* Asks before a host is retired, unless a guest or a provider is in the way. Replaces the document
+ * by that of the retirement. */
+static int ask_and_retire(Ctl *ctl, json_t **document, Error *reterr)
+{
+        _cleanup_json_ json_t *removals = TAKE_PTR(*document);
+        int r;
+
+        if (ctl_retire_is_refused(removals)) {
+                *document = TAKE_PTR(removals);
+                return 0;
+        }
+        r = ctl_ask(ctl, removals, print_removals, "Retire this host?", reterr);
+        return r < 0 ? r : call_retire(ctl, "Retire", document, reterr);
+}
+
+/* The exit code is EXIT_SOMEBODY if a guest or a provider is in the way. */
+int ctl_verb_retire(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *document = NULL;
+        bool asks = ctl_must_ask(ctl);
+        int r;
+
+        if (ctl->options.undo)
+                return undo_retire(ctl, reterr);
+        r = call_retire(ctl, asks || ctl->options.dry_run ? "GetRetire" : "Retire", &document,
+                        reterr);
+        if (r >= 0 && asks)
+                r = ask_and_retire(ctl, &document, reterr);
+        if (r < 0)
+                return r;
+        if (ctl_wants_json(ctl) || !ctl->options.quiet)
+                ctl_print_document(ctl, document, ctl_retire_print);
+        return ctl_retire_is_refused(document) ? EXIT_SOMEBODY : EXIT_SUCCESS;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/verbs/hook.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+#include "agent/config/config.h"
+#include "ctl/ask/bus.h"
+#include "agent/formats/format-names.h"
+#include "agent/formats/interface.h"
+#include "base/json.h"
+#include "base/uuid.h"
+
+#define XML_MAX (4 * 1024 * 1024)
+
+/* Where no configuration says it. */
+#define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
+
+/* What [hook] says, or the agent does that read it. */
+typedef struct Policy {
+        bool enabled, deny;
+        uint64_t timeout_usec;
+} Policy;
+
+static const char too_late[] = "compute-agent did not answer in time\n";
+
+CtlHookStep ctl_hook_step(const char *operation, const char *sub_operation)
+{
+        static const struct {
+                const char *operation, *sub_operation;
+                CtlHookStep step;
+        } steps[] = {
+                { "prepare", "begin", CTL_HOOK_PREPARE },
+                { "started", "begin", CTL_HOOK_STARTED },
+                { "release", "end", CTL_HOOK_RELEASE },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
+                if (strcmp(operation, steps[i].operation) == 0 &&
+                    strcmp(sub_operation, steps[i].sub_operation) == 0)
+                        return steps[i].step;
+        return CTL_HOOK_NOTHING;
+}
+
+/* libvirt writes the domain's own uuid before everything that has one, too, but for metadata. */
+bool ctl_hook_find_uuid(const char *xml, char ret[static 37])
+{
+        const char *begin = strstr(xml, "<uuid>");
+        char text[37];
+        Uuid uuid;
+
+        if (!begin || strlen(begin + 6) < 36)
+                return false;
+        memcpy(text, begin + 6, 36);
+        text[36] = '\0';
+        if (uuid_from_text(text, &uuid) < 0)
+                return false;
+        strcpy(ret, uuid.text);
+        return true;
+}
+
+/* To its end, also when nobody wants it: libvirt does not like a hook that hangs up. */
+static int read_input(char **ret, Error *reterr)
+{
+        _cleanup_free_ char *text = malloc(XML_MAX + 1);
+        size_t n = 0;
+
+        if (!text)
+                return error_oom(reterr);
+        for (;;) {
+                ssize_t r = read(STDIN_FILENO, text + n, XML_MAX - n);
+
+                if (r < 0 && errno == EINTR)
+                        continue;
+                if (r < 0)
+                        return error_setf(reterr, errno, "The domain's XML cannot be read: %s",
+                                          strerror(errno));
+                if (r == 0)
+                        break;
+                n += (size_t)r;
+                if (n == XML_MAX)
+                        return error_setf(reterr, EFBIG, "The domain's XML is longer than %d bytes",
+                                          XML_MAX);
+        }
+        text[n] = '\0';
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+/* The bus library waits for a bus that hangs as long as it likes: this ends it. */
+static void on_too_late_allow(int number)
+{
+        (void)!write(STDERR_FILENO, too_late, sizeof(too_late) - 1);
+        _exit(EXIT_SUCCESS);
+}
+
+static void on_too_late_deny(int number)
+{
+        (void)!write(STDERR_FILENO, too_late, sizeof(too_late) - 1);
+        _exit(EXIT_FAILURE);
+}
+
+static bool is_denied(const Policy *policy, CtlHookStep step)
+{
+        return step == CTL_HOOK_PREPARE && policy->deny;
+}
+
+static void bound_time(const Policy *policy, CtlHookStep step)
+{
+        const struct sigaction action = {
+                .sa_handler = is_denied(policy, step) ? on_too_late_deny : on_too_late_allow,
+        };
+
+        (void)sigaction(SIGALRM, &action, NULL);
+        (void)alarm((unsigned)(policy->timeout_usec / USEC_PER_SEC));
+}
+
+static int ask(const Policy *policy, CtlHookStep step, const char *xml, const char *extra,
+               const char **ret_refused, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        uint64_t timeout_usec = policy->timeout_usec;
+        char uuid[37], reason[128];
+        int r = ctl_bus_open(&bus, NULL, reterr);
+
+        if (r != CTL_BUS_DONE)
+                return r;
+        if (step == CTL_HOOK_PREPARE)
+                return ctl_bus_guest(bus, "PrepareGuest", xml, NULL, timeout_usec, ret_refused,
+                                     reterr);
+        if (!ctl_hook_find_uuid(xml, uuid))
+                return error_setf(reterr, EBADMSG, "The domain's XML has no uuid");
+        if (step == CTL_HOOK_STARTED)
+                return ctl_bus_guest(bus, "GuestStarted", uuid, NULL, timeout_usec, ret_refused,
+                                     reterr);
+        snprintf(reason, sizeof(reason), "its guest stopped%s%.60s",
+                 strcmp(extra, "-") == 0 ? "" : ": ", strcmp(extra, "-") == 0 ? "" : extra);
+        return ctl_bus_guest(bus, "GuestReleased", uuid, reason, timeout_usec, ret_refused, reterr);
+}
+
+static int judge(const Policy *policy, CtlHookStep step, const char *refused, const char *guest,
+                 const char *words)
+{
+        if (step != CTL_HOOK_PREPARE)
+                return EXIT_SUCCESS; /* the guest runs, or is gone, whatever became of its claim */
+        if (refused) {
+                fprintf(stderr, "compute-agent: %s %s: %s\n", refused, guest, words);
+                return EXIT_FAILURE;
+        }
+        fprintf(stderr, "compute-agent: %s\n", words);
+        return is_denied(policy, step) ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* An agent that runs goes by the configuration that it could read. */
+static int ask_policy(Policy *policy, Error *reterr)
+{
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_json_ json_t *status = NULL;
+        const char *word;
+        int r = ctl_bus_open(&bus, NULL, reterr);
+
+        if (r == CTL_BUS_DONE)
+                r = ctl_bus_describe(bus, BUS_DOCUMENT_STATUS, STATUS_FORMAT, &status, reterr);
+        if (r == CTL_BUS_DONE)
+                r = json_read_string(status, "hook", &word, reterr);
+        if (r != CTL_BUS_DONE)
+                return r;
+        policy->enabled = word[0];
+        policy->deny = strcmp(word, "deny") == 0;
+        return 0;
+}
+
+/* Without a configuration and an agent nobody knows whether there is to be a hook: not enabled. */
+static void read_policy(const char *file, Policy *policy)
+{
+        _cleanup_(config_freep) Config *config = NULL;
+        Error words = ERROR_NULL;
+        int r = config_load_hook(&config, file, &words);
+
+        *policy = (Policy){ .timeout_usec = DEFAULT_TIMEOUT_USEC };
+        if (r >= 0) {
+                *policy = (Policy){ .enabled = config->hook_enabled,
+                                    .deny = config->hook_when_away == CONFIG_HOOK_DENY,
+                                    .timeout_usec = config->hook_timeout_usec };
+                return;
+        }
+        fprintf(stderr, "compute-agent: %s\n", error_text(&words, r));
+        bound_time(policy, CTL_HOOK_NOTHING);
+        r = ask_policy(policy, &words);
+        if (r != 0)
+                fprintf(stderr, "compute-agent: %s\n", error_text(&words, r));
+}
+
+int ctl_verb_hook(Ctl *ctl, Error *reterr)
+{
+        const char *const *arguments = ctl->options.arguments + 1;
+        CtlHookStep step = ctl_hook_step(arguments[1], arguments[2]);
+        _cleanup_free_ char *xml = NULL;
+        Error words = ERROR_NULL;
+        const char *refused = NULL;
+        Policy policy = { .timeout_usec = DEFAULT_TIMEOUT_USEC };
+        bool wanted;
+        int r;
+
+        /* libvirt runs the hook some five times for each start: most of them need nothing. */
+        if (step != CTL_HOOK_NOTHING)
+                read_policy(ctl->options.config, &policy);
+        wanted = policy.enabled;
+        bound_time(&policy, wanted ? step : CTL_HOOK_NOTHING);
+        r = read_input(&xml, &words);
+        if (!wanted)
+                return EXIT_SUCCESS;
+        if (r == 0)
+                r = ask(&policy, step, xml, arguments[3], &refused, &words);
+        return r == 0 ? EXIT_SUCCESS
+                      : judge(&policy, step, refused, arguments[0], error_text(&words, r));
+}

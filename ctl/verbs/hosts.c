@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/verbs/hosts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/ask/children.h"
+#include "ctl/print/text.h"
+#include "ctl/verbs/common.h"
+#include "base/array.h"
+
+#define AT_ONCE 32 /* sessions of ssh */
+
+void ctl_hosts_done(CtlHosts *hosts)
+{
+        for (size_t i = 0; i < hosts->n; i++)
+                free(hosts->names[i]);
+        free(hosts->names);
+        *hosts = (CtlHosts){ 0 };
+}
+
+static int add(CtlHosts *hosts, const char *name, size_t length, Error *reterr)
+{
+        if (length == 0 || name[0] == '-')
+                return error_setf(reterr, EINVAL, "--host: \"%.*s\" is no name of a host",
+                                  (int)MIN(length, 60u), name);
+        for (size_t i = 0; i < hosts->n; i++)
+                if (strlen(hosts->names[i]) == length &&
+                    strncmp(hosts->names[i], name, length) == 0)
+                        return 0;
+        if (array_grow(&hosts->names, sizeof(char *), hosts->n, &hosts->n_allocated) < 0)
+                return error_oom(reterr);
+        hosts->names[hosts->n] = strndup(name, length);
+        if (!hosts->names[hosts->n])
+                return error_oom(reterr);
+        hosts->n++;
+        return 0;
+}
+
+int ctl_hosts_add(CtlHosts *hosts, const char *list, Error *reterr)
+{
+        for (const char *name = list;; name++) {
+                size_t length = strcspn(name, ",");
+                int r = add(hosts, name, length, reterr);
+
+                if (r < 0)
+                        return r;
+                name += length;
+                if (!*name)
+                        return 0;
+        }
+}
+
+static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
+{
+        _cleanup_free_ char *line = NULL;
+        size_t size = 0;
+
+        while (getline(&line, &size, file) >= 0) {
+                const char *name = line + strspn(line, " \t");
+                size_t length = strcspn(name, " \t\r\n#");
+                int r = length > 0 ? add(hosts, name, length, reterr) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int ctl_hosts_read(CtlHosts *hosts, const char *path, Error *reterr)
+{
+        _cleanup_fclose_ FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "re");
+        size_t n = hosts->n;
+        int r;
+
+        if (!file && strcmp(path, "-") != 0)
+                return error_setf(reterr, errno, "%s: %s", path, strerror(errno));
+        r = read_lines(hosts, file ? file : stdin, reterr);
+        if (r < 0)
+                return r;
+        return hosts->n > n ? 0 : error_setf(reterr, EINVAL, "%s names no host", path);
+}
+
+int ctl_hosts_worse(int a, int b)
+{
+        static const int order[] = { 0, 4, 5, 3 }; /* all others are worse */
+        size_t i = 0, j = 0;
+
+        while (i < ARRAY_SIZE(order) && order[i] != a)
+                i++;
+        while (j < ARRAY_SIZE(order) && order[j] != b)
+                j++;
+        return j > i ? b : a;
+}
+
+/* What the child of a host needs. */
+typedef struct HostWork {
+        Ctl *ctl;
+        const CtlVerb *verb;
+        CtlRunVerb run;
+        const char *host; /* borrowed */
+} HostWork;
+
+static int run_child(void *data)
+{
+        HostWork *work = data;
+
+        work->ctl->options.host = work->host;
+        work->ctl->options.no_pager = true;
+        work->ctl->page.style.terminal = false;
+        return work->run(work->verb, work->ctl);
+}
+
+/* Reads what a child printed: one document, a list if there are several, null if there is none. */
+static json_t *read_documents(const char *text)
+{
+        json_t *documents = json_array(), *document;
+        size_t n = 0;
+
+        while (documents && text[n += strspn(text + n, " \t\n")]) {
+                json_error_t error;
+
+                document = json_loads(text + n, JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, &error);
+                if (!document || error.position <= 0) {
+                        json_decref(document);
+                        break;
+                }
+                n += (size_t)error.position;
+                if (json_array_append_new(documents, document) < 0)
+                        break;
+        }
+        if (json_array_size(documents) > 1)
+                return documents;
+        document = json_array_size(documents) == 1 ? json_incref(json_array_get(documents, 0))
+                                                   : json_null();
+        json_decref(documents);
+        return document;
+}
+
+static json_t *make_document(const CtlChild *children, size_t n)
+{
+        json_t *hosts = json_array();
+
+        for (size_t i = 0; i < n; i++) {
+                const HostWork *work = children[i].data;
+
+                if (json_array_append_new(hosts, json_pack("{ss si so ss}", "host", work->host,
+                                                           "code", children[i].code, "output",
+                                                           read_documents(children[i].output),
+                                                           "error", children[i].errors)) < 0) {
+                        json_decref(hosts);
+                        return NULL;
+                }
+        }
+        return json_pack("{ss so}", "format", HOSTS_FORMAT, "hosts", hosts);
+}
+
+static void print_texts(Ctl *ctl, const CtlChild *children, size_t n)
+{
+        FILE *output = ctl->page.output;
+
+        for (size_t i = 0; i < n; i++) {
+                const HostWork *work = children[i].data;
+
+                if (ctl->options.quiet && !children[i].output[0] && !children[i].errors[0])
+                        continue;
+                ctl_page_write(&ctl->page, CTL_BOLD, "==> %s", work->host);
+                if (children[i].code != 0)
+                        fprintf(output, " (exit code %d)", children[i].code);
+                ctl_page_write(&ctl->page, CTL_BOLD, " <==");
+                fprintf(output, "\n%s", children[i].output);
+                fflush(output);
+                fputs(children[i].errors, stderr);
+                if (i + 1 < n)
+                        fputc('\n', output);
+        }
+}
+
+/* Asks once for all hosts: their children have no terminal. */
+static int ask(Ctl *ctl, const CtlVerb *verb, Error *reterr)
+{
+        char question[CTL_TEXT_MAX];
+
+        if (!ctl_option_named_is_of("yes", verb->name) || !ctl_must_ask(ctl))
+                return 0;
+        snprintf(question, sizeof(question), "Run \"%s\" on %zu hosts?", verb->name,
+                 ctl->options.hosts.n);
+        return ctl_ask(ctl, NULL, NULL, question, reterr);
+}
+
+int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, CtlRunVerb run, Error *reterr)
+{
+        size_t n = ctl->options.hosts.n;
+        _cleanup_free_ CtlChild *children = calloc(n, sizeof(CtlChild));
+        _cleanup_free_ HostWork *works = calloc(n, sizeof(HostWork));
+        int code = 0, r;
+
+        if (!children || !works)
+                return error_oom(reterr);
+        r = ask(ctl, verb, reterr);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                works[i] = (HostWork){ ctl, verb, run, ctl->options.hosts.names[i] };
+                children[i].data = &works[i];
+        }
+        r = ctl_children_run(children, n, run_child, AT_ONCE, 0, reterr);
+        if (r >= 0 && ctl_wants_json(ctl)) {
+                _cleanup_json_ json_t *document = make_document(children, n);
+
+                ctl_print_json(ctl, document);
+        } else if (r >= 0) {
+                print_texts(ctl, children, n);
+        }
+        for (size_t i = 0; i < n; i++)
+                code = ctl_hosts_worse(code, children[i].code);
+        ctl_children_done(children, n);
+        return r < 0 ? r : code;
+}

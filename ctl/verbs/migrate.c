@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/verbs/migrate.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "agent/config/config.h"
+#include "ctl/ask/helper.h"
+#include "base/folder-owner.h"
+
+#define AGENT          "compute-agentd"
+#define SERVER         "uwsgi"
+#define SOCKET_NAME    "placement.sock"
+#define POLICY_NAME    "policy.yaml"
+#define PATIENCE_TRIES 600
+#define ANSWER_SEC     5
+#define PAUSE_NSEC     (100L * 1000 * 1000)
+
+/* The Placement of this run. */
+typedef struct Private {
+        char folder[PATH_MAX];                       /* "" : none was made */
+        char socket[PATH_MAX + sizeof(SOCKET_NAME)]; /* in it */
+        char policy[PATH_MAX + sizeof(POLICY_NAME)];
+        pid_t pid; /* 0: none runs */
+} Private;
+
+static void private_done(Private *private)
+{
+        if (private->pid > 0) {
+                (void)kill(private->pid, SIGKILL);
+                while (waitpid(private->pid, NULL, 0) < 0 && errno == EINTR)
+                        ;
+        }
+        if (private->folder[0]) {
+                (void)unlink(private->socket);
+                (void)unlink(private->policy);
+                (void)rmdir(private->folder);
+        }
+}
+
+/* The child ends with this program, also when that is killed. */
+static pid_t start(const char *const argv[], const char *const environment[][2])
+{
+        pid_t parent = getpid(), pid = fork();
+
+        if (pid != 0)
+                return pid;
+        for (size_t i = 0; environment && environment[i][0]; i++)
+                if (setenv(environment[i][0], environment[i][1], 1) < 0)
+                        _exit(127);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
+                (void)execvp(argv[0], (char *const *)argv);
+        _exit(127);
+}
+
+/* A connection is taken long before the application is loaded; the answer comes when it is. */
+static bool answers(const char *path)
+{
+        static const char question[] = "GET / HTTP/1.1\r\nHost: localhost\r\n"
+                                       "Connection: close\r\n\r\n";
+        static const char expected[] = "HTTP/1.1 200 ";
+        const struct timeval patience = { .tv_sec = ANSWER_SEC };
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        char answer[sizeof(expected)] = "";
+
+        if (fd < 0 || strlen(path) >= sizeof(address.sun_path))
+                return false;
+        strcpy(address.sun_path, path);
+        return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
+               connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
+               send(fd, question, strlen(question), MSG_NOSIGNAL) > 0 &&
+               recv(fd, answer, strlen(expected), MSG_WAITALL) > 0 && strcmp(answer, expected) == 0;
+}
+
+static int wait_for_server(Private *private, Error *reterr)
+{
+        const struct timespec pause = { .tv_nsec = PAUSE_NSEC };
+
+        for (int i = 0; i < PATIENCE_TRIES; i++) {
+                if (answers(private->socket))
+                        return 0;
+                if (waitpid(private->pid, NULL, WNOHANG) == private->pid) {
+                        private->pid = 0;
+                        break;
+                }
+                (void)nanosleep(&pause, NULL);
+        }
+        error_setf(reterr, EIO, "The private Placement did not start; " SERVER " said why");
+        return CTL_MIGRATE_PLACEMENT;
+}
+
+/* Who is not asked for a token has no role service, which newer releases of Placement want. */
+static int write_policy(const Private *private, Error *reterr)
+{
+        FILE *file = fopen(private->policy, "wxe");
+        bool written = file && fputs("placement:reshaper:reshape: \"role:admin\"\n", file) >= 0;
+
+        if ((file && fclose(file) != 0) || !written)
+                return error_setf(reterr, errno, "%s: %s", private->policy, strerror(errno));
+        return 0;
+}
+
+static int make_folder(Private *ret, Error *reterr)
+{
+        const char *base = getenv("TMPDIR");
+
+        snprintf(ret->folder, sizeof(ret->folder), "%s/computectl-XXXXXX",
+                 base && base[0] == '/' ? base : "/tmp");
+        if (!mkdtemp(ret->folder)) {
+                ret->folder[0] = '\0';
+                return error_setf(reterr, errno, "Cannot make a folder: %s", strerror(errno));
+        }
+        snprintf(ret->socket, sizeof(ret->socket), "%s/%s", ret->folder, SOCKET_NAME);
+        snprintf(ret->policy, sizeof(ret->policy), "%s/%s", ret->folder, POLICY_NAME);
+        return write_policy(ret, reterr);
+}
+
+static int start_server(const char *direct, Private *ret, Error *reterr)
+{
+        const char *const argv[] = { SERVER,
+                                     "--plugin",
+                                     "python3",
+                                     "--http11-socket",
+                                     ret->socket,
+                                     "--chmod-socket=600",
+                                     "--need-app",
+                                     "--die-on-term",
+                                     "--disable-logging",
+                                     "--module",
+                                     "placement.wsgi:init_application()",
+                                     NULL };
+        const char *const environment[][2] = { { "OS_PLACEMENT_CONFIG_DIR", direct },
+                                               { "OS_API__AUTH_STRATEGY", "noauth2" },
+                                               { "OS_OSLO_POLICY__POLICY_FILE", ret->policy },
+                                               { NULL, NULL } };
+        int r = make_folder(ret, reterr);
+
+        if (r < 0)
+                return r;
+        ret->pid = start(argv, environment);
+        if (ret->pid < 0) {
+                ret->pid = 0;
+                return error_setf(reterr, errno, "Cannot start " SERVER ": %s", strerror(errno));
+        }
+        return wait_for_server(ret, reterr);
+}
+
+/* The agent goes on as the owner of its state folder, who may not be root. A configuration that
+ * cannot be used is the agent's to report. */
+static int let_in(const Private *private, const char *file, Error *reterr)
+{
+        _cleanup_(config_freep) Config *config = NULL;
+        uid_t user;
+
+        if (!private->folder[0] || config_load(&config, file, NULL, NULL, NULL) < 0 ||
+            folder_owner_find(config->state_dir, &user) <= 0)
+                return 0;
+        if (chmod(private->folder, 0711) < 0 || chown(private->socket, user, (gid_t)-1) < 0)
+                return error_setf(reterr, errno, "%s: %s", private->socket, strerror(errno));
+        return 0;
+}
+
+static int run_agent(const char *config, const Private *private, Error *reterr)
+{
+        char path[PATH_MAX];
+        const char *argv[8] = { path, "--once" };
+        size_t n = 2;
+        int status = 0, r;
+        pid_t pid;
+
+        r = let_in(private, config, reterr);
+        if (r < 0)
+                return r;
+        ctl_find_program(path, AGENT, SBINDIR);
+        if (config) {
+                argv[n++] = "--config";
+                argv[n++] = config;
+        }
+        if (private->socket[0]) {
+                argv[n++] = "--direct";
+                argv[n++] = private->socket;
+        }
+        pid = start(argv, NULL);
+        if (pid < 0)
+                return error_setf(reterr, errno, "Cannot start %s: %s", path, strerror(errno));
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+                return CTL_MIGRATE_DONE;
+        error_setf(reterr, EIO, "%s%sThe inventory was not migrated, or not all of it",
+                   config ? config : "", config ? ": " : "");
+        return CTL_MIGRATE_FAILED;
+}
+
+static int run_all(const char *const *configs, const Private *private, Error *reterr)
+{
+        int result = run_agent(configs[0], private, reterr);
+
+        for (size_t i = 1; configs[0] && configs[i] && result >= 0; i++) {
+                int r = run_agent(configs[i], private, result == 0 ? reterr : NULL);
+
+                if (result == 0 || r < 0)
+                        result = r;
+        }
+        return result;
+}
+
+int ctl_migrate(const char *const *configs, const char *direct, Error *reterr)
+{
+        _cleanup_(private_done) Private private = { .pid = 0 };
+        int r;
+
+        if (direct && access(direct, R_OK | X_OK) < 0)
+                return error_setf(reterr, errno, "--direct %.200s: %s", direct, strerror(errno));
+        r = direct ? start_server(direct, &private, reterr) : 0;
+        return r != 0 ? r : run_all(configs, &private, reterr);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/verbs/options.h"
+
+#include <getopt.h>
+#include <string.h>
+
+#include "ctl/print/text.h"
+
+#define HELP_COLUMN 33
+#define CODE_FIRST  0x100 /* of options without a letter */
+
+#define FLAG(name, letter, verb, help, member)                                                   \
+        {                                                                                        \
+                name, letter, NULL, verb, help, OPTION_FLAG, offsetof(CtlOptions, member), NULL, \
+                        NULL                                                                     \
+        }
+#define TEXT(name, letter, metavar, verb, help, member)                                       \
+        {                                                                                     \
+                name, letter, metavar, verb, help, OPTION_TEXT, offsetof(CtlOptions, member), \
+                        NULL, NULL                                                            \
+        }
+#define REQUEST(name, metavar, help, add)                                              \
+        {                                                                              \
+                name, 0, metavar, "claim, explain", help, OPTION_REQUEST, 0, add, NULL \
+        }
+
+#define NUMA(name, metavar, help, add)                                              \
+        {                                                                           \
+                name, 0, metavar, "claim, explain", help, OPTION_NUMA, 0, NULL, add \
+        }
+
+const CtlOption ctl_options[] = {
+        FLAG("help", 'h', NULL, "Show this help", help),
+        FLAG("version", 0, NULL, "Show the version", version),
+        { "json", 0, "pretty|short|off", NULL, "Print JSON; pretty on a terminal, else short",
+          OPTION_JSON, 0, NULL, NULL },
+        { "host", 'H', "[USER@]HOST,…", NULL, "Ask the agents of other hosts, over ssh",
+          OPTION_HOST, 0, NULL, NULL },
+        TEXT("hosts-file", 0, "FILE", NULL, "Also of the hosts that FILE names", hosts_file),
+        FLAG("all", 'a', NULL, "Show everything, uncut", all),
+        FLAG("quiet", 'q', NULL, "Print no more than asked for", quiet),
+        FLAG("no-pager", 0, NULL, "Do not start a pager", no_pager),
+        FLAG("no-legend", 0, NULL, "Print no headings and hints", no_legend),
+        TEXT("config", 'c', "FILE",
+             "discover, verify, doctor, cat-config, check-config, migrate-inventory, identity, hook",
+             "Take FILE for the configuration", config),
+        TEXT("driver", 0, "NAME", "discover", "Poll with libvirt, linux or static", driver),
+        FLAG("config-only", 0, "doctor", "Check only the configuration files", config_only),
+        FLAG("hardware-only", 0, "doctor", "Check only the options against the hardware",
+             hardware_only),
+        TEXT("os-cloud", 0, "NAME", "doctor, identity",
+             "Take this cloud of clouds.yaml ($OS_CLOUD)", os_cloud),
+        TEXT("consumer", 0, "GUEST", "claim", "The consumer: the guest's uuid or name", consumer),
+        REQUEST("resources", "VCPU=2,VGPU=1", "What it needs, from any provider",
+                ctl_request_add_resources),
+        REQUEST("group", "SUFFIX:VGPU=1", "What it needs from one provider (repeatable)",
+                ctl_request_add_group),
+        REQUEST("required", "[SUFFIX:]T,!T2", "Traits that it needs, and must not get",
+                ctl_request_add_traits),
+        FLAG("isolate", 0, "claim, explain", "No two groups from the same provider",
+             request.isolate),
+        REQUEST("same-subtree", "S1,S2", "Groups below a provider of one of them",
+                ctl_request_add_subtree),
+        REQUEST("in-tree", "[SUFFIX:]UUID", "Only from the tree of that provider",
+                ctl_request_add_tree),
+        { "mapping", 0, "SUFFIX=PROVIDER", "claim", "The provider chosen for a group (repeatable)",
+          OPTION_MAPPING, 0, NULL, NULL },
+        NUMA("numa-nodes", "N", "NUMA cells that the guest sees", ctl_numa_set_nodes),
+        NUMA("numa-cpus", "CELL:0-1", "Its CPUs in each cell (repeatable)", ctl_numa_add_cpus),
+        NUMA("numa-mem", "CELL:MIB", "Its memory in each cell (repeatable)", ctl_numa_add_memory),
+        TEXT("cpu-policy", 0, "dedicated|shared|mixed", "claim, explain", "Who else uses its CPUs",
+             numa.options.cpu_policy),
+        TEXT("cpu-dedicated-mask", 0, "2-3|^0-1", "claim, explain", "Its dedicated CPUs, of mixed",
+             numa.options.dedicated_mask),
+        TEXT("cpu-thread-policy", 0, "prefer|isolate|require", "claim, explain",
+             "How dedicated CPUs use cores", numa.options.thread_policy),
+        TEXT("mem-page-size", 0, "small|large|any|2M", "claim, explain", "Pages of its memory",
+             numa.options.page_size),
+        TEXT("pci-numa-affinity-policy", 0, "POLICY", "claim, explain",
+             "required, preferred, legacy or socket", numa.options.affinity),
+        TEXT("numa-strategy", 0, "spread|pack", "claim, explain", "Which cells it gets first",
+             numa.options.strategy),
+        TEXT("project", 0, "P", "claim", "The project that owns it", project),
+        TEXT("user", 0, "U", "claim", "The user that owns it", user),
+        TEXT("consumer-type", 0, "TYPE", "claim, move", "What it is: INSTANCE, MIGRATION, …",
+             consumer_type),
+        TEXT("pid-file", 0, "FILE", "claim", "Its guest is the process that FILE numbers",
+             pid_file),
+        TEXT("unit", 0, "NAME", "claim", "Its guest is this unit of systemd", unit),
+        FLAG("resize-target", 0, "claim", "Beside the claim that the guest has already",
+             resize_target),
+        FLAG("xml", 0, "claim, show", "Print libvirt XML for the guest", xml),
+        FLAG("svg", 0, "tree", "Draw the host and who holds what of it, as SVG", svg),
+        FLAG("history", 0, "claims", "Show claims that have ended, too", history),
+        TEXT("guest", 0, "GUEST", "claims, history", "Only this guest, by uuid or name",
+             filter.guest),
+        TEXT("device", 0, "DEVICE", "claims, history", "Only this device, address or provider",
+             filter.device),
+        TEXT("state", 0, "STATE", "claims, history", "Only in this state, or of this kind",
+             filter.state),
+        TEXT("since", 0, "TIME", "claims, history", "Only since then: today, -2h, 2026-11-20 10:00",
+             since),
+        TEXT("columns", 0, "NAME,NAME", "claims, consumers, drain, history, plan",
+             "Only these columns, in this order", columns),
+        FLAG("full", 0, "sync", "Read everything anew from Placement", full),
+        TEXT("timeout", 0, "SECONDS", "sync", "Fail if nothing is published by then; 300", timeout),
+        FLAG("undo", 0, "reshape, retire", "Put back what the last one moved or removed", undo),
+        TEXT("direct", 0, "DIR", "migrate-inventory", "Start a Placement for it, configured in DIR",
+             direct),
+        FLAG("dry-run", 0, "heal, identity, reshape, retire",
+             "Show what would change, and change nothing", dry_run),
+        FLAG("plan", 0, "reshape", "The old spelling of --dry-run", plan),
+        FLAG("yes", 'y', "heal, reshape, retire", "Do not ask on a terminal", yes),
+        FLAG("force", 0, "identity", "Replace the uuid that this host has", force),
+        FLAG("problems", 0, "claims", "Show what claims and guests disagree about", problems),
+        TEXT("reason", 0, "TEXT", "release, cordon", "Why; kept and shown", reason),
+        FLAG("allocations", 0, "release", "Also what others wrote for it to Placement",
+             allocations),
+        { .name = NULL },
+};
+
+#define N_OPTIONS (ARRAY_SIZE(ctl_options) - 1)
+
+void ctl_options_done(CtlOptions *options)
+{
+        resource_request_done(&options->request);
+        ctl_mappings_done(&options->mappings);
+        ctl_hosts_done(&options->hosts);
+}
+
+/* A request that no host could take is refused like one that this host cannot. */
+static void store_of_request(CtlOptions *options, const CtlOption *option, const char *value)
+{
+        Error *error = &options->request_error;
+        int r;
+
+        if (error->code)
+                return;
+        r = option->kind == OPTION_REQUEST ? option->add(&options->request, value, error)
+            : option->kind == OPTION_NUMA  ? option->add_numa(&options->numa, value, error)
+                                           : ctl_mappings_add(&options->mappings, value, error);
+        if (r < 0)
+                error_prefixf(error, r, "--%s", option->name);
+}
+
+/* Reads the value of --json. Without one (NULL) a terminal decides, as with "systemctl -j". */
+static int store_json(CtlOptions *options, const char *value, Error *reterr)
+{
+        options->json = value                   ? ctl_json_from_text(value)
+                        : isatty(STDOUT_FILENO) ? CTL_JSON_PRETTY
+                                                : CTL_JSON_SHORT;
+        return (int)options->json >= 0
+                       ? 0
+                       : error_setf(reterr, EINVAL,
+                                    "--json takes pretty, short or off, not \"%.40s\"", value);
+}
+
+static int store(CtlOptions *options, const CtlOption *option, const char *value, Error *reterr)
+{
+        void *member = (char *)options + option->offset;
+
+        switch (option->kind) {
+        case OPTION_FLAG:
+                *(bool *)member = true;
+                break;
+        case OPTION_TEXT:
+                *(const char **)member = value;
+                break;
+        case OPTION_JSON:
+                return store_json(options, value, reterr);
+        case OPTION_HOST:
+                return ctl_hosts_add(&options->hosts, value, reterr);
+        case OPTION_REQUEST:
+        case OPTION_NUMA:
+        case OPTION_MAPPING:
+                store_of_request(options, option, value);
+                break;
+        }
+        return 0;
+}
+
+static void make_getopt_tables(struct option *long_options, char *letters)
+{
+        *letters++ = ':'; /* tell a missing value from an unknown option, and print nothing */
+        for (size_t i = 0; i < N_OPTIONS; i++) {
+                long_options[i] = (struct option){
+                        .name = ctl_options[i].name,
+                        .has_arg = !ctl_options[i].metavar              ? no_argument
+                                   : ctl_options[i].kind == OPTION_JSON ? optional_argument
+                                                                        : required_argument,
+                        .val = CODE_FIRST + (int)i,
+                };
+                if (ctl_options[i].letter)
+                        *letters++ = ctl_options[i].letter;
+                if (ctl_options[i].letter && ctl_options[i].metavar)
+                        *letters++ = ':';
+        }
+        *letters = '\0';
+}
+
+static const CtlOption *find_option(int code)
+{
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                if (code == CODE_FIRST + (int)i ||
+                    (ctl_options[i].letter && code == ctl_options[i].letter))
+                        return &ctl_options[i];
+        return NULL;
+}
+
+static int refuse(int code, const char *word, Error *reterr)
+{
+        const char *names[N_OPTIONS + 1] = { NULL }, *nearest = NULL;
+        char name[CTL_TEXT_MAX];
+
+        if (code == ':')
+                return error_setf(reterr, EINVAL, "%.60s takes a value", word);
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                names[i] = ctl_options[i].name;
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word); /* without its value */
+        if (strncmp(name, "--", 2) == 0)
+                nearest = ctl_text_nearest(name + 2, names);
+        if (nearest)
+                return error_setf(reterr, EINVAL, "Unknown option %.60s; did you mean --%s?", name,
+                                  nearest);
+        return error_setf(reterr, EINVAL, "Unknown option %.60s", name);
+}
+
+bool ctl_option_is_of(const CtlOption *option, const char *verb)
+{
+        size_t n = strlen(verb);
+
+        for (const char *word = option->verb; n > 0 && word; word = strchr(word, ' ')) {
+                word += word[0] == ' ';
+                if (strncmp(word, verb, n) == 0 && (word[n] == '\0' || word[n] == ','))
+                        return true;
+        }
+        return false;
+}
+
+bool ctl_option_named_is_of(const char *option, const char *verb)
+{
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                if (strcmp(ctl_options[i].name, option) == 0)
+                        return ctl_option_is_of(&ctl_options[i], verb);
+        return false;
+}
+
+/* As systemctl does. */
+static const char *const without_verb[] = { "status", NULL };
+
+static int check_verb(const CtlOptions *options, const bool *given, Error *reterr)
+{
+        const char *verb = options->arguments[0];
+
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                if (given[i] && ctl_options[i].verb && !ctl_option_is_of(&ctl_options[i], verb))
+                        return error_setf(reterr, EINVAL, "--%s is an option of %s alone",
+                                          ctl_options[i].name, ctl_options[i].verb);
+        return 0;
+}
+
+/* Returns the value of an option. "--json short" was accepted before the value could be left out,
+ * and still is. */
+static const char *take_value(const CtlOption *option, int argc, char *argv[])
+{
+        if (option->kind != OPTION_JSON || optarg || optind >= argc ||
+            (int)ctl_json_from_text(argv[optind]) < 0)
+                return optarg;
+        return argv[optind++];
+}
+
+int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
+{
+        struct option long_options[N_OPTIONS + 1] = { 0 };
+        char letters[2 * N_OPTIONS + 2];
+        bool given[N_OPTIONS] = { false };
+        int code, r;
+
+        make_getopt_tables(long_options, letters);
+        optind = 0; /* glibc: begin anew, whoever parsed before */
+        while ((code = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
+                const CtlOption *option = find_option(code);
+
+                if (!option)
+                        return refuse(code, argv[optind - 1], reterr);
+                given[option - ctl_options] = true;
+                r = store(ret, option, take_value(option, argc, argv), reterr);
+                if (r < 0)
+                        return r;
+        }
+        ret->arguments = (const char *const *)argv + optind;
+        if (ret->help || ret->version)
+                return 0;
+        if (!ret->arguments[0])
+                ret->arguments = without_verb;
+        ret->dry_run |= ret->plan;
+        if (ret->hosts_file)
+                r = ctl_hosts_read(&ret->hosts, ret->hosts_file, reterr);
+        if (ret->hosts_file && r < 0)
+                return r;
+        if (ret->hosts.n > 0)
+                ret->host = ret->hosts.names[0];
+        return check_verb(ret, given, reterr);
+}
+
+void ctl_help_line(const char *left, const char *help, FILE *output)
+{
+        if (strlen(left) < HELP_COLUMN)
+                fprintf(output, "%-*s%s\n", HELP_COLUMN, left, help);
+        else
+                fprintf(output, "%s\n%*s%s\n", left, HELP_COLUMN, "", help);
+}
+
+static void print_option(const CtlOption *option, FILE *output)
+{
+        char left[CTL_TEXT_MAX];
+
+        bool optional = option->kind == OPTION_JSON;
+
+        snprintf(left, sizeof(left), "  %c%c%s--%s%s%s%s%s", option->letter ? '-' : ' ',
+                 option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
+                 optional ? "[" : "", option->metavar ? "=" : "",
+                 option->metavar ? option->metavar : "", optional ? "]" : "");
+        ctl_help_line(left, option->help, output);
+}
+
+void ctl_options_print_title(const char *title, CtlPage *page)
+{
+        fputc('\n', page->output);
+        ctl_page_write(page, CTL_HEADING, "%s:", title);
+        fputc('\n', page->output);
+}
+
+static void print_options(const char *title, const char *verb, CtlPage *page)
+{
+        bool any = false;
+
+        for (size_t i = 0; i < N_OPTIONS; i++) {
+                if (verb ? !ctl_option_is_of(&ctl_options[i], verb) : ctl_options[i].verb != NULL)
+                        continue;
+                if (!any)
+                        ctl_options_print_title(title, page);
+                any = true;
+                print_option(&ctl_options[i], page->output);
+        }
+}
+
+void ctl_options_print_help(const char *verb, CtlPage *page)
+{
+        if (verb)
+                print_options("Options", verb, page);
+        print_options(verb ? "Options of every verb" : "Options", NULL, page);
+}

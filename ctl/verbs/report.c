@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* "computectl report": one archive with what a person needs who looks at this host from afar.
+ *
+ * Each part is the output of one command, which runs in a child process with a time limit: a part
+ * that fails or hangs leaves its error in the archive and keeps no other part out. The parts are
+ * chosen so that none can hold a secret: the configuration without the values of secrets, and of
+ * the unit only properties without an environment. tar(1) makes the archive. */
+
+#include "ctl/verbs/verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "ctl/ask/children.h"
+#include "ctl/verbs/common.h"
+#include "base/text.h"
+
+#define PART_TIMEOUT_USEC (90 * USEC_PER_SEC) /* an audit of a full host takes half a minute */
+#define AT_ONCE           4
+#define WORDS_MAX         9
+#define SELF              "/proc/self/exe"
+
+/* A part of the archive: its file, and the command that writes it. */
+typedef struct Part {
+        const char *file;
+        const char *words[WORDS_MAX]; /* NULL-terminated */
+} Part;
+
+#define CTL(...)                                      \
+        {                                             \
+                SELF, __VA_ARGS__, "--no-pager", NULL \
+        }
+
+static const Part parts[] = {
+        { "status.txt", CTL("status", "--all") },
+        { "status.json", CTL("status", "--json=pretty") },
+        { "doctor.txt", CTL("doctor") },
+        { "tree.txt", CTL("tree", "--all") },
+        { "tree.json", CTL("tree", "--json=pretty") },
+        { "plan.json", CTL("plan", "--json=pretty") },
+        { "host.json", CTL("discover", "--json=pretty") },
+        { "claims.txt", CTL("claims", "--history", "--all") },
+        { "claims.json", CTL("claims", "--history", "--json=pretty") },
+        { "problems.json", CTL("claims", "--problems", "--json=pretty") },
+        { "history.json", CTL("history", "--json=pretty") },
+        { "audit.json", CTL("audit", "--json=pretty") },
+        { "configuration.txt", CTL("cat-config") },
+        { "version.txt", CTL("--version") },
+        { "journal.txt",
+          { "journalctl", "--unit=compute-agent", "--lines=5000", "--output=short-iso",
+            "--no-pager", NULL } },
+        { "unit.txt",
+          { "systemctl", "show", "compute-agent",
+            "--property=LoadState,ActiveState,SubState,Result,ExecMainStatus,StatusText,User,NRestarts,ActiveEnterTimestamp,FragmentPath,DropInPaths,MemoryCurrent,CPUUsageNSec,TasksCurrent",
+            NULL } },
+        { "system.txt", { "uname", "-a", NULL } },
+        { "os-release.txt", { "cat", "/etc/os-release", NULL } },
+};
+
+/* Runs in the child. */
+static int run_part(void *data)
+{
+        const Part *part = data;
+
+        (void)execvp(part->words[0], (char *const *)(uintptr_t)part->words);
+        fprintf(stderr, "%s: %s\n", part->words[0], strerror(errno));
+        return 127;
+}
+
+static int write_text(int folder, const char *name, const char *suffix, const char *text)
+{
+        _cleanup_free_ char *path = text_format("%s%s", name, suffix);
+        int fd = path ? openat(folder, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+        FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+        bool failed;
+
+        if (!file)
+                return -errno;
+        fputs(text, file);
+        failed = ferror(file);
+        return fclose(file) < 0 || failed ? -EIO : 0;
+}
+
+/* Writes what each part printed, its errors into a file of their own, and an index. */
+static int write_parts(const char *folder, const CtlChild *children, json_t *index)
+{
+        _cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_free_ char *text = NULL;
+        int r = fd < 0 ? -errno : 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(parts) && r >= 0; i++) {
+                const CtlChild *child = &children[i];
+
+                r = write_text(fd, parts[i].file, "", child->output);
+                if (r >= 0 && child->errors[0])
+                        r = write_text(fd, parts[i].file, ".errors", child->errors);
+                if (r >= 0 &&
+                    json_array_append_new(index, json_pack("{ss si sb}", "file", parts[i].file,
+                                                           "code", child->code, "timed_out",
+                                                           child->timed_out)) < 0)
+                        r = -ENOMEM;
+        }
+        text = r < 0 ? NULL : json_dumps(index, JSON_INDENT(2));
+        return r < 0 ? r : text ? write_text(fd, "index.json", "", text) : -ENOMEM;
+}
+
+/* Packs the folder name of the folder parent. The archive is whole or missing, and never replaces a
+ * file. */
+static int make_archive(const char *parent, const char *name, const char *archive, Error *reterr)
+{
+        int status = 0, fd = open(archive, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        pid_t pid;
+
+        if (fd < 0)
+                return error_setf(reterr, errno, "%s: %s", archive, strerror(errno));
+        pid = fork();
+        if (pid == 0) {
+                if (dup2(fd, STDOUT_FILENO) >= 0)
+                        (void)execlp("tar", "tar", "-czf", "-", "-C", parent, name, (char *)NULL);
+                _exit(127);
+        }
+        close(fd);
+        while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+                return 0;
+        (void)unlink(archive);
+        return error_setf(reterr, EIO, "tar could not make %s", archive);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+        return remove(path);
+}
+
+static void name_report(char ret[static 128])
+{
+        char host[65] = "", date[32] = "";
+        time_t now = time(NULL);
+        struct tm tm;
+
+        (void)gethostname(host, sizeof(host) - 1);
+        host[strcspn(host, "./")] = '\0';
+        if (gmtime_r(&now, &tm))
+                (void)strftime(date, sizeof(date), "%Y%m%dT%H%M%SZ", &tm);
+        snprintf(ret, 128, "compute-agent-report-%s-%s", host, date);
+}
+
+static int pack(const CtlChild *children, const char *name, const char *archive, json_t *index,
+                Error *reterr)
+{
+        const char *base = getenv("TMPDIR");
+        _cleanup_free_ char *parent =
+                text_format("%s/compute-agent.XXXXXX", base && base[0] ? base : "/tmp");
+        _cleanup_free_ char *folder = NULL;
+        int r;
+
+        if (!parent)
+                return error_oom(reterr);
+        if (!mkdtemp(parent))
+                return error_setf(reterr, errno, "%s: %s", parent, strerror(errno));
+        folder = text_format("%s/%s", parent, name);
+        r = !folder ? -ENOMEM : mkdir(folder, 0700) < 0 ? -errno : 0;
+        if (r >= 0)
+                r = write_parts(folder, children, index);
+        if (r < 0)
+                (void)error_setf(reterr, r, "%s: %s", parent, strerror(-r));
+        else
+                r = make_archive(parent, name, archive, reterr);
+        (void)nftw(parent, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        return r;
+}
+
+static void print_made(Ctl *ctl, const char *archive, json_t *index)
+{
+        const json_t *part;
+        size_t i;
+
+        if (!ctl_wants_json(ctl) && !ctl->options.quiet)
+                json_array_foreach(index, i, part)
+                        if (json_integer_value(json_object_get(part, "code")) == 127 ||
+                            json_is_true(json_object_get(part, "timed_out")))
+                                fprintf(stderr, "Not in the report: %s\n",
+                                        json_string_value(json_object_get(part, "file")));
+        ctl_print_done(ctl, json_pack("{ss sO}", "file", archive, "parts", index),
+                       "Wrote %s. It has no secrets, but names of guests and projects.\n", archive);
+}
+
+int ctl_verb_report(Ctl *ctl, Error *reterr)
+{
+        CtlChild children[ARRAY_SIZE(parts)] = { 0 };
+        _cleanup_json_ json_t *index = json_array();
+        _cleanup_free_ char *archive = NULL;
+        char name[128];
+        int r;
+
+        name_report(name);
+        archive = ctl->options.arguments[1] ? strdup(ctl->options.arguments[1])
+                                            : text_format("%s.tar.gz", name);
+        if (!index || !archive)
+                return error_oom(reterr);
+        if (access(archive, F_OK) == 0)
+                return error_setf(reterr, EEXIST, "%s is there already", archive);
+        for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+                children[i].data = (void *)(uintptr_t)&parts[i];
+        r = ctl_children_run(children, ARRAY_SIZE(parts), run_part, AT_ONCE, PART_TIMEOUT_USEC,
+                             reterr);
+        if (r >= 0)
+                r = pack(children, name, archive, index, reterr);
+        ctl_children_done(children, ARRAY_SIZE(parts));
+        if (r >= 0)
+                print_made(ctl, archive, index);
+        return r;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/print/doctor.h"
+#include "ctl/print/json.h"
+#include "tests/fixtures/ctl-capture.h"
+#include "tests/unit/test.h"
+
+#define GIB (UINT64_C(1) << 30)
+
+#define REASON(check, state) \
+        "{'check': '" check "', 'state': '" state "', 'text': 'x', 'advice': 'do y'}"
+
+/* A check of the document; NULL when it was not made. */
+static const json_t *finding_of(const json_t *document, const char *check)
+{
+        const json_t *finding;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "findings"), i, finding) {
+                const char *advice = ctl_json_text(finding, "advice");
+                const char *state = ctl_json_text(finding, "state");
+
+                if (strcmp(ctl_json_text(finding, "check"), check) != 0)
+                        continue;
+                /* Each one that is not well says what to do, and no other does. */
+                assert_int_equal(strcmp(state, "ok") != 0, advice[0] != '\0');
+                return finding;
+        }
+        return NULL;
+}
+
+/* Its state; "" when it was not made. */
+static const char *state_of(const json_t *document, const char *check)
+{
+        return ctl_json_text(finding_of(document, check), "state");
+}
+
+static void test_table(void **state)
+{
+        static const struct {
+                const char *status;
+                const char *service, *hypervisor, *placement, *reshape;
+                int code;
+        } cases[] = {
+                { "{'state': 'ok', 'sync_state': 'synced'}", "ok", "ok", "ok", "", 0 },
+                { "{'state': 'ok', 'sync_state': 'standalone'}", "ok", "ok", "ok", "", 0 },
+                { "{'state': 'ok', 'sync_state': 'left-to-nova'}", "ok", "ok", "ok", "", 0 },
+                { "{'state': 'pending', 'reasons': [" REASON("placement", "pending") "]}", "ok",
+                  "ok", "warning", "", 4 },
+                { "{'state': 'pending', 'sync_state': 'pending', 'reasons': [" REASON(
+                          "hypervisor", "pending") "]}",
+                  "ok", "warning", "", "", 4 },
+                { "{'state': 'degraded', 'reasons': [" REASON("placement", "degraded") "]}", "ok",
+                  "ok", "bad", "", 4 },
+                { "{'state': 'degraded', 'reasons': [" REASON("hypervisor", "degraded") "]}", "ok",
+                  "bad", "ok", "", 4 },
+                { "{'state': 'degraded', 'reasons': [" REASON("service", "degraded") ", " REASON(
+                          "placement", "warning") "]}",
+                  "bad", "ok", "warning", "", 4 },
+                { "{'state': 'warning', 'reasons': [" REASON("service", "warning") "]}", "warning",
+                  "ok", "ok", "", 4 },
+                { "{'state': 'not-running', 'summary': 'x'}", "bad", "ok", "", "", 3 },
+                { "{'state': 'ok', 'sync_state': 'synced', 'reshape_access': 'allowed'}", "ok",
+                  "ok", "ok", "", 0 },
+                { "{'state': 'ok', 'sync_state': 'synced', 'reshape_access': 'refused'}", "ok",
+                  "ok", "ok", "warning", 4 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                _cleanup_json_ json_t *status = parse_quoted(cases[i].status), *document = NULL;
+                const Config config = { 0 };
+
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                snapshot->disk_total_bytes = GIB;
+                document = ctl_doctor_judge(&(const CtlFacts){
+                        .config = &config,
+                        .status = status,
+                        .snapshot = snapshot,
+                        .clock_synchronised = true,
+                        .disk_free_bytes = GIB,
+                });
+                assert_non_null(document);
+                assert_string_equal(state_of(document, "service"), cases[i].service);
+                assert_string_equal(state_of(document, "hypervisor"), cases[i].hypervisor);
+                assert_string_equal(state_of(document, "placement"), cases[i].placement);
+                assert_string_equal(state_of(document, "reshape"), cases[i].reshape);
+                assert_int_equal(ctl_doctor_exit(document, status), cases[i].code);
+        }
+}
+
+/* Nobody's fault, and said where cells are told of. */
+static void test_cells_without_cpus(void **state)
+{
+        static const struct {
+                int numa;
+                size_t n_cpus;
+                uint64_t memory_kib;
+                const char *expected;
+        } cases[] = {
+                { HOST_NUMA_CELLS, 0, 8 << 20, "ok" }, { HOST_NUMA_ROOT, 0, 8 << 20, "ok" },
+                { HOST_NUMA_FLAT, 0, 8 << 20, "" },    { HOST_NUMA_CELLS, 1, 8 << 20, "" },
+                { HOST_NUMA_CELLS, 0, 0, "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok"), *document = NULL;
+                const Config config = { .driver.host.numa_in_placement = cases[i].numa };
+
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                snapshot->cells = calloc(1, sizeof(SnapshotCell));
+                snapshot->n_cells = 1;
+                snapshot->cells[0].memory_kib = cases[i].memory_kib;
+                snapshot->cells[0].cpus = calloc(1, sizeof(SnapshotCpu));
+                snapshot->cells[0].n_cpus = cases[i].n_cpus;
+                document = ctl_doctor_judge(&(const CtlFacts){
+                        .config = &config, .status = status, .snapshot = snapshot });
+                assert_string_equal(state_of(document, "cells"), cases[i].expected);
+        }
+}
+
+static void test_what_is_missing(void **state)
+{
+        _cleanup_json_ json_t *status = json_pack("{ss}", "state", "not-running"), *document = NULL;
+        CtlFacts facts = { .status = status, .disk_free_bytes = 4096 };
+
+        error_setf(&facts.config_error, EINVAL, "x.conf:1: [agent] log_level");
+        error_setf(&facts.snapshot_error, EIO, "no libvirt");
+        document = ctl_doctor_judge(&facts);
+        assert_string_equal(state_of(document, "configuration"), "bad");
+        assert_string_equal(state_of(document, "hypervisor"), ""); /* nobody can say which to ask */
+        assert_string_equal(state_of(document, "devices"), "");
+        assert_string_equal(state_of(document, "clock"), "warning");
+        assert_string_equal(state_of(document, "disk"), "bad");
+        assert_int_equal(ctl_doctor_exit(document, status), CTL_STATUS_NOT_RUNNING);
+}
+
+/* One finding of a host that has nothing; all else of it is well. */
+static void test_single_findings(void **state)
+{
+        static char nvidia[] = "nvidia-35", *types[] = { nvidia, NULL };
+        static const struct {
+                const char *status;
+                int disk_error;
+                bool rbd; /* images_type */
+                bool mdev_type, hook_enabled, hook_installed;
+                int exit;
+                const char *check, *state, *words; /* words NULL: not looked at */
+                const char *identity;              /* NULL: not compared */
+        } cases[] = {
+                /* The first start makes the folder; a daemon that runs without it is in trouble. */
+                { "{'state': 'not-running'}", .disk_error = ENOENT, .exit = 3, .check = "disk",
+                  .state = "" },
+                { "{'state': 'ok'}", .disk_error = ENOENT, .exit = 4, .check = "disk",
+                  .state = "bad" },
+                /* An mdev type that nobody offers. */
+                { "{'state': 'ok'}", .mdev_type = true, .exit = 4, .check = "devices",
+                  .state = "bad" },
+                /* What was reported once is kept, and an agent that runs says so; without one
+                 * nobody knows. */
+                { "{'state': 'ok'}", .exit = 4, .check = "storage", .state = "warning",
+                  .words = "The size of /x is not known: DISK_GB is not reported" },
+                { "{'state': 'degraded', 'reasons': [{'check': 'host'}]}", .exit = 4,
+                  .check = "storage", .state = "warning",
+                  .words =
+                          "The size of /x is not known: DISK_GB is not reported, or keeps what was reported last" },
+                { "{'state': 'not-running'}", .exit = 3, .check = "storage", .state = "warning",
+                  .words =
+                          "The size of /x is not known: DISK_GB is not reported, or keeps what was reported last" },
+                { "{'state': 'ok'}", .rbd = true, .exit = 4, .check = "storage", .state = "warning",
+                  .words = "The size of the Ceph cluster is not known: DISK_GB is not reported" },
+                { "{'state': 'ok'}", .check = "hook", .state = "" },
+                { "{'state': 'ok'}", .hook_installed = true, .check = "hook", .state = "" },
+                { "{'state': 'ok'}", .hook_enabled = true, .exit = 4, .check = "hook",
+                  .state = "bad" },
+                { "{'state': 'ok'}", .hook_enabled = true, .hook_installed = true, .check = "hook",
+                  .state = "ok" },
+                { "{'state': 'ok'}", .check = "identity", .state = "ok", .words = "It is known",
+                  .identity = "{'state': 'good', 'text': 'It is known', 'advice': ''}" },
+                { "{'state': 'ok'}", .check = "identity", .state = "ok", .words = "New",
+                  .identity = "{'state': 'new', 'text': 'New', 'advice': 'Start it'}" },
+                { "{'state': 'ok'}", .exit = 4, .check = "identity", .state = "bad",
+                  .words = "It is taken",
+                  .identity = "{'state': 'taken', 'text': 'It is taken', 'advice': 'Adopt it'}" },
+                { "{'state': 'ok', 'node': 'h', 'root': 'r'}", .check = "identity", .state = "ok",
+                  .words = "This host is h (r)", .identity = "{'state': 'unknown'}" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *status = parse_quoted(cases[i].status), *document = NULL,
+                                      *identity = parse_quoted(cases[i].identity ? cases[i].identity
+                                                                                 : "{}");
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                const Config config = { .driver.host.instances_path = "/x",
+                                        .driver.host.images_type =
+                                                cases[i].rbd ? HOST_IMAGES_RBD : HOST_IMAGES_FILES,
+                                        .enabled_mdev_types = cases[i].mdev_type ? types : NULL,
+                                        .hook_enabled = cases[i].hook_enabled };
+                CtlFacts facts = { .config = &config,
+                                   .status = status,
+                                   .clock_synchronised = true,
+                                   .identity = cases[i].identity ? identity : NULL,
+                                   .hook_installed = cases[i].hook_installed,
+                                   .disk_free_bytes = GIB };
+                const char *found;
+
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                snapshot->disk_total_bytes = strcmp(cases[i].check, "storage") == 0 ? 0 : GIB;
+                facts.snapshot = snapshot;
+                if (cases[i].disk_error)
+                        error_setf(&facts.disk_error, cases[i].disk_error, "gone");
+                document = ctl_doctor_judge(&facts);
+                found = state_of(document, cases[i].check);
+                if (strcmp(found, cases[i].state) != 0 ||
+                    (int)ctl_doctor_exit(document, status) != cases[i].exit)
+                        fail_msg("case %zu: %s: %s, exit %d", i, cases[i].check, found,
+                                 (int)ctl_doctor_exit(document, status));
+                if (cases[i].words)
+                        assert_string_equal(
+                                ctl_json_text(finding_of(document, cases[i].check), "text"),
+                                cases[i].words);
+        }
+}
+
+/* The checks before a start: each of them changes the exit code. */
+static void test_configuration(void **state)
+{
+        static char warning[] = "x.conf:1: unknown option [agent] x, ignoring",
+                    file[] = "/ca: the service's user s cannot read it: Permission denied",
+                    credential[] = "/token (credential t) changed after the start of the service";
+        static const struct {
+                const char *status, *error, *unchecked;
+                bool warning, file, credential;
+                int exit;
+                const char *check, *state, *words;
+        } cases[] = {
+                { "{'state': 'ok'}", .check = "configuration", .state = "ok",
+                  .words = "It can be used" },
+                { "{'state': 'ok'}", .error = "x.conf: no", .exit = 4, .check = "configuration",
+                  .state = "bad", .words = "x.conf: no" },
+                { "{'state': 'ok'}", .unchecked = "There is no user s", .exit = 4,
+                  .check = "configuration", .state = "warning", .words = "There is no user s" },
+                { "{'state': 'ok'}", .warning = true, .exit = 4, .check = "configuration",
+                  .state = "warning", .words = warning },
+                { "{'state': 'warning', 'reasons': [" REASON("configuration", "warning") "]}",
+                  .warning = true, .exit = 4, .check = "configuration", .state = "warning",
+                  .words = "x" },
+                { "{'state': 'ok'}", .file = true, .exit = 4, .check = "files", .state = "warning",
+                  .words = file },
+                { "{'state': 'ok'}", .credential = true, .exit = 4, .check = "credentials",
+                  .state = "warning", .words = credential },
+                { "{'state': 'not-running', 'summary': 'compute-agent failed: x.conf:3: no'}",
+                  .exit = 3, .check = "service", .state = "bad",
+                  .words = "compute-agent failed: x.conf:3: no" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *status = parse_quoted(cases[i].status), *document = NULL;
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                char *items[] = { warning, file, credential };
+                const Config config = { .warnings = { items, cases[i].warning, 0 } };
+                const StringSet files = { items + 1, cases[i].file, 0 },
+                                credentials = { items + 2, cases[i].credential, 0 };
+                CtlFacts facts = { .config = &config,
+                                   .files = &files,
+                                   .credentials = &credentials,
+                                   .status = status,
+                                   .clock_synchronised = true,
+                                   .disk_free_bytes = GIB };
+
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                snapshot->disk_total_bytes = GIB;
+                facts.snapshot = snapshot;
+                if (cases[i].error)
+                        error_setf(&facts.config_error, EINVAL, "%s", cases[i].error);
+                if (cases[i].unchecked)
+                        error_setf(&facts.config_unchecked, ENOENT, "%s", cases[i].unchecked);
+                document = ctl_doctor_judge(&facts);
+                assert_string_equal(state_of(document, cases[i].check), cases[i].state);
+                assert_string_equal(ctl_json_text(finding_of(document, cases[i].check), "text"),
+                                    cases[i].words);
+                assert_int_equal(ctl_doctor_exit(document, status), cases[i].exit);
+        }
+}
+
+static void test_wrapped(void **state)
+{
+        static const PrintRow row = {
+                "{'findings': [{'check': 'disk', 'state': 'bad', 'text':"
+                " '0123456789 0123456789 0123456789', 'advice': 'Make room!'}]}",
+                .text = "bad      disk           0123456789 0123456789\n"
+                        "                        0123456789.\n"
+                        "                        Make room!\n",
+                .width = 50,
+        };
+
+        check_rows(ctl_doctor_print, &row, 1);
+}
+
+static void test_measured(void **state)
+{
+        char root[] = "/", nowhere[] = "/nonexistent";
+        const Config there = { .state_dir = root }, gone = { .state_dir = nowhere };
+        CtlFacts facts = { .config = &there };
+
+        ctl_facts_measure(&facts);
+        assert_int_equal(facts.disk_error.code, 0);
+        facts.config = &gone;
+        ctl_facts_measure(&facts);
+        assert_int_equal(facts.disk_error.code, ENOENT);
+}
+
+TEST_MAIN(test_table, test_what_is_missing, test_cells_without_cpus, test_single_findings,
+          test_configuration, test_wrapped, test_measured)

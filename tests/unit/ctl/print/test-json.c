@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/print/json.h"
+
+#include "tests/fixtures/ctl-capture.h"
+
+static void test_modes(void **state)
+{
+        assert_int_equal(ctl_json_from_text("off"), CTL_JSON_OFF);
+        assert_int_equal(ctl_json_from_text("short"), CTL_JSON_SHORT);
+        assert_int_equal(ctl_json_from_text("pretty"), CTL_JSON_PRETTY);
+        assert_true((int)ctl_json_from_text("") < 0);
+        assert_true((int)ctl_json_from_text("yes") < 0);
+}
+
+static void check_print(const char *json, CtlJson mode, bool terminal, const char *expected)
+{
+        _cleanup_(json_done) json_t *document = parse_json(json);
+        _cleanup_(capture_done) Capture capture;
+        CtlStyle style = STYLE_PIPE;
+
+        style.terminal = terminal;
+        ctl_json_print(document, mode, capture_begin(&capture, style));
+        assert_string_equal(capture_end(&capture), expected);
+}
+
+static void test_print(void **state)
+{
+        check_print("{\"b\": 1.1, \"a\": \"ü\"}", CTL_JSON_SHORT, false,
+                    "{\"b\":1.1,\"a\":\"ü\"}\n");
+        check_print("{\"b\": [1]}", CTL_JSON_PRETTY, false,
+                    "{\n    \"b\": [\n        1\n    ]\n}\n");
+        /* C1 controls are text in JSON, but orders to a terminal. */
+        check_print("[\"\xc2\x9b\"]", CTL_JSON_SHORT, true, "[\"\\u009B\"]\n");
+}
+
+static void test_members(void **state)
+{
+        _cleanup_(json_done) json_t *object =
+                parse_json("{\"text\": \"a\", \"number\": 7, \"negative\": -1}");
+
+        assert_string_equal(ctl_json_text(object, "text"), "a");
+        assert_string_equal(ctl_json_text(object, "number"), "");
+        assert_string_equal(ctl_json_text(object, "none"), "");
+        assert_string_equal(ctl_json_text(NULL, "none"), "");
+        assert_int_equal(ctl_json_u64(object, "number"), 7);
+        assert_int_equal(ctl_json_u64(object, "negative"), 0);
+        assert_int_equal(ctl_json_u64(object, "text"), 0);
+}
+
+static void test_read_document(void **state)
+{
+        static const struct {
+                const char *text;
+                bool array;
+                const char *format;
+                int r;
+        } cases[] = {
+                { "{\"format\": \"x/1\"}", false, "x/1", 0 },
+                { "{\"format\": \"x/2\"}", false, "x/1", -EBADMSG },
+                { "{}", false, "x/1", -EBADMSG },
+                { "{}", false, NULL, 0 },
+                { "{}", true, NULL, -EBADMSG },
+                { "[]", true, NULL, 0 },
+                { "[]", false, NULL, -EBADMSG },
+                { "[", true, NULL, -EBADMSG },
+                { "", true, NULL, -EBADMSG },
+                { "<html>", false, NULL, -EBADMSG },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(json_done) json_t *document = NULL;
+                Error error = ERROR_NULL;
+
+                assert_int_equal(ctl_json_read_document(cases[i].text, cases[i].array,
+                                                        cases[i].format, &document, &error),
+                                 cases[i].r);
+                assert_true((cases[i].r < 0) == (error.text[0] != '\0'));
+                assert_true((cases[i].r < 0) == (document == NULL));
+        }
+}
+
+static void test_format_resources(void **state)
+{
+        _cleanup_(json_done) json_t *resources = parse_json("{\"VCPU\": 2, \"MEMORY_MB\": 512}");
+        _cleanup_free_ char *text = ctl_json_format_resources(resources);
+        _cleanup_free_ char *none = ctl_json_format_resources(NULL);
+
+        assert_string_equal(text, "VCPU=2, MEMORY_MB=512");
+        assert_string_equal(none, "");
+}
+
+TEST_MAIN(test_modes, test_print, test_members, test_read_document, test_format_resources)

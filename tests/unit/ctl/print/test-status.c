@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/print/status.h"
+
+#include "tests/fixtures/ctl-capture.h"
+
+#define WELL                                                                              \
+        "{'state': 'ok', 'summary': 'Placement is equal to this host', 'version': '1.0'," \
+        " 'node': 'host1', 'driver': 'libvirt', 'last_poll_usec': 1699999988000000,"      \
+        " 'n_providers': 3, 'n_requests': 5"
+
+static void test_exit_codes(void **state)
+{
+        static const struct {
+                const char *members;
+                CtlStatusExit code;
+        } cases[] = {
+                { "{\"state\": \"ok\"}", CTL_STATUS_OK },
+                { "{\"state\": \"pending\"}", CTL_STATUS_NOT_WELL },
+                { "{\"state\": \"warning\"}", CTL_STATUS_NOT_WELL },
+                { "{\"state\": \"degraded\"}", CTL_STATUS_NOT_WELL },
+                { "{\"state\": \"not-running\"}", CTL_STATUS_NOT_RUNNING },
+                { "{\"state\": \"a new one\"}", CTL_STATUS_NOT_WELL },
+                { "{}", CTL_STATUS_NOT_WELL },
+        };
+        _cleanup_(json_done) json_t *made = NULL;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(json_done) json_t *status = parse_json(cases[i].members);
+
+                assert_int_equal(ctl_status_exit(status), cases[i].code);
+        }
+        made = ctl_status_make_not_running("It sleeps");
+        assert_int_equal(ctl_status_exit(made), CTL_STATUS_NOT_RUNNING);
+        assert_string_equal(json_string_value(json_object_get(made, "summary")), "It sleeps");
+}
+
+static void test_pages(void **state)
+{
+        static const PrintRow rows[] = {
+                { WELL ", 'sync_state': 'synced', 'root': 'r', 'last_sync_usec': 1699999800000000}",
+                  .text = "● compute-agent on host1: Placement is equal to this host\n"
+                          "       Node: host1\n"
+                          "       Root: r\n"
+                          "     Driver: libvirt; last polled Tue 2023-11-14 22:13:08 UTC; 12s ago\n"
+                          "       Sync: synced; last published Tue 2023-11-14 22:10:00 UTC; 3min 20s ago\n"
+                          "  Providers: 3\n"
+                          "     Claims: 0\n"
+                          "  Placement: 5 requests, 0 writes, 0 conflicts\n"
+                          "    Version: 1.0\n" },
+                { "{'state': 'not-running', 'summary': 'It sleeps'}", .text = "○ It sleeps\n" },
+                { "{'driver': 'libvirt', 'node': '', 'sync_state': 'pending'}",
+                  .has = { "Node: not known before the first poll\n",
+                           "Driver: libvirt; not polled yet\n" } },
+                { WELL ", 'sync_state': 'synced', 'reshape_access': 'refused'}",
+                  .has = { "lacks the role service" } },
+                { WELL ", 'sync_state': 'synced', 'reshape_access': 'allowed'}",
+                  .lacks = { "role" } },
+                { WELL ", 'sync_state': 'synced', 'n_owed_writes': 2, 'n_owed_removals': 1}",
+                  .has = { "       Owed: 2 to write to Placement, 1 to remove, 0 to move\n" } },
+                { WELL ", 'sync_state': 'synced'}", .lacks = { "Owed" } },
+                { WELL ", 'sync_state': 'standalone'}", .has = { "Sync: standalone\n" },
+                  .lacks = { "requests" } },
+                { "{'reasons': [{'text': 'Placement cannot be reached, retrying', 'command': 'x'}]}",
+                  .has = { "    Reasons: Placement cannot be\n"
+                           "             reached, retrying; see \"x\"\n" },
+                  .width = 40 },
+                { "{'state': 'degraded', 'summary': 'claims cannot be taken (and 1 more)',"
+                  " 'hypervisor_error': 'gone', 'last_poll_usec': 1, 'sync_state': 'offline',"
+                  " 'reasons': [{'state': 'degraded', 'text': 'disk \\u001b[2J full', 'command': 'df'},"
+                  " {'state': 'warning', 'text': 'Cordoned: by ann', 'command': 'drain'}]}",
+                  .has = { "claims cannot be taken (and 1 more)",
+                           "    Reasons: \033[0;1;31mdisk \\x1b[2J full; see \"df\"\033[0m\n"
+                           "             \033[0;1;33mCordoned: by ann; see \"drain\"",
+                           "offline; not published since the start",
+                           "The last poll that ended well is kept" },
+                  .colours = true },
+        };
+
+        check_rows(ctl_status_print, rows, ARRAY_SIZE(rows));
+}
+
+TEST_MAIN_AFTER(setenv("TZ", "UTC", true), NULL, NULL, test_exit_codes, test_pages)

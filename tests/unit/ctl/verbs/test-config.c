@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/verbs/config.h"
+#include "tests/fixtures/scratch-folder.h"
+#include "tests/unit/test.h"
+
+/* What cat-config prints of a file with this text, without the line that names it. */
+static char *cat(const char *text)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+        char *printed = NULL;
+        size_t n = 0;
+        FILE *output = open_memstream(&printed, &n);
+        Error error = ERROR_NULL;
+
+        scratch_write(folder, "x.conf", text);
+        if (ctl_config_cat(path, output, &error) < 0)
+                fail_msg("%s", error.text);
+        assert_int_equal(fclose(output), 0);
+        assert_memory_equal(printed, "# /", 3);
+        memmove(printed, strchr(printed, '\n') + 1, strlen(strchr(printed, '\n') + 1) + 1);
+        return printed;
+}
+
+static void test_secrets_are_not_shown(void **state)
+{
+        static const struct {
+                const char *text, *expected;
+        } cases[] = {
+                { "[placement]\ntoken = hush\n", "[placement]\ntoken = (not shown)\n" },
+                { "[placement]\ntoken=hush", "[placement]\ntoken = (not shown)\n" },
+                { "[Placement]\nTOKEN: hush\n", "[Placement]\nTOKEN = (not shown)\n" },
+                { "[placement]\npassword = hush\n  hush\nusername = me\n",
+                  "[placement]\npassword = (not shown)\nusername = me\n" },
+                { "[placement]\npassword = hush\n\n  hush\nusername = me\n",
+                  "[placement]\npassword = (not shown)\nusername = me\n" },
+                { "[DEFAULT]\nhost = a\n b\n# plain words\n",
+                  "[DEFAULT]\nhost = a\n b\n# plain words\n" },
+                { "#[agent]\n#log_level = info\n\n", "#[agent]\n#log_level = info\n\n" },
+                { "[placement]\n  token = hush\n", "[placement]\n  token = (not shown)\n" },
+                { "[placement]\n#token = hush\n", "[placement]\n#token = (not shown)\n" },
+                /* Pasted from nova.conf: nobody here knows what it is. */
+                { "[database]\nconnection = mysql://a:hush@b\n",
+                  "[database]\nconnection = (not shown)\n" },
+                { "[mdev_nvidia-35]\nmax_instances = 2\n",
+                  "[mdev_nvidia-35]\nmax_instances = 2\n" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_free_ char *printed = cat(cases[i].text);
+
+                assert_null(strstr(printed, "hush"));
+                assert_string_equal(printed, cases[i].expected);
+        }
+}
+
+static void test_examine(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+        _cleanup_(ctl_config_report_done) CtlConfigReport good = { 0 }, bad = { 0 };
+
+        scratch_write(folder, "x.conf", "[agent]\nlog_level = info\nfoo = 1\n");
+        assert_int_equal(ctl_config_examine(path, NULL, &good, NULL), 0);
+        assert_int_equal(good.error.code, 0);
+        assert_int_equal(good.config->warnings.n_items, 1);
+        assert_non_null(strstr(good.config->warnings.items[0], "x.conf:3: "));
+        scratch_write(folder, "x.conf", "[agent]\nlog_level = loud\n");
+        assert_int_equal(ctl_config_examine(path, NULL, &bad, NULL), 0);
+        assert_null(bad.config);
+        assert_non_null(strstr(bad.error.text, "x.conf:2: [agent] log_level"));
+}
+
+/* Credentials are systemd's, and only the service has them. */
+static void test_without_the_credentials_of_the_service(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+        _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
+
+        assert_int_equal(unsetenv("CREDENTIALS_DIRECTORY"), 0);
+        scratch_write(folder, "x.conf",
+                      "[placement]\nauth_type = admin_token\nendpoint_override = http://[::1]\n");
+        assert_int_equal(ctl_config_examine(path, NULL, &report, NULL), 0);
+        assert_int_equal(report.error.code, EINVAL);
+        assert_ptr_equal(strstr(report.error.text, "Credentials of the service were not checked: "),
+                         report.error.text);
+}
+
+static void test_the_sandbox_of_the_unit(void **state)
+{
+        static char *const paths[] = { (char *)"/var/lib/compute-agent", NULL };
+        const CtlUnit unit = { .load_state = (char *)"loaded",
+                               .user = (char *)"",
+                               .read_only = true,
+                               .writable = (char **)(uintptr_t)paths };
+        static const struct {
+                const char *text;
+                const char *warned; /* NULL: nothing */
+        } cases[] = {
+                { "state_dir = /var/lib/compute-agent", NULL },
+                { "state_dir = /var/lib/compute-agent/two", NULL },
+                { "state_dir = /var/lib/compute-agents", "[agent] state_dir" },
+                { "state_dir = /var/lib/nova", "[agent] state_dir" },
+                { "state_dir = /var/lib/compute-agent\nmetrics_file = /var/lib/node/x.prom",
+                  "[agent] metrics_file" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+                _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+                _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
+                size_t n_found = 0;
+                char text[128];
+
+                snprintf(text, sizeof(text), "[agent]\n%s\n", cases[i].text);
+                scratch_write(folder, "x.conf", text);
+                assert_int_equal(ctl_config_examine(path, &unit, &report, NULL), 0);
+                for (size_t j = 0; j < report.files.n_items; j++)
+                        n_found += strstr(report.files.items[j], "ReadWritePaths=") &&
+                                   strstr(report.files.items[j], cases[i].warned ?: "ReadWrite");
+                assert_int_equal(n_found, cases[i].warned ? 1 : 0);
+        }
+}
+
+TEST_MAIN(test_secrets_are_not_shown, test_examine, test_without_the_credentials_of_the_service,
+          test_the_sandbox_of_the_unit)

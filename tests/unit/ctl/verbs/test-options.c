@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/verbs/options.h"
+
+#include "ctl/verbs/verbs.h"
+#include "base/text.h"
+#include "tests/fixtures/ctl-capture.h"
+
+#define WORDS_MAX 12
+#define CONSUMER  "11111111-2222-4333-8444-555555555555"
+
+/* Parses a command line given as words; what main() does before a verb runs. */
+static int parse(const char *const *words, CtlOptions *options, const CtlVerb **verb, Error *error)
+{
+        static char program[] = "computectl";
+        char *argv[WORDS_MAX + 2] = { program };
+        int argc = 1, r;
+
+        while (words[argc - 1]) {
+                argv[argc] = (char *)words[argc - 1];
+                argc++;
+        }
+        r = ctl_options_parse(argc, argv, options, error);
+        return r < 0 || options->help || options->version ? r : ctl_verb_find(options, verb, error);
+}
+
+static const struct {
+        const char *words[WORDS_MAX];
+        const char *verb;  /* NULL: refused */
+        const char *error; /* what its words contain */
+} usage_cases[] = {
+        { { "status" }, "status", NULL },
+        { { "-a", "tree", "--no-pager" }, "tree", NULL },
+        { { "tree", "--json=short" }, "tree", NULL },
+        { { "tree", "--json", "pretty" }, "tree", NULL },
+        { { "tree", "--json", "--no-pager" }, "tree", NULL },
+        { { "--json", "short", "tree" }, "tree", NULL },
+        { { "--json", "tree" }, "tree", NULL },
+        { { "claims", "--history" }, "claims", NULL },
+        { { "claims", "--state", "confirmed", "--since=-2h", "--guest", "web" }, "claims", NULL },
+        { { "claims", "--state=cordoned" }, NULL, "--state takes one of claimed, confirmed" },
+        { { "history", "--state=cordoned", "--device=gpu" }, "history", NULL },
+        { { "history", "--since=soon" }, NULL, "--since: \"soon\" is no time" },
+        { { "doctor", "--config-only", "--hardware-only" }, NULL, "not both" },
+        { { "doctor", "--config-only" }, "doctor", NULL },
+        { { "claims", "--columns=ID,STATE" }, "claims", NULL },
+        { { "status", "--columns=ID" }, NULL, "--columns is an option of" },
+        { { "release", "7", "--reason", "because" }, "release", NULL },
+        { { "confirm", "7" }, "confirm", NULL },
+        { { "release", "7", "8", "9" }, "release", NULL },
+        { { "release", "7", "x" }, NULL, "\"x\" is not the number of a claim" },
+        { { "drain" }, "drain", NULL },
+        { { "drain", "pci_0000_41_00_0" }, "drain", NULL },
+        { { "drain", "" }, NULL, "drain: the name of the device is empty" },
+        { { "cordon", "" }, NULL, "cordon: the name of the device is empty" },
+        { { "drain", "a", "b" }, NULL, "drain: unexpected argument \"b\"" },
+        { { "history" }, "history", NULL },
+        { { "history", "7", "8" }, NULL, "history: unexpected argument \"8\"" },
+        { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=2" }, "claim", NULL },
+        { { "claim", "--consumer", CONSUMER, "--resources", "VCPU=2", "--xml" }, "claim", NULL },
+        { { "show", "7", "--xml" }, "show", NULL },
+        { { "who", "0000:41:00.0" }, "who", NULL },
+        { { "explain", "--resources", "VCPU=2", "--isolate" }, "explain", NULL },
+        { { "claims", "--problems" }, "claims", NULL },
+        { { "discover", "-c", "x.conf" }, "discover", NULL },
+        { { "-c", "x.conf" }, NULL, "alone" },
+        { { "verify", "--config=x.conf" }, "verify", NULL },
+        { { "tree", "-c", "x" },
+          NULL,
+          "option of discover, verify, doctor, cat-config, check-config, migrate-inventory, identity, hook alone" },
+        { { "who" }, NULL, "cell:N|GUEST is missing" },
+        { { "tree", "--svg" }, "tree", NULL },
+        { { "discover", "--svg" }, NULL, "option of tree alone" },
+        { { "reshape", "--dry-run" }, "reshape", NULL },
+        { { "reshape", "--plan", "-y" }, "reshape", NULL },
+        { { "reshape", "--plan", "--undo" }, NULL, "reshape: --dry-run or --undo, not both" },
+        { { "heal", "--yes" }, "heal", NULL },
+        { { "release", "7", "--yes" }, NULL, "option of heal, reshape, retire alone" },
+        { { "watch", "--json=short" }, "watch", NULL },
+        { { "-H", "root@h", "status" }, "status", NULL },
+        { { "status", "--host=h:22" }, "status", NULL },
+        { { "discover", "-H", "h", "-c", "x" }, NULL, "--config" },
+        { { "verify", "-H", "h" }, NULL, "ssh h computectl verify" },
+        { { "doctor", "-H", "h" }, NULL, "ssh h computectl doctor" },
+        { { "cat-config", "-H", "h" }, NULL, "runs on" },
+        { { "check-config", "-H", "h" }, NULL, "runs on" },
+        { { "status", "-H" }, NULL, "takes a value" },
+        { { "show", "x" }, NULL, "not the number of a claim" },
+        { { "explain" }, NULL, "--resources" },
+        { { "claims", "--xml" }, NULL, "option of claim, show alone" },
+        { { "sho", "--xml" }, NULL, "--xml" },
+        { { NULL }, "status", NULL },
+        { { "--json=short" }, "status", NULL },
+        { { "--reason", "x" }, NULL, "--reason is an option of" },
+        { { "statsu" }, NULL, "did you mean \"status\"" },
+        { { "relese" }, NULL, "Unknown verb \"relese\"" },
+        { { "cordn" }, NULL, "Unknown verb \"cordn\"" },
+        { { "claim" }, NULL, "--consumer=GUEST is missing" },
+        { { "clams" }, NULL, "did you mean \"claims\"" },
+        { { "frobnicate" }, NULL, "Unknown verb" },
+        { { "status", "now" }, NULL, "unexpected argument \"now\"" },
+        { { "release", "seven" }, NULL, "not the number of a claim" },
+        { { "release", "" }, NULL, "not the number of a claim" },
+        { { "release", "99999999999999999999" }, NULL, "not the number of a claim" },
+        { { "confirm", "7", "8" }, NULL, "unexpected argument \"8\"" },
+        { { "release" }, NULL, "release: ID is missing" },
+        { { "status", "--jsn" }, NULL, "did you mean --json" },
+        { { "claim", "--consumr=7" }, NULL, "option --consumr; did you mean --consumer?" },
+        { { "status", "--json=xml" }, NULL, "pretty, short or off" },
+        { { "status", "--json", "x" }, NULL, "unexpected argument" },
+        { { "status", "-z" }, NULL, "Unknown option -z" },
+        { { "status", "--history" }, NULL, "option of claims alone" },
+        { { "tree", "--consumer=x" }, NULL, "option of claim alone" },
+        { { "claim" }, NULL, "--consumer" },
+        { { "claim" }, NULL, "--resources or --group" },
+        { { "claim", "VCPU=2" },
+          NULL,
+          "claim: what it needs is an option: --resources=VCPU=2; and --consumer=GUEST is missing" },
+        { { "claim", "--consumer", CONSUMER, "gpu:VGPU=1" },
+          NULL,
+          "claim: what it needs is an option: --group=gpu:VGPU=1" },
+        { { "claim", "now" }, NULL, "claim: unexpected argument \"now\"" },
+        { { "explain", "VCPU=2", "MEMORY_MB=1" },
+          NULL,
+          "explain: what it needs is an option: --resources=VCPU=2" },
+        { { "claim", "--consumer", CONSUMER }, NULL, "--resources" },
+};
+
+static void test_usage_table(void **state)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(usage_cases); i++) {
+                _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+                const CtlVerb *verb = NULL;
+                Error error = ERROR_NULL;
+                int r = parse(usage_cases[i].words, &options, &verb, &error);
+
+                if (usage_cases[i].verb) {
+                        if (r < 0)
+                                fail_msg("case %zu: %s", i, error.text);
+                        assert_string_equal(verb->name, usage_cases[i].verb);
+                } else {
+                        if (r != -EINVAL)
+                                fail_msg("case %zu: %d", i, r);
+                        assert_contains(error.text, usage_cases[i].error);
+                }
+        }
+}
+
+static void test_values(void **state)
+{
+        static const char *const words[] = { "-q",         "claim",     "--json=short",
+                                             "--consumer", CONSUMER,    "--group",
+                                             "g:VGPU=1",   "--isolate", "--project",
+                                             "p",          NULL };
+        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+        const CtlVerb *verb = NULL;
+
+        assert_int_equal(parse(words, &options, &verb, NULL), 0);
+        assert_int_equal(options.json, CTL_JSON_SHORT);
+        assert_true(options.quiet);
+        assert_false(options.all);
+        assert_string_equal(options.consumer, CONSUMER);
+        assert_string_equal(options.project, "p");
+        assert_null(options.user);
+        assert_true(options.request.isolate);
+        assert_int_equal(options.request.n_groups, 1);
+        assert_int_equal(options.request_error.code, 0);
+}
+
+static void test_the_old_spelling_of_dry_run(void **state)
+{
+        static const char *const words[] = { "reshape", "--plan", NULL };
+        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+        const CtlVerb *verb = NULL;
+
+        assert_int_equal(parse(words, &options, &verb, NULL), 0);
+        assert_true(options.dry_run);
+}
+
+/* What no host could give is no wrong usage: the verb refuses it, like the host would. */
+static void test_impossible_requests_are_kept_for_the_verb(void **state)
+{
+        static const char *const words[] = { "claim",  "--consumer",  CONSUMER, "--resources",
+                                             "vcpu=1", "--resources", "VGPU=1", NULL };
+        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+        const CtlVerb *verb = NULL;
+        Error error = ERROR_NULL;
+
+        assert_int_equal(parse(words, &options, &verb, NULL), 0);
+        assert_contains(options.request_error.text, "--resources");
+        assert_contains(options.request_error.text, "vcpu");
+        {
+                Ctl ctl = { .options = options };
+
+                assert_int_equal(verb->run(&ctl, &error), -EINVAL);
+        }
+        assert_contains(error.text, "vcpu");
+}
+
+static void test_help_wins_over_everything_else(void **state)
+{
+        static const char *const words[] = { "status", "--history", "--help", NULL };
+        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+        const CtlVerb *verb = NULL;
+
+        assert_int_equal(parse(words, &options, &verb, NULL), 0);
+        assert_true(options.help);
+}
+
+static void assert_80_columns(const char *text)
+{
+        while (*text) {
+                size_t n = strcspn(text, "\n");
+
+                if (n > 80)
+                        fail_msg("%.*s", (int)n, text);
+                text += n + 1;
+        }
+}
+
+static void test_help_of_all(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+        CtlPage *page = capture_begin(&capture, STYLE_PIPE);
+
+        ctl_verbs_print_help(page);
+        ctl_options_print_help(NULL, page);
+        capture_end(&capture);
+        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
+                if (verb->flags & CTL_VERB_HIDDEN)
+                        assert_lacks(capture.text, verb->help);
+                else
+                        assert_contains(capture.text, verb->help);
+        assert_contains(capture.text, "--json[=pretty|short|off]");
+        assert_lacks(capture.text, "--resources");
+        assert_80_columns(capture.text);
+}
+
+/* An option stands in the help of each verb that takes it, and in no other. */
+static void test_help_of_each_verb(void **state)
+{
+        size_t n_shown = 0;
+
+        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++) {
+                _cleanup_(capture_done) Capture capture;
+
+                ctl_options_print_help(verb->name, capture_begin(&capture, STYLE_PIPE));
+                capture_end(&capture);
+                assert_80_columns(capture.text);
+                for (const CtlOption *option = ctl_options; option->name; option++) {
+                        const char *words[] = { verb->name, NULL, "1", NULL };
+                        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+                        _cleanup_free_ char *word = text_format("--%s", option->name);
+                        const CtlVerb *found = NULL;
+                        Error error = ERROR_NULL;
+                        bool shown = strstr(capture.text, option->help) != NULL;
+
+                        words[1] = word;
+                        (void)parse(words, &options, &found, &error);
+                        assert_int_equal(shown, strstr(error.text, " alone") == NULL);
+                        n_shown += shown && option->verb;
+                }
+        }
+        assert_true(n_shown > 30);
+}
+
+TEST_MAIN(test_usage_table, test_values, test_the_old_spelling_of_dry_run,
+          test_impossible_requests_are_kept_for_the_verb, test_help_wins_over_everything_else,
+          test_help_of_all, test_help_of_each_verb)
