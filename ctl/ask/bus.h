@@ -8,8 +8,8 @@
 
 #include <systemd/sd-bus.h>
 
-#include "ctl/ask/message.h"
 #include "base/json.h"
+#include "ctl/ask/message.h"
 
 typedef enum CtlBusOutcome {
         CTL_BUS_DONE = 0,

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "ctl/print/json.h"
 #include "agent/formats/format-names.h"
+#include "ctl/print/json.h"
 #include "drivers/host/snapshot.h"
 
 #define PROGRAM  "computectl-helper" /* agent/helper/main.c */

@@ -5,9 +5,9 @@
 
 #include <systemd/sd-bus.h>
 
-#include "ctl/print/style.h"
 #include "base/error.h"
 #include "base/progress.h"
+#include "ctl/print/style.h"
 
 /* "reshape: gathering 12/40 [=======>             ]", cut at the width of the style; the bar only
  * where requests are counted and there is room for it. Pure. */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/print/json.h"
-#include "ctl/print/table.h"
 #include "base/allocation.h"
 #include "base/text.h"
+#include "ctl/print/json.h"
+#include "ctl/print/table.h"
 
 static const CtlColumn finding_columns[] = {
         { "WHAT", CTL_COLUMN_LEFT },

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/cpu-set.h"
+#include "base/text.h"
+#include "base/uuid.h"
 #include "ctl/print/devices.h"
 #include "ctl/print/json.h"
 #include "ctl/print/table.h"
 #include "ctl/print/text.h"
-#include "base/cpu-set.h"
-#include "base/text.h"
-#include "base/uuid.h"
 
 #define COLUMNS_MAX 9
 

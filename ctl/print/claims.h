@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include "ctl/print/page.h"
 #include "base/error.h"
+#include "ctl/print/page.h"
 
 /* history: with the columns of ended claims. */
 void ctl_claims_print(const json_t *document, bool history, CtlPage *page);

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/cpu-set.h"
 #include "ctl/print/json.h"
 #include "ctl/print/text.h"
-#include "base/cpu-set.h"
 
 #define LABEL_WIDTH 9
 

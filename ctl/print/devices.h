@@ -6,9 +6,9 @@
 
 #include <jansson.h>
 
+#include "base/error.h"
 #include "ctl/print/page.h"
 #include "ctl/print/table.h"
-#include "base/error.h"
 
 /* The provider of an allocation, and what it has of it. */
 void ctl_allocation_cells(CtlTable *table, const json_t *allocation, const CtlStyle *style);

@@ -9,13 +9,13 @@
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 
+#include "agent/formats/interface.h"
+#include "base/text.h"
 #include "ctl/print/connect.h"
 #include "ctl/print/findings.h"
 #include "ctl/print/json.h"
 #include "ctl/print/status.h"
 #include "ctl/print/text.h"
-#include "agent/formats/interface.h"
-#include "base/text.h"
 #include "drivers/driver-words.h"
 
 #define DEFAULT_STATE_PATH LOCALSTATEDIR "/lib/compute-agent"

@@ -7,9 +7,9 @@
  * The facts are gathered by the caller; judging them is pure. */
 
 #include "agent/config/config.h"
+#include "base/json.h"
 #include "ctl/print/page.h"
 #include "ctl/print/status.h"
-#include "base/json.h"
 #include "drivers/host/snapshot.h"
 
 #define CTL_DOCTOR_FORMAT                                                           \

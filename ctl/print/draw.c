@@ -12,11 +12,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "ctl/print/holders.h"
 #include "ctl/print/json.h"
 #include "ctl/print/svg.h"
 #include "ctl/print/text.h"
-#include "base/text.h"
 
 #define MARGIN        16
 #define GAP           6

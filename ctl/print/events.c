@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/uuid.h"
 #include "ctl/print/table.h"
 #include "ctl/print/text.h"
-#include "base/uuid.h"
 
 static bool has(const json_t *array, const char *const keys[], const char *what)
 {

@@ -7,9 +7,9 @@
 #include <strings.h>
 #include <time.h>
 
-#include "ctl/print/text.h"
 #include "base/clock.h"
 #include "base/uuid.h"
+#include "ctl/print/text.h"
 
 static const char *const claim_states[] = { "claimed", "confirmed", "released", NULL };
 

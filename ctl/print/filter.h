@@ -3,8 +3,8 @@
 
 /* The filters of "computectl claims" and "computectl history". Pure, but for the time zone. */
 
-#include "ctl/print/json.h"
 #include "base/error.h"
+#include "ctl/print/json.h"
 
 /* A member that is NULL or 0 lets everything pass. Texts are borrowed. */
 typedef struct CtlFilter {

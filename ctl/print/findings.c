@@ -2,8 +2,8 @@
 
 #include "ctl/print/findings.h"
 
-#include "ctl/print/json.h"
 #include "base/error.h"
+#include "ctl/print/json.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "ctl/print/table.h"
 #include "ctl/print/text.h"
-#include "base/text.h"
 
 #define CLASS_DISPLAY    0x03 /* PCI base class of GPUs, but accelerators have others: see below */
 #define BASE_CLASS(code) ((code) >> 16)

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "ctl/print/json.h"
 #include "ctl/print/text.h"
-#include "base/text.h"
 
 #define LABEL_WIDTH 12
 

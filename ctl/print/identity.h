@@ -3,8 +3,8 @@
 
 /* The document of agent/helper/identity-work.h for people: who this host is for Placement. Pure. */
 
-#include "ctl/print/page.h"
 #include "base/json.h"
+#include "ctl/print/page.h"
 
 /* What "computectl identity show", "adopt" and "rename" print. */
 void ctl_identity_print(const json_t *document, const char *word, CtlPage *page);

@@ -3,8 +3,8 @@
 
 /* Reading and writing the JSON documents that computectl prints (computectl(1), "JSON"). */
 
-#include "ctl/print/page.h"
 #include "base/json.h"
+#include "ctl/print/page.h"
 
 typedef enum CtlJson {
         CTL_JSON_OFF,

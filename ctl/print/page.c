@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "ctl/print/text.h"
 #include "base/text.h"
+#include "ctl/print/text.h"
 
 static const char *colour_end(const CtlPage *page, CtlColour colour)
 {

@@ -5,8 +5,8 @@
  * keeps the failure of a stream, a page keeps this one, so that formatters return nothing and check
  * nothing; whoever has the page looks at its end. */
 
-#include "ctl/print/style.h"
 #include "base/error.h"
+#include "ctl/print/style.h"
 
 typedef struct CtlPage {
         CtlStyle style;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/print/text.h"
 #include "base/text.h"
+#include "ctl/print/text.h"
 
 #define STYLE                                                                                  \
         "text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif;font-size:11px;fill:#222}"    \

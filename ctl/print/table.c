@@ -2,8 +2,8 @@
 
 #include "ctl/print/table.h"
 
-#include "ctl/print/text.h"
 #include "base/text.h"
+#include "ctl/print/text.h"
 
 #include <inttypes.h>
 #include <libsmartcols/libsmartcols.h>

@@ -7,10 +7,10 @@
 
 #include "ctl/print/tree.h"
 
+#include "base/text.h"
 #include "ctl/print/json.h"
 #include "ctl/print/table.h"
 #include "ctl/print/text.h"
-#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include "ctl/print/page.h"
 #include "base/error.h"
+#include "ctl/print/page.h"
 
 /* What is to be said behind the name of a provider of such a document: " cordoned", " missing", or
  * "", and in which colour. */

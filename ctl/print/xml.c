@@ -7,9 +7,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ctl/print/json.h"
 #include "base/cpu-set.h"
 #include "base/uuid.h"
+#include "ctl/print/json.h"
 
 /* Consumer type of claims that were made of a guest: CLAIM_TYPE_GUEST of claims/claim/claim.h. */
 #define CLAIM_TYPE_OF_GUEST "LIBVIRT"

@@ -7,6 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/formats/format-names.h"
+#include "agent/formats/interface.h"
+#include "agent/formats/tree-json.h"
+#include "base/clock.h"
 #include "ctl/ask/bus.h"
 #include "ctl/print/audit.h"
 #include "ctl/print/claims.h"
@@ -15,10 +19,6 @@
 #include "ctl/print/xml.h"
 #include "ctl/verbs/common.h"
 #include "ctl/verbs/request.h"
-#include "agent/formats/format-names.h"
-#include "agent/formats/interface.h"
-#include "agent/formats/tree-json.h"
-#include "base/clock.h"
 
 #define RELEASE_REASON "released with computectl"
 

@@ -4,10 +4,10 @@
 /* What the verbs of computectl share: reaching the agent of this host or of --host, and printing
  * as the options ask. */
 
-#include "ctl/ask/unit.h"
-#include "ctl/verbs/verbs.h"
 #include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
+#include "ctl/ask/unit.h"
+#include "ctl/verbs/verbs.h"
 #include "drivers/host/snapshot.h"
 
 /* For a verb that can do nothing without the agent: nobody there is a failure like others. */

@@ -5,9 +5,9 @@
  * daemon is not asked. */
 
 #include "agent/config/config.h"
-#include "ctl/ask/unit.h"
 #include "base/error.h"
 #include "base/string-set.h"
+#include "ctl/ask/unit.h"
 
 /* Each file with its name above it; the values of secrets, and of options that the agent does not
  * know, are not shown. config: a file instead of the host's own, or NULL. */

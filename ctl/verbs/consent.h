@@ -4,8 +4,8 @@
 /* The question before a verb that changes Placement for running guests or for the whole host:
  * retire, heal and reshape. Only a person at a terminal is asked (decision operation/consent). */
 
-#include "ctl/verbs/options.h"
 #include "base/error.h"
+#include "ctl/verbs/options.h"
 
 /* Checks whether a verb must ask: standard input is a terminal, and neither --yes nor --dry-run is
  * given. */

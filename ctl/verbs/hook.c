@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "agent/config/config.h"
-#include "ctl/ask/bus.h"
 #include "agent/formats/format-names.h"
 #include "agent/formats/interface.h"
 #include "base/json.h"
 #include "base/uuid.h"
+#include "ctl/ask/bus.h"
 
 #define XML_MAX (4 * 1024 * 1024)
 

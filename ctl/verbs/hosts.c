@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "ctl/ask/children.h"
 #include "ctl/print/text.h"
 #include "ctl/verbs/common.h"
-#include "base/array.h"
 
 #define AT_ONCE 32 /* sessions of ssh */
 

@@ -12,8 +12,8 @@
 #include <time.h>
 
 #include "agent/config/config.h"
-#include "ctl/ask/helper.h"
 #include "base/folder-owner.h"
+#include "ctl/ask/helper.h"
 
 #define AGENT          "compute-agentd"
 #define SERVER         "uwsgi"

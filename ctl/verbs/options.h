@@ -4,13 +4,13 @@
 /* The options of computectl: one table, from which parsing, the check that an option belongs to the
  * verb, and the help are made. */
 
+#include "base/resource-request.h"
 #include "ctl/print/filter.h"
 #include "ctl/print/json.h"
 #include "ctl/print/page.h"
 #include "ctl/verbs/hosts.h"
 #include "ctl/verbs/mappings.h"
 #include "ctl/verbs/request.h"
-#include "base/resource-request.h"
 
 typedef struct CtlOptions {
         /* of every verb */

@@ -19,9 +19,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "ctl/ask/children.h"
 #include "ctl/verbs/common.h"
-#include "base/text.h"
 
 #define PART_TIMEOUT_USEC (90 * USEC_PER_SEC) /* an audit of a full host takes half a minute */
 #define AT_ONCE           4

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/formats/format-names.h"
+#include "agent/formats/tree-json.h"
+#include "base/text.h"
 #include "ctl/ask/bus.h"
 #include "ctl/ask/helper.h"
 #include "ctl/print/draw.h"
@@ -24,9 +27,6 @@
 #include "ctl/verbs/config.h"
 #include "ctl/verbs/hook.h"
 #include "ctl/verbs/migrate.h"
-#include "agent/formats/format-names.h"
-#include "agent/formats/tree-json.h"
-#include "base/text.h"
 
 #define SYNC_TIMEOUT_USEC    (5 * 60 * USEC_PER_SEC)
 #define SYNC_TIMEOUT_MAX_SEC 86400

@@ -66,7 +66,7 @@ FENCES = [
     ('pcre2', re.compile(r'pcre2'), re.compile(r'drivers/host/regex\.c$')),
     ('sqlite3', re.compile(r'sqlite3(ext)?\.h'), re.compile(r'claims/store/')),
     ('curl', re.compile(r'curl/'), re.compile(r'report/http/')),
-    ('sd-bus', re.compile(r'systemd/sd-bus'), re.compile(r'agent/(bus|ctl/ask)/')),
+    ('sd-bus', re.compile(r'systemd/sd-bus'), re.compile(r'(agent/bus|ctl/ask)/')),
 ]
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(["<])([^">]*)[">]')

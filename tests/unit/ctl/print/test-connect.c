@@ -2,8 +2,8 @@
 
 #include "ctl/print/connect.h"
 
-#include "ctl/print/json.h"
 #include "base/json.h"
+#include "ctl/print/json.h"
 #include "tests/fixtures/ctl-capture.h"
 
 /* "keystone=ok role=bad": the findings in order; each that is not well says what to do. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "ctl/print/text.h"
 #include "base/text.h"
+#include "ctl/print/text.h"
 #include "tests/unit/test.h"
 
 static void test_escape_table(void **state)

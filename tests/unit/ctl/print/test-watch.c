@@ -2,9 +2,9 @@
 
 #include "ctl/print/watch.h"
 
-#include "ctl/print/status.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "ctl/print/status.h"
 #include "tests/fixtures/ctl-capture.h"
 
 #define GUEST   "11111111-2222-4333-8444-555555555555"

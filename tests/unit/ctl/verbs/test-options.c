@@ -2,8 +2,8 @@
 
 #include "ctl/verbs/options.h"
 
-#include "ctl/verbs/verbs.h"
 #include "base/text.h"
+#include "ctl/verbs/verbs.h"
 #include "tests/fixtures/ctl-capture.h"
 
 #define WORDS_MAX 12
