@@ -16,7 +16,7 @@ from tests.env.scratch import EnvError
 SUITE = platform.freedesktop_os_release()['VERSION_CODENAME']
 _BASE = ['systemd', 'systemd-sysv', 'dbus', 'libpam-systemd', 'polkitd', 'iproute2', 'procps']
 _PACKAGES = ['libvirt-daemon-system', 'libvirt-clients', 'libcurl4', 'libjansson4', 'libsmartcols1', 'libsqlite3-0', 'libuuid1', 'libxml2', 'libyaml-0-2',
-             'man-db', 'cockpit-ws', 'cockpit-bridge', 'cockpit-system', 'sudo', 'openssh-server', 'python3-apt']
+             'man-db', 'cockpit-ws', 'cockpit-bridge', 'cockpit-system', 'sudo']
 
 
 def _run(argv):
