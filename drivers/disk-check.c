@@ -16,7 +16,7 @@ struct DiskCheck {
         char *path, *pool, *conf, *user; /* owned; place borrows them */
         DiskPlace place;
         DiskGather gather;
-        RbdFigure figure;     /* of the thread alone */
+        RbdFigure figure;     /* only the thread uses it */
         uint64_t good_bytes;  /* the last good figure; disk_check_run() alone uses it */
         pthread_mutex_t lock; /* guards the members below */
         pthread_cond_t changed;

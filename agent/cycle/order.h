@@ -46,7 +46,8 @@ typedef enum CyclePhase {
         CYCLE_IDLE,    /* ends with the timer, a change of the host or a request */
         CYCLE_POLL,    /* the host; its end makes the tree and shows it to the claims */
         CYCLE_READ,    /* the tree of Placement; its end makes the tree again, from what was read */
-        CYCLE_HOLDERS, /* of inventories that the host no longer has; its end retains them */
+        CYCLE_HOLDERS, /* reads who holds inventories that the host no longer has; its end retains
+                          them */
         CYCLE_CONTEST, /* looks for values that another writer keeps overwriting */
         CYCLE_CHECK,   /* whether the host can be removed, if a retirement was requested */
         CYCLE_REMOVE,  /* the host from Placement */
@@ -57,7 +58,7 @@ typedef enum CyclePhase {
         CYCLE_RESERVE, /* writes reserved amounts beside nova-compute, and counts differences */
         CYCLE_AUDIT,   /* if one is due */
         CYCLE_RECONCILE, /* claims and guests */
-        CYCLE_END,       /* of the cycle: calls its waiters */
+        CYCLE_END,       /* ends the cycle: calls its waiters */
         _CYCLE_PHASE_MAX,
 } CyclePhase;
 
@@ -90,7 +91,7 @@ typedef struct OrderFacts {
         bool dry_run;        /* nothing is written */
         bool removes;        /* CYCLE_CHECK found that the host is to be removed now */
         bool retries_in_use; /* an inventory in use can be retained by one more attempt */
-        unsigned n_retries;  /* of this cycle */
+        unsigned n_retries;  /* retries of this cycle */
 } OrderFacts;
 
 /* Returns the outcome of a result: 0, a ReportOutcome (report/placement/outcome.h), or a negative

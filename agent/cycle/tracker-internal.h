@@ -14,8 +14,8 @@
 typedef struct TrackerCycle {
         OrderFacts facts;
         Error error;            /* for its waiters */
-        bool spoke;             /* to Placement */
-        uint64_t writes_before; /* of the report client */
+        bool spoke;             /* this cycle sent requests to Placement */
+        uint64_t writes_before; /* writes of the report client before this cycle */
 } TrackerCycle;
 
 struct Tracker {
@@ -45,7 +45,7 @@ struct Tracker {
         CycleWaiters waiters;
         TrackerStatus status;
         Contest contest;
-        StringSet logged_problems; /* of the snapshot */
+        StringSet logged_problems; /* problems of the snapshot that were logged */
 };
 
 /* Begins the next cycle after this pause; UINT64_MAX: never. */

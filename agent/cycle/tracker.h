@@ -58,7 +58,8 @@ DEFINE_CLEANUP(Tracker *, tracker_free);
 /* The event that a caller waits for. */
 typedef enum TrackerSync {
         TRACKER_SYNC,        /* the end of a cycle */
-        TRACKER_PUBLISH,     /* of one that does not put off the publication (device_settle_usec) */
+        TRACKER_PUBLISH,     /* waits for a cycle that does not put off the publication
+                                (device_settle_usec) */
         TRACKER_PUBLISH_ALL, /* the same; Placement is read anew (reporter_forget()) */
 } TrackerSync;
 
@@ -76,16 +77,16 @@ void tracker_dismiss(Tracker *tracker, const char *why);
 /* Forgets every request that was made with this userdata. */
 void tracker_sync_cancel(Tracker *tracker, void *userdata);
 
-/* What a tracker has. Everything is borrowed until the loop runs again; auditor, reshape and
+/* A view of the tracker. Everything is borrowed until the loop runs again; auditor, reshape and
  * retirement as long as the tracker. A caller that requests something of these three also requests
  * the cycle that does it: tracker_sync(). */
 typedef struct TrackerView {
         const TrackerStatus *status;
-        const Snapshot *snapshot;    /* of the last poll that succeeded; NULL: none */
+        const Snapshot *snapshot;    /* the host by the last poll that succeeded; NULL: none */
         const ProviderTree *tree;    /* that the host should have; NULL before the first poll */
         const ProviderTree *sharing; /* the sharing providers of the tree; NULL: none is known */
         const DeviceLedger *devices; /* that are expected; NULL: not known */
-        Session *session;            /* with Placement; NULL: none (yet) */
+        Session *session;            /* the session with Placement; NULL: none (yet) */
         NovaMode nova;               /* [agent] nova; NOVA_NONE without a Placement */
         Auditor *auditor;
         ReshapeControl *reshape;

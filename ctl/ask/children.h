@@ -16,7 +16,7 @@ typedef int (*CtlChildRun)(void *data);
 typedef struct CtlChild {
         void *data; /* borrowed; for the function */
         /* After the run: */
-        char *output, *errors; /* what it wrote to standard output and standard error; owned */
+        char *output, *errors; /* the texts of standard output and standard error; owned */
         int code;              /* exit code; 128 and the number of the signal that ended it */
         bool timed_out;        /* it was killed at its time limit */
         /* While it runs: */

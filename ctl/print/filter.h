@@ -10,7 +10,7 @@
 typedef struct CtlFilter {
         const char *guest;   /* uuid of the consumer, or name of its domain */
         const char *device;  /* name, PCI address or mdev of a device; name or uuid of a provider */
-        const char *state;   /* of a claim; kind of an event */
+        const char *state;   /* the state of a claim, or the kind of an event */
         uint64_t since_usec; /* CLOCK_REALTIME */
 } CtlFilter;
 

@@ -19,7 +19,7 @@ struct CtlTable {
         CtlPage *page;
         struct libscols_table *table;
         CtlColumnKind *kinds;
-        size_t *places; /* of the caller's columns in the table; SIZE_MAX: not shown */
+        size_t *places; /* where the table has each column of the caller; SIZE_MAX: not shown */
         size_t n_places;
         struct libscols_line *line; /* borrowed: the one that is being filled */
         size_t column;              /* of the next cell */

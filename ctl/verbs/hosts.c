@@ -96,7 +96,7 @@ int ctl_hosts_worse(int a, int b)
         return j > i ? b : a;
 }
 
-/* What the child of a host needs. */
+/* The work of the child of one host. */
 typedef struct HostWork {
         Ctl *ctl;
         const CtlVerb *verb;

@@ -16,7 +16,7 @@ typedef struct CtlOptions {
         /* of every verb */
         CtlJson json;
         bool no_pager, no_legend, quiet, all;
-        CtlHosts hosts;   /* of --host and --hosts-file */
+        CtlHosts hosts;   /* the hosts of --host and --hosts-file */
         const char *host; /* the first of them, "user@host"; NULL: this one */
         const char *hosts_file;
         bool help, version;
@@ -28,18 +28,18 @@ typedef struct CtlOptions {
         const char *consumer, *project, *user, *consumer_type;
         const char *pid_file, *unit; /* of claim */
         bool history, problems;
-        CtlFilter filter;                /* of claims and history */
-        const char *since;               /* the same; text of filter.since_usec */
-        const char *columns;             /* of verbs that print one table */
-        bool config_only, hardware_only; /* of doctor */
-        bool allocations;                /* of release */
-        bool full;                       /* of sync */
-        const char *timeout;             /* of sync */
-        bool undo;                       /* of reshape and retire */
+        CtlFilter filter;                /* the filters of claims and history */
+        const char *since;               /* the text of filter.since_usec */
+        const char *columns;             /* the columns of a table, in their order */
+        bool config_only, hardware_only; /* the parts of doctor */
+        bool allocations;                /* release also what others wrote to Placement */
+        bool full;                       /* sync: read everything anew */
+        const char *timeout;             /* the time limit of sync, in seconds */
+        bool undo;                       /* reshape and retire put back what the last one did */
         const char *direct;              /* of migrate-inventory */
         bool dry_run, force;             /* of identity; dry_run also of heal, reshape and retire */
-        bool yes;                        /* of heal, reshape and retire: ask nothing */
-        bool plan;                       /* of reshape: the old spelling of --dry-run */
+        bool yes;                        /* heal, reshape and retire ask nothing */
+        bool plan;                       /* the old spelling of --dry-run of reshape */
         bool xml;
         bool svg;
         bool resize_target;

@@ -34,7 +34,7 @@ typedef struct World {
         bool reshape_needed, broken, lost, starts;
         Cordon *cordon;
         Retained *retained; /* NULL: none */
-        /* What was done, in order: P polled, F forgot Placement, R read it, I read the holders of
+        /* The steps in their order: P polled, F forgot Placement, R read it, I read the holders of
          * inventories, H gathered who holds what, W wrote, S reshaped, p prepared, A audited, g
          * gave an audit up. */
         char did[64];
