@@ -10,12 +10,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "agent/config/config.h"
-#include "agent/config/service-access.h"
 #include "agent/daemon.h"
 #include "base/folder-owner.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "config/config.h"
+#include "config/service-access.h"
 
 #define EXIT_USAGE_ERROR  2
 #define EXIT_CONFIG_ERROR 78 /* sysexits(3): the unit does not restart on it */

@@ -10,7 +10,7 @@
  * the place of the old ones, while the claims and the bus live on; the reload is done when the
  * first cycle with the new settings has ended. */
 
-#include "agent/config/config.h"
+#include "config/config.h"
 
 typedef enum DaemonMode {
         DAEMON_SERVE,   /* until SIGTERM or SIGINT */

@@ -3,8 +3,8 @@
 #include "agent/audit/audit-json.h"
 
 #include "agent/audit/audit-picture.h"
-#include "agent/formats/format-names.h"
 #include "base/json.h"
+#include "formats/format-names.h"
 
 static json_t *finding_to_json(const AuditFinding *finding)
 {

@@ -15,9 +15,9 @@
 #include "agent/bus/operations.h"
 #include "agent/bus/polkit.h"
 #include "agent/bus/properties.h"
-#include "agent/formats/interface.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "formats/interface.h"
 
 struct BusService {
         BusFacts facts; /* first: the properties are read from it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The D-Bus service org.computeagent.Agent1 (agent/formats/interface.h,
+/* The D-Bus service org.computeagent.Agent1 (formats/interface.h,
  * systemd/org.computeagent.Agent1.xml).
  *
  * Translates between the bus and the tracker and claims; decides nothing. Reading is free; a method

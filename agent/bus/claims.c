@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/formats/claim-json.h"
-#include "agent/formats/format-names.h"
-#include "agent/formats/interface.h"
 #include "base/json.h"
+#include "formats/claim-json.h"
+#include "formats/format-names.h"
+#include "formats/interface.h"
 
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words)
 {

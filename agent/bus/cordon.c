@@ -6,10 +6,10 @@
 
 #include <errno.h>
 
-#include "agent/formats/interface.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "formats/interface.h"
 
 static int refuse(sd_bus_error *error, int r, const Error *words)
 {

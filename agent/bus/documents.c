@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "agent/bus/methods.h"
-#include "agent/formats/claim-json.h"
-#include "agent/formats/event-json.h"
-#include "agent/formats/format-names.h"
-#include "agent/formats/interface.h"
-#include "agent/formats/tree-json.h"
 #include "base/json.h"
+#include "formats/claim-json.h"
+#include "formats/event-json.h"
+#include "formats/format-names.h"
+#include "formats/interface.h"
+#include "formats/tree-json.h"
 
 void bus_documents_done(BusDocuments *documents)
 {

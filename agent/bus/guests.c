@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "agent/bus/methods.h"
-#include "agent/formats/interface.h"
 #include "agent/guests/facts.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "drivers/registry.h"
+#include "formats/interface.h"
 
 #define XML_MAX (4 * 1024 * 1024)
 

@@ -3,7 +3,7 @@
 
 /* The methods of the bus that change claims, and what is in use: messages in, calls of claims.h and
  * of the daemon's parts, messages out. Everything from the caller is checked here, and what becomes
- * of a claim is logged with it. Signatures are in agent/formats/interface.h. */
+ * of a claim is logged with it. Signatures are in formats/interface.h. */
 
 #include "agent/bus/bus.h"
 #include "agent/bus/caller.h"

@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/formats/interface.h"
 #include "base/array.h"
 #include "base/log.h"
+#include "formats/interface.h"
 
 #define PROGRESS_USEC (200 * USEC_PER_MSEC)
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "agent/cycle/verdict.h"
-#include "agent/formats/format-names.h"
-#include "agent/formats/interface.h"
 #include "base/json.h"
+#include "formats/format-names.h"
+#include "formats/interface.h"
 
 static char *describe_unread(const Snapshot *snapshot)
 {

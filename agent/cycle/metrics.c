@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "agent/formats/tree-json.h"
 #include "base/text.h"
+#include "formats/tree-json.h"
 
 #define PREFIX "compute_agent_"
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "agent/formats/format-names.h"
 #include "base/json.h"
+#include "formats/format-names.h"
 
 /* The one that is there, or a new one. NULL when out of memory. */
 static json_t *get_holder(const RetireFacts *facts, json_t *holders, const Uuid *consumer)

@@ -25,7 +25,7 @@ typedef struct RetireFacts {
         const Allocations *consumers; /* who holds something of remote */
 } RetireFacts;
 
-/* ret: a document of RETIRE_FORMAT (agent/formats/format-names.h), with "done": false. -ENOMEM. */
+/* ret: a document of RETIRE_FORMAT (formats/format-names.h), with "done": false. -ENOMEM. */
 int retire_judge(const RetireFacts *facts, json_t **ret);
 
 /* Returns true if the document names a consumer or a foreign provider. */

@@ -6,12 +6,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/formats/interface.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
 #include "drivers/tree/cpu-guests.h"
+#include "formats/interface.h"
 #include "report/placement/outcome.h"
 
 #define PARTS_LENGTH 300 /* of what could not be read, in a sentence */

@@ -22,8 +22,7 @@ typedef enum SyncState {
         _SYNC_STATE_MAX,
 } SyncState;
 
-const char *sync_state_to_text(
-        SyncState state); /* the SYNC_STATE_… names of agent/formats/interface.h */
+const char *sync_state_to_text(SyncState state); /* the SYNC_STATE_… names of formats/interface.h */
 const char *reshape_access_to_text(ReshaperAccess access); /* the RESHAPE_ACCESS_… names */
 
 typedef struct TrackerStatus {

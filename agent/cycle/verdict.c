@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "agent/formats/interface.h"
 #include "base/text.h"
 #include "drivers/driver-words.h"
+#include "formats/interface.h"
 
 #define MORE_MAX 40
 

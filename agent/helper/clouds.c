@@ -6,10 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/config/table.h"
 #include "agent/state/yaml-text.h"
 #include "base/read-file.h"
 #include "base/text.h"
+#include "config/table.h"
 
 /* A file that was found, parsed. */
 typedef struct CloudsFile {

@@ -8,7 +8,7 @@
  * folder, ~/.config/openstack and /etc/openstack. The first secure.yaml of the same places
  * ($OS_CLIENT_SECURE_FILE goes first) is laid over it. A profile of a vendor is not known here. */
 
-#include "agent/config/config.h"
+#include "config/config.h"
 
 /* Puts that cloud in the place of what config says in [placement]. -ENOENT when there is no file or
  * no such cloud in it, -EINVAL when it cannot be used; with words, and no secret in them. Blocks on

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "agent/formats/format-names.h"
 #include "agent/helper/talk.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "formats/format-names.h"
 
 /* Allowed to nobody but who may read providers at all, and answered with little. */
 #define PROBE_PATH "/resource_providers?uuid=00000000-0000-0000-0000-000000000000"

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "agent/config/config.h"
+#include "config/config.h"
 
 /* Blocks until there is an answer, at most as long as the time-outs of config allow. The caller
  * owns *ret. What does not work is in the document; -EINVAL with words for a configuration that

@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-#include "agent/formats/format-names.h"
 #include "agent/helper/identity-judge.h"
 #include "agent/helper/talk.h"
 #include "agent/state/identity.h"
 #include "agent/state/state-lock.h"
 #include "base/json.h"
+#include "formats/format-names.h"
 
 typedef struct Work {
         const IdentityTask *task;

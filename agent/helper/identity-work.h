@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "agent/config/config.h"
+#include "config/config.h"
 
 typedef enum IdentityOrder {
         IDENTITY_SHOW,

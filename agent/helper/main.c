@@ -17,17 +17,17 @@
 #include <poll.h>
 #include <string.h>
 
-#include "agent/config/config.h"
-#include "agent/formats/format-names.h"
 #include "agent/helper/clouds.h"
 #include "agent/helper/connect.h"
 #include "agent/helper/identity-work.h"
 #include "base/clock.h"
 #include "base/folder-owner.h"
 #include "base/json.h"
+#include "config/config.h"
 #include "drivers/driver.h"
 #include "drivers/registry.h"
 #include "drivers/verify.h"
+#include "formats/format-names.h"
 
 #define TIMEOUT_SEC 30
 

@@ -24,8 +24,8 @@
 
 #include <systemd/sd-event.h>
 
-#include "agent/config/config.h"
 #include "agent/guests/database.h"
+#include "config/config.h"
 #include "report/session/session.h"
 
 /* Beside ClaimOutcome. */

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "agent/formats/format-names.h"
-#include "agent/formats/tree-json.h"
 #include "base/json.h"
+#include "formats/format-names.h"
+#include "formats/tree-json.h"
 #include "report/placement/consumer.h"
 
 static void shape_done(ReshapeShape *shape)

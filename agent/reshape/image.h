@@ -5,7 +5,7 @@
  * sent, so that it can be undone, and shown by "computectl reshape --dry-run". Its JSON form:
  *
  * {"format": "compute-agent-reshape/1", "taken_usec": 1, "node": "host1",
- *  "before": {"providers": [as in agent/formats/tree-json.h], "consumers": {"<uuid>": as GET
+ *  "before": {"providers": [as in formats/tree-json.h], "consumers": {"<uuid>": as GET
  * /allocations}}, "after": the same, "problems": [{"consumer": "<uuid>", "resource_class": "VGPU",
  * "reason": "…"}]} */
 

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
-#include "agent/formats/format-names.h"
 #include "agent/reshape/migration-match.h"
 #include "agent/state/state-file.h"
 #include "base/clock.h"
@@ -14,6 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "formats/format-names.h"
 
 #define PAUSE_FIRST_USEC (100 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC   (10 * USEC_PER_SEC)

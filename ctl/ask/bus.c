@@ -6,13 +6,13 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "agent/formats/format-names.h"
-#include "agent/formats/interface.h"
 #include "base/text.h"
 #include "ctl/ask/authorization.h"
 #include "ctl/ask/progress-line.h"
 #include "ctl/ask/unit.h"
 #include "ctl/print/json.h"
+#include "formats/format-names.h"
+#include "formats/interface.h"
 
 #define MANAGER_NAME "org.freedesktop.systemd1"
 #define MANAGER_PATH "/org/freedesktop/systemd1"

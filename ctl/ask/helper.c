@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "agent/formats/format-names.h"
 #include "ctl/print/json.h"
 #include "drivers/host/snapshot.h"
+#include "formats/format-names.h"
 
 #define PROGRAM  "computectl-helper" /* agent/helper/main.c */
 #define TEXT_MAX (64U << 20)         /* of its output */

@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/formats/interface.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "formats/interface.h"
 
 #define BAR_MAX    40
 #define BAR_MIN    8

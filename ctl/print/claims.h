@@ -3,7 +3,7 @@
 
 /* "computectl claims" and "claim": claims as tables, and finding some of them. Pure. The documents
  * are those of CLAIMS_FORMAT and CLAIM_FORMAT; what a claim has is said in
- * agent/formats/claim-json.h. */
+ * formats/claim-json.h. */
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a claim has for itself (agent/formats/claim-json.h): "computectl show", the devices and
+/* What a claim has for itself (formats/claim-json.h): "computectl show", the devices and
  * cells of "claim"; and the table of "explain". Pure. */
 
 #include <jansson.h>

@@ -9,7 +9,6 @@
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 
-#include "agent/formats/interface.h"
 #include "base/text.h"
 #include "ctl/print/connect.h"
 #include "ctl/print/findings.h"
@@ -17,6 +16,7 @@
 #include "ctl/print/status.h"
 #include "ctl/print/text.h"
 #include "drivers/driver-words.h"
+#include "formats/interface.h"
 
 #define DEFAULT_STATE_PATH LOCALSTATEDIR "/lib/compute-agent"
 #define HOOK_PATH          SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"

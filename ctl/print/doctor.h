@@ -6,8 +6,8 @@
  *
  * The facts are gathered by the caller; judging them is pure. */
 
-#include "agent/config/config.h"
 #include "base/json.h"
+#include "config/config.h"
 #include "ctl/print/page.h"
 #include "ctl/print/status.h"
 #include "drivers/host/snapshot.h"

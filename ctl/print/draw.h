@@ -11,5 +11,5 @@
 #include "ctl/print/page.h"
 #include "drivers/host/snapshot.h"
 
-/* tree: agent/formats/tree-json.h; claims: ctl/print/claims.h, or NULL. */
+/* tree: formats/tree-json.h; claims: ctl/print/claims.h, or NULL. */
 void ctl_draw(const Snapshot *snapshot, const json_t *tree, const json_t *claims, CtlPage *page);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl history": the document "events" (agent/formats/event-json.h) as a table. Pure. */
+/* "computectl history": the document "events" (formats/event-json.h) as a table. Pure. */
 
 #include "ctl/print/json.h"
 #include "ctl/print/page.h"

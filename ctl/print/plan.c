@@ -2,10 +2,10 @@
 
 #include "ctl/print/plan.h"
 
-#include "agent/formats/interface.h"
 #include "base/text.h"
 #include "ctl/print/json.h"
 #include "ctl/print/table.h"
+#include "formats/interface.h"
 
 #include <string.h>
 

@@ -2,11 +2,11 @@
 
 #include "ctl/print/status.h"
 
-#include "agent/formats/format-names.h"
-#include "agent/formats/interface.h"
 #include "base/text.h"
 #include "ctl/print/json.h"
 #include "ctl/print/text.h"
+#include "formats/format-names.h"
+#include "formats/interface.h"
 
 #include <inttypes.h>
 #include <string.h>

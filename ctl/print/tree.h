@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl tree": a document of agent/formats/tree-json.h as a tree of lines, one per inventory.
+/* "computectl tree": a document of formats/tree-json.h as a tree of lines, one per inventory.
  * Pure.
  */
 

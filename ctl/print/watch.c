@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "agent/formats/interface.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "ctl/print/json.h"
@@ -14,6 +13,7 @@
 #include "ctl/print/table.h"
 #include "ctl/print/text.h"
 #include "ctl/print/tree.h"
+#include "formats/interface.h"
 
 #define BAR_WIDTH         20
 #define SHORT_UUID_LENGTH 8 /* of a guest without a name, where there is no room */

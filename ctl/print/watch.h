@@ -10,7 +10,7 @@
 /* Borrowed; each may be NULL when it is not there. */
 typedef struct CtlWatchFacts {
         const json_t *status; /* ctl/print/status.h */
-        const json_t *tree;   /* agent/formats/tree-json.h */
+        const json_t *tree;   /* formats/tree-json.h */
         const json_t *claims; /* ctl/print/claims.h */
 } CtlWatchFacts;
 

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "agent/formats/format-names.h"
 #include "ctl/ask/bus.h"
 #include "ctl/print/audit.h"
 #include "ctl/print/json.h"
 #include "ctl/print/text.h"
 #include "ctl/verbs/common.h"
+#include "formats/format-names.h"
 
 #define AUDIT_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
 

@@ -7,9 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/formats/format-names.h"
-#include "agent/formats/interface.h"
-#include "agent/formats/tree-json.h"
 #include "base/clock.h"
 #include "ctl/ask/bus.h"
 #include "ctl/print/audit.h"
@@ -19,6 +16,9 @@
 #include "ctl/print/xml.h"
 #include "ctl/verbs/common.h"
 #include "ctl/verbs/request.h"
+#include "formats/format-names.h"
+#include "formats/interface.h"
+#include "formats/tree-json.h"
 
 #define RELEASE_REASON "released with computectl"
 

@@ -4,11 +4,11 @@
 /* What the verbs of computectl share: reaching the agent of this host or of --host, and printing
  * as the options ask. */
 
-#include "agent/formats/format-names.h"
-#include "agent/formats/interface.h"
 #include "ctl/ask/unit.h"
 #include "ctl/verbs/verbs.h"
 #include "drivers/host/snapshot.h"
+#include "formats/format-names.h"
+#include "formats/interface.h"
 
 /* For a verb that can do nothing without the agent: nobody there is a failure like others. */
 int ctl_need_answer(int r);

@@ -8,11 +8,11 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "agent/config/file.h"
-#include "agent/config/service-access.h"
-#include "agent/config/table.h"
 #include "base/folder-owner.h"
 #include "base/text.h"
+#include "config/file.h"
+#include "config/service-access.h"
+#include "config/table.h"
 
 #define HIDDEN "(not shown)"
 

@@ -4,9 +4,9 @@
 /* "computectl cat-config" and "doctor": the configuration files as the daemon would read them. The
  * daemon is not asked. */
 
-#include "agent/config/config.h"
 #include "base/error.h"
 #include "base/string-set.h"
+#include "config/config.h"
 #include "ctl/ask/unit.h"
 
 /* Each file with its name above it; the values of secrets, and of options that the agent does not

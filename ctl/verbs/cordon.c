@@ -6,12 +6,12 @@
 
 #include <stdlib.h>
 
-#include "agent/formats/format-names.h"
 #include "ctl/ask/bus.h"
 #include "ctl/print/claims.h"
 #include "ctl/print/json.h"
 #include "ctl/print/retire.h"
 #include "ctl/verbs/common.h"
+#include "formats/format-names.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
 #define EXIT_SOMEBODY       3 /* exit code: somebody is there */

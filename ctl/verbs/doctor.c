@@ -4,11 +4,11 @@
  * (--config-only) and "verify" (--hardware-only). */
 
 #include "ctl/print/doctor.h"
-#include "agent/formats/format-names.h"
 #include "ctl/ask/helper.h"
 #include "ctl/print/findings.h"
 #include "ctl/verbs/common.h"
 #include "ctl/verbs/config.h"
+#include "formats/format-names.h"
 
 /* Reads the unit for a check of the configuration. Returns NULL if systemd cannot be asked. */
 static const CtlUnit *find_unit(Ctl *ctl, CtlUnit *unit)

@@ -6,12 +6,12 @@
 #include <signal.h>
 #include <string.h>
 
-#include "agent/config/config.h"
-#include "agent/formats/format-names.h"
-#include "agent/formats/interface.h"
 #include "base/json.h"
 #include "base/uuid.h"
+#include "config/config.h"
 #include "ctl/ask/bus.h"
+#include "formats/format-names.h"
+#include "formats/interface.h"
 
 #define XML_MAX (4 * 1024 * 1024)
 

@@ -23,6 +23,6 @@ int ctl_mappings_add(CtlMappings *mappings, const char *text, Error *reterr);
 /* -EINVAL when one is of a group that is not asked for. */
 int ctl_mappings_check(const CtlMappings *mappings, const ResourceRequest *request, Error *reterr);
 
-/* Makes the names known, by a document of the tree (agent/formats/tree-json.h). -EINVAL when it has
+/* Makes the names known, by a document of the tree (formats/tree-json.h). -EINVAL when it has
  * no such provider, -ENOMEM. */
 int ctl_mappings_resolve(CtlMappings *mappings, const json_t *tree, Error *reterr);

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "agent/config/config.h"
 #include "base/folder-owner.h"
+#include "config/config.h"
 #include "ctl/ask/helper.h"
 
 #define AGENT          "compute-agentd"

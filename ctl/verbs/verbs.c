@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/formats/format-names.h"
-#include "agent/formats/tree-json.h"
 #include "base/text.h"
 #include "ctl/ask/bus.h"
 #include "ctl/ask/helper.h"
@@ -27,6 +25,8 @@
 #include "ctl/verbs/config.h"
 #include "ctl/verbs/hook.h"
 #include "ctl/verbs/migrate.h"
+#include "formats/format-names.h"
+#include "formats/tree-json.h"
 
 #define SYNC_TIMEOUT_USEC    (5 * 60 * USEC_PER_SEC)
 #define SYNC_TIMEOUT_MAX_SEC 86400

@@ -11,9 +11,6 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
-#include "agent/formats/format-names.h"
-#include "agent/formats/interface.h"
-#include "agent/formats/tree-json.h"
 #include "base/clock.h"
 #include "ctl/ask/bus.h"
 #include "ctl/print/screen.h"
@@ -21,6 +18,9 @@
 #include "ctl/print/text.h"
 #include "ctl/print/watch.h"
 #include "ctl/verbs/common.h"
+#include "formats/format-names.h"
+#include "formats/interface.h"
+#include "formats/tree-json.h"
 
 #define TICK_USEC   USEC_PER_SEC          /* ages are counted on */
 #define SETTLE_USEC (100 * USEC_PER_MSEC) /* signals that come together are one change */

@@ -18,9 +18,9 @@
 #include <string.h>
 #include <systemd/sd-bus.h>
 
-#include "agent/formats/interface.h"
 #include "base/clock.h"
 #include "base/uuid.h"
+#include "formats/interface.h"
 
 #define PATIENCE_USEC (120 * USEC_PER_SEC)
 #define LATENCIES_MAX 1000000

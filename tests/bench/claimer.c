@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <systemd/sd-bus.h>
 
-#include "agent/formats/interface.h"
 #include "base/clock.h"
 #include "base/uuid.h"
+#include "formats/interface.h"
 
 #define LATENCIES_MAX 1000000
 

@@ -33,7 +33,7 @@ FACTS = {
                            'test_reserved_cpus_beside_pin_set_c3'],
     'C3 guests': ['tests/unit/drivers/test-verify.c test_table'],
     'C4 types of devices': ['tests/unit/drivers/tree/test-mdev-plan.c test_table test_path_of_device',
-                            'tests/unit/agent/config/test-config.c test_mdev_types',
+                            'tests/unit/config/test-config.c test_mdev_types',
                             'tests/integration/driver/test_devices.py test_c4_f4_a_type_for_each '
                             'test_c4_two_gpus_three_types test_c4_functions_that_become_vgpus'],
     'C4 totals': ['tests/unit/drivers/tree/test-mdev-plan.c test_table', 'tests/unit/drivers/host/test-vgpu-types.c test_c4_offers'],

@@ -16,7 +16,7 @@ _DRIVERS = {'drivers', CONTRACT, 'drivers/host', 'drivers/tree'}
 _CLAIMS = {'claims', 'claims/store', 'claims/fit', 'claims/claim'}
 _REPORT = {'report', 'report/publish', 'report/session', 'report/keystone', 'report/placement', 'report/http'}
 _SIBLINGS = _DRIVERS | _CLAIMS | _REPORT
-_CLIENT = {'agent/config', 'agent/formats', CONTRACT, 'drivers/host'}
+_CLIENT = {'config', 'formats', CONTRACT, 'drivers/host'}
 ROOMS = {
     'base': set(),
     'drivers/host': set(),
@@ -37,19 +37,19 @@ ROOMS = {
     'report/publish': {'report/session', 'report/keystone', 'report/placement', 'report/http'},
     'report': {'report/publish', 'report/session', 'report/keystone', 'report/placement', 'report/http'},
     'agent/state': set(),
-    'agent/formats': _SIBLINGS,
+    'formats': _SIBLINGS,
     'agent/guests': _SIBLINGS,
-    'agent/config': _SIBLINGS | {'agent/state'},
+    'config': _SIBLINGS | {'agent/state'},
     'agent/tree': _SIBLINGS | {'agent/state'},
-    'agent/placing': _SIBLINGS | {'agent/guests', 'agent/config'},
-    'agent/reshape': _SIBLINGS | {'agent/guests', 'agent/tree', 'agent/state', 'agent/formats'},
-    'agent/audit': _SIBLINGS | {'agent/placing', 'agent/reshape', 'agent/guests', 'agent/formats'},
-    'agent/cycle': _SIBLINGS | {'agent/audit', 'agent/reshape', 'agent/tree', 'agent/guests', 'agent/formats'},
+    'agent/placing': _SIBLINGS | {'agent/guests', 'config'},
+    'agent/reshape': _SIBLINGS | {'agent/guests', 'agent/tree', 'agent/state', 'formats'},
+    'agent/audit': _SIBLINGS | {'agent/placing', 'agent/reshape', 'agent/guests', 'formats'},
+    'agent/cycle': _SIBLINGS | {'agent/audit', 'agent/reshape', 'agent/tree', 'agent/guests', 'formats'},
     'agent/bus': _SIBLINGS | {'agent/cycle', 'agent/audit', 'agent/placing', 'agent/reshape', 'agent/tree',
-                              'agent/guests', 'agent/formats'},
-    'agent': _SIBLINGS | {'agent/bus', 'agent/cycle', 'agent/placing', 'agent/tree', 'agent/config', 'agent/guests',
+                              'agent/guests', 'formats'},
+    'agent': _SIBLINGS | {'agent/bus', 'agent/cycle', 'agent/placing', 'agent/tree', 'config', 'agent/guests',
                           'agent/state'},
-    'agent/helper': _SIBLINGS | {'agent/config', 'agent/state', 'agent/formats'},
+    'agent/helper': _SIBLINGS | {'config', 'agent/state', 'formats'},
     'ctl/print': _CLIENT,
     'ctl/ask': _CLIENT | {'ctl/print'},
     'ctl/verbs': _CLIENT | {'ctl/ask', 'ctl/print'},

@@ -39,7 +39,7 @@ def plain(text):
 
 
 def option_keys(root):
-    for match in OPTION.finditer((root / 'agent/config/table.c').read_text()):
+    for match in OPTION.finditer((root / 'config/table.c').read_text()):
         yield match[2] or match[4] or match[6] or match[7]
 
 
@@ -118,7 +118,7 @@ def find_problems(root, files):
             if not re.search(r'(?<![\w-])%s(?![\w-])' % re.escape(word), plain(pages[name])):
                 yield 'man/' + name, 1, '"%s" is missing' % word
     yield from verb_problems(root, pages['computectl.1']) if whole else ()
-    written = ''.join('\n'.join(file.lines) for file in files if re.match(r'(agent|claims|drivers|report)/.*\.c$', file.name))
+    written = ''.join('\n'.join(file.lines) for file in files if re.match(r'(agent|claims|config|drivers|formats|report)/.*\.c$', file.name))
     for name in journal_fields(root) if whole else ():
         if name not in written:
             yield 'base/log.h', 1, 'nothing writes %s' % name

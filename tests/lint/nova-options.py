@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""agent/config/nova-options.c has each section of the installed Nova, and each option of the sections that the agent reads.
+"""config/nova-options.c has each section of the installed Nova, and each option of the sections that the agent reads.
 
 The names come from the entry points "oslo.config.opts" of Debian's python3-nova and the libraries that it uses, and from keystoneauth's
 plug-ins. The file has the names of all versions of Nova on which this program ran with --write, which adds names and removes none.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sources import main
 
-FILE = Path('agent/config/nova-options.c')
+FILE = Path('config/nova-options.c')
 READ = ('DEFAULT', 'compute', 'devices', 'libvirt', 'pci', 'placement')  # the sections of Nova that the agent reads
 OTHERS = ('placement', 'glance', 'keystone', 'castellan.tests')  # entry points of other services, by their beginning
 PRIVILEGED = {'nova_sys_admin', 'privsep', 'privsep_osbrick', 'vif_plug_linux_bridge_privileged', 'vif_plug_ovs_privileged'}
@@ -34,7 +34,7 @@ HEAD = '''/* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Written by tests/lint/nova-options.py --write. */
 
-#include "agent/config/nova-options.h"
+#include "config/nova-options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

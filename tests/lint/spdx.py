@@ -8,7 +8,7 @@ import re
 from sources import main
 
 LICENSE = 'SPDX-License-Identifier: ' + 'LGPL-2.1-or-later'
-PRODUCT = re.compile(r'(agent|base|claims|ctl|drivers|report)/.*\.[ch]')
+PRODUCT = re.compile(r'(agent|base|claims|config|ctl|drivers|formats|report)/.*\.[ch]')
 SUFFIXES = ('.service', '.socket', '.timer', '.sql', '.xml', '.policy', '.rules', '.catalog')
 
 

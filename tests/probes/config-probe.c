@@ -4,15 +4,15 @@
  *
  *   {"values": {"section": {"key": value}}, "warnings": ["text"]} or {"error": "text"}
  *
- * Options of agent/config/table.c without [mdev_TYPE]. Times are in seconds, words of an
+ * Options of config/table.c without [mdev_TYPE]. Times are in seconds, words of an
  * enumeration a list of all that have the same meaning, options that are not set null. */
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/config/table.h"
 #include "base/error.h"
+#include "config/table.h"
 
 static void on_warning(const char *text, void *userdata)
 {

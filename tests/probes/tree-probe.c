@@ -10,11 +10,11 @@
 #include <poll.h>
 #include <string.h>
 
-#include "agent/config/config.h"
-#include "agent/formats/tree-json.h"
 #include "base/json.h"
+#include "config/config.h"
 #include "drivers/registry.h"
 #include "drivers/update.h"
+#include "formats/tree-json.h"
 
 #define TIMEOUT_MSEC 60000
 

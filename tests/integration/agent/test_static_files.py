@@ -219,12 +219,12 @@ class TestDBusFiles(InstalledCase):
         share = cls.root / 'usr/share/dbus-1'
         cls.policy = ElementTree.parse(share / 'system.d/org.computeagent.Agent1.conf').getroot()
         cls.node = ElementTree.parse(share / 'interfaces/org.computeagent.Agent1.xml').getroot()
-        cls.header = (ROOT / 'agent/formats/interface.h').read_text()
+        cls.header = (ROOT / 'formats/interface.h').read_text()
         cls.interface = cls.node.find('interface')
         cls.text = (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text()
 
     def macro(self, name):
-        """The text of a macro of agent/formats/interface.h."""
+        """The text of a macro of formats/interface.h."""
         body = re.search(r'#define %s\s+(.*)' % name, self.header)[1]
         parts = re.findall(r'"([^"]*)"|\b(BUS_\w+)', body.partition('/*')[0])
         return ''.join(text if text or not macro else self.macro(macro) for text, macro in parts)

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "config/config.h"
+
+#include "base/read-file.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "config/expand.h"
+#include "config/mdev.h"
+#include "config/search.h"
+#include "config/settings.h"
+#include "config/state-dir.h"
+#include "drivers/driver-config.h"
+
+#include <string.h>
+#include <syslog.h>
+
+#define CREDENTIAL_MAX_BYTES (16 * 1024)
+#define CREDENTIAL_FOLDER    SYSCONFDIR "/compute-agent" /* without systemd */
+
+/* A build for another prefix looks there too; which folder is listed twice does not matter. */
+static const char *const roots[] = { SYSCONFDIR, "/etc", "/run", PREFIX_LIB_DIR, "/usr/lib", NULL };
+
+const char *config_hook_to_text(const Config *config)
+{
+        if (!config->hook_enabled)
+                return "";
+        return config->hook_when_away == CONFIG_HOOK_DENY ? "deny" : "allow";
+}
+
+IdentityPlaces config_identity_places(const Config *config)
+{
+        return (IdentityPlaces){ .config_files = (const char *const *)config->files,
+                                 .state_dir = config->state_dir,
+                                 .nova_dir = config->state_path };
+}
+
+Config *config_free(Config *config)
+{
+        if (!config)
+                return NULL;
+        for (const ConfigOption *o = config_options; o->key; o++)
+                config_option_done(o, config);
+        config_free_mdev_types(&config->driver.host);
+        pci_specs_done(&config->driver.host.pci_specs);
+        strings_free(config->files);
+        string_set_done(&config->warnings);
+        string_set_done(&config->credential_files);
+        free(config);
+        return NULL;
+}
+
+static int set_from_credential(const ConfigOption *option, Config *config, const char *path,
+                               Error *reterr)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t n;
+        int r;
+
+        r = read_file_text(path, CREDENTIAL_MAX_BYTES, &text, &n, NULL);
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return error_setf(reterr, r, "%s: cannot be read: %s", path, strerror(-r));
+        while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+                text[--n] = '\0';
+        if (n == 0 || strlen(text) != n)
+                return error_setf(reterr, EINVAL, "%s: %s", path,
+                                  n == 0 ? "is empty" : "holds a NUL");
+        r = config_option_set(option, config, text, reterr);
+        explicit_bzero(text, n);
+        return r < 0 ? error_prefixf(reterr, r, "%s", path) : 1;
+}
+
+/* 1 when the secret is a credential, and was taken. Without systemd's folder, as when a person
+ * tries something out, the file that the unit's drop-in names is looked for, by whoever may read
+ * it. */
+static int try_credential(const ConfigOption *option, Config *config, Error *reterr)
+{
+        const char *folder = getenv("CREDENTIALS_DIRECTORY");
+        bool given = folder && folder[0];
+        _cleanup_free_ char *path = NULL;
+
+        if (!option->credential)
+                return 0;
+        path = text_format("%s/%s", given ? folder : CREDENTIAL_FOLDER, option->credential);
+        if (!path)
+                return error_oom(reterr);
+        if (!given && access(path, R_OK) < 0)
+                return 0;
+        if (!given && string_set_add(&config->credential_files, path) < 0)
+                return error_oom(reterr);
+        return set_from_credential(option, config, path, reterr);
+}
+
+/* Reads [pci] device_spec, with the place of a bad one in the words. */
+static int load_pci_specs(Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        const ConfigOption *option = config_find_option(config_options, "pci", "device_spec");
+        _cleanup_free_ const ConfigEntry **list = NULL;
+        const ConfigEntry *entry = NULL;
+        size_t n;
+        int r = 0;
+
+        list = config_settings_list(settings, option, &n);
+        if (!list)
+                return error_oom(reterr);
+        for (size_t i = 0; i < n && r == 0; i++) {
+                entry = list[i];
+                if (entry->value[0] == '\0')
+                        continue;
+                r = pci_specs_add(&config->driver.host.pci_specs, entry->value, reterr);
+        }
+        if (r == 0 && entry)
+                r = pci_specs_check(&config->driver.host.pci_specs,
+                                    config->driver.host.report_in_placement, reterr);
+        return r < 0 ? config_entry_prefix(entry, r, reterr) : 0;
+}
+
+/* Sets an option from the files, else from its default, in which references are replaced, too. */
+static int set_option(const ConfigOption *option, Config *config, ConfigSettings *settings,
+                      Error *reterr)
+{
+        _cleanup_(text_free_secretp) char *text = NULL;
+        int r;
+
+        if (!strchr(option->default_value ?: "", '$') ||
+            config_settings_find_option(settings, option))
+                return config_set_from_settings(option, config, settings, reterr);
+        r = config_expand_default(settings, option->section, option->default_value, &text, reterr);
+        return r < 0 ? r : config_option_set(option, config, text, reterr);
+}
+
+/* section: of that alone; NULL: all. */
+static int set_options(Config *config, ConfigSettings *settings, const char *section, Error *reterr)
+{
+        int r;
+
+        for (const ConfigOption *o = config_options; o->key; o++) {
+                if (section && strcmp(o->section, section) != 0)
+                        continue;
+                r = try_credential(o, config, reterr);
+                if (r == 0)
+                        r = set_option(o, config, settings, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int finish_agent(Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        const ConfigEntry *driver = config_settings_find(settings, "DEFAULT", "compute_driver");
+
+        if (config->debug && !config_settings_find(settings, "agent", "log_level"))
+                config->log_level = LOG_DEBUG;
+        if (strcmp(config->compute_driver, "libvirt.LibvirtDriver") == 0)
+                config->compute_driver[strlen("libvirt")] = '\0';
+        if (strcmp(config->compute_driver, "static") == 0 && !config->driver.static_file.path &&
+            driver)
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s:%u: compute_driver = static needs [static] path, the JSON file of a host",
+                        driver->file, driver->line);
+        return 0;
+}
+
+/* Where the option is set that the words name first; NULL: nowhere. */
+static const ConfigEntry *find_named(const ConfigSettings *settings, const char *words)
+{
+        const ConfigEntry *ret = NULL;
+        const char *first = NULL;
+
+        for (const ConfigOption *o = config_options; o->key; o++) {
+                const char *place = strstr(words, o->key);
+                const ConfigEntry *entry;
+
+                if (!place || (first && place >= first))
+                        continue;
+                entry = config_settings_find_option(settings, o);
+                if (entry) {
+                        first = place;
+                        ret = entry;
+                }
+        }
+        return ret;
+}
+
+/* What no driver would take. */
+static int check_driver(const Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        Error error = ERROR_NULL;
+        int r = driver_config_check(&config->driver.host, &error);
+        const ConfigEntry *entry;
+
+        if (r >= 0)
+                return 0;
+        entry = find_named(settings, error.text);
+        return entry ? error_setf(reterr, -r, "%s:%u: %s", entry->file, entry->line, error.text)
+                     : error_setf(reterr, -r, "%s", error.text);
+}
+
+static void warn_old_options(const ConfigSettings *settings)
+{
+        const ConfigEntry *entry = config_settings_find(settings, "DEFAULT", "vcpu_pin_set");
+
+        if (entry && entry->value[0])
+                config_warn(
+                        settings,
+                        "%s:%u: vcpu_pin_set is deprecated: name its CPUs in [compute] cpu_shared_set, or in cpu_dedicated_set",
+                        entry->file, entry->line);
+}
+
+static const ConfigEntry *find_of_placement(const ConfigSettings *settings, const char *key)
+{
+        return config_settings_find_option(settings,
+                                           config_find_option(config_options, "placement", key));
+}
+
+static int check_keystone(const Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        const ConfigEntry *entry;
+        const char *option = NULL;
+        int r = keystone_config_check(&config->keystone, config->reporter.auth.kind, &option,
+                                      reterr);
+
+        if (r == 0)
+                return 0;
+        entry = find_of_placement(settings, option);
+        if (!entry)
+                entry = find_of_placement(settings, "auth_type");
+        if (!entry)
+                return error_prefixf(reterr, r, "[placement] %s", option);
+        return error_prefixf(reterr, r, "%s:%u: [%s] %s", entry->file, entry->line, entry->section,
+                             option);
+}
+
+/* What the authentication needs, once every value is known to be good. */
+static int check_placement(const Config *config, const ConfigSettings *settings, const char *place,
+                           Error *reterr)
+{
+        bool named = find_of_placement(settings, "auth_type");
+        ReporterAuth auth = config->reporter.auth.kind;
+
+        if (!named && config->keystone.auth_url)
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: [placement] auth_type is not set, but auth_url is; allowed is password or v3applicationcredential",
+                        place);
+        if (auth != REPORTER_AUTH_NONE && auth != REPORTER_AUTH_ADMIN_TOKEN)
+                return check_keystone(config, settings, reterr);
+        if (!config->placement_endpoint)
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: [placement] endpoint_override is not set; auth_type = %s needs it (http://HOST…, https://HOST… or unix:///PATH)",
+                        place, auth == REPORTER_AUTH_NONE ? "none" : "admin_token");
+        if (auth == REPORTER_AUTH_ADMIN_TOKEN && !config->placement_token)
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: [placement] token is not set, nor is there a credential placement-token (LoadCredential= of the unit, which counts from the next restart on); auth_type = admin_token needs it",
+                        place);
+        return 0;
+}
+
+static int finish_placement(Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        const ConfigSection *section = config_settings_find_section(settings, "placement");
+        _cleanup_free_ char *place = NULL;
+
+        if (!config->placement_endpoint)
+                config->placement_endpoint = TAKE_PTR(config->placement_fallback);
+        config->has_placement = section;
+        if (!section)
+                return 0;
+        place = text_format("%s:%u", section->file, section->line);
+        if (!place)
+                return error_oom(reterr);
+        if (config->reporter.http.insecure)
+                config_warn(
+                        settings,
+                        "%s: [placement] insecure = true: the server's certificate is not verified",
+                        place);
+        return check_placement(config, settings, place, reterr);
+}
+
+/* Local DISK_GB leaves Placement only where the agent writes the tree. */
+static SharingUse choose_disk_use(const Config *config)
+{
+        static const SharingUse uses[] = {
+                [HOST_LOCAL_DISK_AUTO] = SHARING_USE_WITH_POOL,
+                [HOST_LOCAL_DISK_YES] = SHARING_USE_NEVER,
+                [HOST_LOCAL_DISK_NO] = SHARING_USE_ALWAYS,
+        };
+
+        return nova_mode_refuses(config->reporter.nova, NOVA_ACTION_PUBLISH)
+                       ? SHARING_USE_NEVER
+                       : uses[config->driver.host.report_local_disk];
+}
+
+void config_lend_strings(Config *config)
+{
+        config->reporter.disk_use = choose_disk_use(config);
+        config->reporter.http.endpoint = config->placement_endpoint;
+        config->reporter.auth.token = config->placement_token;
+        config->reporter.auth.keystone = &config->keystone;
+        config->reporter.http.cafile = config->cafile;
+        config->reporter.http.certfile = config->certfile;
+        config->reporter.http.keyfile = config->keyfile;
+        config->reporter.http.user_agent = "compute-agent/" PACKAGE_VERSION;
+}
+
+int config_set_direct(Config *config, const char *socket)
+{
+        char *endpoint = text_format("unix://%s", socket), *token = secret_copy("admin");
+
+        if (!endpoint || !token) {
+                free(endpoint);
+                secret_free(token);
+                return -ENOMEM;
+        }
+        free(config->placement_endpoint);
+        secret_free(config->placement_token);
+        config->placement_endpoint = endpoint;
+        config->placement_token = token;
+        config->has_placement = true;
+        config->reporter.auth.kind = REPORTER_AUTH_ADMIN_TOKEN;
+        config_lend_strings(config);
+        return 0;
+}
+
+static void warn_readable_secrets(const ConfigSettings *settings)
+{
+        for (size_t i = 0; i < settings->n_entries; i++) {
+                const ConfigEntry *entry = &settings->entries[i];
+                const ConfigOption *option = config_settings_option_of(settings, entry);
+
+                if (entry->world_readable && option && option->secret && entry->value[0] != '\0')
+                        config_warn(
+                                settings,
+                                "%s:%u: [%s] %s is a secret, and everybody may read the file: take that right away (chmod o-r)",
+                                entry->file, entry->line, entry->section, entry->key);
+        }
+}
+
+static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
+{
+        _cleanup_(config_freep) Config *config = calloc(1, sizeof(Config));
+        int r;
+
+        if (!config)
+                return error_oom(reterr);
+        r = set_options(config, settings, NULL, reterr);
+        if (r >= 0)
+                r = config_choose_state_dir(config, settings, reterr);
+        if (r >= 0)
+                r = finish_agent(config, settings, reterr);
+        if (r < 0)
+                return r;
+        warn_old_options(settings);
+        r = config_load_mdev_types(config, settings, reterr);
+        if (r >= 0)
+                r = load_pci_specs(config, settings, reterr);
+        if (r >= 0)
+                r = finish_placement(config, settings, reterr);
+        if (r < 0)
+                return r;
+        config_lend_strings(config);
+        r = check_driver(config, settings, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(config);
+        return 0;
+}
+
+int config_find_files(const char *file, ConfigWarning warning, void *userdata, char ***ret,
+                      Error *reterr)
+{
+        return config_search(roots, file, warning, userdata, ret, reterr);
+}
+
+int config_load_hook(Config **ret, const char *file, Error *reterr)
+{
+        _cleanup_(config_settings_done) ConfigSettings settings = {};
+        _cleanup_(config_freep) Config *config = calloc(1, sizeof(Config));
+        int r;
+
+        if (!config)
+                return error_oom(reterr);
+        r = config_find_files(file, NULL, NULL, &config->files, reterr);
+        if (r >= 0)
+                r = config_settings_read(&settings, config->files, reterr);
+        if (r >= 0)
+                r = config_expand(&settings, reterr);
+        if (r >= 0)
+                r = set_options(config, &settings, "hook", reterr);
+        if (r >= 0)
+                *ret = TAKE_PTR(config);
+        return r;
+}
+
+/* Keeps each warning, and passes it on. */
+typedef struct Collector {
+        StringSet texts;
+        ConfigWarning warning;
+        void *userdata;
+        bool failed; /* no memory for one */
+} Collector;
+
+static void collector_done(Collector *collector)
+{
+        string_set_done(&collector->texts);
+}
+
+static void collect(const char *text, void *userdata)
+{
+        Collector *collector = userdata;
+
+        collector->failed |= string_set_add(&collector->texts, text) < 0;
+        if (collector->warning)
+                collector->warning(text, collector->userdata);
+}
+
+int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
+                Error *reterr)
+{
+        _cleanup_(collector_done)
+                Collector collector = { .warning = warning, .userdata = userdata };
+        _cleanup_(config_settings_done)
+                ConfigSettings settings = { .warning = collect, .userdata = &collector };
+        _cleanup_(config_freep) Config *config = NULL;
+        _cleanup_(strings_freep) char **paths = NULL;
+        size_t n_ignored;
+        int r;
+
+        r = config_find_files(file, collect, &collector, &paths, reterr);
+        if (r >= 0)
+                r = config_settings_read(&settings, paths, reterr);
+        if (r >= 0)
+                r = config_settings_follow_auth(&settings, reterr);
+        if (r >= 0)
+                r = config_expand(&settings, reterr);
+        if (r < 0)
+                return r;
+        n_ignored = config_warn_unknown(&settings);
+        warn_readable_secrets(&settings);
+        r = config_make(&config, &settings, reterr);
+        if (r < 0)
+                return r;
+        if (collector.failed)
+                return error_oom(reterr);
+        config->files = TAKE_PTR(paths);
+        config->n_ignored = n_ignored;
+        config->warnings = TAKE_STRUCT(collector.texts);
+        *ret = TAKE_PTR(config);
+        return 0;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "config/search.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/array.h"
+#include "base/text.h"
+
+#define MAIN_FILE "compute-agent/compute-agent.conf"
+
+typedef struct DropIn {
+        char *path;
+        const char *name; /* in path */
+        bool masked;
+} DropIn;
+
+typedef struct Search {
+        char *main;
+        DropIn *items;
+        size_t n_items, n_allocated;
+        ConfigWarning warning;
+        void *userdata;
+} Search;
+
+DEFINE_CLEANUP(DIR *, closedir);
+
+static void search_done(Search *search)
+{
+        for (size_t i = 0; i < search->n_items; i++)
+                free(search->items[i].path);
+        free(search->items);
+        free(search->main);
+}
+
+static bool is_dev_null(const struct stat *st)
+{
+        return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
+/* Takes the main file when there is one. 1 when that ends the search. */
+static int try_main(Search *search, const char *path, Error *reterr)
+{
+        struct stat st;
+
+        if (stat(path, &st) < 0) {
+                if (errno == ENOENT || errno == ENOTDIR)
+                        return 0;
+                return error_setf(reterr, errno, "%s: cannot be read: %s", path, strerror(errno));
+        }
+        if (is_dev_null(&st))
+                return 1;
+        search->main = strdup(path);
+        return search->main ? 1 : error_oom(reterr);
+}
+
+static const DropIn *find_drop_in(const Search *search, const char *name)
+{
+        for (size_t i = 0; i < search->n_items; i++)
+                if (strcmp(search->items[i].name, name) == 0)
+                        return &search->items[i];
+        return NULL;
+}
+
+static void warn(const Search *search, const char *path, int error)
+{
+        Error text = ERROR_NULL;
+
+        if (!search->warning)
+                return;
+        error_setf(&text, error, "%s: %s, ignoring", path, strerror(error));
+        search->warning(text.text, search->userdata);
+}
+
+static int add_drop_in(Search *search, const char *folder, const char *name, Error *reterr)
+{
+        _cleanup_free_ char *path = NULL;
+        struct stat st;
+        DropIn *item;
+
+        if (find_drop_in(search, name))
+                return 0;
+        path = text_format("%s/%s", folder, name);
+        if (!path)
+                return error_oom(reterr);
+        if (stat(path, &st) < 0) {
+                if (errno != ENOENT)
+                        return error_setf(reterr, errno, "%s: cannot be read: %s", path,
+                                          strerror(errno));
+                warn(search, path, ENOENT);
+                return 0;
+        }
+        if (array_grow(&search->items, sizeof(DropIn), search->n_items, &search->n_allocated) < 0)
+                return error_oom(reterr);
+        item = &search->items[search->n_items++];
+        item->name = path + strlen(folder) + 1;
+        item->masked = is_dev_null(&st);
+        item->path = TAKE_PTR(path);
+        return 0;
+}
+
+static bool is_drop_in_name(const char *name)
+{
+        size_t n = strlen(name);
+
+        return name[0] != '.' && n > strlen(".conf") &&
+               strcmp(name + n - strlen(".conf"), ".conf") == 0;
+}
+
+static int add_folder(Search *search, const char *folder, Error *reterr)
+{
+        _cleanup_(closedirp) DIR *dir = opendir(folder);
+        const struct dirent *entry;
+        int r;
+
+        if (!dir && errno == ENOENT)
+                return 0;
+        if (!dir && errno == ENOTDIR) {
+                warn(search, folder, ENOTDIR);
+                return 0;
+        }
+        if (!dir)
+                return error_setf(reterr, errno, "%s: cannot be read: %s", folder, strerror(errno));
+        while (errno = 0, (entry = readdir(dir))) {
+                if (!is_drop_in_name(entry->d_name))
+                        continue;
+                r = add_drop_in(search, folder, entry->d_name, reterr);
+                if (r < 0)
+                        return r;
+        }
+        if (errno != 0)
+                return error_setf(reterr, errno, "%s: cannot be read: %s", folder, strerror(errno));
+        return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+        return strcmp(((const DropIn *)a)->name, ((const DropIn *)b)->name);
+}
+
+/* Hands the paths over: the main file, then the drop-ins by name. */
+static int take_paths(Search *search, char ***ret_paths, Error *reterr)
+{
+        char **paths = calloc(search->n_items + 2, sizeof(char *));
+        size_t n = 0;
+
+        if (!paths)
+                return error_oom(reterr);
+        if (search->n_items > 0)
+                qsort(search->items, search->n_items, sizeof(DropIn), compare_names);
+        if (search->main)
+                paths[n++] = TAKE_PTR(search->main);
+        for (size_t i = 0; i < search->n_items; i++)
+                if (!search->items[i].masked)
+                        paths[n++] = TAKE_PTR(search->items[i].path);
+        *ret_paths = paths;
+        return 0;
+}
+
+static int search_named(Search *search, const char *file, Error *reterr)
+{
+        _cleanup_free_ char *folder = NULL;
+        int r;
+
+        r = try_main(search, file, reterr);
+        if (r == 0)
+                return error_setf(reterr, ENOENT, "%s: no such file", file);
+        if (r < 0)
+                return r;
+        folder = text_format("%s.d", file);
+        if (!folder)
+                return error_oom(reterr);
+        return add_folder(search, folder, reterr);
+}
+
+static int search_roots(Search *search, const char *const roots[], Error *reterr)
+{
+        int found = 0, r;
+
+        for (const char *const *root = roots; *root; root++) {
+                _cleanup_free_ char *folder = text_format("%s/" MAIN_FILE ".d", *root);
+
+                if (!folder)
+                        return error_oom(reterr);
+                r = add_folder(search, folder, reterr);
+                if (r < 0)
+                        return r;
+                folder[strlen(folder) - strlen(".d")] = '\0';
+                if (!found)
+                        found = try_main(search, folder, reterr);
+                if (found < 0)
+                        return found;
+        }
+        return 0;
+}
+
+int config_search(const char *const roots[], const char *file, ConfigWarning warning,
+                  void *userdata, char ***ret_paths, Error *reterr)
+{
+        _cleanup_(search_done) Search search = { .warning = warning, .userdata = userdata };
+        int r;
+
+        r = file ? search_named(&search, file, reterr) : search_roots(&search, roots, reterr);
+        if (r < 0)
+                return r;
+        return take_paths(&search, ret_paths, reterr);
+}

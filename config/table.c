@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "config/table.h"
+
+#include "base/secret.h"
+#include "base/text.h"
+#include "config/value.h"
+
+#include <string.h>
+#include <strings.h>
+#include <syslog.h>
+
+#define DEFAULT_POLL_INTERVAL_SEC 60
+
+static const ConfigWord log_levels[] = {
+        { "debug", LOG_DEBUG },   { "info", LOG_INFO },
+        { "notice", LOG_NOTICE }, { "warning", LOG_WARNING },
+        { "err", LOG_ERR },       { "error", LOG_ERR },
+        { "crit", LOG_CRIT },     {},
+};
+
+static const ConfigWord claim_modes[] = {
+        { "auto", CLAIM_MODE_AUTO },
+        { "verify", CLAIM_MODE_VERIFY },
+        { "write", CLAIM_MODE_WRITE },
+        { 0 },
+};
+
+static const ConfigWord nova_modes[] = {
+        { "none", NOVA_NONE },
+        { "observe", NOVA_OBSERVE },
+        { "beside", NOVA_BESIDE },
+        { "top", NOVA_TOP },
+        {},
+};
+
+/* It was a boolean. */
+static const ConfigWord numa_forms[] = {
+        { "false", HOST_NUMA_FLAT }, { "true", HOST_NUMA_CELLS },
+        { "0", HOST_NUMA_FLAT },     { "1", HOST_NUMA_CELLS },
+        { "no", HOST_NUMA_FLAT },    { "yes", HOST_NUMA_CELLS },
+        { "off", HOST_NUMA_FLAT },   { "on", HOST_NUMA_CELLS },
+        { "root", HOST_NUMA_ROOT },  {},
+};
+
+static const ConfigWord local_disks[] = {
+        { "auto", HOST_LOCAL_DISK_AUTO },
+        { "yes", HOST_LOCAL_DISK_YES },
+        { "no", HOST_LOCAL_DISK_NO },
+        {},
+};
+
+static const ConfigWord startup_failures[] = {
+        { "degraded", CONFIG_STARTUP_DEGRADED },
+        { "exit", CONFIG_STARTUP_EXIT },
+        {},
+};
+
+static const ConfigWord hook_aways[] = {
+        { "allow", CONFIG_HOOK_ALLOW },
+        { "deny", CONFIG_HOOK_DENY },
+        {},
+};
+
+static const ConfigWord auth_types[] = {
+        { "none", REPORTER_AUTH_NONE },
+        { "admin_token", REPORTER_AUTH_ADMIN_TOKEN },
+        { "password", REPORTER_AUTH_PASSWORD },
+        { "v3password", REPORTER_AUTH_PASSWORD },
+        { "v3applicationcredential", REPORTER_AUTH_V3APPLICATIONCREDENTIAL },
+        {},
+};
+
+static const ConfigWord virt_types[] = {
+        { "kvm", HOST_VIRT_KVM },
+        { "qemu", HOST_VIRT_QEMU },
+        { "lxc", HOST_VIRT_LXC },
+        { "parallels", HOST_VIRT_PARALLELS },
+        {},
+};
+
+static const ConfigWord cpu_modes[] = {
+        { "host-model", HOST_CPU_HOST_MODEL },
+        { "host-passthrough", HOST_CPU_HOST_PASSTHROUGH },
+        { "custom", HOST_CPU_CUSTOM },
+        { "none", HOST_CPU_NONE },
+        {},
+};
+
+static const ConfigWord images_types[] = {
+        { "default", HOST_IMAGES_FILES }, { "raw", HOST_IMAGES_FILES },
+        { "flat", HOST_IMAGES_FILES },    { "qcow2", HOST_IMAGES_FILES },
+        { "ploop", HOST_IMAGES_FILES },   { "lvm", HOST_IMAGES_LVM },
+        { "rbd", HOST_IMAGES_RBD },       {},
+};
+
+static bool is_driver_name(const char *text)
+{
+        return strcmp(text, "libvirt") == 0 || strcmp(text, "libvirt.LibvirtDriver") == 0 ||
+               strcmp(text, "linux") == 0 || strcmp(text, "static") == 0;
+}
+
+static bool is_tpm_secret_security(const char *text)
+{
+        return strcasecmp(text, "user") == 0 || strcasecmp(text, "host") == 0 ||
+               strcasecmp(text, "deployment") == 0;
+}
+
+static bool is_file_below(const char *text)
+{
+        return text[0] != '\0' && text[0] != '/' && text[strlen(text) - 1] != '/' &&
+               !strchr(text, '$');
+}
+
+/* "OLD:NEW", two names of resource classes of which the first is a custom one. */
+static bool is_renaming(const char *text)
+{
+        const char *colon = strchr(text, ':');
+        char name[RESOURCE_CLASS_MAX + 1];
+
+        if (!colon || (size_t)(colon - text) >= sizeof(name))
+                return false;
+        snprintf(name, sizeof(name), "%.*s", (int)(colon - text), text);
+        return resource_class_valid(name) && resource_class_is_custom(name) &&
+               resource_class_valid(colon + 1) && strcmp(name, colon + 1) != 0;
+}
+
+/* Begins an option of Config. */
+#define OPTION(s, k, t, m) .section = s, .key = k, .type = t, .offset = offsetof(Config, m)
+
+#define BOOL(s, k, m, value)                                                                     \
+        {                                                                                        \
+                OPTION(s, k, CONFIG_BOOL, m), .default_value = value, .allowed = "true or false" \
+        }
+#define NUMBER(s, k, t, m, value, from, to)                                            \
+        {                                                                              \
+                OPTION(s, k, t, m), .default_value = value, .min = from, .max = to,    \
+                                    .allowed = "a whole number from " #from " to " #to \
+        }
+#define RESERVED(k, m, value) NUMBER("DEFAULT", k, CONFIG_U64, m, value, 0, 2147483647)
+#define RATIO(k, m, value, from)                                         \
+        {                                                                \
+                OPTION("DEFAULT", k, CONFIG_DOUBLE, m),                  \
+                        .default_value = value, .min = from, .max = 1e6, \
+                        .allowed = "a number from " #from " to 1000000"  \
+        }
+#define WORD(s, k, m, value, all, words_)                                           \
+        {                                                                           \
+                OPTION(s, k, CONFIG_ENUM, m), .default_value = value, .words = all, \
+                                              .allowed = words_                     \
+        }
+#define TEXT(s, k, m, value, check, words_)                                             \
+        {                                                                               \
+                OPTION(s, k, CONFIG_STRING, m), .default_value = value, .valid = check, \
+                                                .allowed = words_                       \
+        }
+#define PATH(s, k, m, value)                                                      \
+        {                                                                         \
+                OPTION(s, k, CONFIG_STRING, m), .default_value = value,           \
+                                                .valid = config_is_absolute_path, \
+                                                .allowed = "an absolute path"     \
+        }
+#define LIST(s, k, old_name, m, check, words_)                                               \
+        {                                                                                    \
+                OPTION(s, k, CONFIG_LIST, m), .old = { { NULL, old_name } }, .valid = check, \
+                                              .allowed = words_                              \
+        }
+#define CPUS(s, k, m)                                                                           \
+        {                                                                                       \
+                OPTION(s, k, CONFIG_STRING, m), .allowed = "a list of CPUs such as 4-12,^8,15", \
+        }
+#define SECRET(k, m, check, words_, name)                                                    \
+        {                                                                                    \
+                OPTION("placement", k, CONFIG_STRING, m), .valid = check, .allowed = words_, \
+                                                          .secret = true, .of_auth = true,   \
+                                                          .credential = name                 \
+        }
+#define KEYSTONE(k, old_name, m, auth)                                                        \
+        {                                                                                     \
+                OPTION("placement", k, CONFIG_STRING, keystone.m),                            \
+                        .old = { { NULL, old_name } }, .allowed = "any text", .of_auth = auth \
+        }
+#define UNUSED(k)                                                                              \
+        {                                                                                      \
+                .section = "placement", .key = k, .type = CONFIG_UNUSED, .allowed = "any text" \
+        }
+
+#define HTTP_WORDS     "http://HOST… or https://HOST… without user name, query and fragment"
+#define ENDPOINT_WORDS "unix:///PATH, or " HTTP_WORDS
+
+const ConfigOption config_options[] = {
+        PATH("DEFAULT", "state_path", state_path, "/var/lib/nova"),
+        TEXT("DEFAULT", "claim_db", claim_db, "claim.sqlite", is_file_below,
+             "the path of a file, relative to [agent] state_dir"),
+        PATH("DEFAULT", "instances_path", driver.host.instances_path, "$state_path/instances"),
+        TEXT("DEFAULT", "host", host, "", config_is_host_name,
+             "a name of up to 255 printable characters without spaces"),
+        TEXT("DEFAULT", "compute_driver", compute_driver, "libvirt", is_driver_name,
+             "libvirt, libvirt.LibvirtDriver, linux or static"),
+        BOOL("DEFAULT", "debug", debug, "false"),
+        NUMBER("DEFAULT", "claim_expiry_time", CONFIG_SECONDS, claim_expiry_usec, "300", 0,
+               2147483647),
+        { OPTION("DEFAULT", "update_resources_interval", CONFIG_INTERVAL, update_interval_usec),
+          .default_value = "0", .min = -2147483647, .max = 2147483647,
+          .allowed = "a whole number of seconds up to 2147483647, 0 for 60, or -1 for never" },
+        RESERVED("reserved_host_cpus", driver.host.reserved_host_cpus, "0"),
+        RESERVED("reserved_host_memory_mb", driver.host.reserved_host_memory_mb, "512"),
+        RESERVED("reserved_host_disk_mb", driver.host.reserved_host_disk_mb, "0"),
+        { OPTION("DEFAULT", "reserved_huge_pages", CONFIG_MULTI, driver.host.reserved_huge_pages),
+          .allowed = "of the form node:0,size:2048,count:64" },
+        CPUS("DEFAULT", "vcpu_pin_set", driver.host.vcpu_pin_set),
+        BOOL("DEFAULT", "force_raw_images", driver.host.force_raw_images, "true"),
+        RATIO("cpu_allocation_ratio", driver.host.cpu_allocation_ratio, NULL, 0),
+        RATIO("ram_allocation_ratio", driver.host.ram_allocation_ratio, NULL, 0),
+        RATIO("disk_allocation_ratio", driver.host.disk_allocation_ratio, NULL, 0),
+        RATIO("initial_cpu_allocation_ratio", driver.host.initial_cpu_allocation_ratio, "4.0",
+              0.001),
+        RATIO("initial_ram_allocation_ratio", driver.host.initial_ram_allocation_ratio, "1.0",
+              0.001),
+        RATIO("initial_disk_allocation_ratio", driver.host.initial_disk_allocation_ratio, "1.0",
+              0.001),
+
+        PATH("compute", "provider_config_location", provider_config_location,
+             "/etc/nova/provider_config/"),
+
+        PATH("agent", "state_dir", state_dir, LOCALSTATEDIR "/lib/compute-agent"),
+        NUMBER("agent", "device_settle_sec", CONFIG_SECONDS, device_settle_usec, "30", 0, 3600),
+        NUMBER("agent", "device_hold_sec", CONFIG_SECONDS, device_hold_usec, "30", 0, 3600),
+        NUMBER("agent", "start_jitter_sec", CONFIG_SECONDS, start_jitter_usec, "5", 0, 3600),
+        WORD("agent", "log_level", log_level, "info", log_levels,
+             "debug, info, notice, warning, err or crit"),
+        TEXT("agent", "owner_trait", driver.host.owner_trait, "OWNER_NOVA", config_is_trait,
+             "a trait's name (A-Z, 0-9, _; up to 255), or nothing for none"),
+        PATH("agent", "metrics_file", metrics_file, NULL),
+        LIST("agent", "renamed_resource_classes", NULL, driver.host.renamed_classes, is_renaming,
+             "CUSTOM_OLD:NEW pairs"),
+        NUMBER("agent", "reshape_timeout", CONFIG_SECONDS, reshape_patience_usec, "300", 1, 86400),
+        NUMBER("agent", "heal_each_cycles", CONFIG_U64, heal_cycles, "0", 0, 2147483647),
+        WORD("agent", "claim_mode", claim_mode, "auto", claim_modes, "auto, verify or write"),
+        LIST("agent", "foreign_traits", NULL, foreign_traits, config_is_trait,
+             "a list of traits, with commas between them"),
+        WORD("agent", "nova", reporter.nova, "none", nova_modes, "none, observe, beside or top"),
+        WORD("agent", "on_startup_failure", on_startup_failure, "degraded", startup_failures,
+             "degraded or exit"),
+
+        BOOL("hook", "enabled", hook_enabled, "false"),
+        NUMBER("hook", "timeout", CONFIG_SECONDS, hook_timeout_usec, "10", 1, 300),
+        WORD("hook", "when_agent_is_away", hook_when_away, "allow", hook_aways, "allow or deny"),
+
+        CPUS("compute", "cpu_shared_set", driver.host.cpu_shared_set),
+        CPUS("compute", "cpu_dedicated_set", driver.host.cpu_dedicated_set),
+        WORD("compute", "numa_in_placement", driver.host.numa_in_placement, "false", numa_forms,
+             "true, false or root"),
+        WORD("compute", "report_local_disk", driver.host.report_local_disk, "auto", local_disks,
+             "auto, yes or no"),
+        LIST("compute", "image_type_exclude_list", NULL, driver.host.image_type_exclude_list,
+             config_is_word, "a list such as vmdk, raw, with commas between them"),
+
+        { OPTION("libvirt", "connection_uri", CONFIG_STRING, driver.libvirt.connection_uri),
+          .default_value = "qemu:///system", .valid = config_is_driver_uri,
+          .empty_is_default = true, .allowed = "a libvirt URI such as qemu:///system" },
+        NUMBER("libvirt", "keepalive_interval", CONFIG_U64, driver.libvirt.keepalive_interval_sec,
+               "5", 0, 3600),
+        NUMBER("libvirt", "keepalive_count", CONFIG_U64, driver.libvirt.keepalive_count, "5", 0,
+               1000),
+
+        WORD("libvirt", "virt_type", driver.host.virt_type, "kvm", virt_types,
+             "kvm, qemu, lxc or parallels"),
+        WORD("libvirt", "cpu_mode", driver.host.cpu_mode, NULL, cpu_modes,
+             "host-model, host-passthrough, custom or none"),
+        LIST("libvirt", "cpu_models", "cpu_model", driver.host.cpu_models, config_is_word,
+             "a list of libvirt's CPU models, with commas between them"),
+        LIST("libvirt", "cpu_model_extra_flags", NULL, driver.host.cpu_model_extra_flags,
+             config_is_word,
+             "a list of CPU features, + or - before each, with commas between them"),
+        BOOL("libvirt", "cpu_power_management", driver.host.cpu_power_management, "false"),
+        WORD("libvirt", "images_type", driver.host.images_type, "default", images_types,
+             "default, raw, flat, qcow2, ploop, lvm or rbd"),
+        TEXT("libvirt", "images_storage_pool", driver.host.images_storage_pool, NULL,
+             config_is_word, "the name of a storage pool of libvirt"),
+        TEXT("libvirt", "images_rbd_pool", driver.host.images_rbd_pool, "rbd", config_is_word,
+             "the name of a pool of Ceph"),
+        TEXT("libvirt", "images_rbd_ceph_conf", driver.host.images_rbd_ceph_conf, "", NULL,
+             "a path, or nothing for the file that ceph finds"),
+        TEXT("libvirt", "rbd_user", driver.host.rbd_user, "", NULL, "the name of a user of Ceph"),
+        NUMBER("libvirt", "file_backed_memory", CONFIG_U64, driver.host.file_backed_memory, "0", 0,
+               2147483647),
+        BOOL("libvirt", "swtpm_enabled", driver.host.swtpm_enabled, "false"),
+        LIST("libvirt", "supported_tpm_secret_security", NULL,
+             driver.host.supported_tpm_secret_security, is_tpm_secret_security,
+             "a list of user, host and deployment"),
+
+        PATH("static", "path", driver.static_file.path, NULL),
+
+        { OPTION("pci", "device_spec", CONFIG_MULTI, device_specs),
+          .old = { { NULL, "passthrough_whitelist" }, { "DEFAULT", "pci_passthrough_whitelist" } },
+          .allowed =
+                  "a JSON object such as {\"vendor_id\": \"10de\"}, or a list of them; the option may be repeated" },
+        BOOL("pci", "report_in_placement", driver.host.report_in_placement, "false"),
+
+        LIST("devices", "enabled_mdev_types", "enabled_vgpu_types", enabled_mdev_types,
+             config_is_mdev_type,
+             "a list of mdev types such as nvidia-35, with commas between them"),
+
+        TEXT("placement", "auth_section", auth_section, NULL, NULL, "the name of a section"),
+        { OPTION("placement", "auth_type", CONFIG_ENUM, reporter.auth.kind),
+          .old = { { NULL, "auth_plugin" } }, .default_value = "none", .words = auth_types,
+          .of_auth = true, .allowed = "none, admin_token, password or v3applicationcredential" },
+        TEXT("placement", "endpoint_override", placement_endpoint, NULL, config_is_endpoint,
+             ENDPOINT_WORDS),
+        { OPTION("placement", "endpoint", CONFIG_STRING, placement_fallback),
+          .valid = config_is_endpoint, .of_auth = true, .allowed = ENDPOINT_WORDS },
+        SECRET("token", placement_token, config_is_token, "printable ASCII without spaces",
+               "placement-token"),
+        PATH("placement", "cafile", cafile, NULL),
+        PATH("placement", "certfile", certfile, NULL),
+        PATH("placement", "keyfile", keyfile, NULL),
+        BOOL("placement", "insecure", reporter.http.insecure, "false"),
+        NUMBER("placement", "max_connections", CONFIG_U64, reporter.http.max_connections, "4", 1,
+               64),
+        NUMBER("placement", "connect_timeout", CONFIG_SECONDS, reporter.http.connect_timeout_usec,
+               "10", 1, 3600),
+        NUMBER("placement", "timeout", CONFIG_SECONDS, reporter.http.timeout_usec, "60", 1, 3600),
+
+        { OPTION("placement", "auth_url", CONFIG_STRING, keystone.auth_url),
+          .valid = config_is_http_url, .of_auth = true, .allowed = HTTP_WORDS },
+        KEYSTONE("username", "user_name", username, true),
+        KEYSTONE("user_id", NULL, user_id, true),
+        KEYSTONE("user_domain_name", NULL, user_domain_name, true),
+        KEYSTONE("user_domain_id", NULL, user_domain_id, true),
+        SECRET("password", keystone.password, NULL, "any text", "placement-password"),
+        KEYSTONE("project_name", "tenant_name", project_name, true),
+        KEYSTONE("project_id", "tenant_id", project_id, true),
+        KEYSTONE("project_domain_name", NULL, project_domain_name, true),
+        KEYSTONE("project_domain_id", NULL, project_domain_id, true),
+        KEYSTONE("domain_name", NULL, domain_name, true),
+        KEYSTONE("domain_id", NULL, domain_id, true),
+        KEYSTONE("default_domain_name", NULL, default_domain_name, true),
+        KEYSTONE("default_domain_id", NULL, default_domain_id, true),
+        KEYSTONE("system_scope", NULL, system_scope, true),
+        KEYSTONE("trust_id", NULL, trust_id, true),
+        KEYSTONE("application_credential_id", NULL, application_credential_id, true),
+        KEYSTONE("application_credential_name", NULL, application_credential_name, true),
+        SECRET("application_credential_secret", keystone.application_credential_secret, NULL,
+               "any text", "placement-application-credential-secret"),
+        KEYSTONE("region_name", "os_region_name", region_name, false),
+        KEYSTONE("service_type", NULL, service_type, false),
+        KEYSTONE("service_name", NULL, service_name, false),
+        KEYSTONE("interface", "os_interface", interface, false),
+        LIST("placement", "valid_interfaces", NULL, keystone.valid_interfaces, NULL,
+             "a list such as internal, public, with commas between them"),
+        UNUSED("collect_timing"),
+        UNUSED("connect_retries"),
+        UNUSED("connect_retry_delay"),
+        UNUSED("max_version"),
+        UNUSED("min_version"),
+        UNUSED("retriable_status_codes"),
+        UNUSED("split_loggers"),
+        UNUSED("status_code_retries"),
+        UNUSED("status_code_retry_delay"),
+        {},
+};
+
+const ConfigOption config_mdev_options[] = {
+        { .section = CONFIG_MDEV_SECTION,
+          .key = "device_addresses",
+          .type = CONFIG_LIST,
+          .offset = offsetof(HostMdevType, device_addresses),
+          .valid = config_is_device_address,
+          .allowed = "a list of PCI addresses (0000:41:00.0) or paths below /sys/devices/" },
+        { .section = CONFIG_MDEV_SECTION,
+          .key = "mdev_class",
+          .type = CONFIG_STRING,
+          .offset = offsetof(HostMdevType, mdev_class),
+          .default_value = "VGPU",
+          .valid = config_is_mdev_class,
+          .allowed = "VGPU, or CUSTOM_ with A-Z, 0-9 and _ (up to 255)" },
+        { .section = CONFIG_MDEV_SECTION,
+          .key = "max_instances",
+          .type = CONFIG_U64,
+          .offset = offsetof(HostMdevType, max_instances),
+          .min = 1,
+          .max = 2147483647,
+          .allowed = "a whole number from 1 to 2147483647" },
+        {},
+};
+
+bool config_knows_section(const char *section)
+{
+        for (const ConfigOption *o = config_options; o->key; o++)
+                if (strcasecmp(o->section, section) == 0)
+                        return true;
+        return false;
+}
+
+const ConfigOption *config_find_option(const ConfigOption *options, const char *section,
+                                       const char *key)
+{
+        for (const ConfigOption *o = options; o->key; o++) {
+                if (strcasecmp(o->section, section) == 0 && strcasecmp(o->key, key) == 0)
+                        return o;
+                for (const ConfigOldName *old = o->old; old->key; old++)
+                        if (strcasecmp(old->section ?: o->section, section) == 0 &&
+                            strcasecmp(old->key, key) == 0)
+                                return o;
+        }
+        return NULL;
+}
+
+void config_option_done(const ConfigOption *option, void *base)
+{
+        void *member = (char *)base + option->offset;
+
+        switch (option->type) {
+        case CONFIG_STRING:
+                if (option->secret)
+                        *(char **)member = secret_free(*(char **)member);
+                else
+                        *(char **)member = text_free_secret(*(char **)member);
+                break;
+        case CONFIG_LIST:
+        case CONFIG_MULTI:
+                *(char ***)member = strings_free(*(char ***)member);
+                break;
+        default:
+                break;
+        }
+}
+
+static int set_number(const ConfigOption *option, uint64_t *member, const char *text)
+{
+        int64_t value;
+        int r;
+
+        r = config_value_i64(text, &value);
+        if (r < 0 || (double)value < option->min || (double)value > option->max)
+                return -EINVAL;
+        if (option->type == CONFIG_U64)
+                *member = (uint64_t)value;
+        else if (option->type == CONFIG_INTERVAL && value < 0)
+                *member = UINT64_MAX;
+        else if (option->type == CONFIG_INTERVAL && value == 0)
+                *member = DEFAULT_POLL_INTERVAL_SEC * USEC_PER_SEC;
+        else
+                *member = (uint64_t)value * USEC_PER_SEC;
+        return 0;
+}
+
+static int set_double(const ConfigOption *option, double *member, const char *text)
+{
+        double value;
+        int r;
+
+        r = config_value_double(text, &value);
+        if (r < 0)
+                return r;
+        if (value < option->min || value > option->max)
+                return -EINVAL;
+        *member = value;
+        return 0;
+}
+
+static int set_word(const ConfigOption *option, int *member, const char *text)
+{
+        for (const ConfigWord *w = option->words; w->word; w++) {
+                if (strcasecmp(w->word, text) == 0) {
+                        *member = w->value;
+                        return 0;
+                }
+        }
+        return -EINVAL;
+}
+
+static int set_secret(const ConfigOption *option, char **member, const char *text)
+{
+        char *value;
+
+        if (option->valid && !option->valid(text))
+                return -EINVAL;
+        value = secret_copy(text);
+        if (!value)
+                return -ENOMEM;
+        secret_free(*member);
+        *member = value;
+        return 0;
+}
+
+static int set_string(const ConfigOption *option, char **member, const char *text)
+{
+        char *value;
+
+        if (option->valid && !option->valid(text))
+                return -EINVAL;
+        value = strdup(text);
+        if (!value)
+                return -ENOMEM;
+        free(*member);
+        *member = value;
+        return 0;
+}
+
+static int set_member(const ConfigOption *option, void *member, const char *text)
+{
+        switch (option->type) {
+        case CONFIG_BOOL:
+                return config_value_bool(text, member);
+        case CONFIG_U64:
+        case CONFIG_SECONDS:
+        case CONFIG_INTERVAL:
+                return set_number(option, member, text);
+        case CONFIG_DOUBLE:
+                return set_double(option, member, text);
+        case CONFIG_ENUM:
+                return set_word(option, member, text);
+        case CONFIG_STRING:
+                return option->secret ? set_secret(option, member, text)
+                                      : set_string(option, member, text);
+        default:
+                return 0;
+        }
+}
+
+/* The start of a text, whole characters only, so that a long value leaves room for the words. */
+static int excerpt_length(const char *text)
+{
+        size_t n = strnlen(text, 40);
+
+        while (text[n] && ((unsigned char)text[n] & 0xc0) == 0x80)
+                n--;
+        return (int)n;
+}
+
+static int refuse(const ConfigOption *option, const char *text, Error *reterr)
+{
+        /* A URL may hold a password before its @. */
+        if (option->secret || strchr(text, '@'))
+                return error_setf(reterr, EINVAL, "the value is not allowed; allowed is %s",
+                                  option->allowed);
+        return error_setf(reterr, EINVAL, "\"%.*s\"%s is not allowed; allowed is %s",
+                          excerpt_length(text), text, strlen(text) > 40 ? "…" : "",
+                          option->allowed);
+}
+
+static int set_list(const ConfigOption *option, char ***member, const char *text, Error *reterr)
+{
+        _cleanup_(strings_freep) char **items = NULL;
+
+        if (config_value_list(text, &items) < 0)
+                return error_oom(reterr);
+        for (char **item = items; *item && option->valid; item++)
+                if (!option->valid(*item))
+                        return refuse(option, *item, reterr);
+        strings_free(*member);
+        *member = TAKE_PTR(items);
+        return 0;
+}
+
+static int add_item(const ConfigOption *option, char ***member, const char *text, Error *reterr)
+{
+        size_t n = 0;
+        char **grown;
+
+        if (option->valid && !option->valid(text))
+                return refuse(option, text, reterr);
+        while (*member && (*member)[n])
+                n++;
+        grown = reallocarray(*member, n + 2, sizeof(char *));
+        if (!grown)
+                return error_oom(reterr);
+        *member = grown;
+        grown[n + 1] = NULL;
+        grown[n] = strdup(text);
+        return grown[n] ? 0 : error_oom(reterr);
+}
+
+static bool is_not_set(const ConfigOption *option, const char *text)
+{
+        if (text[0] != '\0')
+                return false;
+        return !option->default_value || option->type != CONFIG_STRING || option->empty_is_default;
+}
+
+int config_option_set(const ConfigOption *option, void *base, const char *text, Error *reterr)
+{
+        void *member = (char *)base + option->offset;
+        int r;
+
+        if (option->type == CONFIG_MULTI)
+                return text[0] ? add_item(option, member, text, reterr) : 0;
+        if (is_not_set(option, text)) {
+                config_option_done(option, base);
+                text = option->default_value;
+                if (!text)
+                        return 0;
+        }
+        if (option->type == CONFIG_LIST)
+                return set_list(option, member, text, reterr);
+        r = set_member(option, member, text);
+        if (r == -ENOMEM)
+                return error_oom(reterr);
+        return r < 0 ? refuse(option, text, reterr) : 0;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "config/value.h"
+
+#include "base/inventory.h"
+#include "base/text.h"
+
+#include <ctype.h>
+#include <locale.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/un.h>
+
+#define NAME_MAX_LENGTH 255
+#define URL_MAX_LENGTH  2048
+
+int config_value_bool(const char *text, bool *ret)
+{
+        static const struct {
+                const char *text;
+                bool value;
+        } words[] = {
+                { "true", true },   { "1", true },  { "yes", true }, { "on", true },
+                { "false", false }, { "0", false }, { "no", false }, { "off", false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+                if (strcasecmp(text, words[i].text) == 0) {
+                        *ret = words[i].value;
+                        return 0;
+                }
+        }
+        return -EINVAL;
+}
+
+int config_value_i64(const char *text, int64_t *ret)
+{
+        const char *digits = text + (text[0] == '-' || text[0] == '+');
+        long long value;
+
+        if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0')
+                return -EINVAL;
+        errno = 0;
+        value = strtoll(text, NULL, 10);
+        if (errno != 0)
+                return -errno;
+        *ret = value;
+        return 0;
+}
+
+int config_value_double(const char *text, double *ret)
+{
+        locale_t locale;
+        double value;
+        char *end;
+
+        /* Neither "nan" nor "inf" nor hexadecimal. */
+        if (text[0] == '\0' || text[strspn(text, "0123456789.eE+-")] != '\0')
+                return -EINVAL;
+        locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+        if (!locale)
+                return -ENOMEM;
+        value = strtod_l(text, &end, locale);
+        freelocale(locale);
+        if (end == text || *end != '\0' || !isfinite(value))
+                return -EINVAL;
+        *ret = value;
+        return 0;
+}
+
+int config_value_list(const char *text, char ***ret)
+{
+        _cleanup_(strings_freep) char **items = NULL;
+        size_t n = 0, n_max = 2;
+
+        for (const char *c = text; *c; c++)
+                n_max += *c == ',';
+        items = calloc(n_max, sizeof(char *));
+        if (!items)
+                return -ENOMEM;
+
+        for (const char *item = text;; item++) {
+                size_t length;
+
+                item += strspn(item, " \t\r\n\v\f");
+                length = strcspn(item, ",");
+                for (text = item + length; length > 0 && isspace((unsigned char)item[length - 1]);)
+                        length--;
+                if (length > 0) {
+                        items[n] = strndup(item, length);
+                        if (!items[n++])
+                                return -ENOMEM;
+                }
+                item = text;
+                if (*item == '\0')
+                        break;
+        }
+        *ret = TAKE_PTR(items);
+        return 0;
+}
+
+bool config_is_absolute_path(const char *text)
+{
+        return text[0] == '/';
+}
+
+/* Printable ASCII without white space. */
+static bool is_plain(const char *text)
+{
+        for (; *text; text++)
+                if (*text <= 0x20 || *text > 0x7e)
+                        return false;
+        return true;
+}
+
+bool config_is_host_name(const char *text)
+{
+        return is_plain(text) && strlen(text) <= NAME_MAX_LENGTH;
+}
+
+bool config_is_trait(const char *text)
+{
+        return text[0] == '\0' || resource_class_valid(text);
+}
+
+/* It becomes a line of an HTTP header. */
+bool config_is_token(const char *text)
+{
+        return text[0] != '\0' && is_plain(text);
+}
+
+bool config_is_driver_uri(const char *text)
+{
+        const char *end = strstr(text, ":");
+
+        return is_plain(text) && islower((unsigned char)text[0]) && end && end[1] == '/' &&
+               strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-.") == (size_t)(end - text);
+}
+
+static bool is_unix_url(const char *text)
+{
+        static const char scheme[] = "unix://";
+        size_t skip = strlen(scheme), n;
+
+        if (strncmp(text, scheme, skip) != 0 || text[skip] != '/')
+                return false;
+        n = strlen(text + skip);
+        return n > 1 && n < sizeof(((struct sockaddr_un *)NULL)->sun_path);
+}
+
+bool config_is_http_url(const char *text)
+{
+        const char *host;
+        size_t n;
+
+        if (strncasecmp(text, "http://", 7) == 0)
+                host = text + 7;
+        else if (strncasecmp(text, "https://", 8) == 0)
+                host = text + 8;
+        else
+                return false;
+        n = strcspn(host, "/?#");
+        /* A name and a password in a URL would come into logs. */
+        return n > 0 && host[0] != ':' && !memchr(host, '@', n) && is_plain(text) &&
+               !strpbrk(text, "?#") && strlen(text) <= URL_MAX_LENGTH;
+}
+
+bool config_is_endpoint(const char *text)
+{
+        return config_is_http_url(text) || is_unix_url(text);
+}
+
+bool config_is_word(const char *text)
+{
+        return text[0] != '\0' && is_plain(text) && strlen(text) <= NAME_MAX_LENGTH;
+}
+
+bool config_is_mdev_class(const char *text)
+{
+        return strcmp(text, "VGPU") == 0 ||
+               (resource_class_valid(text) && resource_class_is_custom(text) &&
+                strcmp(text, "CUSTOM_") != 0);
+}
+
+/* It becomes the name of a folder in /sys. */
+bool config_is_mdev_type(const char *text)
+{
+        return text[0] != '\0' && text[0] != '.' && is_plain(text) && !strchr(text, '/') &&
+               strlen(text) <= NAME_MAX_LENGTH;
+}
+
+static bool is_pci_address(const char *text)
+{
+        static const char form[] = "xxxx:xx:xx.7";
+
+        if (strlen(text) != strlen(form))
+                return false;
+        for (size_t i = 0; form[i]; i++) {
+                char c = text[i];
+
+                if (form[i] == 'x'   ? !isxdigit((unsigned char)c)
+                    : form[i] == '7' ? c < '0' || c > '7'
+                                     : c != form[i])
+                        return false;
+        }
+        return true;
+}
+
+bool config_is_device_address(const char *text)
+{
+        static const char devices[] = "/sys/devices/";
+        size_t skip = strlen(devices), n = strlen(text);
+
+        if (strncmp(text, devices, skip) != 0)
+                return is_pci_address(text);
+        return n > skip && is_plain(text) && !strstr(text, "/../") &&
+               (n < 3 || strcmp(text + n - 3, "/..") != 0);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "formats/claim-json.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "claims/follow.h"
+
+static int add(json_t *array, json_t *item)
+{
+        return json_array_append_new(array, item);
+}
+
+/* By name, with numbers as numbers: the host before what is below it, card 9 before card 10. */
+static int order_names(const void *a, const void *b, void *names)
+{
+        return strverscmp(((char **)names)[*(const size_t *)a],
+                          ((char **)names)[*(const size_t *)b]);
+}
+
+static json_t *allocations_to_json(const Claim *claim)
+{
+        _cleanup_json_ json_t *array = json_array();
+        _cleanup_free_ size_t *order = calloc(claim->n_allocations + 1, sizeof(size_t));
+
+        if (!order)
+                return NULL;
+        for (size_t i = 0; i < claim->n_allocations; i++)
+                order[i] = i;
+        qsort_r(order, claim->n_allocations, sizeof(size_t), order_names, claim->provider_names);
+        for (size_t i = 0; i < claim->n_allocations; i++) {
+                const Allocation *allocation = &claim->allocations[order[i]];
+
+                if (add(array, json_pack("{ss ss so}", "provider", allocation->provider.text,
+                                         "name", claim->provider_names[order[i]], "resources",
+                                         resources_to_json(&allocation->resources))) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+/* An mdev has no driver to be taken from; of a device that is not seen it is not known. */
+static bool is_managed(const HostFacts *facts, const ClaimDevice *device)
+{
+        const HostPci *pci = facts ? host_facts_find_pci(facts, device->address) : NULL;
+
+        return uuid_empty(&device->mdev) && (!pci || pci->managed);
+}
+
+static bool exists(const HostFacts *facts, const ClaimDevice *device)
+{
+        return uuid_empty(&device->mdev) || (facts && host_facts_find_mdev(facts, &device->mdev));
+}
+
+static json_t *devices_to_json(const Claim *claim, const HostFacts *facts)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; i < claim->n_devices; i++) {
+                const ClaimDevice *device = &claim->devices[i];
+
+                if (add(array,
+                        json_pack("{ss ss ss ss ss ss ss sb sb}", "provider", device->provider.text,
+                                  "group", device->suffix, "device", device->name, "address",
+                                  device->address, "identity", device->identity, "mdev_type",
+                                  device->mdev_type, "mdev", device->mdev.text, "exists",
+                                  exists(facts, device), "managed", is_managed(facts, device))) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+static json_t *cells_to_json(const Layout *layout)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; i < layout->n_cells; i++) {
+                const LayoutCell *cell = &layout->cells[i];
+                _cleanup_free_ char *vcpus = cpu_set_format(&cell->vcpus);
+
+                if (!vcpus ||
+                    add(array, json_pack("{sI sI sI sI ss}", "cell", (json_int_t)cell->cell,
+                                         "host_cell", (json_int_t)cell->host_cell, "memory_mb",
+                                         (json_int_t)cell->memory_mb, "page_kib",
+                                         (json_int_t)cell->page_kib, "vcpus", vcpus)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+static json_t *cpus_to_json(const Layout *layout)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; i < layout->n_cpus; i++) {
+                const LayoutCpu *cpu = &layout->cpus[i];
+                _cleanup_free_ char *cpus = cpu_set_format(&cpu->cpus);
+
+                if (!cpus ||
+                    add(array, json_pack("{sI sb ss}", "vcpu", (json_int_t)cpu->vcpu, "dedicated",
+                                         (int)cpu->dedicated, "cpus", cpus)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+static json_t *mappings_to_json(const RequestMappings *mappings)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        for (size_t i = 0; i < mappings->n_items; i++) {
+                const char *suffix = mappings->items[i].suffix;
+
+                if (!json_object_get(object, suffix) &&
+                    json_object_set_new(object, suffix, json_array()) < 0)
+                        return NULL;
+                if (add(json_object_get(object, suffix),
+                        json_string(mappings->items[i].provider.text)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+/* Of the guest that has it: another one than the consumer while that is its migration. Where it is
+ * no domain, by what it is known: "process 1234", without when that started. */
+static const char *guest_name(const Claim *claim, const HostFacts *facts, size_t *ret_length)
+{
+        const HostDomain *domain =
+                facts ? host_facts_find_domain(facts, uuid_empty(&claim->guest) ? &claim->consumer
+                                                                                : &claim->guest)
+                      : NULL;
+
+        *ret_length = domain ? strlen(domain->name) : strcspn(claim->life, ",");
+        return domain ? domain->name : claim->life;
+}
+
+/* Amounts that Placement has for the guest, and that its domain does not show. */
+static json_t *beyond_domain_to_json(const Claim *claim)
+{
+        static const char *const classes[] = { "MEMORY_MB", "PCPU", "VCPU" };
+        _cleanup_json_ json_t *object = json_object();
+
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
+                uint64_t amount = claim_beyond_domain(claim, classes[i]);
+
+                if (amount > 0 &&
+                    json_object_set_new(object, classes[i], json_integer((json_int_t)amount)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+json_t *claim_to_json(const Claim *claim, const HostFacts *facts)
+{
+        _cleanup_free_ char *held = cpu_set_format(&claim->layout.held);
+        size_t length;
+        const char *guest = guest_name(claim, facts, &length);
+
+        return json_pack(
+                "{sI ss ss% ss sb ss ss sI sI sI ss so so ss ss so so ss* so so}", "id",
+                (json_int_t)claim->id, "consumer", claim->consumer.text, "guest", guest, length,
+                "state", claim_state_to_text(claim->state), "resize_target",
+                (int)claim->resize_target, "project", claim->project_id, "user", claim->user_id,
+                "created_usec", (json_int_t)claim->created_usec, "expires_usec",
+                (json_int_t)claim->expires_usec, "ended_usec", (json_int_t)claim->ended_usec,
+                "end_reason", claim->end_reason, "allocations", allocations_to_json(claim),
+                "devices", devices_to_json(claim, facts), "boot_id", claim->boot_id,
+                "consumer_type", claim->consumer_type, "cells", cells_to_json(&claim->layout),
+                "cpus", cpus_to_json(&claim->layout), "held", held, "mappings",
+                mappings_to_json(&claim->mappings), "beyond_domain", beyond_domain_to_json(claim));
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "formats/tree-json.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "formats/format-names.h"
+
+uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class)
+{
+        size_t place;
+
+        if (!view || !host_view_find(view, provider, &place))
+                return 0;
+        return resources_get(&view->providers[place].used, resource_class);
+}
+
+static json_t *amount_to_json(uint64_t amount)
+{
+        return json_integer((json_int_t)MIN(amount, (uint64_t)INT64_MAX));
+}
+
+static json_t *inventories_to_json(const Provider *provider, const HostView *view)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                const InventoryRecord *record = &provider->inventories[i];
+                _cleanup_json_ json_t *inventory = inventory_to_json(&record->inventory);
+                uint64_t used = tree_usage(view, &provider->uuid, record->resource_class);
+
+                if (json_object_set_new(inventory, "capacity",
+                                        amount_to_json(inventory_capacity(&record->inventory))) <
+                            0 ||
+                    json_object_set_new(inventory, "used", amount_to_json(used)) < 0 ||
+                    json_object_set(object, record->resource_class, inventory) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+static json_t *provider_to_json(const Provider *provider, const HostView *view)
+{
+        /* A NULL among the values makes json_pack() fail and free the others. */
+        return json_pack("{ss ss so so so so}", "uuid", provider->uuid.text, "name", provider->name,
+                         "parent",
+                         uuid_empty(&provider->parent) ? json_null()
+                                                       : json_string(provider->parent.text),
+                         "traits", string_set_to_json(&provider->traits), "aggregates",
+                         string_set_to_json(&provider->aggregates), "inventories",
+                         inventories_to_json(provider, view));
+}
+
+/* Where a provider stands in the tree. */
+typedef struct Place {
+        const Provider *provider;
+        const struct Place *parent; /* NULL: a root */
+        size_t depth;
+} Place;
+
+/* Siblings by name, with numbers as numbers, and each before what is below it. */
+static int order_places(const void *a, const void *b)
+{
+        const Place *x = *(Place *const *)a, *y = *(Place *const *)b;
+        bool x_is_deeper = x->depth > y->depth;
+        int r;
+
+        while (x->depth > y->depth)
+                x = x->parent;
+        while (y->depth > x->depth)
+                y = y->parent;
+        if (x == y)
+                return x_is_deeper ? 1 : -1;
+        while (x->parent != y->parent) {
+                x = x->parent;
+                y = y->parent;
+        }
+        r = strverscmp(x->provider->name, y->provider->name);
+        return r != 0 ? r : uuid_order(&x->provider->uuid, &y->provider->uuid);
+}
+
+static int order_by_index(const void *a, const void *b)
+{
+        return uuid_order(&(*(Place *const *)a)->provider->uuid,
+                          &(*(Place *const *)b)->provider->uuid);
+}
+
+static const Place *find_place(Place *const *by_uuid, size_t n, const Uuid *uuid)
+{
+        const Provider provider = { .uuid = *uuid };
+        const Place key = { .provider = &provider }, *const p = &key;
+        Place *const *found = bsearch(&p, by_uuid, n, sizeof(Place *), order_by_index);
+
+        return found ? *found : NULL;
+}
+
+/* order has a place for each; parents come before children in the tree. */
+static void place_all(const ProviderTree *tree, Place *places, Place **order)
+{
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                places[i] = (Place){ .provider = tree->providers[i] };
+                order[i] = &places[i];
+        }
+        qsort(order, tree->n_providers, sizeof(Place *), order_by_index);
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                const Uuid *parent = &tree->providers[i]->parent;
+
+                if (!uuid_empty(parent))
+                        places[i].parent = find_place(order, tree->n_providers, parent);
+                places[i].depth = places[i].parent ? places[i].parent->depth + 1 : 0;
+        }
+        qsort(order, tree->n_providers, sizeof(Place *), order_places);
+}
+
+json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid *root,
+                     const char *node, const char *sync_state)
+{
+        _cleanup_json_ json_t *providers = json_array();
+        _cleanup_free_ Place *places = calloc(tree->n_providers + 1, sizeof(Place));
+        _cleanup_free_ Place **order = calloc(tree->n_providers + 1, sizeof(Place *));
+
+        if (!places || !order)
+                return NULL;
+        place_all(tree, places, order);
+        for (size_t i = 0; i < tree->n_providers; i++)
+                if (json_array_append_new(providers, provider_to_json(order[i]->provider, view)) <
+                    0)
+                        return NULL;
+        return json_pack("{ss ss ss ss sO}", "format", TREE_FORMAT, "node", node, "root",
+                         root->text, "sync_state", sync_state, "providers", providers);
+}
+
+static int read_inventories(const json_t *item, Provider *provider, Error *reterr)
+{
+        json_t *object, *record;
+        const char *name;
+        int r = json_read_object(item, "inventories", &object, reterr);
+
+        if (r < 0)
+                return r;
+        json_object_foreach(object, name, record) {
+                Inventory inventory;
+
+                r = inventory_from_json(record, &inventory, reterr);
+                if (r < 0)
+                        return r;
+                r = provider_set_inventory(provider, name, &inventory);
+                if (r < 0)
+                        return error_setf(reterr, r == -ENOMEM ? r : -EBADMSG,
+                                          "\"%.60s\" is not a resource class", name);
+        }
+        return 0;
+}
+
+static int read_names(const json_t *item, const char *key, StringSet *ret, Error *reterr)
+{
+        json_t *array;
+        int r = json_read_array(item, key, &array, reterr);
+
+        return r < 0 ? r : string_set_from_json(array, ret, reterr);
+}
+
+static int read_provider(const json_t *item, ProviderTree *tree, Error *reterr)
+{
+        bool is_root = json_is_null(json_object_get(item, "parent"));
+        Provider *provider;
+        const char *name;
+        Uuid uuid, parent;
+        int r;
+
+        if ((r = json_read_uuid(item, "uuid", &uuid, reterr)) < 0 ||
+            (r = json_read_string(item, "name", &name, reterr)) < 0 ||
+            (!is_root && (r = json_read_uuid(item, "parent", &parent, reterr)) < 0))
+                return r;
+        r = provider_tree_add(tree, &uuid, name, is_root ? NULL : &parent, &provider, reterr);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        if ((r = read_inventories(item, provider, reterr)) < 0 ||
+            (r = read_names(item, "traits", &provider->traits, reterr)) < 0)
+                return r;
+        return read_names(item, "aggregates", &provider->aggregates, reterr);
+}
+
+int tree_from_json(const json_t *object, ProviderTree **ret, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        json_t *array, *item;
+        size_t i;
+        int r = json_read_array(object, "providers", &array, reterr);
+
+        if (r < 0)
+                return r;
+        if (provider_tree_new(&tree) < 0)
+                return error_oom(reterr);
+        json_array_foreach(array, i, item) {
+                r = read_provider(item, tree, reterr);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(tree);
+        return 0;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* systemd/compute-agent.conf, the example that is installed: it names every option of the table
+ * with its default, says no other, and can be used with the "#" before its options and without. */
+
+#include "config/file.h"
+#include "config/table.h"
+#include "tests/fixtures/scratch-folder.h"
+#include "tests/unit/test.h"
+
+#define MDEV_SECTION "mdev_nvidia-35"
+
+static void on_warning(const char *text, void *userdata)
+{
+        fail_msg("%s", text);
+}
+
+/* The example with each "#[section]" and "#option = value" put to use. */
+static char *uncomment(void)
+{
+        _cleanup_fclose_ FILE *in = fopen(EXAMPLE, "re");
+        _cleanup_free_ char *line = NULL;
+        char *text = NULL;
+        size_t size = 0, n_text = 0;
+        FILE *out = open_memstream(&text, &n_text);
+
+        assert_non_null(in);
+        assert_non_null(out);
+        while (getline(&line, &size, in) > 0)
+                fputs(line[0] == '#' && !strchr("# \n", line[1]) ? line + 1 : line, out);
+        assert_int_equal(fclose(out), 0);
+        return text;
+}
+
+static void test_as_it_is(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+        _cleanup_(config_settings_done) ConfigSettings file = {};
+        _cleanup_(config_freep) Config *config = NULL;
+        Error error = ERROR_NULL;
+
+        scratch_link(folder, "x.conf", EXAMPLE);
+        if (config_load(&config, path, on_warning, NULL, &error) < 0)
+                fail_msg("%s", error.text);
+        assert_false(config->has_placement);
+        assert_int_equal(config_file_read(&file, EXAMPLE, NULL), 0);
+        assert_int_equal(file.n_sections, 0);
+        assert_int_equal(file.n_entries, 0);
+}
+
+/* The type's section is there for the operator to rename; as it stands, it would be for a type that
+ * is not enabled. The endpoint is what nobody can guess. */
+static void test_uncommented(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+        _cleanup_free_ char *text = uncomment();
+        _cleanup_(config_freep) Config *config = NULL;
+        Error error = ERROR_NULL;
+
+        scratch_write(folder, "x.conf", text);
+        scratch_write(folder, "x.conf.d/needed.conf",
+                      "[devices]\nenabled_mdev_types = nvidia-35\n"
+                      "[placement]\nendpoint_override = http://placement/\n");
+        if (config_load(&config, path, on_warning, NULL, &error) < 0)
+                fail_msg("%s", error.text);
+        assert_true(config->has_placement);
+        assert_int_equal(config->driver.host.n_mdev_types, 1);
+        assert_null(config->keystone.auth_url);
+}
+
+static const ConfigEntry *find(const ConfigSettings *file, const ConfigOption *option)
+{
+        const char *section =
+                strcmp(option->section, CONFIG_MDEV_SECTION) == 0 ? MDEV_SECTION : option->section;
+
+        for (size_t i = 0; i < file->n_entries; i++)
+                if (strcmp(file->entries[i].section, section) == 0 &&
+                    strcmp(file->entries[i].key, option->key) == 0)
+                        return &file->entries[i];
+        return NULL;
+}
+
+/* Returns how many there are. */
+static size_t check_options(const ConfigSettings *file, const ConfigOption *options)
+{
+        size_t n = 0;
+
+        for (const ConfigOption *o = options; o->key; o++) {
+                const ConfigEntry *entry = find(file, o);
+
+                if (o->type == CONFIG_UNUSED)
+                        continue;
+                if (!entry)
+                        fail_msg("[%s] %s is missing", o->section, o->key);
+                if (strcmp(entry->value, o->default_value ?: "") != 0)
+                        fail_msg("[%s] %s = %s, but the default is %s", o->section, o->key,
+                                 entry->value, o->default_value ?: "not set");
+                n++;
+        }
+        return n;
+}
+
+static void test_every_option(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "x.conf");
+        _cleanup_free_ char *text = uncomment();
+        _cleanup_(config_settings_done) ConfigSettings file = {};
+
+        scratch_write(folder, "x.conf", text);
+        assert_int_equal(config_file_read(&file, path, NULL), 0);
+        assert_int_equal(check_options(&file, config_options) +
+                                 check_options(&file, config_mdev_options),
+                         file.n_entries);
+}
+
+TEST_MAIN(test_as_it_is, test_uncommented, test_every_option)

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "formats/claim-json.h"
+#include "tests/unit/test.h"
+
+static void test_whole(void **state)
+{
+        Uuid provider, mdev;
+        char device[] = "pci_0000_41_00_0", address[] = "0000:41:00.0", type[] = "nvidia-35",
+             suffix[] = "_1", card[] = "0000:05:00.0", none[] = "";
+        HostMdev there;
+        HostPci pci = { .name = "pci_0000_05_00_0", .address = card, .managed = false };
+        HostDomain domain = { .name = "web-1" };
+        HostFacts facts = { .mdevs = &there,
+                            .n_mdevs = 1,
+                            .pci = &pci,
+                            .n_pci = 1,
+                            .domains = &domain,
+                            .n_domains = 1 };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        _cleanup_(json_decrefp) json_t *made = NULL, *blind = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        assert_int_equal(uuid_from_text("11111111-1111-4111-8111-111111111111", &provider), 0);
+        assert_int_equal(uuid_from_text("22222222-2222-4222-8222-222222222222", &mdev), 0);
+        domain.uuid = mdev;
+        there = (HostMdev){ .uuid = mdev, .device = device, .type = type };
+        assert_int_equal(claim_new(&claim), 0);
+        claim->id = 7;
+        claim->consumer = mdev;
+        claim->state = CLAIM_STATE_CONFIRMED;
+        claim->created_usec = 5;
+        assert_int_equal(claim_add(claim, &provider, "host", "_1", "VCPU", 2), 0);
+        assert_int_equal(
+                claim_add_device(claim, &(ClaimDevice){ provider, suffix, device, address, type,
+                                                        mdev, (char *)"10de:20b0 1" }),
+                0);
+        assert_int_equal(claim_add_device(claim, &(ClaimDevice){ provider, none, device, card, none,
+                                                                 UUID_NULL, NULL }),
+                         0);
+        made = claim_to_json(claim, &facts);
+        text = json_dumps(made, JSON_COMPACT);
+        assert_string_equal(
+                text,
+                "{\"id\":7,\"consumer\":\"22222222-2222-4222-8222-222222222222\",\"guest\":\"web-1\",\"state\":\"confirmed\",\"resize_target\":false,\"project\":\"\",\"user\":\"\",\"created_usec\":5,\"expires_usec\":0,\"ended_usec\":0,\"end_reason\":\"\","
+                "\"allocations\":[{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"name\":\"host\",\"resources\":{\"VCPU\":2}}],"
+                "\"devices\":[{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"_1\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:41:00.0\",\"identity\":\"10de:20b0 1\",\"mdev_type\":\"nvidia-35\",\"mdev\":\"22222222-2222-4222-8222-222222222222\",\"exists\":true,\"managed\":false},"
+                "{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:05:00.0\",\"identity\":\"\",\"mdev_type\":\"\",\"mdev\":\"\",\"exists\":true,\"managed\":false}],"
+                "\"boot_id\":\"\",\"consumer_type\":\"\",\"cells\":[],\"cpus\":[],\"held\":\"\",\"mappings\":{\"_1\":[\"11111111-1111-4111-8111-111111111111\"]},\"beyond_domain\":{}}");
+
+        /* A migration has it, and the guest is the instance's. */
+        json_decref(made);
+        claim->guest = mdev;
+        claim->consumer = provider;
+        made = claim_to_json(claim, &facts);
+        assert_string_equal(json_string_value(json_object_get(made, "guest")), "web-1");
+
+        /* Before the first poll no mdev is seen, and a card may have a driver. */
+        blind = claim_to_json(claim, NULL);
+        assert_string_equal(json_string_value(json_object_get(blind, "guest")), "");
+        assert_true(json_is_false(
+                json_object_get(json_array_get(json_object_get(blind, "devices"), 0), "exists")));
+        assert_true(json_is_true(
+                json_object_get(json_array_get(json_object_get(blind, "devices"), 1), "managed")));
+}
+
+/* A claim that was made of a guest with VCPU:2,PCPU:2, and what Placement has of it. */
+static void test_beyond_the_domain(void **state)
+{
+        static const struct {
+                const char *type;
+                bool was_read;
+                ClaimWriteState write_state;
+                uint64_t vcpu, pcpu, memory_mb;
+                const char *expected;
+        } rows[] = {
+                { "LIBVIRT", true, CLAIM_WRITE_NONE, 2, 2, 64, "{}" },
+                { "LIBVIRT", true, CLAIM_WRITE_NONE, 2, 3, 64, "{\"PCPU\":1}" },
+                { "LIBVIRT", true, CLAIM_WRITE_NONE, 4, 2, 96, "{\"MEMORY_MB\":32,\"VCPU\":2}" },
+                { "LIBVIRT", true, CLAIM_WRITE_NONE, 0, 4, 64, "{}" }, /* after a reshape */
+                { "LIBVIRT", true, CLAIM_WRITE_NONE, 1, 4, 64, "{\"PCPU\":1}" },
+                { "LIBVIRT", true, CLAIM_WRITE_WRITTEN, 2, 3, 64, "{}" },
+                { "LIBVIRT", false, CLAIM_WRITE_NONE, 2, 3, 64, "{}" },
+                { "INSTANCE", true, CLAIM_WRITE_NONE, 2, 3, 64, "{}" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                _cleanup_(json_decrefp) json_t *made = NULL;
+                _cleanup_free_ char *text = NULL;
+                Uuid host;
+
+                assert_int_equal(uuid_from_text("11111111-1111-4111-8111-111111111111", &host), 0);
+                assert_int_equal(claim_new(&claim), 0);
+                free(claim->request);
+                free(claim->consumer_type);
+                claim->request = strdup("resources=MEMORY_MB:64,PCPU:2,VCPU:2&required=A");
+                claim->consumer_type = strdup(rows[i].type);
+                claim->was_read = rows[i].was_read;
+                claim->write_state = rows[i].write_state;
+                assert_int_equal(claim_add(claim, &host, "host", "", "VCPU", rows[i].vcpu), 0);
+                assert_int_equal(claim_add(claim, &host, "host", "", "PCPU", rows[i].pcpu), 0);
+                assert_int_equal(
+                        claim_add(claim, &host, "host", "", "MEMORY_MB", rows[i].memory_mb), 0);
+                made = claim_to_json(claim, NULL);
+                text = json_dumps(json_object_get(made, "beyond_domain"), JSON_COMPACT);
+                if (strcmp(text, rows[i].expected) != 0)
+                        fail_msg("row %zu: %s", i, text);
+        }
+}
+
+/* Whatever their uuids: as people count them. */
+static void test_allocations_stand_by_name(void **state)
+{
+        static const char *const names[] = { "host_pci_0000_81_00_0", "host_NUMA10", "host",
+                                             "host_NUMA9", "host_pci_0000_41_00_0" },
+                                 *const sorted[] = { "host", "host_NUMA9", "host_NUMA10",
+                                                     "host_pci_0000_41_00_0",
+                                                     "host_pci_0000_81_00_0" };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        _cleanup_(json_decrefp) json_t *made = NULL;
+
+        assert_int_equal(claim_new(&claim), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                Uuid provider = uuid_make_child(&claim->consumer, names[i]);
+
+                assert_int_equal(claim_add(claim, &provider, names[i], "", "VCPU", i + 1), 0);
+        }
+        made = claim_to_json(claim, NULL);
+        for (size_t i = 0; i < ARRAY_SIZE(sorted); i++)
+                assert_string_equal(
+                        json_string_value(json_object_get(
+                                json_array_get(json_object_get(made, "allocations"), i), "name")),
+                        sorted[i]);
+}
+
+/* A guest that is no domain is told by what it is known. */
+static void test_life(void **state)
+{
+        static const char *const rows[][2] = {
+                { "process 12, started at 3 of boot 0123", "process 12" },
+                { "unit /machine.slice/machine-a.scope", "unit /machine.slice/machine-a.scope" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                _cleanup_(json_decrefp) json_t *made = NULL;
+
+                assert_int_equal(claim_new(&claim), 0);
+                free(claim->life);
+                claim->life = strdup(rows[i][0]);
+                made = claim_to_json(claim, NULL);
+                assert_string_equal(json_string_value(json_object_get(made, "guest")), rows[i][1]);
+        }
+}
+
+TEST_MAIN(test_whole, test_beyond_the_domain, test_allocations_stand_by_name, test_life)
