@@ -89,6 +89,7 @@ PLANTS = [
     ('domain-schema', 'tests/lint/domain-schema.py', HASH, 1, 'has no test_nvme_disks_are_pci_devices'),
     ('nova-flavors', 'tests/lint/nova-flavors.py', HASH, 1, 'test-fit.c has no test_groups'),
     ('nova-options', 'config/nova-options.c', C, 1, 'the section "api" of the installed Nova is missing'),
+    ('timing', 'base/a.c', C + '#define A_USEC (3 * USEC_PER_SEC)\n', 2, 'has no row'),
     ('shell', 'tests/a.sh', '#!/bin/sh\n' + HASH + 'cd $1\n', 3, 'SC2086'),
     ('shell', 'check', '#!/bin/bash\n' + HASH + 'for i in x\n', 3, 'SC'),
     ('spec', 'rpm/a.spec', SPEC.replace('%description', '%fi'), 7, 'Unknown'),
