@@ -101,7 +101,7 @@ PLANTS = [
     ('spec', 'configure.ac', HASH + 'CA_DEPENDENCY([X], [x >= 2.1], [libx-dev])\n', 1, 'x >= 2.1 is here or in'),
     ('length', 'base/a.c', long_function(101), 3, 'f() has 101 lines'),
     ('length', 'base/a.c', C + '\n' * 900, 901, 'the file has 901 lines'),
-    ('length', 'README.md', 'line\n' * 130, 130, 'the file has 130 lines'),
+    ('length', 'README.md', 'line\n' * 111, 111, 'the file has 111 lines'),
     ('length', 'tests/a.py', 'def f():\n' + '    g()\n' * 100, 1, 'f() has 101 lines'),
     ('length', 'tests/a.py', 'class A:\n    def f(self):\n' + '        g()\n' * 100, 2, 'f() has'),
     ('manuals', 'man/a.1', '.\\" ' + HASH + '.TH A 1\n.SH NAME\na \\- b\n.FOO\n', 5, 'FOO'),
