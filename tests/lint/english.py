@@ -42,7 +42,7 @@ WORDS = [
     (r'\bit may be read\b', 'write "can"'),
     (r'\bin the meantime\b|\bmeanwhile\b', 'name the time'),
 ]
-FIRST_WORDS = re.compile(r"(?:What|Who|Whoever|Whose|Whom|Whatever|That which|Of|But|Nor|Has|Have|Is|Are|Was|Were|May|Once more|Else|"
+FIRST_WORDS = re.compile(r"(?:What|Who|Whoever|Whose|Whom|Whatever|That which|Of|Nor|Has|Have|Is|Are|Was|Were|May|Once more|Else|"
                          r'All the|So many|Nobody|Somebody|As of|Not)\b(?![^.!?]*\?)')
 ABBREVIATION = re.compile(r'\b(e\.g|i\.e|etc|vs|cf|No|Nr|incl|ca|approx)\.$')
 COMMENT = re.compile(r'/\*(.*?)\*/', re.S)
@@ -55,7 +55,7 @@ NOT_IMPERATIVE = re.compile(r': (?:\w+(?:ed|ing)|(?!pass|process|address|bypass|
 def sentences(text):
     """The sentences of a paragraph."""
     parts, begin = [], 0
-    for match in re.finditer(r'[.!?](?:["\')\]*]*)(?=\s+["\'(\[*]*[A-Z`])', text):
+    for match in re.finditer(r'[.!?](?:["\')\]*]*)(?=\s+(?:["\'(\[*]*[A-Z0-9`]|"[a-z]))', text):
         if ABBREVIATION.search(text[begin:match.end()]):
             continue
         parts.append(text[begin:match.end()])
@@ -64,8 +64,9 @@ def sentences(text):
 
 
 def count_words(sentence):
+    """The words of the longer side of a colon: a list behind it is easy to read."""
     plain = re.sub(r'`[^`]*`|"[^"]*"|\([^)]*\)', 'x', sentence)
-    return len([word for word in plain.split() if re.search('[A-Za-z]', word)])
+    return max(len(re.findall(r'\S*[A-Za-z]\S*', part)) for part in plain.split(': '))
 
 
 def judge(text, *, is_comment=False, starts_sentence=True):
@@ -77,7 +78,7 @@ def judge(text, *, is_comment=False, starts_sentence=True):
             yield '"%s": %s' % (match.group(0), advice)
     for sentence in sentences(plain):
         if starts_sentence and FIRST_WORDS.match(sentence.lstrip('"\'(*-_ ')):
-            yield '"%s …": begin with the subject%s' % (' '.join(sentence.split()[:4]), ', or with a verb' if is_comment else '')
+            yield '"%s …": begin with the subject%s' % (' '.join(sentence.split()[:4]))
         if count_words(sentence) > MAX_WORDS:
             yield 'a sentence has %d words: "%s …"' % (count_words(sentence), ' '.join(sentence.split()[:5]))
 
