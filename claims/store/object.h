@@ -17,7 +17,7 @@
 #include "claims/store/store.h"
 
 typedef enum StatementId {
-#define STATEMENT(name, sql) STATEMENT_##name,
+#define STATEMENT(name, ...) STATEMENT_##name,
 #include "claims/store/statements.h"
 #undef STATEMENT
         _STATEMENT_MAX,

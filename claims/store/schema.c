@@ -369,7 +369,7 @@ static int check_part(Sqlite *sqlite, const char *name, const char *sql, Error *
                                &statement, reterr);
 
         if (r == 0)
-                r = sqlite_bind(sqlite, statement, reterr, "ss", name, sql);
+                r = sqlite_bind(sqlite, statement, 1, VALUES(name, sql), reterr);
         if (r == 0)
                 r = sqlite_step(sqlite, statement, reterr);
         if (r == SQLITE_STEP_DONE)

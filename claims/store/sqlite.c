@@ -3,7 +3,6 @@
 #include "claims/store/sqlite.h"
 
 #include <libgen.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -201,40 +200,25 @@ int sqlite_prepare(Sqlite *sqlite, const char *sql, sqlite3_stmt **ret, Error *r
         return rc == SQLITE_OK ? 0 : translate(sqlite, rc, reterr);
 }
 
-int sqlite_bindv(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr, const char *types,
-                 va_list ap)
+int sqlite_bind_value(Sqlite *sqlite, sqlite3_stmt *statement, int number, SqliteValue value,
+                      Error *reterr)
 {
-        for (int i = 0; types[i]; i++) {
-                const char *text;
-                int rc = SQLITE_MISUSE;
+        int rc = value.type == SQLITE_INTEGER ? sqlite3_bind_int64(statement, number, value.integer)
+                 : value.type == SQLITE_FLOAT
+                         ? sqlite3_bind_double(statement, number, value.real)
+                         : sqlite3_bind_text(statement, number, value.text ? value.text : "", -1,
+                                             SQLITE_TRANSIENT);
 
-                switch (types[i]) {
-                case 'i':
-                        rc = sqlite3_bind_int64(statement, i + 1, va_arg(ap, int64_t));
-                        break;
-                case 'd':
-                        rc = sqlite3_bind_double(statement, i + 1, va_arg(ap, double));
-                        break;
-                case 's':
-                        text = va_arg(ap, const char *);
-                        rc = sqlite3_bind_text(statement, i + 1, text ? text : "", -1,
-                                               SQLITE_TRANSIENT);
-                        break;
-                }
-                if (rc != SQLITE_OK)
-                        return translate(sqlite, rc, reterr);
-        }
-        return 0;
+        return rc == SQLITE_OK ? 0 : translate(sqlite, rc, reterr);
 }
 
-int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr, const char *types, ...)
+int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, int first, const SqliteValue *values,
+                Error *reterr)
 {
-        va_list ap;
-        int r;
+        int r = 0;
 
-        va_start(ap, types);
-        r = sqlite_bindv(sqlite, statement, reterr, types, ap);
-        va_end(ap);
+        for (; r == 0 && values->type != 0; values++)
+                r = sqlite_bind_value(sqlite, statement, first++, *values, reterr);
         return r;
 }
 

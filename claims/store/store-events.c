@@ -1,55 +1,51 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What happened, in rows beside the claims: each is written in the transaction of its cause. */
+/* Events in rows beside the claims. Each is written in the transaction of its cause. */
 
 #include "base/clock.h"
 #include "claims/store/store-internal.h"
 
-static int64_t uid_of(const EventNote *note)
-{
-        return note->by ? note->by->uid : -1;
-}
+/* The author of an event that this program itself caused. */
+static const EventAuthor own = { .uid = -1 };
 
-static const char *author_of(const EventNote *note)
-{
-        return note->by ? note->by->text : "";
-}
-
-/* Now and then: what is one too many costs less than to look for it each time. The clock may be set
- * back: then what is newer by its number stays, too. */
+/* Deletes old events after each EVENTS_LOT-th new one, since to look for them each time costs more.
+ * An event with a higher number than a young one stays, since the clock can be set back. */
 static int trim(Claims *claims, uint64_t now_usec, Error *reterr)
 {
         if (sqlite3_last_insert_rowid(claims->sqlite->db) % EVENTS_LOT != 0)
                 return 0;
-        return store_run(claims, STATEMENT_TRIM_EVENTS, reterr, "ii", (int64_t)EVENTS_MAX,
-                         (int64_t)(now_usec - MIN(now_usec, EVENTS_AGE_USEC)));
+        return store_run(claims, STATEMENT_TRIM_EVENTS,
+                         VALUES(EVENTS_MAX, now_usec - MIN(now_usec, EVENTS_AGE_USEC)), reterr);
 }
 
 int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t usec,
                      Error *reterr)
 {
-        int r = store_run(claims, STATEMENT_NOTE_CLAIM, reterr, "iisiss", id, (int64_t)usec,
-                          note->kind, uid_of(note), author_of(note), note->reason);
+        const EventAuthor *by = note->by ? note->by : &own;
+        int r = store_run(claims, STATEMENT_NOTE_CLAIM,
+                          VALUES(id, usec, note->kind, by->uid, by->text, note->reason), reterr);
 
         return r < 0 ? r : trim(claims, usec, reterr);
 }
 
 int store_forget_events(Claims *claims, int64_t claim, Error *reterr)
 {
-        return store_run(claims, STATEMENT_FORGET_EVENTS, reterr, "i", claim);
+        return store_run(claims, STATEMENT_FORGET_EVENTS, VALUES(claim), reterr);
 }
 
 int claims_note(Claims *claims, const EventNote *note, Error *reterr)
 {
+        const EventAuthor *by = note->by ? note->by : &own;
         uint64_t now = clock_usec(CLOCK_REALTIME);
         char cut[CLAIM_TEXT_MAX + 1];
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_run(claims, STATEMENT_NOTE, reterr, "isisisss", (int64_t)now, note->kind,
-                              uid_of(note), author_of(note), note->claim,
-                              note->consumer ? note->consumer->text : "", note->device,
-                              claim_cut_text(note->reason, cut));
+                r = store_run(claims, STATEMENT_NOTE,
+                              VALUES(now, note->kind, by->uid, by->text, note->claim,
+                                     note->consumer ? note->consumer->text : "", note->device,
+                                     claim_cut_text(note->reason, cut)),
+                              reterr);
         if (r == 0)
                 r = trim(claims, now, reterr);
         return store_end(claims, r, reterr);
@@ -57,26 +53,24 @@ int claims_note(Claims *claims, const EventNote *note, Error *reterr)
 
 int claims_last_event(Claims *claims, int64_t *ret, Error *reterr)
 {
-        return store_get_integer(claims, STATEMENT_LAST_EVENT, ret, reterr);
+        return store_get_integer(claims, STATEMENT_LAST_EVENT, NO_VALUES, ret, reterr);
 }
 
-static int add_event(Claims *claims, sqlite3_stmt *statement, void *list, Error *reterr)
+static int add_event(void *list, int64_t key, void *row)
 {
         Event *event;
 
         if (event_list_add(list, &event) < 0)
-                return error_oom(reterr);
-        return store_read(claims, statement, 0, "", reterr, "iniiSSSSSSS", &event->id, &event->usec,
-                          &event->uid, &event->claim, &event->kind, &event->author,
-                          &event->consumer, &event->guest, &event->allocations, &event->devices,
-                          &event->reason);
+                return -ENOMEM;
+        *event = *(Event *)row;
+        return 0;
 }
 
 int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr)
 {
         _cleanup_(event_list_done) EventList list = { 0 };
-        int r = store_each(claims, STATEMENT_LIST_EVENTS, add_event, &list, reterr, "ii", before,
-                           (int64_t)EVENTS_LOT);
+        int r = store_each(claims, STATEMENT_LIST_EVENTS, VALUES(before, EVENTS_LOT), add_event,
+                           &list, reterr);
 
         if (r < 0)
                 return r;

@@ -9,67 +9,58 @@
 #include "base/clock.h"
 #include "claims/store/store-internal.h"
 
-/* The first row of what is to be moved. CLAIM_E_NOT_FOUND. */
-static int read_row(Claims *claims, const StoreShift *shift, char **ret_group, uint64_t *ret_used,
-                    Error *reterr)
-{
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_get_row(claims, STATEMENT_READ_SHARE, &statement, reterr, "iss", shift->claim,
-                              shift->from.text, shift->from_class);
-
-        if (r <= 0)
-                return r < 0 ? r : CLAIM_E_NOT_FOUND;
-        *ret_group = strdup((const char *)sqlite3_column_text(statement, 0));
-        *ret_used = (uint64_t)sqlite3_column_int64(statement, 1);
-        return *ret_group ? 0 : error_oom(reterr);
-}
-
 static int read_used(Claims *claims, int64_t claim, const Uuid *provider,
                      const char *resource_class, const char *group, uint64_t *ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_get_row(claims, STATEMENT_READ_PART, &statement, reterr, "isss", claim,
-                              provider->text, resource_class, group);
+        int64_t used;
+        int r = store_get_integer(claims, STATEMENT_READ_PART,
+                                  VALUES(claim, provider->text, resource_class, group), &used,
+                                  reterr);
 
-        if (r < 0)
-                return r;
-        *ret = r > 0 ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
-        return 0;
+        if (r == 0)
+                *ret = (uint64_t)used;
+        return r;
 }
 
 static int write_used(Claims *claims, int64_t claim, const Uuid *provider,
                       const char *resource_class, const char *group, uint64_t used, Error *reterr)
 {
-        int r = store_run(claims, STATEMENT_DELETE_PART, reterr, "isss", claim, provider->text,
-                          resource_class, group);
+        int r = store_run(claims, STATEMENT_DELETE_PART,
+                          VALUES(claim, provider->text, resource_class, group), reterr);
 
         if (r < 0 || used == 0)
                 return r;
-        return store_run(claims, STATEMENT_INSERT_PART, reterr, "isssi", claim, provider->text,
-                         resource_class, group, (int64_t)used);
+        return store_run(claims, STATEMENT_INSERT_PART,
+                         VALUES(claim, provider->text, resource_class, group, used), reterr);
 }
 
-/* Moves up to amount of one row, and tells how much it was. */
-static int move_row(Claims *claims, const StoreShift *shift, uint64_t amount, uint64_t *ret_moved,
-                    Error *reterr)
+/* Moves up to amount of the first row, and yields how much it was. CLAIM_E_NOT_FOUND without a row.
+ */
+static int move_share(Claims *claims, const StoreShift *shift, uint64_t amount, uint64_t *ret_moved,
+                      Error *reterr)
 {
-        _cleanup_free_ char *group = NULL;
-        uint64_t used, there, part;
-        int r = read_row(claims, shift, &group, &used, reterr);
+        _cleanup_(share_row_done) ShareRow share = { 0 };
+        uint64_t there, part;
+        int r = store_get(claims, STATEMENT_READ_SHARE,
+                          VALUES(shift->claim, shift->from.text, shift->from_class), &share,
+                          reterr);
 
         if (r != 0)
                 return r;
-        part = MIN(used, amount);
-        r = read_used(claims, shift->claim, &shift->to, shift->to_class, group, &there, reterr);
+        part = MIN(share.used, amount);
+        r = read_used(claims, shift->claim, &shift->to, shift->to_class, share.group, &there,
+                      reterr);
         if (r == 0)
-                r = write_used(claims, shift->claim, &shift->from, shift->from_class, group,
-                               used - part, reterr);
+                r = write_used(claims, shift->claim, &shift->from, shift->from_class, share.group,
+                               share.used - part, reterr);
         if (r == 0)
-                r = write_used(claims, shift->claim, &shift->to, shift->to_class, group,
+                r = write_used(claims, shift->claim, &shift->to, shift->to_class, share.group,
                                there + part, reterr);
         if (r == 0 && !uuid_equal(&shift->from, &shift->to))
-                r = store_run(claims, STATEMENT_SHIFT_DEVICES, reterr, "isssi", shift->claim,
-                              shift->from.text, shift->to.text, group, (int64_t)part);
+                r = store_run(
+                        claims, STATEMENT_SHIFT_DEVICES,
+                        VALUES(shift->claim, shift->from.text, shift->to.text, share.group, part),
+                        reterr);
         *ret_moved = part;
         return r;
 }
@@ -77,17 +68,17 @@ static int move_row(Claims *claims, const StoreShift *shift, uint64_t amount, ui
 static int move_one(Claims *claims, const StoreShift *shift, Error *reterr)
 {
         uint64_t left = shift->amount, moved;
-        int r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, reterr, "i", shift->claim);
+        int r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(shift->claim), reterr);
 
         while (r == 0 && left > 0) {
-                r = move_row(claims, shift, left, &moved, reterr);
+                r = move_share(claims, shift, left, &moved, reterr);
                 if (r == CLAIM_E_NOT_FOUND)
                         break;
                 left -= r == 0 ? moved : 0;
         }
         if (r < 0)
                 return r;
-        return store_run(claims, STATEMENT_BUMP_OF_CLAIM, reterr, "i", shift->claim);
+        return store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(shift->claim), reterr);
 }
 
 int store_shift(Claims *claims, const HostView *wanted, const StoreShift *shifts, size_t n_shifts,

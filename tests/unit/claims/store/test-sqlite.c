@@ -34,9 +34,14 @@ static void test_rows(void **state)
         open_table(*state, &sqlite);
         assert_int_equal(sqlite_prepare(sqlite, "INSERT INTO t VALUES (?1, ?2, ?3)", &insert, NULL),
                          0);
-        assert_int_equal(sqlite_bind(sqlite, insert, NULL, "isd", (int64_t)-5, "text", 1.5), 0);
+        assert_int_equal(sqlite_bind(sqlite, insert, 1, VALUES(-5, "text"), NULL), 0);
+        assert_int_equal(sqlite_bind_value(sqlite, insert, 3,
+                                           (SqliteValue){ .type = SQLITE_FLOAT, .real = 1.5 },
+                                           NULL),
+                         0);
         assert_int_equal(sqlite_run(sqlite, insert, NULL), 0);
-        assert_int_equal(sqlite_bind(sqlite, insert, NULL, "is", INT64_MAX, (const char *)NULL), 0);
+        assert_int_equal(
+                sqlite_bind(sqlite, insert, 1, VALUES(UINT64_MAX, (const char *)NULL), NULL), 0);
         assert_int_equal(sqlite_run(sqlite, insert, NULL), 0);
         assert_int_equal(sqlite_prepare(sqlite, "SELECT a, b, c FROM t ORDER BY a", &select, NULL),
                          0);
