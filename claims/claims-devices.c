@@ -14,12 +14,12 @@ int claims_add_device(DeviceList *list, const Provider *provider, const char *su
                 return -ENOMEM;
         list->devices[list->n_devices++] = (ClaimDevice){
                 .provider = provider->uuid,
-                .suffix = (char *)suffix,
-                .name = (char *)device->name,
-                .address = (char *)device->address,
-                .mdev_type = (char *)device->mdev_type,
+                .suffix = suffix,
+                .name = device->name,
+                .address = device->address,
+                .mdev_type = device->mdev_type,
                 .mdev = *mdev,
-                .identity = (char *)device->identity,
+                .identity = device->identity,
         };
         return 0;
 }

@@ -17,7 +17,7 @@ static int move_once(Claims *claims, const ProviderTree *tree, const StoreShift 
                 r = host_view_merge(&wanted, claims->view, tree, reterr);
         if (r < 0)
                 return r;
-        return store_shift(claims, wanted, shifts, n_shifts, reterr);
+        return store_write_host(claims, wanted, shifts, n_shifts, reterr);
 }
 
 int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,

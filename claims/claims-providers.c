@@ -57,7 +57,7 @@ static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *r
                 return error_oom(reterr);
         if (host_view_same_host(claims->view, wanted))
                 return 0;
-        return store_write_host(claims, wanted, reterr);
+        return store_write_host(claims, wanted, NULL, 0, reterr);
 }
 
 /* Is the address in the text, whatever else is? */

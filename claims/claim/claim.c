@@ -20,14 +20,6 @@ const char *claim_state_to_text(ClaimState state)
         return state >= 0 && state < _CLAIM_STATE_MAX ? state_texts[state] : "unknown";
 }
 
-ClaimState claim_state_from_text(const char *text)
-{
-        for (size_t i = 0; text && i < ARRAY_SIZE(state_texts); i++)
-                if (strcmp(text, state_texts[i]) == 0)
-                        return (ClaimState)i;
-        return _CLAIM_STATE_INVALID;
-}
-
 static const char *const write_state_texts[_CLAIM_WRITE_MAX] = {
         [CLAIM_WRITE_NONE] = "",           [CLAIM_WRITE_PENDING] = "pending",
         [CLAIM_WRITE_WRITTEN] = "written", [CLAIM_WRITE_OWED] = "owed",
@@ -38,14 +30,6 @@ const char *claim_write_state_to_text(ClaimWriteState write_state)
 {
         return write_state >= 0 && write_state < _CLAIM_WRITE_MAX ? write_state_texts[write_state]
                                                                   : "unknown";
-}
-
-ClaimWriteState claim_write_state_from_text(const char *text)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(write_state_texts); i++)
-                if (strcmp(text, write_state_texts[i]) == 0)
-                        return (ClaimWriteState)i;
-        return _CLAIM_WRITE_INVALID;
 }
 
 /* The texts of a claim: owned, and never NULL. */
@@ -75,11 +59,11 @@ int claim_new(Claim **ret)
 
 static void device_done(ClaimDevice *device)
 {
-        free(device->suffix);
-        free(device->name);
-        free(device->address);
-        free(device->mdev_type);
-        free(device->identity);
+        free((char *)device->suffix);
+        free((char *)device->name);
+        free((char *)device->address);
+        free((char *)device->mdev_type);
+        free((char *)device->identity);
         *device = (ClaimDevice){ 0 };
 }
 

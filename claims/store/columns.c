@@ -5,6 +5,9 @@
 #include <assert.h>
 #include <string.h>
 
+/* Bytes that a text can have. The largest request over D-Bus has 256 KiB. */
+#define TEXT_SIZE_MAX (16 * 1024 * 1024)
+
 static void write_columns(FILE *file, const Row *row, bool items)
 {
         for (size_t i = 0; i < row->n_columns; i++) {
@@ -73,10 +76,15 @@ static int damaged(const Cell *cell, const char *problem, Error *reterr)
 static int read_integer(const Cell *cell, void *member, Error *reterr)
 {
         int64_t value = sqlite3_value_int64(cell->value);
+        uint64_t max = cell->column->max;
 
+        if (max == 0)
+                max = cell->column->kind == COLUMN_UINT64   ? INT64_MAX
+                      : cell->column->kind == COLUMN_UINT32 ? UINT32_MAX
+                                                            : 1;
         if (cell->column->kind == COLUMN_INT64)
                 *(int64_t *)member = value;
-        else if (value < 0 || (uint64_t)value > cell->column->max)
+        else if (value < 0 || (uint64_t)value > max)
                 return damaged(cell, "is out of range", reterr);
         else if (cell->column->kind == COLUMN_UINT64)
                 *(uint64_t *)member = (uint64_t)value;
@@ -85,6 +93,16 @@ static int read_integer(const Cell *cell, void *member, Error *reterr)
         else
                 *(bool *)member = value != 0;
         return 0;
+}
+
+static int parse_name(const Column *column, const char *text, int *ret)
+{
+        for (int value = 0; value <= (int)column->max; value++)
+                if (strcmp(text, column->to_text(value)) == 0) {
+                        *ret = value;
+                        return 0;
+                }
+        return -EINVAL;
 }
 
 static int parse_text(const Cell *cell, const char *text, void *member)
@@ -109,7 +127,7 @@ static int parse_text(const Cell *cell, const char *text, void *member)
                 strcpy(member, text);
                 return 0;
         case COLUMN_NAMED:
-                return *(int *)member = cell->column->from_text(text);
+                return parse_name(cell->column, text, member);
         case COLUMN_CPU_SET:
                 return cpu_set_parse(text, member, NULL);
         default:
@@ -130,7 +148,7 @@ static int read_text(const Cell *cell, void *member, Error *reterr)
         }
         if (!text)
                 return error_oom(reterr);
-        if (size > cell->column->max)
+        if (size >= (cell->column->kind == COLUMN_CHARS ? cell->column->size : TEXT_SIZE_MAX))
                 return damaged(cell, "is too long", reterr);
         r = strlen(text) == size ? parse_text(cell, text, member) : -EINVAL;
         return r == -ENOMEM ? error_oom(reterr) : r < 0 ? damaged(cell, "is malformed", reterr) : 0;

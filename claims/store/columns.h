@@ -15,9 +15,6 @@
 #include "base/uuid.h"
 #include "claims/store/sqlite.h"
 
-/* Bytes that a text can have. The largest request over D-Bus has 256 KiB. */
-#define COLUMN_TEXT_MAX (16 * 1024 * 1024)
-
 typedef enum ColumnKind {
         COLUMN_INT64,
         COLUMN_UINT64,
@@ -29,19 +26,16 @@ typedef enum ColumnKind {
         COLUMN_BORROWED, /* const char *: valid until the next step of the statement */
         COLUMN_CHARS,    /* char[] */
         COLUMN_CPU_SET,
-        COLUMN_NAMED, /* an enum with names; < 0 is invalid */
+        COLUMN_NAMED, /* an enum, which is an int since it has a negative value */
 } ColumnKind;
 
 typedef struct Column {
         const char *sql;
         ColumnKind kind;
-        bool optional; /* a text or a UUID that can be NULL or "" */
-        size_t offset;
-        uint64_t max; /* of numbers, and of the bytes of a text */
-
-        /* COLUMN_NAMED; the enum is an int, since it has a negative value */
-        int (*from_text)(const char *text);
-        const char *(*to_text)(int value);
+        size_t offset, size;               /* of the member */
+        uint64_t max;                      /* of numbers; 0: the largest of the type */
+        bool optional;                     /* a text or a UUID that can be NULL or "" */
+        const char *(*to_text)(int value); /* of COLUMN_NAMED, for values from 0 to max */
 } Column;
 
 typedef struct Row {
@@ -63,37 +57,15 @@ typedef struct Row {
                 char **: COLUMN_OWNED,            \
                 const char **: COLUMN_BORROWED,   \
                 CpuSet *: COLUMN_CPU_SET,         \
+                int *: COLUMN_NAMED,              \
                 char(*)[sizeof(*COLUMN_MEMBER(struct_, member_))]: COLUMN_CHARS)
-#define COLUMN_MAX(struct_, member_) \
-        _Generic(COLUMN_MEMBER(struct_, member_), \
-                uint64_t *: (uint64_t)INT64_MAX,  \
-                unsigned *: (uint64_t)UINT32_MAX, \
-                bool *: (uint64_t)1,              \
-                char(*)[sizeof(*COLUMN_MEMBER(struct_, member_))]: sizeof(*COLUMN_MEMBER(struct_, member_)) - 1, \
-                default: (uint64_t)COLUMN_TEXT_MAX)
 
-/* A column; and one with any other designated initialiser. */
-#define COLUMN(sql_, struct_, member_) \
-        COLUMN_WITH(sql_, struct_, member_, .max = COLUMN_MAX(struct_, member_))
-#define COLUMN_OPTIONAL(sql_, struct_, member_) \
-        COLUMN_WITH(sql_, struct_, member_, .max = COLUMN_MAX(struct_, member_), .optional = true)
-#define COLUMN_WITH(sql_, struct_, member_, ...)                      \
-        {                                                             \
-                .sql = (sql_), .kind = COLUMN_KIND(struct_, member_), \
-                .offset = offsetof(struct_, member_), __VA_ARGS__     \
-        }
-/* A char * member that is read as a const char *. */
-#define COLUMN_BORROW(sql_, struct_, member_, ...)                                             \
-        {                                                                                      \
-                .sql = (sql_), .offset = offsetof(struct_, member_), .max = COLUMN_TEXT_MAX, \
-                .kind = _Generic(COLUMN_MEMBER(struct_, member_), char **: COLUMN_BORROWED), __VA_ARGS__ \
-        }
-/* An enum, which is an int since it has a negative value, by functions of its name. */
-#define COLUMN_ENUM(sql_, struct_, member_, enum_)                                             \
-        {                                                                                      \
-                .sql = (sql_), .offset = offsetof(struct_, member_), .max = COLUMN_TEXT_MAX, \
-                .kind = _Generic(COLUMN_MEMBER(struct_, member_), int *: COLUMN_NAMED),      \
-                .from_text = enum_##_from_text, .to_text = enum_##_to_text \
+/* A column, with any other designated initialisers. */
+#define COLUMN(sql_, struct_, member_, ...)                                   \
+        {                                                                     \
+                .sql = (sql_), .kind = COLUMN_KIND(struct_, member_),         \
+                .offset = offsetof(struct_, member_),                         \
+                .size = sizeof(*COLUMN_MEMBER(struct_, member_)), __VA_ARGS__ \
         }
 
 /* Defines NAME_row of these columns. */

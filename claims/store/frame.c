@@ -5,7 +5,12 @@
 #include <assert.h>
 #include <string.h>
 
-#include "claims/store/rows.h"
+typedef struct IntegerRow {
+        int64_t value;
+} IntegerRow;
+
+/* Of a statement whose SQL yields one number. */
+ROW(integer, IntegerRow, "a query", COLUMN("the number", IntegerRow, value));
 
 static const struct {
         const char *sql;
@@ -75,26 +80,21 @@ int store_insert_row(Claims *claims, StatementId id, const void *base, const Sql
         return r < 0 ? r : sqlite_run(claims->sqlite, statement, reterr);
 }
 
-int store_run(Claims *claims, StatementId id, const SqliteValue *values, Error *reterr)
+int store_run(Claims *claims, StatementId id, const SqliteValue *values, ClaimOutcome otherwise,
+              Error *reterr)
 {
-        return store_insert_row(claims, id, NULL, values, reterr);
-}
-
-int store_change(Claims *claims, StatementId id, const SqliteValue *values, ClaimOutcome otherwise,
-                 Error *reterr)
-{
-        int r = store_run(claims, id, values, reterr);
+        int r = store_insert_row(claims, id, NULL, values, reterr);
 
         return r == 0 && sqlite3_changes(claims->sqlite->db) == 0 ? (int)otherwise : r;
 }
 
-int store_change_alone(Claims *claims, StatementId id, const SqliteValue *values,
-                       ClaimOutcome otherwise, Error *reterr)
+int store_run_alone(Claims *claims, StatementId id, const SqliteValue *values,
+                    ClaimOutcome otherwise, Error *reterr)
 {
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(claims, id, values, otherwise, reterr);
+                r = store_run(claims, id, values, otherwise, reterr);
         return store_end(claims, r, reterr);
 }
 
@@ -178,7 +178,7 @@ int store_begin_read(Claims *claims, bool *ret_began, Error *reterr)
 
         if (!sqlite3_get_autocommit(claims->sqlite->db))
                 return 0;
-        r = store_run(claims, STATEMENT_BEGIN_READ, NO_VALUES, reterr);
+        r = store_run(claims, STATEMENT_BEGIN_READ, NO_VALUES, CLAIM_DONE, reterr);
         *ret_began = r == 0;
         return r;
 }
@@ -186,7 +186,7 @@ int store_begin_read(Claims *claims, bool *ret_began, Error *reterr)
 void store_end_read(Claims *claims, bool began)
 {
         if (began)
-                store_run(claims, STATEMENT_END_READ, NO_VALUES, NULL);
+                store_run(claims, STATEMENT_END_READ, NO_VALUES, CLAIM_DONE, NULL);
 }
 
 int store_take_turn(Claims *claims, Error *reterr)

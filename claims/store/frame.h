@@ -1,36 +1,50 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The frame of the store: runs the statements of statements.h, and transactions. It knows no claim
- * and no provider. The values of a statement's parameters are VALUES(…) in the
- * order of the parameters, or NO_VALUES; the wrong number of them is an assertion. Each function
- * blocks for the disk and yields a negative errno with words (claims/store/sqlite.h).
+/* What the files of the store share. The frame (frame.c) runs the statements of statements.h, and
+ * transactions. It knows no claim and no provider. The values of a statement's parameters are
+ * VALUES(…) in the order of the parameters, or NO_VALUES; the wrong number of them is an assertion.
+ * Each function blocks for the disk and yields a negative errno with words (claims/store/sqlite.h).
  *
- *      open (store-open.c)
+ *      the database file (claim-file.c)
  *        │
- *      writers: claims (store.c), moved amounts (store-move.c), Placement (store-placement.c)
+ *      Placement (store-placement.c)
  *        │
- *      readers of claims (store-claims.c)
+ *      writers of claims, events (store.c)
  *        │
- *      providers (store-host.c)   events (store-events.c)
+ *      readers of claims (store-claims.c)   providers (store-host.c)
  *        │
- *      frame ── rows, columns ── SQLite
+ *      frame (frame.c) ── columns (columns.c) ── SQLite (sqlite.c)
  *
  * Each file calls only files below it. */
 
 #include "claims/store/columns.h"
 #include "claims/store/object.h"
 
-/* Runs a statement that yields no rows. */
-int store_run(Claims *claims, StatementId id, const SqliteValue *values, Error *reterr);
+/* The conditions of the indexes claims_unheld and claims_write_state, word for word: an index
+ * serves a query only so. The first: the consumer was read, and it had no allocation. */
+#define IS_UNHELD    "write_state = '' AND reported_generation < 0"
+#define IS_UNDER_WAY "write_state IN ('pending', 'owed', 'sent')"
 
-/* The same; yields otherwise if it changed no row, those of triggers not counted. */
-int store_change(Claims *claims, StatementId id, const SqliteValue *values, ClaimOutcome otherwise,
-                 Error *reterr);
+#define MEMORY_MAX UINT64_C(0x7fffffffff) /* MiB; more is damage */
 
-/* The same in a write transaction of its own. otherwise 0: no change is no error. */
-int store_change_alone(Claims *claims, StatementId id, const SqliteValue *values,
-                       ClaimOutcome otherwise, Error *reterr);
+/* The types of rows that the statements refer to, each defined in the file that uses it. A column
+ * that is not in its table is written by a trigger or by name in statements.h. */
+extern const Row owner_row, claim_row, living_row, reported_row, ended_row;
+extern const Row allocation_row, device_row, cell_row, cpu_row;
+extern const Row held_row, share_row, taken_row, identity_row, unplaced_row;
+extern const Row provider_row, generation_row, inventory_row, trait_row, aggregate_row, usage_row;
+extern const Row cell_usage_row;
+extern const Row integer_row, event_row, removal_row, move_row, owed_row;
+
+/* Runs a statement that yields no rows. Returns otherwise if it changed no row, those of triggers
+ * not counted; CLAIM_DONE: no change is no error. */
+int store_run(Claims *claims, StatementId id, const SqliteValue *values, ClaimOutcome otherwise,
+              Error *reterr);
+
+/* The same in a write transaction of its own. */
+int store_run_alone(Claims *claims, StatementId id, const SqliteValue *values,
+                    ClaimOutcome otherwise, Error *reterr);
 
 /* Runs an INSERT of the statement's rows, all of which are bound from the struct at base. values:
  * the parameters behind theirs. */
@@ -74,3 +88,15 @@ void store_end_read(Claims *claims, bool began);
 /* Prepares each statement. -EUCLEAN if the file lacks a table or a column. */
 int store_check_statements(Claims *claims, Error *reterr);
 void store_finalize_statements(Claims *claims);
+
+/* store.c: writes down, within a transaction, what happened to a claim, which still exists. The
+ * event of a pending claim is written, and not listed until the claim is promised. */
+int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t usec,
+                     Error *reterr);
+
+/* store-host.c: makes wanted the host, within a transaction. CLAIM_E_RACE. */
+int store_write_changes(Claims *claims, const HostView *wanted, Error *reterr);
+
+/* store-host.c: bumps the generation of a provider that is still as the view has it, within a
+ * transaction. CLAIM_E_RACE. */
+int store_bump(Claims *claims, const HostProvider *provider, Error *reterr);

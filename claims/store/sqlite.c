@@ -293,11 +293,6 @@ int sqlite_begin_write(Sqlite *sqlite, Error *reterr)
         return 0;
 }
 
-int sqlite_begin_read(Sqlite *sqlite, Error *reterr)
-{
-        return sqlite_exec(sqlite, "BEGIN", reterr);
-}
-
 int sqlite_commit(Sqlite *sqlite, Error *reterr)
 {
         int r = sqlite_exec(sqlite, "COMMIT", reterr);

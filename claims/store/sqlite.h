@@ -124,8 +124,6 @@ int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *r
 
 /* Takes the file's one writer's turn. */
 int sqlite_begin_write(Sqlite *sqlite, Error *reterr);
-/* What is read until the end is one state of the file. */
-int sqlite_begin_read(Sqlite *sqlite, Error *reterr);
 /* When it fails, the transaction is rolled back. */
 int sqlite_commit(Sqlite *sqlite, Error *reterr);
 /* Does nothing outside a transaction. */

@@ -1,12 +1,85 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads claims. One query has the rows of the claims; one query for each part of claims
- * (allocations, devices, cells, CPUs) has its rows for all claims of the list. */
+ * (allocations, devices, cells, CPUs) has its rows for all claims of the list. A list is one state
+ * of the file.
+ *
+ * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-layout.c
+ * tests/unit/claims/test-claims-scale.c */
 
 #include <inttypes.h>
 
 #include "base/array.h"
-#include "claims/store/store-internal.h"
+#include "claims/store/frame.h"
+
+typedef struct AllocationRow {
+        Uuid provider;
+        const char *provider_name, *resource_class, *group;
+        uint64_t used;
+} AllocationRow;
+
+typedef struct TakenRow {
+        Uuid mdev;
+        const char *device, *address;
+} TakenRow;
+
+/* Every claim has the columns of owner and claim. A living one has living and reported, which is
+ * read only; an ended one has ended. */
+ROW(owner, Claim, "claim", COLUMN("c.id", Claim, id), COLUMN("instance_uuid", Claim, consumer));
+
+ROW(claim, Claim, "claim", COLUMN("resize_target", Claim, resize_target),
+    COLUMN("host", Claim, host), COLUMN("node", Claim, node),
+    COLUMN("project_id", Claim, project_id), COLUMN("user_id", Claim, user_id),
+    COLUMN("request", Claim, request), COLUMN("boot_id", Claim, boot_id),
+    COLUMN("created_usec", Claim, created_usec), COLUMN("expires_usec", Claim, expires_usec),
+    COLUMN("consumer_type", Claim, consumer_type));
+
+ROW(living, Claim, "claim",
+    COLUMN("state", Claim, state, .max = _CLAIM_STATE_MAX - 1, .to_text = claim_state_to_text),
+    COLUMN("write_state", Claim, write_state, .max = _CLAIM_WRITE_MAX - 1,
+           .to_text = claim_write_state_to_text),
+    COLUMN("guest", Claim, guest, .optional = true), COLUMN("life", Claim, life));
+
+ROW(reported, Claim, "claim", COLUMN("reported_elsewhere <> ''", Claim, was_read),
+    COLUMN(IS_UNHELD, Claim, is_unheld));
+
+ROW(ended, Claim, "claim", COLUMN("ended_usec", Claim, ended_usec),
+    COLUMN("end_reason", Claim, end_reason));
+
+/* An ended claim has these as JSON lists: a column can be added at the end of a table only, and it
+ * must be optional. */
+ROW(allocation, AllocationRow, "an allocation of claim", COLUMN("uuid", AllocationRow, provider),
+    COLUMN("name", AllocationRow, provider_name),
+    COLUMN("resource_class", AllocationRow, resource_class), COLUMN("used", AllocationRow, used),
+    COLUMN("request_group", AllocationRow, group));
+
+ROW(device, ClaimDevice, "a device of claim", COLUMN("provider_uuid", ClaimDevice, provider),
+    COLUMN("request_group", ClaimDevice, suffix), COLUMN("device", ClaimDevice, name),
+    COLUMN("address", ClaimDevice, address), COLUMN("mdev_type", ClaimDevice, mdev_type),
+    COLUMN("mdev_uuid", ClaimDevice, mdev, .optional = true),
+    COLUMN("identity", ClaimDevice, identity, .optional = true));
+
+ROW(cell, LayoutCell, "a cell of claim", COLUMN("cell", LayoutCell, cell),
+    COLUMN("host_cell", LayoutCell, host_cell),
+    COLUMN("memory_mb", LayoutCell, memory_mb, .max = MEMORY_MAX),
+    COLUMN("page_kib", LayoutCell, page_kib, .max = MEMORY_MAX), COLUMN("vcpus", LayoutCell, vcpus),
+    COLUMN("n_shared", LayoutCell, n_shared, .max = CPU_SET_MAX));
+
+ROW(cpu, LayoutCpu, "a CPU of claim", COLUMN("vcpu", LayoutCpu, vcpu, .max = CPU_SET_MAX),
+    COLUMN("dedicated", LayoutCpu, dedicated), COLUMN("cpus", LayoutCpu, cpus));
+
+ROW(held, Layout, "held host CPUs", COLUMN("ifnull(group_concat(cpu), '')", Layout, held));
+
+ROW(taken, TakenRow, "a claimed device", COLUMN("mdev_uuid", TakenRow, mdev, .optional = true),
+    COLUMN("device", TakenRow, device), COLUMN("address", TakenRow, address));
+
+ROW(identity, ClaimedDevice, "a claimed device", COLUMN("address", ClaimedDevice, address),
+    COLUMN("identity", ClaimedDevice, identity));
+
+ROW(unplaced, StoreUnplaced, "claim", COLUMN("id", StoreUnplaced, id),
+    COLUMN("instance_uuid", StoreUnplaced, consumer), COLUMN("node", StoreUnplaced, node),
+    COLUMN("vcpus", StoreUnplaced, vcpus), COLUMN("memory_mb", StoreUnplaced, memory_mb),
+    COLUMN("disk_gb", StoreUnplaced, disk_gb), COLUMN("pci", StoreUnplaced, pci));
 
 static int read_claim(Claims *claims, sqlite3_stmt *statement, const Row *const *rows,
                       ClaimList *list, Error *reterr)
@@ -74,7 +147,7 @@ static int add_cpu(Claim *claim, void *row)
 
 static int add_held(Claim *claim, void *row)
 {
-        claim->layout.held = ((HeldRow *)row)->cpus;
+        claim->layout.held = ((Layout *)row)->held;
         return 0;
 }
 

@@ -1,12 +1,64 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The provider model in SQLite: reading it as a HostView, and writing the host's changes. */
+/* The provider model in SQLite. A HostView is one consistent reading of it; only what changed since
+ * the last reading is read again. The host's changes are written row by row, each compared with the
+ * generation that the view has.
+ *
+ * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
+ * tests/unit/claims/test-claims-scale.c */
 
 #include <string.h>
 
 #include "base/array.h"
+#include "claims/store/frame.h"
 
-#include "claims/store/store-internal.h"
+typedef struct ProviderRow {
+        HostProvider provider;
+        Uuid uuid, parent;
+        const char *name;
+} ProviderRow;
+
+typedef struct InventoryRow {
+        const char *resource_class;
+        Inventory inventory;
+} InventoryRow;
+
+typedef struct UsageRow {
+        const char *resource_class;
+        uint64_t used;
+} UsageRow;
+
+typedef struct TextRow {
+        const char *text;
+} TextRow;
+
+ROW(provider, ProviderRow, "provider", COLUMN("p.id", ProviderRow, provider.id),
+    COLUMN("p.generation", ProviderRow, provider.generation),
+    COLUMN("p.withheld", ProviderRow, provider.withheld), COLUMN("p.uuid", ProviderRow, uuid),
+    COLUMN("p.name", ProviderRow, name),
+    COLUMN("above.uuid", ProviderRow, parent, .optional = true));
+
+ROW(generation, HostProvider, "provider", COLUMN("generation", HostProvider, generation));
+
+ROW(inventory, InventoryRow, "an inventory of provider",
+    COLUMN("resource_class", InventoryRow, resource_class),
+    COLUMN("total", InventoryRow, inventory.total),
+    COLUMN("reserved", InventoryRow, inventory.reserved),
+    COLUMN("min_unit", InventoryRow, inventory.min_unit),
+    COLUMN("max_unit", InventoryRow, inventory.max_unit),
+    COLUMN("step_size", InventoryRow, inventory.step_size),
+    COLUMN("allocation_ratio", InventoryRow, inventory.allocation_ratio));
+
+ROW(trait, TextRow, "a trait of provider", COLUMN("trait", TextRow, text));
+
+ROW(aggregate, TextRow, "an aggregate of provider", COLUMN("aggregate", TextRow, text));
+
+ROW(usage, UsageRow, "a usage of provider", COLUMN("resource_class", UsageRow, resource_class),
+    COLUMN("used", UsageRow, used));
+
+ROW(cell_usage, HostCellUsage, "host cell", COLUMN("host_cell", HostCellUsage, host_cell),
+    COLUMN("page_kib", HostCellUsage, page_kib, .max = MEMORY_MAX),
+    COLUMN("memory_mb", HostCellUsage, memory_mb), COLUMN("n_shared", HostCellUsage, n_shared));
 
 /* The providers, and what their rows say beside. */
 typedef struct ProviderRows {
@@ -127,7 +179,7 @@ static int add_held(void *context, int64_t key, void *row)
         HostView *view = context;
 
         cpu_set_done(&view->held);
-        view->held = ((HeldRow *)row)->cpus;
+        view->held = ((Layout *)row)->held;
         return 0;
 }
 
@@ -247,13 +299,13 @@ int store_load_view(Claims *claims, Error *reterr)
 
 int store_bump(Claims *claims, const HostProvider *provider, Error *reterr)
 {
-        return store_change(claims, STATEMENT_BUMP_PROVIDER,
-                            VALUES(provider->id, provider->generation), CLAIM_E_RACE, reterr);
+        return store_run(claims, STATEMENT_BUMP_PROVIDER,
+                         VALUES(provider->id, provider->generation), CLAIM_E_RACE, reterr);
 }
 
 static int write_inventories(Claims *claims, int64_t id, const Provider *provider, Error *reterr)
 {
-        int r = store_run(claims, STATEMENT_DELETE_INVENTORIES, VALUES(id), reterr);
+        int r = store_run(claims, STATEMENT_DELETE_INVENTORIES, VALUES(id), CLAIM_DONE, reterr);
 
         for (size_t i = 0; r >= 0 && i < provider->n_inventories; i++) {
                 const InventoryRecord *record = &provider->inventories[i];
@@ -268,10 +320,10 @@ static int write_inventories(Claims *claims, int64_t id, const Provider *provide
 static int write_set(Claims *claims, int64_t id, const StringSet *set, StatementId delete,
                      StatementId insert, Error *reterr)
 {
-        int r = store_run(claims, delete, VALUES(id), reterr);
+        int r = store_run(claims, delete, VALUES(id), CLAIM_DONE, reterr);
 
         for (size_t i = 0; r >= 0 && i < set->n_items; i++)
-                r = store_run(claims, insert, VALUES(id, set->items[i]), reterr);
+                r = store_run(claims, insert, VALUES(id, set->items[i]), CLAIM_DONE, reterr);
         return r;
 }
 
@@ -302,12 +354,12 @@ static int write_provider(Claims *claims, const HostView *wanted, size_t index, 
                 r = store_run(claims, STATEMENT_INSERT_PROVIDER,
                               VALUES(provider->uuid.text, provider->name, provider->parent.text,
                                      can_host, row->withheld, index),
-                              reterr);
+                              CLAIM_DONE, reterr);
         else
-                r = store_change(claims, STATEMENT_UPDATE_PROVIDER,
-                                 VALUES(id, row->generation, provider->name, provider->parent.text,
-                                        can_host, row->withheld, provider->uuid.text),
-                                 CLAIM_E_RACE, reterr);
+                r = store_run(claims, STATEMENT_UPDATE_PROVIDER,
+                              VALUES(id, row->generation, provider->name, provider->parent.text,
+                                     can_host, row->withheld, provider->uuid.text),
+                              CLAIM_E_RACE, reterr);
         /* Another writer inserted it first. */
         if (r == -EEXIST)
                 return CLAIM_E_RACE;
@@ -320,8 +372,8 @@ static int write_provider(Claims *claims, const HostView *wanted, size_t index, 
 
 static int remove_provider(Claims *claims, const HostProvider *row, Error *reterr)
 {
-        int r = store_change(claims, STATEMENT_DELETE_PROVIDER, VALUES(row->id, row->generation),
-                             CLAIM_E_RACE, reterr);
+        int r = store_run(claims, STATEMENT_DELETE_PROVIDER, VALUES(row->id, row->generation),
+                          CLAIM_E_RACE, reterr);
 
         /* A claim got something of it, or a child appeared. */
         return r == -EEXIST ? CLAIM_E_RACE : r;
@@ -379,7 +431,7 @@ static int write_changes(Claims *claims, const HostView *seen, const HostView *w
         /* A provider that moved must still be read after its parent. */
         for (size_t i = 0; i < wanted->n_providers; i++) {
                 r = store_run(claims, STATEMENT_SET_POSITION,
-                              VALUES(i, wanted->tree->providers[i]->uuid.text), reterr);
+                              VALUES(i, wanted->tree->providers[i]->uuid.text), CLAIM_DONE, reterr);
                 if (r < 0)
                         return r;
         }
@@ -388,17 +440,8 @@ static int write_changes(Claims *claims, const HostView *seen, const HostView *w
 
 int store_write_changes(Claims *claims, const HostView *wanted, Error *reterr)
 {
-        int r = store_change(claims, STATEMENT_BUMP_EPOCH, VALUES(claims->view->epoch),
-                             CLAIM_E_RACE, reterr);
+        int r = store_run(claims, STATEMENT_BUMP_EPOCH, VALUES(claims->view->epoch), CLAIM_E_RACE,
+                          reterr);
 
         return r == 0 ? write_changes(claims, claims->view, wanted, reterr) : r;
-}
-
-int store_write_host(Claims *claims, const HostView *wanted, Error *reterr)
-{
-        int r = store_begin(claims, reterr);
-
-        if (r == 0)
-                r = store_write_changes(claims, wanted, reterr);
-        return store_end(claims, r, reterr);
 }

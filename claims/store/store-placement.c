@@ -1,21 +1,42 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What was reported to Placement of claims, and what is still to be reported: see schema.c. */
+/* The pending writes of claims: what Placement has of them, and what is still to be written,
+ * removed or moved there (schema.c has the tables).
+ *
+ * Tests: tests/unit/claims/test-claims-placement.c */
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "claims/store/store-internal.h"
+#include "claims/store/frame.h"
+
+ROW(removal, ClaimRemoval, "removal", COLUMN("id", ClaimRemoval, id),
+    COLUMN("claim_id", ClaimRemoval, claim), COLUMN("consumer", ClaimRemoval, consumer),
+    COLUMN("unsure", ClaimRemoval, unsure),
+    COLUMN("reported_generation", ClaimRemoval, reported.generation),
+    COLUMN("reported_elsewhere", ClaimRemoval, reported.elsewhere, .optional = true),
+    COLUMN("reported_until", ClaimRemoval, reported.until_sec));
+
+ROW(move, ClaimMove, "move", COLUMN("id", ClaimMove, id), COLUMN("from_consumer", ClaimMove, from),
+    COLUMN("to_consumer", ClaimMove, to), COLUMN("to_type", ClaimMove, to_type));
+
+ROW(owed, ClaimsOwed, "the pending writes",
+    COLUMN("(SELECT COUNT(*) FROM claims WHERE " IS_UNDER_WAY " AND write_state <> 'pending')",
+           ClaimsOwed, n_writes),
+    COLUMN("(SELECT COUNT(*) FROM removals)", ClaimsOwed, n_removals),
+    COLUMN("(SELECT COUNT(*) FROM moves)", ClaimsOwed, n_moves),
+    COLUMN("(SELECT ifnull(max(id), 0) FROM removals)", ClaimsOwed, last_removal),
+    COLUMN("(SELECT COUNT(*) FROM claims WHERE " IS_UNHELD ")", ClaimsOwed, n_unheld));
 
 int claims_forget_reported(Claims *claims, Error *reterr)
 {
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_run(claims, STATEMENT_FORGET_REPORTED, NO_VALUES, reterr);
+                r = store_run(claims, STATEMENT_FORGET_REPORTED, NO_VALUES, CLAIM_DONE, reterr);
         if (r == 0)
-                r = store_run(claims, STATEMENT_FORGET_REMOVALS, NO_VALUES, reterr);
+                r = store_run(claims, STATEMENT_FORGET_REMOVALS, NO_VALUES, CLAIM_DONE, reterr);
         return store_end(claims, r, reterr);
 }
 
@@ -38,7 +59,7 @@ int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, Cla
 
 int claims_end_removal(Claims *claims, int64_t id, Error *reterr)
 {
-        return store_change_alone(claims, STATEMENT_END_REMOVAL, VALUES(id), 0, reterr);
+        return store_run_alone(claims, STATEMENT_END_REMOVAL, VALUES(id), 0, reterr);
 }
 
 static int has_claim(Claims *claims, const Uuid *consumer, Error *reterr)
@@ -58,9 +79,9 @@ static int begin_move(Claims *claims, ClaimMove *move, Error *reterr)
         if (r > 0)
                 r = CLAIM_E_CONFLICT;
         if (r == 0)
-                r = store_change(claims, STATEMENT_BEGIN_MOVE,
-                                 VALUES(move->from.text, move->to.text, move->to_type),
-                                 CLAIM_E_NOT_FOUND, reterr);
+                r = store_run(claims, STATEMENT_BEGIN_MOVE,
+                              VALUES(move->from.text, move->to.text, move->to_type),
+                              CLAIM_E_NOT_FOUND, reterr);
         if (r == -EEXIST)
                 r = CLAIM_E_CONFLICT;
         if (r == 0)
@@ -114,21 +135,21 @@ static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
 static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported *reported,
                      bool ours, Error *reterr)
 {
-        int r = store_change(claims, STATEMENT_HAND_OVER,
-                             VALUES(move->from.text, move->to.text, move->to_type,
-                                    reported->generation, reported->elsewhere.text, ours,
-                                    reported->until_sec),
-                             CLAIM_E_NOT_FOUND, reterr);
+        int r = store_run(claims, STATEMENT_HAND_OVER,
+                          VALUES(move->from.text, move->to.text, move->to_type,
+                                 reported->generation, reported->elsewhere.text, ours,
+                                 reported->until_sec),
+                          CLAIM_E_NOT_FOUND, reterr);
 
         if (r == CLAIM_E_NOT_FOUND)
                 return ours ? store_run(claims, STATEMENT_ADD_REMOVAL,
                                         VALUES(move->to.text, reported->generation,
                                                reported->elsewhere.text, reported->until_sec),
-                                        reterr)
+                                        CLAIM_DONE, reterr)
                             : 0;
         if (r == 0)
                 r = store_run(claims, STATEMENT_HAND_OVER_ALLOCATIONS, VALUES(move->to.text),
-                              reterr);
+                              CLAIM_DONE, reterr);
         return r == 0 ? note_move(claims, move, reterr) : r;
 }
 
@@ -138,7 +159,7 @@ int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_run(claims, STATEMENT_END_MOVE, VALUES(move->id), reterr);
+                r = store_run(claims, STATEMENT_END_MOVE, VALUES(move->id), CLAIM_DONE, reterr);
         if (r == 0 && reported)
                 r = hand_over(claims, move, reported, ours, reterr);
         return store_end(claims, r, reterr);

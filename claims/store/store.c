@@ -1,13 +1,69 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes claims: makes, completes, confirms, renews and ends them. */
+/* Writes claims: makes, completes, confirms, renews and ends them, and moves what they hold. Each
+ * call is one transaction. What happens to a claim is written down in the same transaction, as an
+ * event. A write that rests on the view compares the generation of every provider that it takes
+ * from ("compare and update").
+ *
+ * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-events.c
+ * tests/unit/claims/test-claims-move.c */
 
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "claims/store/store-internal.h"
+#include "claims/store/frame.h"
+
+ROW(event, Event, "event", COLUMN("id", Event, id), COLUMN("usec", Event, usec),
+    COLUMN("uid", Event, uid), COLUMN("claim_id", Event, claim), COLUMN("kind", Event, kind),
+    COLUMN("author", Event, author), COLUMN("consumer", Event, consumer),
+    COLUMN("guest", Event, guest), COLUMN("allocations", Event, allocations),
+    COLUMN("devices", Event, devices), COLUMN("reason", Event, reason));
+
+/* What a claim has of a class for one request group. The text is owned. */
+typedef struct ShareRow {
+        char *group;
+        uint64_t used;
+} ShareRow;
+
+static void share_row_done(ShareRow *share)
+{
+        free(share->group);
+}
+
+ROW(share, ShareRow, "an allocation", COLUMN("a.request_group", ShareRow, group),
+    COLUMN("a.used", ShareRow, used));
+
+/* The author of an event that this program itself caused. */
+static const EventAuthor own = { .uid = -1 };
+
+/* Deletes old events after each EVENTS_LOT-th new one, since to look for them each time costs more.
+ * An event with a higher number than a young one stays, since the clock can be set back. */
+static int trim(Claims *claims, uint64_t now_usec, Error *reterr)
+{
+        if (sqlite3_last_insert_rowid(claims->sqlite->db) % EVENTS_LOT != 0)
+                return 0;
+        return store_run(claims, STATEMENT_TRIM_EVENTS,
+                         VALUES(EVENTS_MAX, now_usec - MIN(now_usec, EVENTS_AGE_USEC)), CLAIM_DONE,
+                         reterr);
+}
+
+int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t usec,
+                     Error *reterr)
+{
+        const EventAuthor *by = note->by ? note->by : &own;
+        int r = store_run(claims, STATEMENT_NOTE_CLAIM,
+                          VALUES(id, usec, note->kind, by->uid, by->text, note->reason), CLAIM_DONE,
+                          reterr);
+
+        return r < 0 ? r : trim(claims, usec, reterr);
+}
+
+static int forget_events(Claims *claims, int64_t claim, Error *reterr)
+{
+        return store_run(claims, STATEMENT_FORGET_EVENTS, VALUES(claim), CLAIM_DONE, reterr);
+}
 
 /* ISO 8601 in UTC, as the specification has created_at. */
 static void format_time(uint64_t usec, char text[48])
@@ -48,7 +104,7 @@ static int insert_allocations(Claims *claims, int64_t id, const Uuid *consumer,
                                   VALUES(claims->view->providers[piece->provider].id,
                                          consumer->text, piece->resource_class, piece->amount, id,
                                          request ? request->groups[piece->group].suffix : ""),
-                                  reterr);
+                                  CLAIM_DONE, reterr);
 
                 if (r < 0)
                         return r;
@@ -70,8 +126,8 @@ static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
 static int fill(Claims *claims, int64_t id, uint64_t vcpus, uint64_t memory_mb, uint64_t disk_gb,
                 Error *reterr)
 {
-        return store_change(claims, STATEMENT_FILL_CLAIM, VALUES(id, vcpus, memory_mb, disk_gb),
-                            CLAIM_E_NOT_FOUND, reterr);
+        return store_run(claims, STATEMENT_FILL_CLAIM, VALUES(id, vcpus, memory_mb, disk_gb),
+                         CLAIM_E_NOT_FOUND, reterr);
 }
 
 static int fill_from(Claims *claims, int64_t id, const Fit *fit, Error *reterr)
@@ -140,7 +196,7 @@ static int write_layout(Claims *claims, int64_t id, const Layout *layout, Error 
                                           VALUES(id), reterr)) < 0)
                         return r;
         CPU_SET_FOREACH(cpu, &layout->held) {
-                r = store_run(claims, STATEMENT_INSERT_PIN, VALUES(cpu, id), reterr);
+                r = store_run(claims, STATEMENT_INSERT_PIN, VALUES(cpu, id), CLAIM_DONE, reterr);
                 if (r < 0)
                         return r == -EEXIST ? CLAIM_E_CONFLICT : r;
         }
@@ -224,9 +280,9 @@ int store_complete(Claims *claims, int64_t id, const Uuid *consumer, const Fit *
                 r = bump_providers(claims, fit, reterr);
         /* those that it leaves, too */
         if (r == 0)
-                r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(id), reterr);
+                r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
-                r = store_run(claims, STATEMENT_DELETE_ALLOCATIONS, VALUES(id), reterr);
+                r = store_run(claims, STATEMENT_DELETE_ALLOCATIONS, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
                 r = insert_allocations(claims, id, consumer, NULL, fit, reterr);
         return store_end(claims, r, reterr);
@@ -235,7 +291,7 @@ int store_complete(Claims *claims, int64_t id, const Uuid *consumer, const Fit *
 /* A confirmed resize target that is left alone is the consumer's claim from now on. */
 static int promote(Claims *claims, const Uuid *consumer, Error *reterr)
 {
-        return store_run(claims, STATEMENT_PROMOTE, VALUES(consumer->text), reterr);
+        return store_run(claims, STATEMENT_PROMOTE, VALUES(consumer->text), CLAIM_DONE, reterr);
 }
 
 int store_not_found(int64_t id, Error *reterr)
@@ -265,7 +321,7 @@ int claims_confirm(Claims *claims, int64_t id, Error *reterr)
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(claims, STATEMENT_CONFIRM, VALUES(id), CLAIM_E_NOT_FOUND, reterr);
+                r = store_run(claims, STATEMENT_CONFIRM, VALUES(id), CLAIM_E_NOT_FOUND, reterr);
         if (r == 0)
                 r = claims_get(claims, id, &claim, reterr);
         if (r == 0)
@@ -276,14 +332,14 @@ int claims_confirm(Claims *claims, int64_t id, Error *reterr)
 
 int store_set_life(Claims *claims, int64_t id, const char *life, Error *reterr)
 {
-        return store_change_alone(claims, STATEMENT_SET_LIFE, VALUES(id, life), CLAIM_E_NOT_FOUND,
-                                  reterr);
+        return store_run_alone(claims, STATEMENT_SET_LIFE, VALUES(id, life), CLAIM_E_NOT_FOUND,
+                               reterr);
 }
 
 int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr)
 {
-        int r = store_change_alone(claims, STATEMENT_EXTEND, VALUES(id, expires_usec),
-                                   CLAIM_E_NOT_FOUND, reterr);
+        int r = store_run_alone(claims, STATEMENT_EXTEND, VALUES(id, expires_usec),
+                                CLAIM_E_NOT_FOUND, reterr);
 
         return r == CLAIM_E_NOT_FOUND ? explain_missing(claims, id, reterr) : r;
 }
@@ -300,7 +356,8 @@ static int add_layout(Claims *claims, int64_t id, const Layout *layout, Error *r
 static int drop_pins(Claims *claims, int64_t id, const CpuSet *cpus, Error *reterr)
 {
         CPU_SET_FOREACH(cpu, cpus) {
-                int r = store_run(claims, STATEMENT_DELETE_PIN, VALUES(cpu, id), reterr);
+                int r = store_run(claims, STATEMENT_DELETE_PIN, VALUES(cpu, id), CLAIM_DONE,
+                                  reterr);
 
                 if (r < 0)
                         return r;
@@ -311,8 +368,8 @@ static int drop_pins(Claims *claims, int64_t id, const CpuSet *cpus, Error *rete
 int store_set_identity(Claims *claims, int64_t id, const char *address, const char *identity,
                        Error *reterr)
 {
-        return store_change_alone(claims, STATEMENT_SET_IDENTITY, VALUES(id, address, identity), 0,
-                                  reterr);
+        return store_run_alone(claims, STATEMENT_SET_IDENTITY, VALUES(id, address, identity), 0,
+                               reterr);
 }
 
 int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n_devices,
@@ -321,8 +378,8 @@ int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(claims, STATEMENT_SET_BOOT, VALUES(id, claims->boot_id),
-                                 CLAIM_E_NOT_FOUND, reterr);
+                r = store_run(claims, STATEMENT_SET_BOOT, VALUES(id, claims->boot_id),
+                              CLAIM_E_NOT_FOUND, reterr);
         if (r == 0)
                 r = insert_devices(claims, id, devices, n_devices, reterr);
         if (r == 0 && layout)
@@ -340,23 +397,24 @@ static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventN
         int r = claims_get(claims, id, &claim, reterr);
 
         if (r == 0)
-                r = store_change(claims, STATEMENT_END_CLAIM,
-                                 VALUES(id, ended_usec, note->reason, only_claimed),
-                                 CLAIM_E_NOT_FOUND, reterr);
+                r = store_run(claims, STATEMENT_END_CLAIM,
+                              VALUES(id, ended_usec, note->reason, only_claimed), CLAIM_E_NOT_FOUND,
+                              reterr);
         if (r != 0)
                 return r;
         r = claim->state == CLAIM_STATE_PENDING
-                    ? store_forget_events(claims, id, reterr)
+                    ? forget_events(claims, id, reterr)
                     : store_note_claim(claims, id, note, ended_usec, reterr);
         /* what it held goes with it */
         if (r == 0)
-                r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(id), reterr);
+                r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
-                r = store_run(claims, STATEMENT_DELETE_CLAIM, VALUES(id), reterr);
+                r = store_run(claims, STATEMENT_DELETE_CLAIM, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
                 r = promote(claims, &claim->consumer, reterr);
         if (r == 0)
-                r = store_run(claims, STATEMENT_TRIM_HISTORY, VALUES(CLAIM_HISTORY_MAX), reterr);
+                r = store_run(claims, STATEMENT_TRIM_HISTORY, VALUES(CLAIM_HISTORY_MAX), CLAIM_DONE,
+                              reterr);
         return r;
 }
 
@@ -402,11 +460,11 @@ static int set_write_state(Claims *claims, int64_t id, ClaimWriteState from, Cla
         static const ClaimReported as_before = { 0 };
 
         reported = reported ? reported : &as_before;
-        return store_change(claims, STATEMENT_SET_WRITE_STATE,
-                            VALUES(id, claim_write_state_to_text(from),
-                                   claim_write_state_to_text(to), reported->generation,
-                                   reported->elsewhere.text, reported->until_sec),
-                            CLAIM_E_NOT_FOUND, reterr);
+        return store_run(claims, STATEMENT_SET_WRITE_STATE,
+                         VALUES(id, claim_write_state_to_text(from), claim_write_state_to_text(to),
+                                reported->generation, reported->elsewhere.text,
+                                reported->until_sec),
+                         CLAIM_E_NOT_FOUND, reterr);
 }
 
 int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, ClaimWriteState to,
@@ -430,7 +488,7 @@ int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reter
         if (r == 0)
                 r = end_claim(claims, id, false, &note, clock_usec(CLOCK_REALTIME), reterr);
         if (r == 0)
-                r = store_forget_events(claims, id, reterr);
+                r = forget_events(claims, id, reterr);
         return note_state(store_end(claims, r, reterr), id, CLAIM_WRITE_PENDING, reterr);
 }
 
@@ -482,8 +540,150 @@ int claims_probe(Claims *claims, Error *reterr)
 
         /* There and back: SQLite writes no page for a row that stays as it is. */
         if (r == 0)
-                r = store_run(claims, STATEMENT_PROBE, VALUES(1), reterr);
+                r = store_run(claims, STATEMENT_PROBE, VALUES(1), CLAIM_DONE, reterr);
         if (r == 0)
-                r = store_run(claims, STATEMENT_PROBE, VALUES(-1), reterr);
+                r = store_run(claims, STATEMENT_PROBE, VALUES(-1), CLAIM_DONE, reterr);
         return store_end(claims, r, reterr);
+}
+
+/* Moves what claims hold. Rows are deleted and inserted, never updated: the sums of usage depend on
+ * that. A row keeps its request group. The devices that a claim names go along, where one of the
+ * two providers is theirs. */
+
+static int read_used(Claims *claims, int64_t claim, const Uuid *provider,
+                     const char *resource_class, const char *group, uint64_t *ret, Error *reterr)
+{
+        int64_t used;
+        int r = store_get_integer(claims, STATEMENT_READ_PART,
+                                  VALUES(claim, provider->text, resource_class, group), &used,
+                                  reterr);
+
+        if (r == 0)
+                *ret = (uint64_t)used;
+        return r;
+}
+
+static int write_used(Claims *claims, int64_t claim, const Uuid *provider,
+                      const char *resource_class, const char *group, uint64_t used, Error *reterr)
+{
+        int r = store_run(claims, STATEMENT_DELETE_PART,
+                          VALUES(claim, provider->text, resource_class, group), CLAIM_DONE, reterr);
+
+        if (r < 0 || used == 0)
+                return r;
+        return store_run(claims, STATEMENT_INSERT_PART,
+                         VALUES(claim, provider->text, resource_class, group, used), CLAIM_DONE,
+                         reterr);
+}
+
+/* Moves up to amount of the first row, and yields how much it was. CLAIM_E_NOT_FOUND without a row.
+ */
+static int move_share(Claims *claims, const StoreShift *shift, uint64_t amount, uint64_t *ret_moved,
+                      Error *reterr)
+{
+        _cleanup_(share_row_done) ShareRow share = { 0 };
+        uint64_t there, part;
+        int r = store_get(claims, STATEMENT_READ_SHARE,
+                          VALUES(shift->claim, shift->from.text, shift->from_class), &share,
+                          reterr);
+
+        if (r != 0)
+                return r;
+        part = MIN(share.used, amount);
+        r = read_used(claims, shift->claim, &shift->to, shift->to_class, share.group, &there,
+                      reterr);
+        if (r == 0)
+                r = write_used(claims, shift->claim, &shift->from, shift->from_class, share.group,
+                               share.used - part, reterr);
+        if (r == 0)
+                r = write_used(claims, shift->claim, &shift->to, shift->to_class, share.group,
+                               there + part, reterr);
+        if (r == 0 && !uuid_equal(&shift->from, &shift->to))
+                r = store_run(
+                        claims, STATEMENT_SHIFT_DEVICES,
+                        VALUES(shift->claim, shift->from.text, shift->to.text, share.group, part),
+                        CLAIM_DONE, reterr);
+        *ret_moved = part;
+        return r;
+}
+
+static int move_one(Claims *claims, const StoreShift *shift, Error *reterr)
+{
+        uint64_t left = shift->amount, moved;
+        int r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(shift->claim), CLAIM_DONE,
+                          reterr);
+
+        while (r == 0 && left > 0) {
+                r = move_share(claims, shift, left, &moved, reterr);
+                if (r == CLAIM_E_NOT_FOUND)
+                        break;
+                left -= r == 0 ? moved : 0;
+        }
+        if (r < 0)
+                return r;
+        return store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(shift->claim), CLAIM_DONE, reterr);
+}
+
+int store_write_host(Claims *claims, const HostView *wanted, const StoreShift *shifts,
+                     size_t n_shifts, Error *reterr)
+{
+        const EventNote note = { .kind = EVENT_RESHAPED,
+                                 .reason = "it follows what the host's providers became" };
+        int r = store_begin(claims, reterr);
+
+        if (r == 0)
+                r = store_write_changes(claims, wanted, reterr);
+        for (size_t i = 0; r == 0 && i < n_shifts; i++) {
+                r = move_one(claims, &shifts[i], reterr);
+                /* those of a claim stand together */
+                if (r == 0 && (i + 1 == n_shifts || shifts[i + 1].claim != shifts[i].claim))
+                        r = store_note_claim(claims, shifts[i].claim, &note,
+                                             clock_usec(CLOCK_REALTIME), reterr);
+        }
+        return store_end(claims, r, reterr);
+}
+
+int claims_note(Claims *claims, const EventNote *note, Error *reterr)
+{
+        const EventAuthor *by = note->by ? note->by : &own;
+        uint64_t now = clock_usec(CLOCK_REALTIME);
+        char cut[CLAIM_TEXT_MAX + 1];
+        int r = store_begin(claims, reterr);
+
+        if (r == 0)
+                r = store_run(claims, STATEMENT_NOTE,
+                              VALUES(now, note->kind, by->uid, by->text, note->claim,
+                                     note->consumer ? note->consumer->text : "", note->device,
+                                     claim_cut_text(note->reason, cut)),
+                              CLAIM_DONE, reterr);
+        if (r == 0)
+                r = trim(claims, now, reterr);
+        return store_end(claims, r, reterr);
+}
+
+int claims_last_event(Claims *claims, int64_t *ret, Error *reterr)
+{
+        return store_get_integer(claims, STATEMENT_LAST_EVENT, NO_VALUES, ret, reterr);
+}
+
+static int add_event(void *list, int64_t key, void *row)
+{
+        Event *event;
+
+        if (event_list_add(list, &event) < 0)
+                return -ENOMEM;
+        *event = *(Event *)row;
+        return 0;
+}
+
+int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr)
+{
+        _cleanup_(event_list_done) EventList list = { 0 };
+        int r = store_each(claims, STATEMENT_LIST_EVENTS, VALUES(before, EVENTS_LOT), add_event,
+                           &list, reterr);
+
+        if (r < 0)
+                return r;
+        *ret = TAKE_STRUCT(list);
+        return 0;
 }

@@ -9,13 +9,12 @@
  * schema. Only rows of version 1 without a uuid, or twice for one instance, stay in the copy of the
  * old file. */
 
-#include "claims/store/upgrade.h"
+#include "claims/store/schema.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "claims/store/schema.h"
 
 /* Names that changed after a version with them was written. NULL column: the table's own. */
 static const struct {

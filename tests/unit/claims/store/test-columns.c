@@ -21,10 +21,11 @@ typedef struct Item {
 } Item;
 
 ROW(item, Item, "item", COLUMN("id", Item, id), COLUMN("amount", Item, amount),
-    COLUMN_WITH("number", Item, number, .max = 9), COLUMN("flag", Item, flag),
-    COLUMN("ratio", Item, ratio), COLUMN("uuid", Item, uuid), COLUMN_OPTIONAL("other", Item, other),
-    COLUMN("text", Item, text), COLUMN("address", Item, address), COLUMN("cpus", Item, cpus),
-    COLUMN_ENUM("state", Item, state, claim_state));
+    COLUMN("number", Item, number, .max = 9), COLUMN("flag", Item, flag),
+    COLUMN("ratio", Item, ratio), COLUMN("uuid", Item, uuid),
+    COLUMN("other", Item, other, .optional = true), COLUMN("text", Item, text),
+    COLUMN("address", Item, address), COLUMN("cpus", Item, cpus),
+    COLUMN("state", Item, state, .max = _CLAIM_STATE_MAX - 1, .to_text = claim_state_to_text));
 
 #define UUID "11111111-2222-4333-8444-555555555501"
 

@@ -131,7 +131,7 @@ static void test_transactions(void **state)
         assert_int_equal(sqlite_exec(one, "INSERT INTO t (a) VALUES (1)", NULL), 0);
         assert_int_equal(sqlite_begin_write(two, &error), -EBUSY);
         assert_text(error.text, "locked by another process");
-        assert_int_equal(sqlite_begin_read(two, NULL), 0);
+        assert_int_equal(sqlite_exec(two, "BEGIN", NULL), 0);
         sqlite_rollback(two);
         sqlite_rollback(one);
         assert_int_equal(sqlite_begin_write(two, NULL), 0);
