@@ -302,7 +302,7 @@ static int is_owed(Claims *claims, const Uuid *guest, bool runs, bool *ret, Erro
         ClaimRemoval left;
         int r = runs ? claims_next_removal(claims, 0, guest, &left, reterr) : 0;
 
-        *ret = runs ? r == 0 : claims->owes_guests;
+        *ret = runs ? r == 0 : claims->rules.owes_guests;
         return MIN(r, 0);
 }
 
@@ -371,11 +371,6 @@ static int adopt_once(Claims *claims, const HostDomain *domain, bool in_turn, Cl
         check_room(&adoption, false, reterr);
         r = write_outcome(write_adoption(&adoption, true, ret, reterr), in_turn, reterr);
         return r != 0 ? r : adoption.outcome;
-}
-
-void claims_set_owes_guests(Claims *claims, bool owes)
-{
-        claims->owes_guests = owes;
 }
 
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr)

@@ -20,9 +20,9 @@ uint64_t claims_expiry_from(const Claims *claims, uint64_t now)
 {
         uint64_t expires;
 
-        if (claims->expiry_usec == 0)
+        if (claims->rules.expiry_usec == 0)
                 return 0;
-        if (u64_add_overflow(now, claims->expiry_usec, &expires) || expires > INT64_MAX)
+        if (u64_add_overflow(now, claims->rules.expiry_usec, &expires) || expires > INT64_MAX)
                 return INT64_MAX;
         return expires;
 }
@@ -43,7 +43,6 @@ int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr)
         claims->node = strdup(config->node);
         if (!claims->host || !claims->node)
                 return error_oom(reterr);
-        claims->expiry_usec = config->expiry_usec;
         claims->has_devices = config->has_devices;
         if (sd_id128_get_boot(&boot) >= 0)
                 sd_id128_to_string(boot, claims->boot_id);
@@ -59,9 +58,6 @@ Claims *claims_free(Claims *claims)
         store_close(claims);
         free(claims->host);
         free(claims->node);
-        free(claims->closed);
-        free(claims->hint);
-        free(claims->unknown);
         free(claims);
         return NULL;
 }
@@ -75,37 +71,17 @@ int claims_load_view(Claims *claims, Error *reterr)
         return r;
 }
 
-int claims_set_closed(Claims *claims, const char *reason, const char *hint)
+void claims_set_rules(Claims *claims, const ClaimsRules *rules)
 {
-        _cleanup_free_ char *closed = reason ? strdup(reason) : NULL;
-        _cleanup_free_ char *note = hint ? strdup(hint) : NULL;
-
-        if ((reason && !closed) || (hint && !note))
-                return -ENOMEM;
-        free(claims->closed);
-        free(claims->hint);
-        claims->closed = TAKE_PTR(closed);
-        claims->hint = TAKE_PTR(note);
-        return 0;
+        claims->rules = *rules;
 }
 
 static int check_closed(const Claims *claims, Error *reterr)
 {
-        if (!claims->closed)
+        if (!claims->rules.closed)
                 return 0;
-        error_setf(reterr, EBUSY, "Nothing new is promised here: %s", claims->closed);
+        error_setf(reterr, EBUSY, "Nothing new is promised here: %s", claims->rules.closed);
         return CLAIM_E_NO_CAPACITY;
-}
-
-int claims_set_unknown(Claims *claims, const char *reason)
-{
-        char *copy = reason ? strdup(reason) : NULL;
-
-        if (reason && !copy)
-                return -ENOMEM;
-        free(claims->unknown);
-        claims->unknown = copy;
-        return 0;
 }
 
 /* Rejects what one guest has for itself and an unknown consumer can have: devices, dedicated CPUs.
@@ -114,14 +90,14 @@ static int check_unknown(const Claims *claims, const ResourceRequest *request, E
 {
         _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
 
-        if (!claims->unknown)
+        if (!claims->rules.unknown)
                 return 0;
         if (resource_request_sum(request, &asked) < 0)
                 return error_oom(reterr);
         if (resources_get(&asked, "PCPU") == 0 &&
             !(claims->facts && devices_are_asked(claims->facts, request)))
                 return 0;
-        error_setf(reterr, EBUSY, "%s", claims->unknown);
+        error_setf(reterr, EBUSY, "%s", claims->rules.unknown);
         return CLAIM_E_NO_CAPACITY;
 }
 
@@ -130,8 +106,8 @@ static int add_hint(const Claims *claims, int r, Error *reterr)
 {
         const Error words = reterr ? *reterr : ERROR_NULL;
 
-        if (r == CLAIM_E_NO_CAPACITY && claims->hint && !claims->closed)
-                error_setf(reterr, words.code, "%s (%s)", words.text, claims->hint);
+        if (r == CLAIM_E_NO_CAPACITY && claims->rules.hint && !claims->rules.closed)
+                error_setf(reterr, words.code, "%s (%s)", words.text, claims->rules.hint);
         return r;
 }
 

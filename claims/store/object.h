@@ -36,11 +36,7 @@ struct Claims {
         /* What the store does not look at. */
         const HostFacts *facts; /* borrowed; NULL: not known */
         bool has_devices;       /* facts will come: until then no device can be named */
-        char *closed, *hint; /* why nothing is promised; what goes with refusals; NULL: nothing */
-        char *unknown; /* why no device or dedicated CPU is claimed without Placement; NULL: it is
-                        */
-        uint64_t expiry_usec;
-        bool owes_guests; /* claims that a domain made are reported to Placement */
+        ClaimsRules rules;
 };
 
 /* A claim to write. Everything is borrowed. */

@@ -15,6 +15,27 @@
 
 typedef struct Claims Claims;
 
+/* The rules for new claims, which the owner of a Claims can replace at any time. The texts are
+ * borrowed until then. */
+typedef struct ClaimsRules {
+        uint64_t expiry_usec; /* [DEFAULT] claim_expiry_time; 0: claims never expire */
+
+        /* claims_prepare() makes claims that are reported (CLAIM_WRITE_OWED). Without it,
+         * claims_adopt() does where an earlier claim of the guest left a removal: the agent wrote
+         * the allocations that are in Placement. */
+        bool owes_guests;
+
+        /* Rejects new claims with this reason; NULL: does not. The consumer of a claim still gets
+         * that claim, and guests that run are counted. */
+        const char *closed;
+        const char *hint; /* is added to the words of CLAIM_E_NO_CAPACITY; NULL: nothing */
+
+        /* Rejects devices and dedicated CPUs that are claimed without Placement, with this reason;
+         * NULL: does not. For a database that is unread: a consumer without a guest can have them.
+         * Claims of what Placement allocated and guests that libvirt starts are not rejected. */
+        const char *unknown;
+} ClaimsRules;
+
 /* An amount that a living claim holds, and where it goes. */
 typedef struct StoreShift {
         int64_t claim;
