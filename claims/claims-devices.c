@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which devices a claim gets of the providers that its request was fitted to. */
+/* The devices that a claim gets of the providers that its request was fitted to.
+ *
+ * Tests: tests/unit/claims/test-claims-guests.c */
 
 #include "base/array.h"
 #include "claims/claims-internal.h"
@@ -43,15 +45,18 @@ static int limit_rooms(HostView *view, size_t index, const char *node, const Dev
                 const DeviceRoom *room =
                         device_rooms_find(rooms, node, provider->name, resource_class);
 
-                const HostLimit limit = { .provider = index,
-                                          .resource_class = room ? room->resource_class : NULL,
-                                          .n_free = room ? room->n_free : 0,
-                                          .n_blocked = room ? room->n_blocked : 0,
-                                          .blocker = room ? room->blocker : NULL,
-                                          .in_part = room && room->in_part };
-
-                if (room && host_view_limit(view, &limit) < 0)
+                if (!room)
+                        continue;
+                if (array_grow(&view->limits, sizeof(HostLimit), view->n_limits,
+                               &view->n_limits_allocated) < 0)
                         return -ENOMEM;
+                view->limits[view->n_limits++] =
+                        (HostLimit){ .provider = index,
+                                     .resource_class = room->resource_class,
+                                     .n_free = room->n_free,
+                                     .n_blocked = room->n_blocked,
+                                     .blocker = room->blocker,
+                                     .in_part = room->in_part };
         }
         return 0;
 }

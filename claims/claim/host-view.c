@@ -56,43 +56,6 @@ HostView *host_view_free(HostView *view)
         return NULL;
 }
 
-int host_view_limit(HostView *view, const HostLimit *limit)
-{
-        if (array_grow(&view->limits, sizeof(HostLimit), view->n_limits,
-                       &view->n_limits_allocated) < 0)
-                return -ENOMEM;
-        view->limits[view->n_limits++] = *limit;
-        return 0;
-}
-
-void host_view_unlimit(HostView *view)
-{
-        view->n_limits = 0;
-}
-
-static int order_limit(const void *key, const void *item)
-{
-        size_t provider = *(const size_t *)key, of = ((const HostLimit *)item)->provider;
-
-        return (provider > of) - (provider < of);
-}
-
-/* The first limit of the provider is found, then the class is looked for. */
-const HostLimit *host_view_find_limit(const HostView *view, size_t provider,
-                                      const char *resource_class)
-{
-        bool found;
-        size_t i = array_find(view->limits, sizeof(HostLimit), view->n_limits, &provider,
-                              order_limit, &found);
-
-        while (found && i > 0 && view->limits[i - 1].provider == provider)
-                i--;
-        for (; found && i < view->n_limits && view->limits[i].provider == provider; i++)
-                if (strcmp(view->limits[i].resource_class, resource_class) == 0)
-                        return &view->limits[i];
-        return NULL;
-}
-
 bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index)
 {
         bool found;

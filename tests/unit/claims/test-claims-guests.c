@@ -2,7 +2,6 @@
 
 /* Claims that name devices, and claims of guests that are there already, on a real database. */
 
-#include "claims/claims-move.h"
 #include "claims/claims.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
