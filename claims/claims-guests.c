@@ -65,20 +65,6 @@ static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_
         return false;
 }
 
-/* Looks for a living claim that has the mdev, or the whole device that it is on. Returns 1 when
- * there is one. */
-static int is_mdev_claimed(Claims *claims, const Uuid *mdev, const HostDevice *device,
-                           Error *reterr)
-{
-        _cleanup_(taken_done) Taken taken = { 0 };
-        int r = store_taken(claims, &taken, reterr);
-
-        return r < 0 ? r
-                     : taken_has(&taken, mdev->text) ||
-                               taken_blocks_mdevs(&taken, device->address, NULL) !=
-                                       TAKEN_BLOCK_NONE;
-}
-
 /* Looks for a living claim that has the PCI device, its card or a part of it. Returns 1 with words
  * when there is one. */
 static int is_pci_claimed(Claims *claims, const char *address, Error *reterr)
@@ -104,6 +90,7 @@ static int is_pci_claimed(Claims *claims, const char *address, Error *reterr)
 
 static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, Error *reterr)
 {
+        _cleanup_(taken_done) Taken taken = { 0 };
         Claims *claims = adoption->claims;
         const HostDevice *device;
         size_t provider;
@@ -113,10 +100,11 @@ static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, 
                 adoption->outcome = CLAIM_E_CONFLICT;
                 return 0;
         }
-        r = is_mdev_claimed(claims, mdev, device, reterr);
+        r = store_taken(claims, &taken, reterr);
         if (r < 0)
                 return r;
-        if (r > 0) {
+        if (taken_has(&taken, mdev->text) ||
+            taken_blocks_mdevs(&taken, device->address, NULL) != TAKEN_BLOCK_NONE) {
                 error_setf(reterr, EEXIST, "mdev %s on %.60s is promised to another", mdev->text,
                            device->name);
                 adoption->outcome = CLAIM_E_CONFLICT;
@@ -206,40 +194,22 @@ static int take_layout(Adoption *adoption, Error *reterr)
         return 0;
 }
 
-static int add_all_pci(Adoption *adoption, const char (*pci)[HOST_ADDRESS_SIZE], size_t n,
-                       Resources *resources, Error *reterr)
-{
-        int r = 0;
-
-        for (size_t i = 0; i < n && r == 0; i++)
-                r = add_pci(adoption, pci[i], resources, reterr);
-        return r;
-}
-
-static int add_all_mdevs(Adoption *adoption, const Uuid *mdevs, size_t n, Resources *resources,
-                         Error *reterr)
-{
-        int r = 0;
-
-        for (size_t i = 0; i < n && r == 0; i++)
-                r = add_mdev(adoption, &mdevs[i], resources, reterr);
-        return r;
-}
-
 /* The devices of both definitions of a running guest (decision devices/definition). */
 static int collect_devices(Adoption *adoption, Resources *resources, Error *reterr)
 {
         const HostDomain *domain = adoption->domain;
-        int r = add_all_pci(adoption, domain->pci, domain->n_pci, resources, reterr);
+        int r = 0;
 
-        if (r == 0)
-                r = add_all_pci(adoption, domain->config_pci, domain->n_config_pci, resources,
-                                reterr);
-        if (r == 0)
-                r = add_all_mdevs(adoption, domain->mdevs, domain->n_mdevs, resources, reterr);
-        if (r == 0)
-                r = add_all_mdevs(adoption, domain->config_mdevs, domain->n_config_mdevs, resources,
-                                  reterr);
+        for (size_t i = 0; r == 0 && i < domain->n_pci + domain->n_config_pci; i++)
+                r = add_pci(adoption,
+                            i < domain->n_pci ? domain->pci[i]
+                                              : domain->config_pci[i - domain->n_pci],
+                            resources, reterr);
+        for (size_t i = 0; r == 0 && i < domain->n_mdevs + domain->n_config_mdevs; i++)
+                r = add_mdev(adoption,
+                             i < domain->n_mdevs ? &domain->mdevs[i]
+                                                 : &domain->config_mdevs[i - domain->n_mdevs],
+                             resources, reterr);
         return r;
 }
 
@@ -260,15 +230,6 @@ static int collect(Adoption *adoption, Error *reterr)
         return collect_devices(adoption, &group->resources, reterr);
 }
 
-static InventoryFit check_piece(const Inventory *inventory, uint64_t used, uint64_t amount,
-                                bool all_rules)
-{
-        if (all_rules)
-                return inventory_fit(inventory, used, amount);
-        return used + amount <= inventory_capacity(inventory) ? INVENTORY_FITS
-                                                              : INVENTORY_E_CAPACITY;
-}
-
 /* The capacities of the inventories, or all their rules. */
 static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
 {
@@ -281,9 +242,13 @@ static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
                         provider_find_inventory(provider, piece->resource_class);
                 uint64_t used = resources_get(&view->providers[piece->provider].used,
                                               piece->resource_class);
-                InventoryFit fit = check_piece(inventory, used, piece->amount, all_rules);
+                InventoryFit fit = inventory_fit(inventory, used, piece->amount);
                 char text[128];
 
+                if (!all_rules)
+                        fit = used + piece->amount <= inventory_capacity(inventory)
+                                      ? INVENTORY_FITS
+                                      : INVENTORY_E_CAPACITY;
                 if (fit == INVENTORY_FITS)
                         continue;
                 error_setf(reterr, ENOSPC, "%s: %s on %s", piece->resource_class,

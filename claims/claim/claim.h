@@ -214,6 +214,8 @@ typedef enum ClaimsWhich {
                              the uuid of the mdev */
         CLAIMS_OF_GUEST,  /* that live and are of the guest with that uuid: its own, and what was
                              handed to a migration */
+        CLAIMS_WITH_DEVICES, /* that live and have devices: their ids, consumers and devices alone
+                              */
         _CLAIMS_WHICH_MAX,
 } ClaimsWhich;
 

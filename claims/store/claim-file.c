@@ -204,7 +204,7 @@ static int open_and_read_version(const ClaimFile *file, bool has_log, Sqlite **r
         if (r >= 0) {
                 /* What the log of a newer program says stays in the log. Without one, closing
                  * tidies up. */
-                sqlite_keep_log(sqlite, has_log);
+                sqlite3_db_config(sqlite->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)has_log, NULL);
                 r = check_version(sqlite, ret_version, reterr);
         }
         if (r < 0)
@@ -405,17 +405,6 @@ static int read_everything(Claims *claims, Error *reterr)
         return r < 0 ? r : read_events(claims, reterr);
 }
 
-/* Checks that this program can run each of its statements on the file and read each row of it. */
-static int verify(Claims *claims, Error *reterr)
-{
-        int r = store_check_statements(claims, reterr);
-
-        if (r == 0)
-                r = read_everything(claims, reterr);
-        store_finalize_statements(claims);
-        return r;
-}
-
 /* Opens what is there, or makes it; -EUCLEAN when it is damaged. */
 static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
 {
@@ -445,14 +434,13 @@ static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
                 r = sync_folder(file, reterr);
         if (r < 0)
                 return r;
-        claims->sqlite = sqlite;
-        r = verify(claims, reterr);
-        if (r < 0) {
-                claims->sqlite = NULL;
-                return r;
-        }
-        TAKE_PTR(sqlite);
-        return opened;
+        claims->sqlite = TAKE_PTR(sqlite);
+        r = read_everything(claims, reterr);
+        if (r == 0)
+                r = store_check_statements(claims, reterr);
+        if (r < 0)
+                store_close(claims);
+        return r < 0 ? r : (int)opened;
 }
 
 /* -EIO when the disk does not yield every byte. A missing file (its log is there) has none. */
@@ -570,11 +558,4 @@ int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *rete
         opened = open_locked(&file, claims, reterr);
         r = opened < 0 ? opened : load_unread(claims, reterr);
         return r < 0 ? r : opened;
-}
-
-void store_close(Claims *claims)
-{
-        store_drop_turn(claims);
-        store_finalize_statements(claims);
-        claims->sqlite = sqlite_close(claims->sqlite);
 }

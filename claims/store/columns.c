@@ -215,7 +215,7 @@ static SqliteValue get_value(const Column *column, const void *member, char **re
         case COLUMN_BOOL:
                 return SQLITE_VALUE(*(const bool *)member);
         case COLUMN_DOUBLE:
-                return (SqliteValue){ .type = SQLITE_FLOAT, .real = *(const double *)member };
+                return SQLITE_VALUE(*(const double *)member);
         case COLUMN_OWNED:
         case COLUMN_BORROWED:
                 return SQLITE_VALUE(*(const char *const *)member);
@@ -239,9 +239,8 @@ int row_bind(Sqlite *sqlite, sqlite3_stmt *statement, int first, const Row *row,
                 _cleanup_free_ char *text = NULL;
                 SqliteValue value = get_value(column, (const char *)base + column->offset, &text);
 
-                r = value.type == 0
-                            ? error_oom(reterr)
-                            : sqlite_bind_value(sqlite, statement, first + (int)i, value, reterr);
+                r = value.type == 0 ? error_oom(reterr)
+                                    : sqlite_bind(sqlite, statement, first + (int)i, value, reterr);
         }
         return r;
 }

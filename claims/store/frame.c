@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Runs statements and transactions. A statement is prepared when it is first run: it takes some
+ * kilobytes, and most hosts never run most of them.
+ *
+ * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
+ * tests/unit/claims/test-claims-faults.c */
+
 #include "claims/store/frame.h"
 
 #include <assert.h>
@@ -21,13 +27,6 @@ static const struct {
 #undef STATEMENT
 };
 
-const Row *const *store_rows(StatementId id)
-{
-        return statements[id].rows;
-}
-
-/* Prepares a statement when it is first run: it takes some kilobytes, and most hosts never run most
- * of them. */
 static int prepare(Claims *claims, StatementId id, Error *reterr)
 {
         _cleanup_free_ char *sql = NULL;
@@ -54,20 +53,19 @@ static int bind(Claims *claims, StatementId id, const void *base, const SqliteVa
                 r = row_bind(claims->sqlite, statement, n, *row, base, reterr);
                 n += (int)(*row)->n_columns;
         }
-        if (r == 0)
-                r = sqlite_bind(claims->sqlite, statement, n, values, reterr);
+        for (; r == 0 && values->type != 0; values++)
+                r = sqlite_bind(claims->sqlite, statement, n++, *values, reterr);
         if (r < 0)
                 return r;
-        for (; values->type != 0; values++)
-                n++;
         assert(n - 1 == sqlite3_bind_parameter_count(statement));
         *ret = TAKE_PTR(statement);
         return 0;
 }
 
 int store_query(Claims *claims, StatementId id, const SqliteValue *values, sqlite3_stmt **ret,
-                Error *reterr)
+                const Row *const **ret_rows, Error *reterr)
 {
+        *ret_rows = statements[id].rows;
         return bind(claims, id, NULL, values, ret, reterr);
 }
 
@@ -102,7 +100,7 @@ static int get_row(Claims *claims, StatementId id, const SqliteValue *values, co
                    void *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_query(claims, id, values, &statement, reterr);
+        int r = bind(claims, id, NULL, values, &statement, reterr);
 
         if (r == 0)
                 r = sqlite_step(claims->sqlite, statement, reterr);
@@ -151,7 +149,7 @@ int store_each(Claims *claims, StatementId id, const SqliteValue *values, StoreA
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         const Row *row = statements[id].rows[0];
         _cleanup_free_ void *base = calloc(1, row->size);
-        int r = base ? store_query(claims, id, values, &statement, reterr) : error_oom(reterr);
+        int r = base ? bind(claims, id, NULL, values, &statement, reterr) : error_oom(reterr);
 
         while (r == 0 && (r = sqlite_step(claims->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
                 r = add_row(claims, statement, row, base, add, context, reterr);
@@ -207,21 +205,28 @@ void store_drop_turn(Claims *claims)
         sqlite_rollback(claims->sqlite);
 }
 
+static void finalize_statements(Claims *claims)
+{
+        for (size_t i = 0; i < _STATEMENT_MAX; i++) {
+                sqlite3_finalize(claims->statements[i]);
+                claims->statements[i] = NULL;
+        }
+}
+
 int store_check_statements(Claims *claims, Error *reterr)
 {
         int r = 0;
 
         for (StatementId id = 0; r == 0 && id < _STATEMENT_MAX; id++) {
                 r = prepare(claims, id, reterr);
-                store_finalize_statements(claims);
+                finalize_statements(claims);
         }
         return r;
 }
 
-void store_finalize_statements(Claims *claims)
+void store_close(Claims *claims)
 {
-        for (size_t i = 0; i < _STATEMENT_MAX; i++) {
-                sqlite3_finalize(claims->statements[i]);
-                claims->statements[i] = NULL;
-        }
+        store_drop_turn(claims);
+        finalize_statements(claims);
+        claims->sqlite = sqlite_close(claims->sqlite);
 }

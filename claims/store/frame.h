@@ -51,10 +51,10 @@ int store_run_alone(Claims *claims, StatementId id, const SqliteValue *values,
 int store_insert_row(Claims *claims, StatementId id, const void *base, const SqliteValue *values,
                      Error *reterr);
 
-/* Yields a statement ready for sqlite_step(). The caller resets it with
- * _cleanup_(statement_resetp). */
+/* Yields a statement ready for sqlite_step(), and its row types, the last one NULL. The caller
+ * resets the statement with _cleanup_(statement_resetp). */
 int store_query(Claims *claims, StatementId id, const SqliteValue *values, sqlite3_stmt **ret,
-                Error *reterr);
+                const Row *const **ret_rows, Error *reterr);
 
 /* Reads the first row of a query into the struct at ret by the statement's only row type, which has
  * no borrowed text. On failure, ret owns what was read so far. CLAIM_E_NOT_FOUND without a row. */
@@ -72,9 +72,6 @@ typedef int (*StoreAdd)(void *context, int64_t key, void *row);
 int store_each(Claims *claims, StatementId id, const SqliteValue *values, StoreAdd add,
                void *context, Error *reterr);
 
-/* Returns the row types of a statement, the last one NULL. */
-const Row *const *store_rows(StatementId id);
-
 /* A write transaction: begin joins the turn that was taken; end, which can follow a begin that
  * failed, commits if result is 0 and rolls back otherwise. Yields result, or the commit's error. */
 int store_begin(Claims *claims, Error *reterr);
@@ -85,9 +82,8 @@ int store_end(Claims *claims, int result, Error *reterr);
 int store_begin_read(Claims *claims, bool *ret_began, Error *reterr);
 void store_end_read(Claims *claims, bool began);
 
-/* Prepares each statement. -EUCLEAN if the file lacks a table or a column. */
+/* Prepares each statement, and keeps none. -EUCLEAN if the file lacks a table or a column. */
 int store_check_statements(Claims *claims, Error *reterr);
-void store_finalize_statements(Claims *claims);
 
 /* store.c: writes down, within a transaction, what happened to a claim, which still exists. The
  * event of a pending claim is written, and not listed until the claim is promised. */

@@ -157,11 +157,6 @@ int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reter
         return 0;
 }
 
-void sqlite_keep_log(Sqlite *sqlite, bool keep)
-{
-        sqlite3_db_config(sqlite->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)keep, NULL);
-}
-
 int sqlite_accept(Sqlite *sqlite, Error *reterr)
 {
         int r;
@@ -171,7 +166,7 @@ int sqlite_accept(Sqlite *sqlite, Error *reterr)
         if (r == 0)
                 r = sqlite_exec(sqlite, "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", reterr);
         if (r == 0)
-                sqlite_keep_log(sqlite, false);
+                sqlite3_db_config(sqlite->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
         return r;
 }
 
@@ -200,8 +195,8 @@ int sqlite_prepare(Sqlite *sqlite, const char *sql, sqlite3_stmt **ret, Error *r
         return rc == SQLITE_OK ? 0 : translate(sqlite, rc, reterr);
 }
 
-int sqlite_bind_value(Sqlite *sqlite, sqlite3_stmt *statement, int number, SqliteValue value,
-                      Error *reterr)
+int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, int number, SqliteValue value,
+                Error *reterr)
 {
         int rc = value.type == SQLITE_INTEGER ? sqlite3_bind_int64(statement, number, value.integer)
                  : value.type == SQLITE_FLOAT
@@ -210,16 +205,6 @@ int sqlite_bind_value(Sqlite *sqlite, sqlite3_stmt *statement, int number, Sqlit
                                              SQLITE_TRANSIENT);
 
         return rc == SQLITE_OK ? 0 : translate(sqlite, rc, reterr);
-}
-
-int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, int first, const SqliteValue *values,
-                Error *reterr)
-{
-        int r = 0;
-
-        for (; r == 0 && values->type != 0; values++)
-                r = sqlite_bind_value(sqlite, statement, first++, *values, reterr);
-        return r;
 }
 
 int sqlite_step(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr)

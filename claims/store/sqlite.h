@@ -27,10 +27,8 @@ typedef struct Sqlite {
  * that stays costs one wait, and not one a request. */
 int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reterr);
 
-/* Whether closing leaves what is in the log (-wal) there, instead of moving it into the file. */
-void sqlite_keep_log(Sqlite *sqlite, bool keep);
-
-/* The file is ours: durable commits (WAL, synchronous=FULL), foreign keys. */
+/* Sets durable commits (WAL, synchronous=FULL) and foreign keys. Closing moves the log into the
+ * file. */
 int sqlite_accept(Sqlite *sqlite, Error *reterr);
 
 /* Statements must be finalized before. */
@@ -72,9 +70,15 @@ static inline SqliteValue sqlite_value_text(const char *value)
         return (SqliteValue){ .type = SQLITE_TEXT, .text = value };
 }
 
+static inline SqliteValue sqlite_value_real(double value)
+{
+        return (SqliteValue){ .type = SQLITE_FLOAT, .real = value };
+}
+
 #define SQLITE_VALUE(x) \
         _Generic((x),                          \
                 uint64_t: sqlite_value_unsigned, \
+                double: sqlite_value_real,     \
                 char *: sqlite_value_text,     \
                 const char *: sqlite_value_text, \
                 default: sqlite_value_integer)(x)
@@ -97,11 +101,7 @@ static inline SqliteValue sqlite_value_text(const char *value)
 #define NO_VALUES ((const SqliteValue[]){ { .type = 0 } })
 
 /* Binds one parameter, numbered from 1. Copies a text. */
-int sqlite_bind_value(Sqlite *sqlite, sqlite3_stmt *statement, int number, SqliteValue value,
-                      Error *reterr);
-
-/* Binds the parameters from the number first on. */
-int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, int first, const SqliteValue *values,
+int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, int number, SqliteValue value,
                 Error *reterr);
 
 typedef enum SqliteStep {

@@ -223,9 +223,9 @@ static int add_claims(Claims *claims, StatementId id, const SqliteValue *values,
                       Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        const Row *const *rows = store_rows(id);
+        const Row *const *rows;
         size_t before = list->n_claims;
-        int r = store_query(claims, id, values, &statement, reterr);
+        int r = store_query(claims, id, values, &statement, &rows, reterr);
 
         while (r == 0 && (r = sqlite_step(claims->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
                 r = read_claim(claims, statement, rows, list, reterr);
@@ -304,6 +304,7 @@ int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *re
                 [CLAIMS_PENDING] = STATEMENT_LIST_PENDING,
                 [CLAIMS_OF_DEVICE] = STATEMENT_LIST_DEVICE,
                 [CLAIMS_OF_GUEST] = STATEMENT_LIST_GUEST,
+                [CLAIMS_WITH_DEVICES] = STATEMENT_LIST_WITH_DEVICES,
         };
 
         return list_claims(claims, statements[which],
@@ -315,12 +316,6 @@ int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reter
 {
         return list_claims(claims, STATEMENT_LIST_SOME, _STATEMENT_MAX, VALUES(after, CLAIMS_LOT),
                            ret, reterr);
-}
-
-int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr)
-{
-        return list_claims(claims, STATEMENT_LIST_WITH_DEVICES, _STATEMENT_MAX, NO_VALUES, ret,
-                           reterr);
 }
 
 static int add_identity(void *context, int64_t key, void *row)

@@ -68,10 +68,6 @@ int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *ret
  * which speaks of, else NULL. ret must be zeroed. */
 int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr);
 
-/* The claims that live and have devices, oldest first: their numbers, consumers and devices, and
- * nothing else of them. ret must be zeroed. */
-int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr);
-
 /* Adds the addresses of devices that living claims name, each with the identity that was recorded.
  * ret must be zeroed, and may be filled in part on failure. */
 int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr);

@@ -25,6 +25,12 @@ static void test_accept(void **state)
         assert_int_equal(value, 1);
 }
 
+static void bind(Sqlite *sqlite, sqlite3_stmt *statement, const SqliteValue *values)
+{
+        for (int i = 1; values->type != 0; i++, values++)
+                assert_int_equal(sqlite_bind(sqlite, statement, i, *values, NULL), 0);
+}
+
 static void test_rows(void **state)
 {
         _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
@@ -34,14 +40,9 @@ static void test_rows(void **state)
         open_table(*state, &sqlite);
         assert_int_equal(sqlite_prepare(sqlite, "INSERT INTO t VALUES (?1, ?2, ?3)", &insert, NULL),
                          0);
-        assert_int_equal(sqlite_bind(sqlite, insert, 1, VALUES(-5, "text"), NULL), 0);
-        assert_int_equal(sqlite_bind_value(sqlite, insert, 3,
-                                           (SqliteValue){ .type = SQLITE_FLOAT, .real = 1.5 },
-                                           NULL),
-                         0);
+        bind(sqlite, insert, VALUES(-5, "text", 1.5));
         assert_int_equal(sqlite_run(sqlite, insert, NULL), 0);
-        assert_int_equal(
-                sqlite_bind(sqlite, insert, 1, VALUES(UINT64_MAX, (const char *)NULL), NULL), 0);
+        bind(sqlite, insert, VALUES(UINT64_MAX, (const char *)NULL));
         assert_int_equal(sqlite_run(sqlite, insert, NULL), 0);
         assert_int_equal(sqlite_prepare(sqlite, "SELECT a, b, c FROM t ORDER BY a", &select, NULL),
                          0);
