@@ -10,11 +10,12 @@
 #define ENDED       "SELECT %, %, % FROM ended_claims c"
 #define ENDED_ROWS  &owner_row, &claim_row, &ended_row
 
-/* Parts of claims, by the numbers of the claims. */
+/* Parts of claims, by the numbers of the claims. The "+" keeps SQLite from a scan of all ended
+ * claims in the order of the numbers, where one claim is read. */
 #define OF_CLAIMS " WHERE claim_id BETWEEN ?1 AND ?2 ORDER BY claim_id"
 #define ENDED_ITEMS(list)                                              \
         "SELECT ended_claims.id, # FROM ended_claims, json_each(" list \
-        ") WHERE ended_claims.id BETWEEN ?1 AND ?2 ORDER BY ended_claims.number DESC"
+        ") WHERE ended_claims.id BETWEEN ?1 AND ?2 ORDER BY +ended_claims.number DESC, key"
 
 /* Allocations of a claim, a provider and a class. */
 #define OF_PROVIDER                                                   \

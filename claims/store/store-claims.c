@@ -191,6 +191,14 @@ static int add_to_claim(void *context, int64_t key, void *row)
  * them: then one claim at a time costs less. */
 #define NUMBERS_PER_CLAIM 16
 
+static bool have_cells(Claim *const *list, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (list[i]->layout.n_cells > 0)
+                        return true;
+        return false;
+}
+
 /* Reads parts of living claims with ascending numbers, or of ended claims, the last one first. */
 static int read_parts(Claims *claims, Claim *const *list, size_t n, size_t n_parts, Error *reterr)
 {
@@ -210,6 +218,8 @@ static int read_parts(Claims *claims, Claim *const *list, size_t n, size_t n_par
         for (size_t i = 0; r == 0 && n > 0 && i < n_parts; i++) {
                 Reader reader = { .add = parts[i].add, .claims = list, .n = n };
 
+                if (parts[i].add == add_cpu && !have_cells(list, n))
+                        continue;
                 if (!ended || parts[i].ended != _STATEMENT_MAX)
                         r = store_each(claims, ended ? parts[i].ended : parts[i].living,
                                        VALUES(first, last), add_to_claim, &reader, reterr);
@@ -252,17 +262,25 @@ static int list_claims(Claims *claims, StatementId id, StatementId second,
         return r;
 }
 
-/* Yields the first claim of a query. CLAIM_E_NOT_FOUND. */
+/* Yields the first claim of a query. CLAIM_E_NOT_FOUND. The query is not stepped to its end before
+ * the parts are read, so that they are of the same state of the file. */
 static int get_claim(Claims *claims, StatementId id, const SqliteValue *values, Claim **ret,
                      Error *reterr)
 {
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = list_claims(claims, id, _STATEMENT_MAX, values, &list, reterr);
+        const Row *const *rows;
+        int r = store_query(claims, id, values, &statement, &rows, reterr);
 
+        if (r == 0)
+                r = sqlite_step(claims->sqlite, statement, reterr);
+        if (r <= 0)
+                return r < 0 ? r : CLAIM_E_NOT_FOUND;
+        r = read_claim(claims, statement, rows, &list, reterr);
+        if (r == 0)
+                r = read_parts(claims, list.claims, 1, ARRAY_SIZE(parts), reterr);
         if (r < 0)
                 return r;
-        if (list.n_claims == 0)
-                return CLAIM_E_NOT_FOUND;
         *ret = TAKE_PTR(list.claims[0]);
         return 0;
 }
