@@ -35,7 +35,7 @@ int claims_taken(Claims *claims, Taken *ret, Error *reterr)
         return claims->facts && taken_add_guests(ret, claims->facts) < 0 ? error_oom(reterr) : 0;
 }
 
-/* The limits of one provider for the fit, for each of its classes that is devices'. */
+/* Adds the limits of one provider to the view, for each of its classes that devices count as. */
 static int limit_rooms(HostView *view, size_t index, const char *node, const DeviceRooms *rooms)
 {
         const Provider *provider = view->tree->providers[index];
@@ -96,7 +96,7 @@ static int choose_some(Claims *claims, const Provider *provider, const char *suf
         return 0;
 }
 
-/* A HostPci and a HostDevice are named the same way; the whole device has no type. */
+/* Adds a whole PCI device: one without a type and an mdev. */
 int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffix,
                    const HostPci *pci)
 {
@@ -131,7 +131,7 @@ int claims_choose_pci(Claims *claims, const Provider *provider, const char *reso
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Only a device's provider stands below another one and has neither CPUs nor memory. */
+/* Returns true for a provider that has a parent and neither CPUs, memory nor disk. */
 static bool may_be_device(const Provider *provider)
 {
         return !uuid_empty(&provider->parent) && !provider_find_inventory(provider, "VCPU") &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Claims of guests by their domain: made from what it has, or checked against it. A guest that runs
- * holds what it holds: that is written down, with words for what is wrong with it, and never
- * refused for want of room. One that is about to run gets all of it or no claim. */
+/* Makes and checks claims of guests by their domains. A running guest always gets a claim of its
+ * CPUs, memory and devices; the words say what does not fit. A guest that is about to start gets
+ * all of it or no claim. */
 
 #include <string.h>
 
@@ -118,7 +118,7 @@ static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, 
         return 0;
 }
 
-/* The provider that a whole PCI device counts on; SIZE_MAX when none does. */
+/* Returns the provider that a whole PCI device counts on, SIZE_MAX if there is none. */
 static size_t find_pci_provider(const Claims *claims, const HostPci *pci)
 {
         for (size_t i = 0; i < claims->view->n_providers; i++) {
@@ -166,7 +166,8 @@ static int add_pci(Adoption *adoption, const char *address, Resources *resources
         return MIN(r, 0);
 }
 
-/* Takes off what others hold. Yields the first of these CPUs, CPU_SET_MAX when there is none. */
+/* Removes the host CPUs that claims hold from the layout. Returns the first of them, CPU_SET_MAX if
+ * there is none. */
 static unsigned drop_held(const HostView *view, Layout *layout)
 {
         unsigned first = CPU_SET_MAX;
@@ -230,7 +231,7 @@ static int collect(Adoption *adoption, Error *reterr)
         return collect_devices(adoption, &group->resources, reterr);
 }
 
-/* The capacities of the inventories, or all their rules. */
+/* Compares the fit with the capacities of the inventories, or with all their rules. */
 static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
 {
         const HostView *view = adoption->claims->view;
@@ -349,7 +350,7 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
 
 /* A guest that is about to start. */
 
-/* What it asks for and no provider of this host has. */
+/* Returns the first class of the request that no provider of this host has, or NULL. */
 static const char *find_uncounted(const Adoption *adoption)
 {
         const Resources *asked = &adoption->request.groups[0].resources;

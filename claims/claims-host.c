@@ -24,8 +24,8 @@ static int merge_host(Claims *claims, const ProviderTree *tree, HostView **ret, 
         return r < 0 ? r : host_view_merge(ret, claims->view, tree, reterr);
 }
 
-/* A provider with the uuid of a device's and another name: somebody renamed it. The device is not
- * offered (drivers/tree/child-provider.h), so nothing new fits there. */
+/* Withholds the provider that has the uuid of a device and another name: another writer renamed it,
+ * and the device is not offered (drivers/tree/child-provider.h). */
 static int withhold_renamed(HostView *view, const Uuid *root, const char *node, const char *device)
 {
         _cleanup_free_ char *name = text_format("%s_%s", node, device);
@@ -72,7 +72,7 @@ static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *r
         return store_write_host(claims, wanted, NULL, 0, reterr);
 }
 
-/* Is the address in the text, whatever else is? */
+/* Returns true if the text has the address among others. */
 static bool names(const char *text, const char *address)
 {
         const char *found = strcasestr(text, address);
@@ -80,7 +80,8 @@ static bool names(const char *text, const char *address)
         return found && (found == text || !isxdigit((unsigned char)found[-1]));
 }
 
-/* Those that the specification's column names. One that another claim has stays with that. */
+/* Adds the devices that the column "pci" of the specification names, without those of other claims.
+ */
 static int hold_devices(Claims *claims, const char *text, Fit *fit, DeviceList *devices,
                         Error *reterr)
 {
@@ -123,8 +124,8 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
         return store_place(claims, claim, &fit, reterr);
 }
 
-/* Claims of schema version 1 hold amounts of the node as a whole. What is promised stays promised,
- * whether it fits or not. One that another writer placed or released meanwhile is done. */
+/* Places the claims of schema version 1, which hold amounts of the node as a whole, with or without
+ * free capacity. A claim that another writer placed or released meanwhile is skipped. */
 static int place_unplaced(Claims *claims, Error *reterr)
 {
         int64_t after = 0;
@@ -223,7 +224,7 @@ typedef struct Changes {
         size_t n_items, n_allocated;
 } Changes;
 
-/* What of has more than other has. */
+/* Adds the amounts by which of exceeds other. */
 static int collect(const Consumer *of, const Consumer *other, Changes *ret)
 {
         for (size_t i = 0; i < of->n_allocations; i++) {

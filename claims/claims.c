@@ -101,7 +101,7 @@ static int check_unknown(const Claims *claims, const ResourceRequest *request, E
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Somebody who looks for room should know what was taken away. */
+/* Adds the hint to the words of CLAIM_E_NO_CAPACITY. Returns r. */
 static int add_hint(const Claims *claims, int r, Error *reterr)
 {
         const Error words = reterr ? *reterr : ERROR_NULL;

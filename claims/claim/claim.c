@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Claims, lists of claims and lists of events as plain data. A claim owns all that it points to.
+ * Its texts are never NULL, and its allocations are sorted by provider.
+ *
+ * Tests: tests/unit/claims/claim/test-claim.c tests/unit/claims/test-claims-events.c */
+
 #include "claims/claim/claim.h"
 
 #include <stdio.h>

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The host as the store has it: finds providers, bounds their capacity, and merges the tree of a
+ * new poll with the providers that claims still hold. The providers are found by uuid with a binary
+ * search, since "places" has the order of tree->by_uuid.
+ *
+ * Tests: tests/unit/claims/claim/test-host-view.c */
+
 #include "claims/claim/host-view.h"
 
 #include <string.h>

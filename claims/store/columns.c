@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Formats, reads and binds rows by their tables of columns. A value is checked by its kind before
+ * it is written to the member: its SQL type, NULL, its range, its length and its form. */
+
 #include "claims/store/columns.h"
 
 #include <assert.h>

@@ -100,14 +100,19 @@ static int get_row(Claims *claims, StatementId id, const SqliteValue *values, co
                    void *ret, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = bind(claims, id, NULL, values, &statement, reterr);
+        _cleanup_free_ void *base = calloc(1, row->size);
+        int r = base ? bind(claims, id, NULL, values, &statement, reterr) : error_oom(reterr);
 
         if (r == 0)
                 r = sqlite_step(claims->sqlite, statement, reterr);
+        if (r <= 0)
+                return r < 0 ? r : CLAIM_E_NOT_FOUND;
+        r = row_read(claims->sqlite, statement, 0, row, base, reterr);
         if (r < 0)
-                return r;
-        return r == SQLITE_STEP_DONE ? CLAIM_E_NOT_FOUND
-                                     : row_read(claims->sqlite, statement, 0, row, ret, reterr);
+                row_done(row, base);
+        else
+                memcpy(ret, base, row->size);
+        return r;
 }
 
 int store_get(Claims *claims, StatementId id, const SqliteValue *values, void *ret, Error *reterr)

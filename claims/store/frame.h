@@ -56,8 +56,8 @@ int store_insert_row(Claims *claims, StatementId id, const void *base, const Sql
 int store_query(Claims *claims, StatementId id, const SqliteValue *values, sqlite3_stmt **ret,
                 const Row *const **ret_rows, Error *reterr);
 
-/* Reads the first row of a query into the struct at ret by the statement's only row type, which has
- * no borrowed text. On failure, ret owns what was read so far. CLAIM_E_NOT_FOUND without a row. */
+/* Yields the first row of a query as the struct of the statement's only row type, which has no
+ * borrowed text; members without a column are 0. CLAIM_E_NOT_FOUND without a row. */
 int store_get(Claims *claims, StatementId id, const SqliteValue *values, void *ret, Error *reterr);
 
 /* Reads the number of a query that yields exactly one. Without a row the file is damaged. */

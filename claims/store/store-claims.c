@@ -376,10 +376,5 @@ int claims_count(Claims *claims, uint64_t *ret, Error *reterr)
 
 int store_next_unplaced(Claims *claims, int64_t after, StoreUnplaced *ret, Error *reterr)
 {
-        _cleanup_(store_unplaced_done) StoreUnplaced claim = { 0 };
-        int r = store_get(claims, STATEMENT_NEXT_UNPLACED, VALUES(after), &claim, reterr);
-
-        if (r == 0)
-                *ret = TAKE_STRUCT(claim);
-        return r;
+        return store_get(claims, STATEMENT_NEXT_UNPLACED, VALUES(after), ret, reterr);
 }

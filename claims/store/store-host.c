@@ -235,8 +235,8 @@ static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr
         return r;
 }
 
-/* What was written so far, by others and by this connection. What is not committed yet counts as
- * nothing that stays. */
+/* Yields counters of the writes so far, by other connections and by this one; -1 for this one while
+ * a write is not committed. */
 static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
         *ret_us = claims->has_turn ? -1
@@ -267,7 +267,7 @@ static int read_changes(Claims *claims, Error *reterr)
         return 0;
 }
 
-/* Nothing is read where nothing was written since. */
+/* Reads the view, unless no connection wrote since the last reading. */
 static int load_view(Claims *claims, Error *reterr)
 {
         const HostView *view = claims->view;
@@ -379,7 +379,8 @@ static int remove_provider(Claims *claims, const HostProvider *row, Error *reter
         return r == -EEXIST ? CLAIM_E_RACE : r;
 }
 
-/* Has wanted a provider in the row of one of seen? Most have their uuid still. */
+/* Returns true if a provider of wanted has the row of a provider of seen. Most keep their uuid, so
+ * that is looked up first. */
 static bool has_row(const HostView *wanted, const HostView *seen, size_t index)
 {
         int64_t id = seen->providers[index].id;

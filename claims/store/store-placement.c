@@ -48,13 +48,8 @@ int claims_count_owed(Claims *claims, ClaimsOwed *ret, Error *reterr)
 int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
                         Error *reterr)
 {
-        ClaimRemoval removal;
-        int r = store_get(claims, STATEMENT_NEXT_REMOVAL,
-                          VALUES(after, consumer ? consumer->text : ""), &removal, reterr);
-
-        if (r == 0)
-                *ret = removal;
-        return r;
+        return store_get(claims, STATEMENT_NEXT_REMOVAL,
+                         VALUES(after, consumer ? consumer->text : ""), ret, reterr);
 }
 
 int claims_end_removal(Claims *claims, int64_t id, Error *reterr)
@@ -110,12 +105,7 @@ int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const ch
 
 int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reterr)
 {
-        _cleanup_(claim_move_done) ClaimMove move = { 0 };
-        int r = store_get(claims, STATEMENT_NEXT_MOVE, VALUES(after), &move, reterr);
-
-        if (r == 0)
-                *ret = TAKE_STRUCT(move);
-        return r;
+        return store_get(claims, STATEMENT_NEXT_MOVE, VALUES(after), ret, reterr);
 }
 
 static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
@@ -131,7 +121,8 @@ static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
         return store_note_claim(claims, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
 }
 
-/* The claim is the other's; when it ended, the other leaves a removal. */
+/* Makes the claim the other consumer's. If the claim ended meanwhile and the agent wrote the
+ * allocations (ours), adds a removal. */
 static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported *reported,
                      bool ours, Error *reterr)
 {

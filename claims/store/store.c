@@ -65,7 +65,7 @@ static int forget_events(Claims *claims, int64_t claim, Error *reterr)
         return store_run(claims, STATEMENT_FORGET_EVENTS, VALUES(claim), CLAIM_DONE, reterr);
 }
 
-/* ISO 8601 in UTC, as the specification has created_at. */
+/* Writes the time in ISO 8601 and UTC, the form of created_at in the specification. */
 static void format_time(uint64_t usec, char text[48])
 {
         time_t seconds = (time_t)(usec / USEC_PER_SEC);
@@ -77,7 +77,8 @@ static void format_time(uint64_t usec, char text[48])
         snprintf(text, 48, "%s.%06" PRIu64 "Z", date, usec % USEC_PER_SEC);
 }
 
-/* Compare and update: every provider that the fit takes from must be as the view saw it. */
+/* Bumps the generation of each provider that the fit takes from, if it is the one of the view.
+ * CLAIM_E_RACE. */
 static int bump_providers(Claims *claims, const Fit *fit, Error *reterr)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
@@ -278,7 +279,7 @@ int store_complete(Claims *claims, int64_t id, const Uuid *consumer, const Fit *
                 r = fill_from(claims, id, fit, reterr);
         if (r == 0)
                 r = bump_providers(claims, fit, reterr);
-        /* those that it leaves, too */
+        /* The providers that the claim leaves change, too. */
         if (r == 0)
                 r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
@@ -288,7 +289,7 @@ int store_complete(Claims *claims, int64_t id, const Uuid *consumer, const Fit *
         return store_end(claims, r, reterr);
 }
 
-/* A confirmed resize target that is left alone is the consumer's claim from now on. */
+/* Makes a confirmed resize target the first claim of its consumer if there is no other one. */
 static int promote(Claims *claims, const Uuid *consumer, Error *reterr)
 {
         return store_run(claims, STATEMENT_PROMOTE, VALUES(consumer->text), CLAIM_DONE, reterr);
@@ -300,7 +301,8 @@ int store_not_found(int64_t id, Error *reterr)
         return CLAIM_E_NOT_FOUND;
 }
 
-/* What a call that is for claims that are not confirmed found instead. */
+/* Says why a call that needs a claim that is not confirmed failed: CLAIM_E_CONFLICT or
+ * CLAIM_E_NOT_FOUND. */
 static int explain_missing(Claims *claims, int64_t id, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -389,7 +391,8 @@ int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n
         return store_end(claims, r, reterr);
 }
 
-/* Nobody was promised one that is pending: nothing happened to it. */
+/* Ends a claim within a transaction. A pending claim leaves no event, since no caller was promised
+ * it. CLAIM_E_NOT_FOUND. */
 static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventNote *note,
                      uint64_t ended_usec, Error *reterr)
 {
@@ -405,7 +408,7 @@ static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventN
         r = claim->state == CLAIM_STATE_PENDING
                     ? forget_events(claims, id, reterr)
                     : store_note_claim(claims, id, note, ended_usec, reterr);
-        /* what it held goes with it */
+        /* The allocations of the claim are deleted with it. */
         if (r == 0)
                 r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
@@ -538,7 +541,7 @@ int claims_probe(Claims *claims, Error *reterr)
 {
         int r = store_begin(claims, reterr);
 
-        /* There and back: SQLite writes no page for a row that stays as it is. */
+        /* Two changes, since SQLite writes no page for a row that stays the same. */
         if (r == 0)
                 r = store_run(claims, STATEMENT_PROBE, VALUES(1), CLAIM_DONE, reterr);
         if (r == 0)
@@ -635,7 +638,7 @@ int store_write_host(Claims *claims, const HostView *wanted, const StoreShift *s
                 r = store_write_changes(claims, wanted, reterr);
         for (size_t i = 0; r == 0 && i < n_shifts; i++) {
                 r = move_one(claims, &shifts[i], reterr);
-                /* those of a claim stand together */
+                /* The shifts of one claim follow each other. */
                 if (r == 0 && (i + 1 == n_shifts || shifts[i + 1].claim != shifts[i].claim))
                         r = store_note_claim(claims, shifts[i].claim, &note,
                                              clock_usec(CLOCK_REALTIME), reterr);
