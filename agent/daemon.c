@@ -105,7 +105,7 @@ static void save_metrics(Daemon *daemon)
 
         if (!path || daemon->mode != DAEMON_SERVE)
                 return;
-        if (claims && claims_list_with_devices(claims, &list, NULL) != 0)
+        if (claims && claims_list(claims, CLAIMS_WITH_DEVICES, NULL, &list, NULL) != 0)
                 claim_list_done(&list);
         look(daemon, &facts, &verdict);
         r = metrics_save(&facts, &verdict, &list, path, &error);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which devices a claim gets of the providers that its request was fitted to. */
+/* The devices that a claim gets of the providers that its request was fitted to.
+ *
+ * Tests: tests/unit/claims/test-claims-guests.c */
 
 #include "base/array.h"
 #include "claims/claims-internal.h"
@@ -14,12 +16,12 @@ int claims_add_device(DeviceList *list, const Provider *provider, const char *su
                 return -ENOMEM;
         list->devices[list->n_devices++] = (ClaimDevice){
                 .provider = provider->uuid,
-                .suffix = (char *)suffix,
-                .name = (char *)device->name,
-                .address = (char *)device->address,
-                .mdev_type = (char *)device->mdev_type,
+                .suffix = suffix,
+                .name = device->name,
+                .address = device->address,
+                .mdev_type = device->mdev_type,
                 .mdev = *mdev,
-                .identity = (char *)device->identity,
+                .identity = device->identity,
         };
         return 0;
 }
@@ -33,7 +35,7 @@ int claims_taken(Claims *claims, Taken *ret, Error *reterr)
         return claims->facts && taken_add_guests(ret, claims->facts) < 0 ? error_oom(reterr) : 0;
 }
 
-/* The limits of one provider for the fit, for each of its classes that is devices'. */
+/* Adds the limits of one provider to the view, for each of its classes that devices count as. */
 static int limit_rooms(HostView *view, size_t index, const char *node, const DeviceRooms *rooms)
 {
         const Provider *provider = view->tree->providers[index];
@@ -43,15 +45,18 @@ static int limit_rooms(HostView *view, size_t index, const char *node, const Dev
                 const DeviceRoom *room =
                         device_rooms_find(rooms, node, provider->name, resource_class);
 
-                const HostLimit limit = { .provider = index,
-                                          .resource_class = room ? room->resource_class : NULL,
-                                          .n_free = room ? room->n_free : 0,
-                                          .n_blocked = room ? room->n_blocked : 0,
-                                          .blocker = room ? room->blocker : NULL,
-                                          .in_part = room && room->in_part };
-
-                if (room && host_view_limit(view, &limit) < 0)
+                if (!room)
+                        continue;
+                if (array_grow(&view->limits, sizeof(HostLimit), view->n_limits,
+                               &view->n_limits_allocated) < 0)
                         return -ENOMEM;
+                view->limits[view->n_limits++] =
+                        (HostLimit){ .provider = index,
+                                     .resource_class = room->resource_class,
+                                     .n_free = room->n_free,
+                                     .n_blocked = room->n_blocked,
+                                     .blocker = room->blocker,
+                                     .in_part = room->in_part };
         }
         return 0;
 }
@@ -91,7 +96,7 @@ static int choose_some(Claims *claims, const Provider *provider, const char *suf
         return 0;
 }
 
-/* A HostPci and a HostDevice are named the same way; the whole device has no type. */
+/* Adds a whole PCI device: one without a type and an mdev. */
 int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffix,
                    const HostPci *pci)
 {
@@ -126,7 +131,7 @@ int claims_choose_pci(Claims *claims, const Provider *provider, const char *reso
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Only a device's provider stands below another one and has neither CPUs nor memory. */
+/* Returns true for a provider that has a parent and neither CPUs, memory nor disk. */
 static bool may_be_device(const Provider *provider)
 {
         return !uuid_empty(&provider->parent) && !provider_find_inventory(provider, "VCPU") &&

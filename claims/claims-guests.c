@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Claims of guests by their domain: made from what it has, or checked against it. A guest that runs
- * holds what it holds: that is written down, with words for what is wrong with it, and never
- * refused for want of room. One that is about to run gets all of it or no claim. */
+/* Makes and checks claims of guests by their domains. A running guest always gets a claim of its
+ * CPUs, memory and devices; the words say what does not fit. A guest that is about to start gets
+ * all of it or no claim. */
 
 #include <string.h>
 
@@ -65,20 +65,6 @@ static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_
         return false;
 }
 
-/* Looks for a living claim that has the mdev, or the whole device that it is on. Returns 1 when
- * there is one. */
-static int is_mdev_claimed(Claims *claims, const Uuid *mdev, const HostDevice *device,
-                           Error *reterr)
-{
-        _cleanup_(taken_done) Taken taken = { 0 };
-        int r = store_taken(claims, &taken, reterr);
-
-        return r < 0 ? r
-                     : taken_has(&taken, mdev->text) ||
-                               taken_blocks_mdevs(&taken, device->address, NULL) !=
-                                       TAKEN_BLOCK_NONE;
-}
-
 /* Looks for a living claim that has the PCI device, its card or a part of it. Returns 1 with words
  * when there is one. */
 static int is_pci_claimed(Claims *claims, const char *address, Error *reterr)
@@ -104,6 +90,7 @@ static int is_pci_claimed(Claims *claims, const char *address, Error *reterr)
 
 static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, Error *reterr)
 {
+        _cleanup_(taken_done) Taken taken = { 0 };
         Claims *claims = adoption->claims;
         const HostDevice *device;
         size_t provider;
@@ -113,10 +100,11 @@ static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, 
                 adoption->outcome = CLAIM_E_CONFLICT;
                 return 0;
         }
-        r = is_mdev_claimed(claims, mdev, device, reterr);
+        r = store_taken(claims, &taken, reterr);
         if (r < 0)
                 return r;
-        if (r > 0) {
+        if (taken_has(&taken, mdev->text) ||
+            taken_blocks_mdevs(&taken, device->address, NULL) != TAKEN_BLOCK_NONE) {
                 error_setf(reterr, EEXIST, "mdev %s on %.60s is promised to another", mdev->text,
                            device->name);
                 adoption->outcome = CLAIM_E_CONFLICT;
@@ -130,7 +118,7 @@ static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, 
         return 0;
 }
 
-/* The provider that a whole PCI device counts on; SIZE_MAX when none does. */
+/* Returns the provider that a whole PCI device counts on, SIZE_MAX if there is none. */
 static size_t find_pci_provider(const Claims *claims, const HostPci *pci)
 {
         for (size_t i = 0; i < claims->view->n_providers; i++) {
@@ -178,7 +166,8 @@ static int add_pci(Adoption *adoption, const char *address, Resources *resources
         return MIN(r, 0);
 }
 
-/* Takes off what others hold. Yields the first of these CPUs, CPU_SET_MAX when there is none. */
+/* Removes the host CPUs that claims hold from the layout. Returns the first of them, CPU_SET_MAX if
+ * there is none. */
 static unsigned drop_held(const HostView *view, Layout *layout)
 {
         unsigned first = CPU_SET_MAX;
@@ -206,40 +195,22 @@ static int take_layout(Adoption *adoption, Error *reterr)
         return 0;
 }
 
-static int add_all_pci(Adoption *adoption, const char (*pci)[HOST_ADDRESS_SIZE], size_t n,
-                       Resources *resources, Error *reterr)
-{
-        int r = 0;
-
-        for (size_t i = 0; i < n && r == 0; i++)
-                r = add_pci(adoption, pci[i], resources, reterr);
-        return r;
-}
-
-static int add_all_mdevs(Adoption *adoption, const Uuid *mdevs, size_t n, Resources *resources,
-                         Error *reterr)
-{
-        int r = 0;
-
-        for (size_t i = 0; i < n && r == 0; i++)
-                r = add_mdev(adoption, &mdevs[i], resources, reterr);
-        return r;
-}
-
 /* The devices of both definitions of a running guest (decision devices/definition). */
 static int collect_devices(Adoption *adoption, Resources *resources, Error *reterr)
 {
         const HostDomain *domain = adoption->domain;
-        int r = add_all_pci(adoption, domain->pci, domain->n_pci, resources, reterr);
+        int r = 0;
 
-        if (r == 0)
-                r = add_all_pci(adoption, domain->config_pci, domain->n_config_pci, resources,
-                                reterr);
-        if (r == 0)
-                r = add_all_mdevs(adoption, domain->mdevs, domain->n_mdevs, resources, reterr);
-        if (r == 0)
-                r = add_all_mdevs(adoption, domain->config_mdevs, domain->n_config_mdevs, resources,
-                                  reterr);
+        for (size_t i = 0; r == 0 && i < domain->n_pci + domain->n_config_pci; i++)
+                r = add_pci(adoption,
+                            i < domain->n_pci ? domain->pci[i]
+                                              : domain->config_pci[i - domain->n_pci],
+                            resources, reterr);
+        for (size_t i = 0; r == 0 && i < domain->n_mdevs + domain->n_config_mdevs; i++)
+                r = add_mdev(adoption,
+                             i < domain->n_mdevs ? &domain->mdevs[i]
+                                                 : &domain->config_mdevs[i - domain->n_mdevs],
+                             resources, reterr);
         return r;
 }
 
@@ -260,16 +231,7 @@ static int collect(Adoption *adoption, Error *reterr)
         return collect_devices(adoption, &group->resources, reterr);
 }
 
-static InventoryFit check_piece(const Inventory *inventory, uint64_t used, uint64_t amount,
-                                bool all_rules)
-{
-        if (all_rules)
-                return inventory_fit(inventory, used, amount);
-        return used + amount <= inventory_capacity(inventory) ? INVENTORY_FITS
-                                                              : INVENTORY_E_CAPACITY;
-}
-
-/* The capacities of the inventories, or all their rules. */
+/* Compares the fit with the capacities of the inventories, or with all their rules. */
 static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
 {
         const HostView *view = adoption->claims->view;
@@ -281,9 +243,13 @@ static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
                         provider_find_inventory(provider, piece->resource_class);
                 uint64_t used = resources_get(&view->providers[piece->provider].used,
                                               piece->resource_class);
-                InventoryFit fit = check_piece(inventory, used, piece->amount, all_rules);
+                InventoryFit fit = inventory_fit(inventory, used, piece->amount);
                 char text[128];
 
+                if (!all_rules)
+                        fit = used + piece->amount <= inventory_capacity(inventory)
+                                      ? INVENTORY_FITS
+                                      : INVENTORY_E_CAPACITY;
                 if (fit == INVENTORY_FITS)
                         continue;
                 error_setf(reterr, ENOSPC, "%s: %s on %s", piece->resource_class,
@@ -302,7 +268,7 @@ static int is_owed(Claims *claims, const Uuid *guest, bool runs, bool *ret, Erro
         ClaimRemoval left;
         int r = runs ? claims_next_removal(claims, 0, guest, &left, reterr) : 0;
 
-        *ret = runs ? r == 0 : claims->owes_guests;
+        *ret = runs ? r == 0 : claims->rules.owes_guests;
         return MIN(r, 0);
 }
 
@@ -373,11 +339,6 @@ static int adopt_once(Claims *claims, const HostDomain *domain, bool in_turn, Cl
         return r != 0 ? r : adoption.outcome;
 }
 
-void claims_set_owes_guests(Claims *claims, bool owes)
-{
-        claims->owes_guests = owes;
-}
-
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr)
 {
         ClaimAttempts attempts = { .claims = claims };
@@ -389,7 +350,7 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
 
 /* A guest that is about to start. */
 
-/* What it asks for and no provider of this host has. */
+/* Returns the first class of the request that no provider of this host has, or NULL. */
 static const char *find_uncounted(const Adoption *adoption)
 {
         const Resources *asked = &adoption->request.groups[0].resources;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What claims.c (requests), claims-guests.c (guests that are there already), claims-devices.c and
- * claims-providers.c (the host) share. */
+/* The functions that claims.c (requests), claims-guests.c (guests that are there already),
+ * claims-devices.c and claims-host.c share. */
 
 #include "claims/claims.h"
 #include "claims/store/object.h"

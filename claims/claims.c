@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The order of things: read the host, decide, write with the generations that were read. The first
- * attempt reads without a lock, since most of the time there is one writer. When it lost a race,
- * the next ones take the store's turn first, so that with SQLite the second attempt cannot lose
- * again. */
+/* Claims: makes them of requests, and of what Placement allocates. The order: read the host,
+ * decide, write with the generations that were read. The first attempt reads without a lock, since
+ * most of the time there is one writer. When it lost a race, the next ones take the store's turn
+ * first, so that with SQLite the second attempt cannot lose again. */
 
 #include "claims/claims.h"
 
@@ -20,9 +20,9 @@ uint64_t claims_expiry_from(const Claims *claims, uint64_t now)
 {
         uint64_t expires;
 
-        if (claims->expiry_usec == 0)
+        if (claims->rules.expiry_usec == 0)
                 return 0;
-        if (u64_add_overflow(now, claims->expiry_usec, &expires) || expires > INT64_MAX)
+        if (u64_add_overflow(now, claims->rules.expiry_usec, &expires) || expires > INT64_MAX)
                 return INT64_MAX;
         return expires;
 }
@@ -43,7 +43,6 @@ int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr)
         claims->node = strdup(config->node);
         if (!claims->host || !claims->node)
                 return error_oom(reterr);
-        claims->expiry_usec = config->expiry_usec;
         claims->has_devices = config->has_devices;
         if (sd_id128_get_boot(&boot) >= 0)
                 sd_id128_to_string(boot, claims->boot_id);
@@ -59,9 +58,6 @@ Claims *claims_free(Claims *claims)
         store_close(claims);
         free(claims->host);
         free(claims->node);
-        free(claims->closed);
-        free(claims->hint);
-        free(claims->unknown);
         free(claims);
         return NULL;
 }
@@ -71,41 +67,21 @@ int claims_load_view(Claims *claims, Error *reterr)
         int r = store_load_view(claims, reterr);
 
         if (r == 0)
-                host_view_unlimit(claims->view);
+                claims->view->n_limits = 0;
         return r;
 }
 
-int claims_set_closed(Claims *claims, const char *reason, const char *hint)
+void claims_set_rules(Claims *claims, const ClaimsRules *rules)
 {
-        _cleanup_free_ char *closed = reason ? strdup(reason) : NULL;
-        _cleanup_free_ char *note = hint ? strdup(hint) : NULL;
-
-        if ((reason && !closed) || (hint && !note))
-                return -ENOMEM;
-        free(claims->closed);
-        free(claims->hint);
-        claims->closed = TAKE_PTR(closed);
-        claims->hint = TAKE_PTR(note);
-        return 0;
+        claims->rules = *rules;
 }
 
 static int check_closed(const Claims *claims, Error *reterr)
 {
-        if (!claims->closed)
+        if (!claims->rules.closed)
                 return 0;
-        error_setf(reterr, EBUSY, "Nothing new is promised here: %s", claims->closed);
+        error_setf(reterr, EBUSY, "Nothing new is promised here: %s", claims->rules.closed);
         return CLAIM_E_NO_CAPACITY;
-}
-
-int claims_set_unknown(Claims *claims, const char *reason)
-{
-        char *copy = reason ? strdup(reason) : NULL;
-
-        if (reason && !copy)
-                return -ENOMEM;
-        free(claims->unknown);
-        claims->unknown = copy;
-        return 0;
 }
 
 /* Rejects what one guest has for itself and an unknown consumer can have: devices, dedicated CPUs.
@@ -114,24 +90,24 @@ static int check_unknown(const Claims *claims, const ResourceRequest *request, E
 {
         _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
 
-        if (!claims->unknown)
+        if (!claims->rules.unknown)
                 return 0;
         if (resource_request_sum(request, &asked) < 0)
                 return error_oom(reterr);
         if (resources_get(&asked, "PCPU") == 0 &&
             !(claims->facts && devices_are_asked(claims->facts, request)))
                 return 0;
-        error_setf(reterr, EBUSY, "%s", claims->unknown);
+        error_setf(reterr, EBUSY, "%s", claims->rules.unknown);
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Somebody who looks for room should know what was taken away. */
+/* Adds the hint to the words of CLAIM_E_NO_CAPACITY. Returns r. */
 static int add_hint(const Claims *claims, int r, Error *reterr)
 {
         const Error words = reterr ? *reterr : ERROR_NULL;
 
-        if (r == CLAIM_E_NO_CAPACITY && claims->hint && !claims->closed)
-                error_setf(reterr, words.code, "%s (%s)", words.text, claims->hint);
+        if (r == CLAIM_E_NO_CAPACITY && claims->rules.hint && !claims->rules.closed)
+                error_setf(reterr, words.code, "%s (%s)", words.text, claims->rules.hint);
         return r;
 }
 
@@ -365,6 +341,125 @@ int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing
         if (attempts.result == CLAIM_DONE && ret_ambiguous)
                 *ret_ambiguous = order.ambiguous;
         return add_hint(claims, attempts.result, reterr);
+}
+
+/* Claims of what Placement allocates to consumers of which this host knows nothing: the claim
+ * database was lost. The scheduler chose the providers, so no fit is made; the devices of a
+ * provider are chosen as for any other claim. */
+typedef struct Placed {
+        ResourceRequest request; /* the sums, in one group */
+        Fit fit;
+        DeviceList devices;
+        Taken taken;
+} Placed;
+
+static void placed_done(Placed *placed)
+{
+        resource_request_done(&placed->request);
+        fit_done(&placed->fit);
+        device_list_done(&placed->devices);
+        taken_done(&placed->taken);
+}
+
+/* Takes the consumer's amounts on providers that claims of this host can take from. */
+static int collect_placed(Claims *claims, const Consumer *consumer, Placed *placed)
+{
+        _cleanup_free_ bool *usable = calloc(claims->view->n_providers + 1, sizeof(bool));
+        RequestGroup *group;
+        size_t provider;
+
+        if (!usable || resource_request_group(&placed->request, "", &group, NULL) < 0)
+                return -ENOMEM;
+        host_view_usable(claims->view, claims->node, usable);
+        for (size_t i = 0; i < consumer->n_allocations; i++) {
+                const Allocation *held = &consumer->allocations[i];
+
+                if (!host_view_find(claims->view, &held->provider, &provider) || !usable[provider])
+                        continue;
+                for (size_t j = 0; j < held->resources.n_items; j++) {
+                        const ResourceAmount *item = &held->resources.items[j];
+
+                        if (resources_add(&group->resources, item->resource_class, item->amount) <
+                                    0 ||
+                            fit_add(&placed->fit, provider, item->resource_class, item->amount) < 0)
+                                return -ENOMEM;
+                }
+        }
+        return 0;
+}
+
+/* Placement's name for a value that it does not have. */
+static const char *known_id(const char *id)
+{
+        return id && strcmp(id, CONSUMER_UNKNOWN_ID) != 0 ? id : "";
+}
+
+static int write_placed(Claims *claims, const ClaimPlacing *placing, const Placed *placed,
+                        Claim **ret, Error *reterr)
+{
+        const Consumer *consumer = placing->holding;
+        const char *type = consumer->type ? consumer->type : "";
+        const ClaimRequest request = { .consumer = consumer->uuid,
+                                       .project_id = known_id(consumer->project_id),
+                                       .user_id = known_id(consumer->user_id),
+                                       .consumer_type = strcmp(type, "unknown") == 0 ? "" : type,
+                                       .resources = placed->request };
+        uint64_t now = clock_usec(CLOCK_REALTIME);
+        const StoreClaim claim = {
+                .request = &request,
+                .request_text = "",
+                .created_usec = now,
+                .expires_usec = claims_expiry_from(claims, now),
+                .write_state = placing->write_state,
+                .reported = placing->reported,
+                .devices = placed->devices.devices,
+                .n_devices = placed->devices.n_devices,
+                .reason = "Placement allocates it, and the claim database is new",
+        };
+
+        return store_insert(claims, &claim, &placed->fit, ret, reterr);
+}
+
+/* CLAIM_E_RACE: to be tried again. */
+static int claim_placed_once(Claims *claims, const ClaimPlacing *placing, bool in_turn, Claim **ret,
+                             Error *reterr)
+{
+        _cleanup_(placed_done) Placed placed = { .fit = FIT_NULL };
+        int outcome, r = claims_load_view(claims, reterr);
+
+        if (r < 0)
+                return r;
+        if (collect_placed(claims, placing->holding, &placed) < 0)
+                return error_oom(reterr);
+        if (placed.fit.n_pieces == 0) {
+                error_setf(reterr, ESTALE, "Consumer %s holds nothing of this host",
+                           placing->holding->uuid.text);
+                return CLAIM_E_OTHER;
+        }
+        r = claims_count_devices(claims, &placed.request, &placed.taken, reterr);
+        if (r < 0)
+                return r;
+        outcome = claims_choose_devices(claims, &placed.request, &placed.fit, &placed.taken,
+                                        &placed.devices, reterr);
+        if (outcome < 0)
+                return outcome;
+        r = write_placed(claims, placing, &placed, ret, reterr);
+        if (r == CLAIM_E_CONFLICT && in_turn)
+                error_setf(reterr, EEXIST, "Consumer %s has a claim", placing->holding->uuid.text);
+        else if (r > 0)
+                r = CLAIM_E_RACE;
+        return r != 0 ? r : outcome;
+}
+
+int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret_claim,
+                        Error *reterr)
+{
+        ClaimAttempts attempts = { .claims = claims };
+
+        while (claims_attempt(&attempts, reterr))
+                attempts.result =
+                        claim_placed_once(claims, placing, attempts.n > 1, ret_claim, reterr);
+        return attempts.result;
 }
 
 int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t patience_usec,

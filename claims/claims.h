@@ -31,10 +31,9 @@
 #include "base/request-mappings.h"
 
 typedef struct ClaimsConfig {
-        const char *path;     /* the database file; its folder must exist */
-        const char *host;     /* "host" of the specification's table */
-        const char *node;     /* "node" of it: the root provider's name */
-        uint64_t expiry_usec; /* [DEFAULT] claim_expiry_time, 0: claims never expire */
+        const char *path;   /* the database file; its folder must exist */
+        const char *host;   /* "host" of the specification's table */
+        const char *node;   /* "node" of it: the root provider's name */
         bool has_devices;   /* claims_set_facts() will be called, and what is claimed of a device's
                                provider names the device; until then nothing of one is promised */
         uint64_t busy_usec; /* how long to wait for another process; 0: CLAIMS_BUSY_USEC */
@@ -66,16 +65,23 @@ int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr
  * known only after the first poll. -ENOMEM. */
 int claims_set_node(Claims *claims, const char *node);
 
-/* From now on nothing new is promised, for this reason (copied; NULL: it is); hint (the same) goes
- * behind the words of what does not fit. What is promised already is answered with, and guests that
- * run are counted. -ENOMEM. */
-int claims_set_closed(Claims *claims, const char *reason, const char *hint);
+/* Makes tree the host, as claims_set_providers() does, and moves. Moves of claims that ended
+ * meanwhile, and what they no longer hold, are passed over. -EBUSY. */
+int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
+                 size_t n_shifts, Error *reterr);
 
-/* Rejects devices and dedicated CPUs that are claimed without Placement, with this reason (copied),
- * until it is reset to NULL. For a database that is unread: a consumer without a guest can have
- * them. Claims of what Placement allocated are not rejected, nor are guests that libvirt starts.
- * -ENOMEM. */
-int claims_set_unknown(Claims *claims, const char *reason);
+/* A living claim holds what share has of this host's providers from now on, in place of what it
+ * held; devices and layout stay. What the host does not have is left out. CLAIM_E_NOT_FOUND,
+ * -EBUSY. */
+int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *reterr);
+
+/* What leads from before to after, of one claim: first within a class, then from class to class.
+ * The array (grown) borrows names from both. -ENOMEM. */
+int claims_make_shifts(int64_t claim, const Consumer *before, const Consumer *after,
+                       StoreShift **shifts, size_t *n_shifts, size_t *n_allocated);
+
+/* Replaces the rules, which are zeros at first. */
+void claims_set_rules(Claims *claims, const ClaimsRules *rules);
 
 /* What a poll found, beside the providers. Borrowed until the next call; NULL: not known. */
 void claims_set_facts(Claims *claims, const HostFacts *facts);
@@ -143,11 +149,6 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
  * CLAIM_E_NO_CAPACITY with words when there is no device for it, it is of this boot then all the
  * same. */
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
-
-/* From now on claims_prepare() makes claims that are to be reported (CLAIM_WRITE_OWED),
- * or not. claims_adopt() does where an earlier claim of the guest left a removal: what the agent
- * wrote there is the new claim's. */
-void claims_set_owes_guests(Claims *claims, bool owes);
 
 /* Borrowed: the boot and the node that new claims are of. */
 const char *claims_boot_id(const Claims *claims);

@@ -167,13 +167,6 @@ static void note_last_id(ClaimService *service)
                 service->last_id = MAX(service->last_id, list.claims[i]->id);
 }
 
-static void close_or_open(ClaimService *service)
-{
-        if (service->claims &&
-            claims_set_closed(service->claims, service->closed, service->hint) < 0)
-                log_warning("Out of memory: claims do not know what is cordoned, ignoring.");
-}
-
 /* A claim database that replaces a lost one does not know what consumers without a guest have. */
 static bool is_unread(const ClaimService *service)
 {
@@ -181,12 +174,18 @@ static bool is_unread(const ClaimService *service)
                claims_is_unread(service->claims);
 }
 
-static void note_unknown(ClaimService *service)
+static void set_rules(ClaimService *service)
 {
-        if (service->claims &&
-            claims_set_unknown(service->claims, is_unread(service) ? RECONCILE_UNREAD : NULL) < 0)
-                log_warning(
-                        "Out of memory: claims do not know that Placement was not read, ignoring.");
+        const ClaimsRules rules = {
+                .expiry_usec = service->settings.expiry_usec,
+                .owes_guests = service->settings.owes_guests,
+                .closed = service->closed,
+                .hint = service->hint,
+                .unknown = is_unread(service) ? RECONCILE_UNREAD : NULL,
+        };
+
+        if (service->claims)
+                claims_set_rules(service->claims, &rules);
 }
 
 void claim_service_set_closed(ClaimService *service, const char *reason, const char *hint)
@@ -195,7 +194,9 @@ void claim_service_set_closed(ClaimService *service, const char *reason, const c
         free(service->hint);
         service->closed = reason ? strdup(reason) : NULL;
         service->hint = hint ? strdup(hint) : NULL;
-        close_or_open(service);
+        if ((reason && !service->closed) || (hint && !service->hint))
+                log_warning("Out of memory: claims do not know what is cordoned, ignoring.");
+        set_rules(service);
 }
 
 static void open_store(ClaimService *service)
@@ -204,7 +205,6 @@ static void open_store(ClaimService *service)
                 .path = service->path,
                 .host = service->name,
                 .node = service->node,
-                .expiry_usec = service->settings.expiry_usec,
                 .busy_usec = BUSY_USEC,
                 .has_devices = true,
         };
@@ -220,10 +220,8 @@ static void open_store(ClaimService *service)
         service->tree_is_stored = false;
         if (r < 0)
                 return;
-        close_or_open(service);
-        note_unknown(service);
+        set_rules(service);
         claims_set_facts(service->claims, claim_service_facts(service));
-        claims_set_owes_guests(service->claims, service->settings.owes_guests);
         note_last_id(service);
         /* An empty file, or one of an older program: the guests are looked at again. */
         claim_service_look_again(service);
@@ -438,7 +436,7 @@ static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *want
                 log_debug("Claims and guests could not be compared: %s", error_text(&error, r));
                 service->comparison.is_due = true;
         }
-        note_unknown(service);
+        set_rules(service);
         note_result(service, r, &error);
 }
 
@@ -508,7 +506,7 @@ void claim_service_note_published(ClaimService *service)
         if (service->tree_is_absent && is_unread(service))
                 r = claims_note_read(service->claims, &error);
         service->tree_is_absent = false;
-        note_unknown(service);
+        set_rules(service);
         note_result(service, r, &error);
 }
 
@@ -585,17 +583,9 @@ void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *
 
 void claim_service_set(ClaimService *service, const ClaimSettings *settings)
 {
-        bool expires_otherwise = service->settings.expiry_usec != settings->expiry_usec;
-
         service->settings = *settings;
         service->driver_is_new = true;
-        if (service->claims)
-                claims_set_owes_guests(service->claims, settings->owes_guests);
-        note_unknown(service);
-        if (!expires_otherwise)
-                return;
-        service->claims = claims_free(service->claims);
-        claim_service_tend(service);
+        set_rules(service);
 }
 
 bool claim_service_is_started_only(const ClaimService *service)

@@ -19,7 +19,7 @@ typedef struct ClaimSettings {
         bool with_placement;      /* there is one: what it allocates is read for a new database */
         bool started_only;        /* guests claim when they start (claims/reconcile.h) */
         bool owes_guests;         /* what they claim then is reported to Placement
-                                     (claims_set_owes_guests()) */
+                                     (ClaimsRules) */
 } ClaimSettings;
 
 /* path (copied): of the database; NULL: none at all, and no complaint of it (--dry-run). host
@@ -49,7 +49,7 @@ void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
 /* The host that claims are fitted to; copied. */
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);
 
-/* Nothing new is promised, and what is added to refusals: see claims_set_closed(). Copied. */
+/* Nothing new is promised, and what is added to refusals: see ClaimsRules. Copied. */
 void claim_service_set_closed(ClaimService *service, const char *reason, const char *hint);
 
 /* The name of the host's root provider, once it is known; copied. */

@@ -11,7 +11,6 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/message-ids.h"
-#include "claims/claims-move.h"
 #include "claims/claims.h"
 
 /* A poll that began before a guest stopped may show it so much later. */

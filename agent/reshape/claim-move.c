@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "claims/claims-move.h"
 #include "claims/claims.h"
 #include "drivers/update.h"
 

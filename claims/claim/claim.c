@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Claims, lists of claims and lists of events as plain data. A claim owns all that it points to.
+ * Its texts are never NULL, and its allocations are sorted by provider.
+ *
+ * Tests: tests/unit/claims/claim/test-claim.c tests/unit/claims/test-claims-events.c */
+
 #include "claims/claim/claim.h"
 
 #include <stdio.h>
@@ -20,14 +25,6 @@ const char *claim_state_to_text(ClaimState state)
         return state >= 0 && state < _CLAIM_STATE_MAX ? state_texts[state] : "unknown";
 }
 
-ClaimState claim_state_from_text(const char *text)
-{
-        for (size_t i = 0; text && i < ARRAY_SIZE(state_texts); i++)
-                if (strcmp(text, state_texts[i]) == 0)
-                        return (ClaimState)i;
-        return _CLAIM_STATE_INVALID;
-}
-
 static const char *const write_state_texts[_CLAIM_WRITE_MAX] = {
         [CLAIM_WRITE_NONE] = "",           [CLAIM_WRITE_PENDING] = "pending",
         [CLAIM_WRITE_WRITTEN] = "written", [CLAIM_WRITE_OWED] = "owed",
@@ -38,14 +35,6 @@ const char *claim_write_state_to_text(ClaimWriteState write_state)
 {
         return write_state >= 0 && write_state < _CLAIM_WRITE_MAX ? write_state_texts[write_state]
                                                                   : "unknown";
-}
-
-ClaimWriteState claim_write_state_from_text(const char *text)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(write_state_texts); i++)
-                if (strcmp(text, write_state_texts[i]) == 0)
-                        return (ClaimWriteState)i;
-        return _CLAIM_WRITE_INVALID;
 }
 
 /* The texts of a claim: owned, and never NULL. */
@@ -75,11 +64,11 @@ int claim_new(Claim **ret)
 
 static void device_done(ClaimDevice *device)
 {
-        free(device->suffix);
-        free(device->name);
-        free(device->address);
-        free(device->mdev_type);
-        free(device->identity);
+        free((char *)device->suffix);
+        free((char *)device->name);
+        free((char *)device->address);
+        free((char *)device->mdev_type);
+        free((char *)device->identity);
         *device = (ClaimDevice){ 0 };
 }
 
@@ -276,4 +265,32 @@ void claim_list_done(ClaimList *list)
                 claim_free(list->claims[i]);
         free(list->claims);
         *list = (ClaimList){ 0 };
+}
+
+int event_list_add(EventList *list, Event **ret)
+{
+        if (array_grow(&list->events, sizeof(Event), list->n_events, &list->n_allocated) < 0)
+                return -ENOMEM;
+        *ret = &list->events[list->n_events++];
+        **ret = (Event){ 0 };
+        return 0;
+}
+
+static void event_done(Event *event)
+{
+        free(event->kind);
+        free(event->author);
+        free(event->consumer);
+        free(event->guest);
+        free(event->allocations);
+        free(event->devices);
+        free(event->reason);
+}
+
+void event_list_done(EventList *list)
+{
+        for (size_t i = 0; i < list->n_events; i++)
+                event_done(&list->events[i]);
+        free(list->events);
+        *list = (EventList){ 0 };
 }

@@ -50,7 +50,6 @@ typedef enum ClaimState {
 
 const char *claim_state_to_text(
         ClaimState state); /* "pending", "claimed", "confirmed", "released" */
-ClaimState claim_state_from_text(const char *text);
 
 /* The state of writing the claim to Placement, by this agent. */
 typedef enum ClaimWriteState {
@@ -65,7 +64,6 @@ typedef enum ClaimWriteState {
 
 const char *claim_write_state_to_text(ClaimWriteState write_state); /* "", "pending", "written", …
                                                                      */
-ClaimWriteState claim_write_state_from_text(const char *text);
 
 /* What is still to be reported to Placement. */
 typedef struct ClaimsOwed {
@@ -111,16 +109,17 @@ typedef struct ClaimMove {
 
 void claim_move_done(ClaimMove *move);
 
-/* A device that a claim has for itself: a mediated device, which exists or is to be made, or a
- * whole PCI device: no type and no mdev then. */
+/* A device that a claim has for itself, with texts that a claim owns: a mediated device, which
+ * exists or is to be made, or a whole PCI device: no type and no mdev then. */
 typedef struct ClaimDevice {
         Uuid provider;
-        char *suffix;    /* of the request group that it was given to */
-        char *name;      /* as libvirt names it, or the mdev's parent: "pci_0000_41_00_0" */
-        char *address;   /* its PCI address, "" when it has none */
-        char *mdev_type; /* "nvidia-35" */
+        const char *suffix;    /* of the request group that it was given to */
+        const char *name;      /* as libvirt names it, or the mdev's parent: "pci_0000_41_00_0" */
+        const char *address;   /* its PCI address, "" when it has none */
+        const char *mdev_type; /* "nvidia-35" */
         Uuid mdev;
-        char *identity; /* of the device at the address when it was given (base/device-identity.h);
+        const char *identity; /* of the device at the address when it was given
+                           (base/device-identity.h);
                            "" or NULL: not recorded */
 } ClaimDevice;
 
@@ -215,6 +214,8 @@ typedef enum ClaimsWhich {
                              the uuid of the mdev */
         CLAIMS_OF_GUEST,  /* that live and are of the guest with that uuid: its own, and what was
                              handed to a migration */
+        CLAIMS_WITH_DEVICES, /* that live and have devices: their ids, consumers and devices alone
+                              */
         _CLAIMS_WHICH_MAX,
 } ClaimsWhich;
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Finds parts of the facts of a poll. Lists that are sorted are searched by halves.
+ *
+ * Tests: tests/unit/claims/fit/test-device-choice.c tests/unit/agent/guests/test-facts.c */
+
 #include "claims/claim/host-facts.h"
 
 #include <stdlib.h>

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The host as the store has it: finds providers, bounds their capacity, and merges the tree of a
+ * new poll with the providers that claims still hold. The providers are found by uuid with a binary
+ * search, since "places" has the order of tree->by_uuid.
+ *
+ * Tests: tests/unit/claims/claim/test-host-view.c */
+
 #include "claims/claim/host-view.h"
 
 #include <string.h>
@@ -53,43 +59,6 @@ HostView *host_view_free(HostView *view)
         cpu_set_done(&view->held);
         provider_tree_free(view->tree);
         free(view);
-        return NULL;
-}
-
-int host_view_limit(HostView *view, const HostLimit *limit)
-{
-        if (array_grow(&view->limits, sizeof(HostLimit), view->n_limits,
-                       &view->n_limits_allocated) < 0)
-                return -ENOMEM;
-        view->limits[view->n_limits++] = *limit;
-        return 0;
-}
-
-void host_view_unlimit(HostView *view)
-{
-        view->n_limits = 0;
-}
-
-static int order_limit(const void *key, const void *item)
-{
-        size_t provider = *(const size_t *)key, of = ((const HostLimit *)item)->provider;
-
-        return (provider > of) - (provider < of);
-}
-
-/* The first limit of the provider is found, then the class is looked for. */
-const HostLimit *host_view_find_limit(const HostView *view, size_t provider,
-                                      const char *resource_class)
-{
-        bool found;
-        size_t i = array_find(view->limits, sizeof(HostLimit), view->n_limits, &provider,
-                              order_limit, &found);
-
-        while (found && i > 0 && view->limits[i - 1].provider == provider)
-                i--;
-        for (; found && i < view->n_limits && view->limits[i].provider == provider; i++)
-                if (strcmp(view->limits[i].resource_class, resource_class) == 0)
-                        return &view->limits[i];
         return NULL;
 }
 

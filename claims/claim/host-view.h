@@ -47,7 +47,7 @@ typedef struct HostView {
         size_t *places; /* where each of tree->by_uuid stands in tree->providers */
         HostCellUsage *cell_usages;
         size_t n_cell_usages, n_cell_usages_allocated;
-        HostLimit *limits; /* by provider; made for each fit, see claims_count_devices() */
+        HostLimit *limits; /* by provider; made for each fit by claims_count_devices() */
         size_t n_limits, n_limits_allocated;
         CpuSet held;              /* host CPUs that a claim has for itself */
         int64_t epoch;            /* changes whenever the tree in the store changes */
@@ -61,14 +61,6 @@ DEFINE_CLEANUP(HostView *, host_view_free);
 
 /* False when there is no such provider. */
 bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index);
-
-/* Adds a copy of the limit; providers in their order. -ENOMEM. */
-int host_view_limit(HostView *view, const HostLimit *limit);
-void host_view_unlimit(HostView *view);
-
-/* Returns the limit of the class on the provider, borrowed; NULL when there is none. */
-const HostLimit *host_view_find_limit(const HostView *view, size_t provider,
-                                      const char *resource_class);
 
 /* True for a sharing provider. */
 bool host_view_shares(const HostView *view, size_t index);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests: tests/unit/claims/test-claims-layout.c tests/unit/claims/fit/test-numa.c */
+
 #include "claims/claim/layout.h"
 
 #include <errno.h>

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/fit/explain.h"
+/* Says why a request does not fit: the term that fails first, and the provider that comes nearest.
+ * The same comparison makes the verdict of each provider.
+ *
+ * Tests: tests/unit/claims/fit/test-fit.c */
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "claims/fit/problem.h"
 
 /* How far a provider got, the furthest last. */
 typedef enum Hurdle {

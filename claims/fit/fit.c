@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "claims/fit/explain.h"
 #include "claims/fit/problem.h"
 
 typedef struct Search {

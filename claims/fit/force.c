@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* fit_force(): where resources that run here already are counted, whether there is room or not. */
+/* Chooses the providers of resources that run here already, with or without free capacity.
+ *
+ * Tests: tests/unit/claims/fit/test-fit.c */
 
 #include <string.h>
 

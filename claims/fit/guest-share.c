@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests: tests/unit/agent/guests/test-claim-build.c */
+
 #include "claims/fit/guest-share.h"
 
 #include <string.h>

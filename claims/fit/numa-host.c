@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Counts what each host cell has left, and compares one cell of a guest with one host cell. The
+ * search over all cells is in numa.c.
+ *
+ * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c */
+
 #include "claims/fit/numa-host.h"
 
 #include <inttypes.h>

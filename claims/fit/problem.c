@@ -1,10 +1,51 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Prepares a request and a host for the search, and counts what a fit costs. All that the search
+ * looks at is computed once here: rooms by provider and class, items with their candidates, and the
+ * kinds of equal items and equal providers (twins).
+ *
+ * Tests: tests/unit/claims/fit/test-search.c tests/unit/claims/fit/test-fit.c */
+
 #include "claims/fit/problem.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/clock.h"
 #include "base/text.h"
+
+/* So much work, well below a millisecond, between two looks at the clock. */
+#define WORK_BETWEEN_LOOKS 1024
+
+FitEffort fit_effort_begin(uint64_t patience_usec)
+{
+        return (FitEffort){ .patience_usec = patience_usec,
+                            .until_usec = patience_usec > 0 ? clock_usec(CLOCK_THREAD_CPUTIME_ID) +
+                                                                      patience_usec
+                                                            : 0 };
+}
+
+bool fit_effort_spend(FitEffort *effort, uint64_t work)
+{
+        effort->work += work;
+        if (effort->until_usec > 0 && effort->work - effort->looked_at >= WORK_BETWEEN_LOOKS) {
+                effort->looked_at = effort->work;
+                effort->late =
+                        effort->late || clock_usec(CLOCK_THREAD_CPUTIME_ID) >= effort->until_usec;
+        }
+        return !fit_effort_is_spent(effort);
+}
+
+const char *fit_effort_format(const FitEffort *effort, char text[static FIT_EFFORT_TEXT_SIZE])
+{
+        if (effort->late)
+                snprintf(text, FIT_EFFORT_TEXT_SIZE, "%" PRIu64 " ms",
+                         effort->patience_usec / USEC_PER_MSEC);
+        else
+                snprintf(text, FIT_EFFORT_TEXT_SIZE, "%" PRIu64 " steps", FIT_WORK_MAX);
+        return text;
+}
 
 FitProblem *fit_problem_free(FitProblem *problem)
 {
@@ -75,6 +116,30 @@ static const Inventory *narrow(FitProblem *problem, const Inventory *inventory, 
         return narrowed;
 }
 
+static int order_limit(const void *key, const void *item)
+{
+        size_t provider = *(const size_t *)key, of = ((const HostLimit *)item)->provider;
+
+        return (provider > of) - (provider < of);
+}
+
+/* Returns the limit of the class on the provider, borrowed; NULL when there is none. Finds
+ * the first limit of the provider, then the class. */
+static const HostLimit *find_limit(const HostView *view, size_t provider,
+                                   const char *resource_class)
+{
+        bool found;
+        size_t i = array_find(view->limits, sizeof(HostLimit), view->n_limits, &provider,
+                              order_limit, &found);
+
+        while (found && i > 0 && view->limits[i - 1].provider == provider)
+                i--;
+        for (; found && i < view->n_limits && view->limits[i].provider == provider; i++)
+                if (strcmp(view->limits[i].resource_class, resource_class) == 0)
+                        return &view->limits[i];
+        return NULL;
+}
+
 static FitRoom make_room(FitProblem *problem, const Consumer *placed, size_t provider,
                          const char *resource_class)
 {
@@ -94,7 +159,7 @@ static FitRoom make_room(FitProblem *problem, const Consumer *placed, size_t pro
         room.inventory = inventory;
         capacity = inventory_capacity(inventory);
         unclaimed = capacity - MIN(claimed, capacity);
-        room.devices = host_view_find_limit(problem->view, provider, resource_class);
+        room.devices = find_limit(problem->view, provider, resource_class);
         room.free_amount = room.devices ? MIN(unclaimed, room.devices->n_free) : unclaimed;
         room.n_of_guests = unclaimed - room.free_amount;
         room.used = claimed + room.n_of_guests;

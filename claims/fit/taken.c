@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The rooms are counted in one pass over each list of the facts, with binary searches: a host may
- * have thousands of virtual functions. */
+ * have thousands of virtual functions.
+ *
+ * Tests: tests/unit/claims/fit/test-device-choice.c */
 
 #include "claims/fit/taken.h"
 

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/store/claim-file.h"
+/* The database file: makes it, opens it, upgrades it, sets it aside when it is damaged. Blocks for
+ * the disk, and for another process that opens it at the same time.
+ *
+ * Openers of one folder take turns by a lock on the folder (flock). Names beside FILE:
+ *   FILE.v1-20250820T120000Z       FILE before an upgrade from version 1
+ *   FILE.corrupt-20250820T120000Z  the file that was found damaged, with -wal and -shm
+ *   FILE.copying                   a copy in the making; a crash leaves it, the next upgrade
+ *                                  overwrites it
+ * File and folder are fsynced before the next step relies on a name. */
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,8 +20,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "claims/store/frame.h"
 #include "claims/store/schema.h"
-#include "claims/store/upgrade.h"
 
 #define LOCK_POLL_USEC UINT64_C(5000)
 
@@ -196,7 +204,7 @@ static int open_and_read_version(const ClaimFile *file, bool has_log, Sqlite **r
         if (r >= 0) {
                 /* What the log of a newer program says stays in the log. Without one, closing
                  * tidies up. */
-                sqlite_keep_log(sqlite, has_log);
+                sqlite3_db_config(sqlite->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)has_log, NULL);
                 r = check_version(sqlite, ret_version, reterr);
         }
         if (r < 0)
@@ -344,9 +352,61 @@ static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error
         return 0;
 }
 
+static int read_events(Claims *claims, Error *reterr)
+{
+        int64_t before = INT64_MAX;
+        size_t n;
+
+        do {
+                _cleanup_(event_list_done) EventList list = { 0 };
+                int r = claims_list_events(claims, before, &list, reterr);
+
+                if (r < 0)
+                        return r;
+                n = list.n_events;
+                before = n > 0 ? list.events[n - 1].id : before;
+        } while (n > 0);
+        return 0;
+}
+
+static int read_owed(Claims *claims, Error *reterr)
+{
+        StoreUnplaced claim;
+        ClaimRemoval removal;
+        ClaimMove move;
+        int r;
+
+        for (int64_t after = 0;; after = removal.id)
+                if ((r = claims_next_removal(claims, after, NULL, &removal, reterr)) != 0)
+                        break;
+        for (int64_t after = 0; r >= 0; after = move.id, claim_move_done(&move))
+                if ((r = claims_next_move(claims, after, &move, reterr)) != 0)
+                        break;
+        for (int64_t after = 0; r >= 0; after = claim.id, store_unplaced_done(&claim))
+                if ((r = store_next_unplaced(claims, after, &claim, reterr)) != 0)
+                        break;
+        return MIN(r, 0);
+}
+
+/* Reads each row that a later call can read, so that damage shows when the file is opened. */
+static int read_everything(Claims *claims, Error *reterr)
+{
+        _cleanup_(claimed_devices_done) ClaimedDevices devices = { 0 };
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r = store_load_view(claims, reterr);
+
+        claims->view = host_view_free(claims->view);
+        if (r >= 0)
+                r = claims_list(claims, CLAIMS_ALL, NULL, &list, reterr);
+        if (r >= 0)
+                r = claims_list_identities(claims, &devices, reterr);
+        if (r >= 0)
+                r = read_owed(claims, reterr);
+        return r < 0 ? r : read_events(claims, reterr);
+}
+
 /* Opens what is there, or makes it; -EUCLEAN when it is damaged. */
-static int try_open(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify, void *context,
-                    Error *reterr)
+static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
 {
         _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
         ClaimsOpened opened = CLAIMS_OPENED;
@@ -372,12 +432,15 @@ static int try_open(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify,
         /* The renamed or deleted names of an upgrade and of a new file's journal. */
         if (r == 0 && opened != CLAIMS_OPENED)
                 r = sync_folder(file, reterr);
-        if (r == 0 && verify)
-                r = verify(sqlite, context, reterr);
         if (r < 0)
                 return r;
-        *ret = TAKE_PTR(sqlite);
-        return opened;
+        claims->sqlite = TAKE_PTR(sqlite);
+        r = read_everything(claims, reterr);
+        if (r == 0)
+                r = store_check_statements(claims, reterr);
+        if (r < 0)
+                store_close(claims);
+        return r < 0 ? r : (int)opened;
 }
 
 /* -EIO when the disk does not yield every byte. A missing file (its log is there) has none. */
@@ -424,17 +487,16 @@ static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
 
 /* Tries again before it believes in damage: SQLite's check reports a page that the disk does not
  * yield as one more finding, and a failing disk is no reason to begin anew. */
-static int open_locked(const ClaimFile *file, Sqlite **ret, ClaimFileVerify verify, void *context,
-                       Error *reterr)
+static int open_locked(const ClaimFile *file, Claims *claims, Error *reterr)
 {
         _cleanup_free_ char *name = NULL;
         Error damage = ERROR_NULL;
-        int r = try_open(file, ret, verify, context, &damage);
+        int r = try_open(file, claims, &damage);
 
         if (r == -EUCLEAN) {
                 r = read_through(file, &damage);
                 if (r == 0)
-                        r = try_open(file, ret, verify, context, &damage);
+                        r = try_open(file, claims, &damage);
         }
         if (r != -EUCLEAN) {
                 if (reterr && r != CLAIMS_OPENED && r != CLAIMS_CREATED)
@@ -443,22 +505,57 @@ static int open_locked(const ClaimFile *file, Sqlite **ret, ClaimFileVerify veri
         }
         r = set_aside(file, &name, reterr);
         if (r == 0)
-                r = try_open(file, ret, verify, context, reterr);
+                r = try_open(file, claims, reterr);
         if (r < 0)
                 return r;
         error_setf(reterr, EUCLEAN, "Set aside as %s: %s", name, damage.text);
         return CLAIMS_SET_ASIDE;
 }
 
-int claim_file_open(Sqlite **ret, const char *path, uint64_t busy_usec, ClaimFileVerify verify,
-                    void *context, Error *reterr)
+/* SQLite's user_version, which no schema uses: 1 while the database is unread. A file without a
+ * host and claims is new: its maker can have died before it wrote this. */
+static int load_unread(Claims *claims, Error *reterr)
+{
+        static const char is_empty[] = "SELECT NOT EXISTS (SELECT 1 FROM resource_providers)"
+                                       " AND NOT EXISTS (SELECT 1 FROM claims)";
+        int64_t empty = 0, unread = 0;
+        int r = sqlite_query_integer(claims->sqlite, is_empty, &empty, reterr);
+
+        if (r == 0)
+                r = sqlite_query_integer(claims->sqlite, "PRAGMA user_version", &unread, reterr);
+        if (r == 0 && empty && !unread)
+                r = sqlite_exec(claims->sqlite, "PRAGMA user_version = 1", reterr);
+        claims->is_unread = unread || empty;
+        return r;
+}
+
+bool claims_is_unread(const Claims *claims)
+{
+        return claims->is_unread;
+}
+
+int claims_note_read(Claims *claims, Error *reterr)
+{
+        int r = claims->is_unread ? sqlite_exec(claims->sqlite, "PRAGMA user_version = 0", reterr)
+                                  : 0;
+
+        if (r == 0)
+                claims->is_unread = false;
+        return r;
+}
+
+int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr)
 {
         _cleanup_close_ int folder = open_folder(path, reterr);
         ClaimFile file = { .path = path, .busy_usec = busy_usec, .folder = folder };
-        int r;
+        int opened, r;
 
         if (folder < 0)
                 return folder;
         r = lock_folder(&file, reterr);
-        return r < 0 ? r : open_locked(&file, ret, verify, context, reterr);
+        if (r < 0)
+                return r;
+        opened = open_locked(&file, claims, reterr);
+        r = opened < 0 ? opened : load_unread(claims, reterr);
+        return r < 0 ? r : opened;
 }

@@ -17,7 +17,7 @@
 #include "claims/store/store.h"
 
 typedef enum StatementId {
-#define STATEMENT(name, sql) STATEMENT_##name,
+#define STATEMENT(name, ...) STATEMENT_##name,
 #include "claims/store/statements.h"
 #undef STATEMENT
         _STATEMENT_MAX,
@@ -36,11 +36,7 @@ struct Claims {
         /* What the store does not look at. */
         const HostFacts *facts; /* borrowed; NULL: not known */
         bool has_devices;       /* facts will come: until then no device can be named */
-        char *closed, *hint; /* why nothing is promised; what goes with refusals; NULL: nothing */
-        char *unknown; /* why no device or dedicated CPU is claimed without Placement; NULL: it is
-                        */
-        uint64_t expiry_usec;
-        bool owes_guests; /* claims that a domain made are reported to Placement */
+        ClaimsRules rules;
 };
 
 /* A claim to write. Everything is borrowed. */
@@ -75,8 +71,13 @@ static inline void store_unplaced_done(StoreUnplaced *claim)
         *claim = (StoreUnplaced){ 0 };
 }
 
-/* Opens or makes the file. Yields a ClaimsOpened or a negative errno; see claim_file_open(). A file
- * whose rows cannot be read is damaged too. */
+/* Opens the file, makes it when it is missing or empty, brings it to SCHEMA_NEWEST and reads every
+ * row. A damaged file is set aside.
+ *
+ * Yields a ClaimsOpened; the words for CLAIMS_UPGRADED and CLAIMS_SET_ASIDE are in reterr.
+ * Negative: -EPROTONOSUPPORT for a file of a newer program or of an unknown shape, and -EMEDIUMTYPE
+ * for a database of another program, all left untouched; -EBUSY after busy_usec; -ENOENT, -EROFS,
+ * -EACCES, -ENOSPC, -EIO as the system says. Each with words. */
 int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr);
 void store_close(Claims *claims);
 
@@ -89,14 +90,11 @@ void store_drop_turn(Claims *claims);
  * anew. */
 int store_load_view(Claims *claims, Error *reterr);
 
-/* Makes wanted the host, where it differs from the view. A provider that changed gets the next
- * generation. CLAIM_E_RACE. */
-int store_write_host(Claims *claims, const HostView *wanted, Error *reterr);
-
-/* The same, and moves what claims hold from provider to provider. Whatever is not there to
- * be moved is passed over. CLAIM_E_RACE. */
-int store_shift(Claims *claims, const HostView *wanted, const StoreShift *shifts, size_t n_shifts,
-                Error *reterr);
+/* Makes wanted the host, where it differs from the view, and moves what claims hold from provider
+ * to provider. A provider that changed gets the next generation. Amounts that claims no longer hold
+ * are not moved. CLAIM_E_RACE. */
+int store_write_host(Claims *claims, const HostView *wanted, const StoreShift *shifts,
+                     size_t n_shifts, Error *reterr);
 
 /* Writes a claim and its allocations, and yields it as it was stored. CLAIM_E_RACE;
  * CLAIM_E_CONFLICT: the consumer has a living claim of this role, or another claim has one of the

@@ -369,7 +369,9 @@ static int check_part(Sqlite *sqlite, const char *name, const char *sql, Error *
                                &statement, reterr);
 
         if (r == 0)
-                r = sqlite_bind(sqlite, statement, reterr, "ss", name, sql);
+                r = sqlite_bind(sqlite, statement, 1, SQLITE_VALUE(name), reterr);
+        if (r == 0)
+                r = sqlite_bind(sqlite, statement, 2, SQLITE_VALUE(sql), reterr);
         if (r == 0)
                 r = sqlite_step(sqlite, statement, reterr);
         if (r == SQLITE_STEP_DONE)

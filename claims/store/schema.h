@@ -6,7 +6,7 @@
  * Version 1 is the table of the persistent-claims specification, column for column, and its version
  * table with one row. The newest version adds what this program needs and the provider model of the
  * base-models specification. There is one text of the newest schema; a new file is made of it, and
- * an older file is copied into it (claims/store/upgrade.h).
+ * an older file is copied into it (claims/store/upgrade.c).
  *
  * A number is never used twice. The numbers 2 to 8 stand for fourteen shapes on disk, since they
  * were reused before the first release.
@@ -35,3 +35,9 @@ int schema_create(Sqlite *sqlite, Error *reterr);
 
 /* Returns -EPROTONOSUPPORT with words for the operator. what names the part that is unknown. */
 int schema_unknown(const Sqlite *sqlite, const char *what, Error *reterr);
+
+/* upgrade.c: copies the file from the given version (1 … SCHEMA_NEWEST - 1) into the newest schema,
+ * within the caller's transaction; foreign keys must be off. Returns -EPROTONOSUPPORT with words if
+ * the file has a table or a column that this program does not know, lacks one that it needs, or has
+ * a row that the newest schema refuses. The caller then rolls back. */
+int schema_upgrade(Sqlite *sqlite, int64_t version, Error *reterr);

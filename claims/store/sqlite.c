@@ -3,7 +3,6 @@
 #include "claims/store/sqlite.h"
 
 #include <libgen.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -158,11 +157,6 @@ int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reter
         return 0;
 }
 
-void sqlite_keep_log(Sqlite *sqlite, bool keep)
-{
-        sqlite3_db_config(sqlite->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)keep, NULL);
-}
-
 int sqlite_accept(Sqlite *sqlite, Error *reterr)
 {
         int r;
@@ -172,7 +166,7 @@ int sqlite_accept(Sqlite *sqlite, Error *reterr)
         if (r == 0)
                 r = sqlite_exec(sqlite, "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", reterr);
         if (r == 0)
-                sqlite_keep_log(sqlite, false);
+                sqlite3_db_config(sqlite->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
         return r;
 }
 
@@ -201,41 +195,16 @@ int sqlite_prepare(Sqlite *sqlite, const char *sql, sqlite3_stmt **ret, Error *r
         return rc == SQLITE_OK ? 0 : translate(sqlite, rc, reterr);
 }
 
-int sqlite_bindv(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr, const char *types,
-                 va_list ap)
+int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, int number, SqliteValue value,
+                Error *reterr)
 {
-        for (int i = 0; types[i]; i++) {
-                const char *text;
-                int rc = SQLITE_MISUSE;
+        int rc = value.type == SQLITE_INTEGER ? sqlite3_bind_int64(statement, number, value.integer)
+                 : value.type == SQLITE_FLOAT
+                         ? sqlite3_bind_double(statement, number, value.real)
+                         : sqlite3_bind_text(statement, number, value.text ? value.text : "", -1,
+                                             SQLITE_TRANSIENT);
 
-                switch (types[i]) {
-                case 'i':
-                        rc = sqlite3_bind_int64(statement, i + 1, va_arg(ap, int64_t));
-                        break;
-                case 'd':
-                        rc = sqlite3_bind_double(statement, i + 1, va_arg(ap, double));
-                        break;
-                case 's':
-                        text = va_arg(ap, const char *);
-                        rc = sqlite3_bind_text(statement, i + 1, text ? text : "", -1,
-                                               SQLITE_TRANSIENT);
-                        break;
-                }
-                if (rc != SQLITE_OK)
-                        return translate(sqlite, rc, reterr);
-        }
-        return 0;
-}
-
-int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr, const char *types, ...)
-{
-        va_list ap;
-        int r;
-
-        va_start(ap, types);
-        r = sqlite_bindv(sqlite, statement, reterr, types, ap);
-        va_end(ap);
-        return r;
+        return rc == SQLITE_OK ? 0 : translate(sqlite, rc, reterr);
 }
 
 int sqlite_step(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr)
@@ -307,11 +276,6 @@ int sqlite_begin_write(Sqlite *sqlite, Error *reterr)
                 return readonly_error(sqlite, SQLITE_READONLY_DBMOVED, reterr);
         }
         return 0;
-}
-
-int sqlite_begin_read(Sqlite *sqlite, Error *reterr)
-{
-        return sqlite_exec(sqlite, "BEGIN", reterr);
 }
 
 int sqlite_commit(Sqlite *sqlite, Error *reterr)

@@ -27,10 +27,8 @@ typedef struct Sqlite {
  * that stays costs one wait, and not one a request. */
 int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reterr);
 
-/* Whether closing leaves what is in the log (-wal) there, instead of moving it into the file. */
-void sqlite_keep_log(Sqlite *sqlite, bool keep);
-
-/* The file is ours: durable commits (WAL, synchronous=FULL), foreign keys. */
+/* Sets durable commits (WAL, synchronous=FULL) and foreign keys. Closing moves the log into the
+ * file. */
 int sqlite_accept(Sqlite *sqlite, Error *reterr);
 
 /* Statements must be finalized before. */
@@ -48,11 +46,63 @@ int sqlite_exec(Sqlite *sqlite, const char *sql, Error *reterr);
 
 int sqlite_prepare(Sqlite *sqlite, const char *sql, sqlite3_stmt **ret, Error *reterr);
 
-/* Binds the parameters ?1, ?2, … by their letters: i int64_t, s const char * (copied; NULL becomes
- * ""), d double. */
-int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr, const char *types, ...);
-int sqlite_bindv(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr, const char *types,
-                 va_list ap);
+/* The value of a parameter. Its type follows from the C type. */
+typedef struct SqliteValue {
+        int type; /* SQLITE_INTEGER, SQLITE_FLOAT or SQLITE_TEXT; 0 ends a list */
+        int64_t integer;
+        double real;
+        const char *text; /* borrowed; NULL means "" */
+} SqliteValue;
+
+static inline SqliteValue sqlite_value_integer(int64_t value)
+{
+        return (SqliteValue){ .type = SQLITE_INTEGER, .integer = value };
+}
+
+/* SQLite has no numbers above INT64_MAX, so a larger one becomes INT64_MAX. */
+static inline SqliteValue sqlite_value_unsigned(uint64_t value)
+{
+        return sqlite_value_integer((int64_t)MIN(value, (uint64_t)INT64_MAX));
+}
+
+static inline SqliteValue sqlite_value_text(const char *value)
+{
+        return (SqliteValue){ .type = SQLITE_TEXT, .text = value };
+}
+
+static inline SqliteValue sqlite_value_real(double value)
+{
+        return (SqliteValue){ .type = SQLITE_FLOAT, .real = value };
+}
+
+#define SQLITE_VALUE(x) \
+        _Generic((x),                          \
+                uint64_t: sqlite_value_unsigned, \
+                double: sqlite_value_real,     \
+                char *: sqlite_value_text,     \
+                const char *: sqlite_value_text, \
+                default: sqlite_value_integer)(x)
+
+/* VALUES(…): a list of one to eight values. */
+#define VALUES_1(x)                                            SQLITE_VALUE(x)
+#define VALUES_2(x, ...)                                       SQLITE_VALUE(x), VALUES_1(__VA_ARGS__)
+#define VALUES_3(x, ...)                                       SQLITE_VALUE(x), VALUES_2(__VA_ARGS__)
+#define VALUES_4(x, ...)                                       SQLITE_VALUE(x), VALUES_3(__VA_ARGS__)
+#define VALUES_5(x, ...)                                       SQLITE_VALUE(x), VALUES_4(__VA_ARGS__)
+#define VALUES_6(x, ...)                                       SQLITE_VALUE(x), VALUES_5(__VA_ARGS__)
+#define VALUES_7(x, ...)                                       SQLITE_VALUE(x), VALUES_6(__VA_ARGS__)
+#define VALUES_8(x, ...)                                       SQLITE_VALUE(x), VALUES_7(__VA_ARGS__)
+#define VALUES_PICK(_1, _2, _3, _4, _5, _6, _7, _8, name, ...) name
+#define VALUES(...)                                                                              \
+        ((const SqliteValue[]){ VALUES_PICK(__VA_ARGS__, VALUES_8, VALUES_7, VALUES_6, VALUES_5, \
+                                            VALUES_4, VALUES_3, VALUES_2,                        \
+                                            VALUES_1, )(__VA_ARGS__),                            \
+                                { .type = 0 } })
+#define NO_VALUES ((const SqliteValue[]){ { .type = 0 } })
+
+/* Binds one parameter, numbered from 1. Copies a text. */
+int sqlite_bind(Sqlite *sqlite, sqlite3_stmt *statement, int number, SqliteValue value,
+                Error *reterr);
 
 typedef enum SqliteStep {
         SQLITE_STEP_DONE = 0,
@@ -74,8 +124,6 @@ int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *r
 
 /* Takes the file's one writer's turn. */
 int sqlite_begin_write(Sqlite *sqlite, Error *reterr);
-/* What is read until the end is one state of the file. */
-int sqlite_begin_read(Sqlite *sqlite, Error *reterr);
 /* When it fails, the transaction is rolled back. */
 int sqlite_commit(Sqlite *sqlite, Error *reterr);
 /* Does nothing outside a transaction. */

@@ -1,177 +1,286 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reading claims: each query yields one row per allocation (or one, for a claim without any), the
- * rows of a claim one after the other, in the columns of CLAIM_COLUMNS (statements.h). */
+/* Reads claims. One query has the rows of the claims; one query for each part of claims
+ * (allocations, devices, cells, CPUs) has its rows for all claims of the list. A list is one state
+ * of the file.
+ *
+ * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-layout.c
+ * tests/unit/claims/test-claims-scale.c */
 
 #include <inttypes.h>
 
 #include "base/array.h"
-#include "claims/store/store-internal.h"
+#include "claims/store/frame.h"
 
-/* Of CLAIM_COLUMNS: what follows is of an allocation. */
-enum { COLUMN_ID, COLUMN_PROVIDER = 20, COLUMN_USED };
+typedef struct AllocationRow {
+        Uuid provider;
+        const char *provider_name, *resource_class, *group;
+        uint64_t used;
+} AllocationRow;
 
-static int damaged(const Claims *claims, int64_t id, const char *what, Error *reterr)
-{
-        char of[80];
+typedef struct TakenRow {
+        Uuid mdev;
+        const char *device, *address;
+} TakenRow;
 
-        snprintf(of, sizeof(of), "%s of claim %lld", what, (long long)id);
-        return sqlite_damaged(claims->sqlite, of, reterr);
-}
+/* Every claim has the columns of owner and claim. A living one has living and reported, which is
+ * read only; an ended one has ended. */
+ROW(owner, Claim, "claim", COLUMN("c.id", Claim, id), COLUMN("instance_uuid", Claim, consumer));
 
-static int read_claim(Claims *claims, sqlite3_stmt *statement, Claim **ret, Error *reterr)
+ROW(claim, Claim, "claim", COLUMN("resize_target", Claim, resize_target),
+    COLUMN("host", Claim, host), COLUMN("node", Claim, node),
+    COLUMN("project_id", Claim, project_id), COLUMN("user_id", Claim, user_id),
+    COLUMN("request", Claim, request), COLUMN("boot_id", Claim, boot_id),
+    COLUMN("created_usec", Claim, created_usec), COLUMN("expires_usec", Claim, expires_usec),
+    COLUMN("consumer_type", Claim, consumer_type));
+
+ROW(living, Claim, "claim",
+    COLUMN("state", Claim, state, .max = _CLAIM_STATE_MAX - 1, .to_text = claim_state_to_text),
+    COLUMN("write_state", Claim, write_state, .max = _CLAIM_WRITE_MAX - 1,
+           .to_text = claim_write_state_to_text),
+    COLUMN("guest", Claim, guest, .optional = true), COLUMN("life", Claim, life));
+
+ROW(reported, Claim, "claim", COLUMN("reported_elsewhere <> ''", Claim, was_read),
+    COLUMN(IS_UNHELD, Claim, is_unheld));
+
+ROW(ended, Claim, "claim", COLUMN("ended_usec", Claim, ended_usec),
+    COLUMN("end_reason", Claim, end_reason));
+
+/* An ended claim has these as JSON lists: a column can be added at the end of a table only, and it
+ * must be optional. */
+ROW(allocation, AllocationRow, "an allocation of claim", COLUMN("uuid", AllocationRow, provider),
+    COLUMN("name", AllocationRow, provider_name),
+    COLUMN("resource_class", AllocationRow, resource_class), COLUMN("used", AllocationRow, used),
+    COLUMN("request_group", AllocationRow, group));
+
+ROW(device, ClaimDevice, "a device of claim", COLUMN("provider_uuid", ClaimDevice, provider),
+    COLUMN("request_group", ClaimDevice, suffix), COLUMN("device", ClaimDevice, name),
+    COLUMN("address", ClaimDevice, address), COLUMN("mdev_type", ClaimDevice, mdev_type),
+    COLUMN("mdev_uuid", ClaimDevice, mdev, .optional = true),
+    COLUMN("identity", ClaimDevice, identity, .optional = true));
+
+ROW(cell, LayoutCell, "a cell of claim", COLUMN("cell", LayoutCell, cell),
+    COLUMN("host_cell", LayoutCell, host_cell),
+    COLUMN("memory_mb", LayoutCell, memory_mb, .max = MEMORY_MAX),
+    COLUMN("page_kib", LayoutCell, page_kib, .max = MEMORY_MAX), COLUMN("vcpus", LayoutCell, vcpus),
+    COLUMN("n_shared", LayoutCell, n_shared, .max = CPU_SET_MAX));
+
+ROW(cpu, LayoutCpu, "a CPU of claim", COLUMN("vcpu", LayoutCpu, vcpu, .max = CPU_SET_MAX),
+    COLUMN("dedicated", LayoutCpu, dedicated), COLUMN("cpus", LayoutCpu, cpus));
+
+ROW(held, Layout, "held host CPUs", COLUMN("ifnull(group_concat(cpu), '')", Layout, held));
+
+ROW(taken, TakenRow, "a claimed device", COLUMN("mdev_uuid", TakenRow, mdev, .optional = true),
+    COLUMN("device", TakenRow, device), COLUMN("address", TakenRow, address));
+
+ROW(identity, ClaimedDevice, "a claimed device", COLUMN("address", ClaimedDevice, address),
+    COLUMN("identity", ClaimedDevice, identity));
+
+ROW(unplaced, StoreUnplaced, "claim", COLUMN("id", StoreUnplaced, id),
+    COLUMN("instance_uuid", StoreUnplaced, consumer), COLUMN("node", StoreUnplaced, node),
+    COLUMN("vcpus", StoreUnplaced, vcpus), COLUMN("memory_mb", StoreUnplaced, memory_mb),
+    COLUMN("disk_gb", StoreUnplaced, disk_gb), COLUMN("pci", StoreUnplaced, pci));
+
+static int read_claim(Claims *claims, sqlite3_stmt *statement, const Row *const *rows,
+                      ClaimList *list, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        const char *state, *write_state;
-        int r;
+        int r = 0;
 
         if (claim_new(&claim) < 0)
                 return error_oom(reterr);
-        r = store_read(claims, statement, COLUMN_ID, "the uuid of a claim", reterr,
-                       "iusbSSSSSSnnnSSsUbbS", &claim->id, &claim->consumer, &state,
-                       &claim->resize_target, &claim->host, &claim->node, &claim->project_id,
-                       &claim->user_id, &claim->request, &claim->boot_id, &claim->created_usec,
-                       &claim->expires_usec, &claim->ended_usec, &claim->end_reason,
-                       &claim->consumer_type, &write_state, &claim->guest, &claim->was_read,
-                       &claim->is_unheld, &claim->life);
-        if (r < 0)
-                return r;
-        claim->state = claim_state_from_text(state);
-        claim->write_state = claim_write_state_from_text(write_state);
-        if (claim->state < 0 || claim->write_state < 0)
-                return damaged(claims, claim->id, "the state", reterr);
+        for (int first = 0; r == 0 && *rows; first += (int)(*rows++)->n_columns) {
+                r = row_read(claims->sqlite, statement, first, *rows, claim, reterr);
+                if (*rows == &ended_row) {
+                        claim->state = CLAIM_STATE_RELEASED;
+                        claim->was_read = true;
+                }
+        }
         if (claim->write_state == CLAIM_WRITE_PENDING)
                 claim->state = CLAIM_STATE_PENDING;
-        *ret = TAKE_PTR(claim);
+        if (r == 0 && claim_list_add(list, claim) < 0)
+                r = error_oom(reterr);
+        if (r == 0)
+                TAKE_PTR(claim);
+        return r;
+}
+
+static int add_allocation(Claim *claim, void *row)
+{
+        const AllocationRow *allocation = row;
+
+        if (allocation->used == 0 || !resource_class_valid(allocation->resource_class))
+                return -EINVAL;
+        return claim_add(claim, &allocation->provider, allocation->provider_name, allocation->group,
+                         allocation->resource_class, allocation->used);
+}
+
+static int add_device(Claim *claim, void *row)
+{
+        return claim_add_device(claim, row);
+}
+
+static int add_cell(Claim *claim, void *row)
+{
+        Layout *layout = &claim->layout;
+
+        if (array_grow(&layout->cells, sizeof(LayoutCell), layout->n_cells,
+                       &claim->n_cells_allocated) < 0)
+                return -ENOMEM;
+        layout->cells[layout->n_cells++] = *(LayoutCell *)row;
         return 0;
 }
 
-static int read_allocation(Claims *claims, sqlite3_stmt *statement, Claim *claim, Error *reterr)
+static int add_cpu(Claim *claim, void *row)
 {
-        const char *name, *suffix, *resource_class;
-        uint64_t used;
-        Uuid provider;
-        int r;
+        Layout *layout = &claim->layout;
 
-        if (sqlite3_column_type(statement, COLUMN_USED) == SQLITE_NULL)
-                return 0;
-        r = store_read(claims, statement, COLUMN_PROVIDER, "an allocation's provider", reterr,
-                       "unsss", &provider, &used, &name, &resource_class, &suffix);
-        if (r < 0)
-                return r;
-        if (used == 0 || !resource_class_valid(resource_class))
-                return damaged(claims, claim->id, "an allocation", reterr);
-        r = claim_add(claim, &provider, name, suffix, resource_class, used);
-        if (r == -EOVERFLOW)
-                return damaged(claims, claim->id, "an allocation", reterr);
-        return r < 0 ? error_oom(reterr) : 0;
+        /* A claim without cells has no guest CPUs, but it can hold host CPUs. */
+        if (layout->n_cells == 0)
+                return 1;
+        if (array_grow(&layout->cpus, sizeof(LayoutCpu), layout->n_cpus, &claim->n_cpus_allocated) <
+            0)
+                return -ENOMEM;
+        layout->cpus[layout->n_cpus++] = *(LayoutCpu *)row;
+        return 0;
 }
 
-static int read_device(Claims *claims, Claim *claim, sqlite3_stmt *statement, Error *reterr)
+static int add_held(Claim *claim, void *row)
 {
-        ClaimDevice device; /* its texts borrowed for the copy that claim_add_device() makes */
-        int r = store_read(claims, statement, 0, "a claim's device", reterr, "ussssUs",
-                           &device.provider, &device.suffix, &device.name, &device.address,
-                           &device.mdev_type, &device.mdev, &device.identity);
-
-        if (r < 0)
-                return r;
-        return claim_add_device(claim, &device) < 0 ? error_oom(reterr) : 0;
+        claim->layout.held = ((Layout *)row)->held;
+        return 0;
 }
 
-/* How many claims that nobody asked for a query passes before it is asked anew. */
-#define CLAIMS_PASSED_MAX 16
+typedef int (*ClaimAdd)(Claim *claim, void *row); /* as StoreAdd */
 
-static int next_row(Claims *claims, struct SqlitePart *part, Error *reterr)
+/* The parts of claims in the order in which they are read. The first column of each query is the
+ * number of the claim, from ?1 to ?2: of living claims in ascending order, of ended ones with the
+ * last one first. An ended claim holds no host CPU. */
+static const struct {
+        StatementId living, ended;
+        ClaimAdd add;
+} parts[] = {
+        { STATEMENT_READ_DEVICES, STATEMENT_READ_ENDED_DEVICES, add_device },
+        { STATEMENT_READ_ALLOCATIONS, STATEMENT_READ_ENDED_ALLOCATIONS, add_allocation },
+        { STATEMENT_READ_CELLS, STATEMENT_READ_ENDED_CELLS, add_cell },
+        { STATEMENT_READ_CPUS, STATEMENT_READ_ENDED_CPUS, add_cpu },
+        { STATEMENT_READ_HELD, _STATEMENT_MAX, add_held },
+};
+
+/* The claims that can have the next row. */
+typedef struct Reader {
+        ClaimAdd add;
+        Claim *const *claims;
+        size_t n;
+} Reader;
+
+static int add_to_claim(void *context, int64_t key, void *row)
 {
-        int r = sqlite_step(claims->sqlite, part->statement, reterr);
+        Reader *reader = context;
+        Claim *claim = reader->claims[0];
 
-        part->at = r == SQLITE_STEP_ROW
-                           ? sqlite3_column_int64(part->statement,
-                                                  sqlite3_column_count(part->statement) - 1)
-                           : INT64_MAX;
-        return MIN(r, 0);
+        while (reader->n > 1 &&
+               (claim->state == CLAIM_STATE_RELEASED ? claim->id != key : claim->id < key)) {
+                claim = *++reader->claims;
+                reader->n--;
+        }
+        return claim->id == key ? reader->add(claim, row) : 1;
 }
 
-int store_read_part(Claims *claims, struct SqlitePart *part, StatementId id, Claim *claim,
-                    SqliteReadRow read_row, Error *reterr)
+/* Each part is read for all claims at once, unless more than this many numbers lie between two of
+ * them: then one claim at a time costs less. */
+#define NUMBERS_PER_CLAIM 16
+
+static bool have_cells(Claim *const *list, size_t n)
 {
-        bool goes_on = part->statement && claim->state != CLAIM_STATE_RELEASED &&
-                       claim->id > part->asked &&
-                       (part->at >= claim->id || claim->id - part->asked <= CLAIMS_PASSED_MAX);
+        for (size_t i = 0; i < n; i++)
+                if (list[i]->layout.n_cells > 0)
+                        return true;
+        return false;
+}
+
+/* Reads parts of living claims with ascending numbers, or of ended claims, the last one first. */
+static int read_parts(Claims *claims, Claim *const *list, size_t n, size_t n_parts, Error *reterr)
+{
+        bool ended = n > 0 && list[0]->state == CLAIM_STATE_RELEASED;
+        int64_t first = INT64_MAX, last = INT64_MIN;
         int r = 0;
 
-        if (!goes_on) {
-                statement_resetp(&part->statement);
-                r = store_query(claims, id, &part->statement, reterr, "i", claim->id);
-                if (r >= 0)
-                        r = next_row(claims, part, reterr);
+        for (size_t i = 0; i < n; i++) {
+                first = MIN(first, list[i]->id);
+                last = MAX(last, list[i]->id);
         }
-        part->asked = claim->id;
-        while (r >= 0 && part->at <= claim->id) {
-                if (part->at == claim->id)
-                        r = read_row(claims, claim, part->statement, reterr);
-                if (r >= 0)
-                        r = next_row(claims, part, reterr);
+        if (n > 1 && !ended && (uint64_t)last - (uint64_t)first > n * NUMBERS_PER_CLAIM) {
+                for (size_t i = 0; r == 0 && i < n; i++)
+                        r = read_parts(claims, list + i, 1, n_parts, reterr);
+                return r;
         }
-        return r;
-}
+        for (size_t i = 0; r == 0 && n > 0 && i < n_parts; i++) {
+                Reader reader = { .add = parts[i].add, .claims = list, .n = n };
 
-static void parts_done(SqliteParts *parts)
-{
-        statement_resetp(&parts->devices.statement);
-        statement_resetp(&parts->cells.statement);
-        statement_resetp(&parts->cpus.statement);
-        statement_resetp(&parts->pins.statement);
-}
-
-static int read_parts(Claims *claims, SqliteParts *parts, Claim *claim, Error *reterr)
-{
-        int r = store_read_part(claims, &parts->devices,
-                                claim->state == CLAIM_STATE_RELEASED ? STATEMENT_READ_ENDED_DEVICES
-                                                                     : STATEMENT_READ_DEVICES,
-                                claim, read_device, reterr);
-
-        return r < 0 ? r : store_read_layout(claims, parts, claim, reterr);
-}
-
-/* Reads all claims of a query. */
-static int read_claims(Claims *claims, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
-{
-        _cleanup_(parts_done) SqliteParts parts = { 0 };
-        Claim *claim = NULL; /* of the list */
-        int r;
-
-        while ((r = sqlite_step(claims->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
-                if (!claim || claim->id != sqlite3_column_int64(statement, COLUMN_ID)) {
-                        _cleanup_(claim_freep) Claim *next = NULL;
-
-                        r = read_claim(claims, statement, &next, reterr);
-                        if (r < 0)
-                                return r;
-                        if (claim_list_add(list, next) < 0)
-                                return error_oom(reterr);
-                        claim = TAKE_PTR(next);
-                        if ((r = read_parts(claims, &parts, claim, reterr)) < 0)
-                                return r;
-                }
-                r = read_allocation(claims, statement, claim, reterr);
-                if (r < 0)
-                        return r;
+                if (parts[i].add == add_cpu && !have_cells(list, n))
+                        continue;
+                if (!ended || parts[i].ended != _STATEMENT_MAX)
+                        r = store_each(claims, ended ? parts[i].ended : parts[i].living,
+                                       VALUES(first, last), add_to_claim, &reader, reterr);
         }
         return r;
 }
 
-/* The only claim of a query. */
-static int read_one(Claims *claims, sqlite3_stmt *statement, Claim **ret, Error *reterr)
+/* Runs a query of claims and adds them to the list: with their devices alone if the query has
+ * nothing but the owners of the claims. */
+static int add_claims(Claims *claims, StatementId id, const SqliteValue *values, ClaimList *list,
+                      Error *reterr)
 {
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        const Row *const *rows;
+        size_t before = list->n_claims;
+        int r = store_query(claims, id, values, &statement, &rows, reterr);
+
+        while (r == 0 && (r = sqlite_step(claims->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
+                r = read_claim(claims, statement, rows, list, reterr);
+        return r < 0 ? r
+                     : read_parts(claims, list->claims + before, list->n_claims - before,
+                                  rows[1] ? ARRAY_SIZE(parts) : 1, reterr);
+}
+
+/* Runs a query of claims, and a second one (_STATEMENT_MAX: none), in one state of the file. ret,
+ * which must be zeroed, stays so on failure. */
+static int list_claims(Claims *claims, StatementId id, StatementId second,
+                       const SqliteValue *values, ClaimList *ret, Error *reterr)
+{
+        bool began = false;
+        int r = store_begin_read(claims, &began, reterr);
+
+        if (r == 0)
+                r = add_claims(claims, id, values, ret, reterr);
+        if (r == 0 && second != _STATEMENT_MAX)
+                r = add_claims(claims, second, values, ret, reterr);
+        store_end_read(claims, began);
+        if (r < 0)
+                claim_list_done(ret);
+        return r;
+}
+
+/* Yields the first claim of a query. CLAIM_E_NOT_FOUND. The query is not stepped to its end before
+ * the parts are read, so that they are of the same state of the file. */
+static int get_claim(Claims *claims, StatementId id, const SqliteValue *values, Claim **ret,
+                     Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = read_claims(claims, statement, &list, reterr);
+        const Row *const *rows;
+        int r = store_query(claims, id, values, &statement, &rows, reterr);
 
+        if (r == 0)
+                r = sqlite_step(claims->sqlite, statement, reterr);
+        if (r <= 0)
+                return r < 0 ? r : CLAIM_E_NOT_FOUND;
+        r = read_claim(claims, statement, rows, &list, reterr);
+        if (r == 0)
+                r = read_parts(claims, list.claims, 1, ARRAY_SIZE(parts), reterr);
         if (r < 0)
                 return r;
-        if (list.n_claims == 0)
-                return CLAIM_E_NOT_FOUND;
         *ret = TAKE_PTR(list.claims[0]);
         return 0;
 }
@@ -179,62 +288,29 @@ static int read_one(Claims *claims, sqlite3_stmt *statement, Claim **ret, Error 
 int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim **ret,
                 Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_query(claims, STATEMENT_FIND, &statement, reterr, "si", consumer->text,
-                            (int64_t)resize_target);
+        int r = get_claim(claims, STATEMENT_FIND, VALUES(consumer->text, resize_target), ret,
+                          reterr);
 
-        if (r == 0)
-                r = read_one(claims, statement, ret, reterr);
         if (r == CLAIM_E_NOT_FOUND)
                 error_setf(reterr, ENOENT, "Consumer %s has no claim", consumer->text);
         return r;
 }
 
-static int get_from(Claims *claims, StatementId from, int64_t id, Claim **ret, Error *reterr)
-{
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_query(claims, from, &statement, reterr, "i", id);
-
-        if (r < 0)
-                return r;
-        return read_one(claims, statement, ret, reterr);
-}
-
 int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr)
 {
-        /* An ended claim never lives again: looking here first cannot miss one that ends between.
-         */
-        int r = get_from(claims, STATEMENT_GET, id, ret, reterr);
+        /* An ended claim never lives again, so a claim that ends between the queries is found. */
+        int r = get_claim(claims, STATEMENT_GET, VALUES(id), ret, reterr);
 
         if (r == CLAIM_E_NOT_FOUND)
-                r = get_from(claims, STATEMENT_GET_ENDED, id, ret, reterr);
+                r = get_claim(claims, STATEMENT_GET_ENDED, VALUES(id), ret, reterr);
         if (r == CLAIM_E_NOT_FOUND)
                 error_setf(reterr, ENOENT, "There is no claim %" PRIi64, id);
         return r;
 }
 
-/* of NULL: the query has no parameter. */
-static int add_from(Claims *claims, StatementId from, const char *of, ClaimList *list,
-                    Error *reterr)
+int claims_next_write(Claims *claims, int64_t after, Claim **ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_query(claims, from, &statement, reterr, of ? "s" : "", of);
-
-        return r < 0 ? r : read_claims(claims, statement, list, reterr);
-}
-
-/* One state, so that a claim that ends meanwhile is not listed twice. */
-static int add_all(Claims *claims, ClaimList *list, Error *reterr)
-{
-        int r = sqlite_begin_read(claims->sqlite, reterr);
-
-        if (r < 0)
-                return r;
-        r = add_from(claims, STATEMENT_LIST, NULL, list, reterr);
-        if (r == 0)
-                r = add_from(claims, STATEMENT_LIST_ENDED, NULL, list, reterr);
-        sqlite_rollback(claims->sqlite);
-        return r;
+        return get_claim(claims, STATEMENT_NEXT_WRITE, VALUES(after), ret, reterr);
 }
 
 int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr)
@@ -242,127 +318,56 @@ int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *re
         static const StatementId statements[_CLAIMS_WHICH_MAX] = {
                 [CLAIMS_LIVING] = STATEMENT_LIST,
                 [CLAIMS_ENDED] = STATEMENT_LIST_ENDED,
+                [CLAIMS_ALL] = STATEMENT_LIST,
                 [CLAIMS_PENDING] = STATEMENT_LIST_PENDING,
                 [CLAIMS_OF_DEVICE] = STATEMENT_LIST_DEVICE,
                 [CLAIMS_OF_GUEST] = STATEMENT_LIST_GUEST,
+                [CLAIMS_WITH_DEVICES] = STATEMENT_LIST_WITH_DEVICES,
         };
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = which == CLAIMS_ALL ? add_all(claims, &list, reterr)
-                                    : add_from(claims, statements[which], of, &list, reterr);
 
-        if (r < 0)
-                return r;
-        *ret = TAKE_STRUCT(list);
-        return 0;
+        return list_claims(claims, statements[which],
+                           which == CLAIMS_ALL ? STATEMENT_LIST_ENDED : _STATEMENT_MAX,
+                           of ? VALUES(of) : NO_VALUES, ret, reterr);
 }
 
-/* Of STATEMENT_LIST_WITH_DEVICES, behind what read_device() reads: a claim and its consumer. */
-enum { COLUMN_DEVICE_CLAIM = 7 };
-
-static int add_owner(Claims *claims, sqlite3_stmt *statement, ClaimList *list, Error *reterr)
+int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr)
 {
-        _cleanup_(claim_freep) Claim *claim = NULL;
-        int r;
-
-        if (claim_new(&claim) < 0)
-                return error_oom(reterr);
-        r = store_read(claims, statement, COLUMN_DEVICE_CLAIM, "the uuid of a claim", reterr, "iu",
-                       &claim->id, &claim->consumer);
-        if (r < 0)
-                return r;
-        if (claim_list_add(list, claim) < 0)
-                return error_oom(reterr);
-        TAKE_PTR(claim);
-        return 0;
+        return list_claims(claims, STATEMENT_LIST_SOME, _STATEMENT_MAX, VALUES(after, CLAIMS_LOT),
+                           ret, reterr);
 }
 
-static int add_owned(Claims *claims, sqlite3_stmt *statement, void *context, Error *reterr)
-{
-        ClaimList *list = context;
-        int64_t id = sqlite3_column_int64(statement, COLUMN_DEVICE_CLAIM);
-        int r = 0;
-
-        if (list->n_claims == 0 || list->claims[list->n_claims - 1]->id != id)
-                r = add_owner(claims, statement, list, reterr);
-        return r < 0 ? r : read_device(claims, list->claims[list->n_claims - 1], statement, reterr);
-}
-
-int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr)
-{
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = store_each(claims, STATEMENT_LIST_WITH_DEVICES, add_owned, &list, reterr, "");
-
-        if (r < 0)
-                return r;
-        *ret = TAKE_STRUCT(list);
-        return 0;
-}
-
-static int add_identity(Claims *claims, sqlite3_stmt *statement, void *context, Error *reterr)
+static int add_identity(void *context, int64_t key, void *row)
 {
         ClaimedDevices *list = context;
-        const char *address, *identity;
-        ClaimedDevice *item;
-        int r = store_read(claims, statement, 0, "a claim's device", reterr, "ss", &address,
-                           &identity);
 
-        if (r < 0)
-                return r;
         if (array_grow(&list->items, sizeof(ClaimedDevice), list->n_items, &list->n_allocated) < 0)
-                return error_oom(reterr);
-        item = &list->items[list->n_items++];
-        snprintf(item->address, sizeof(item->address), "%s", address);
-        snprintf(item->identity, sizeof(item->identity), "%s", identity);
+                return -ENOMEM;
+        list->items[list->n_items++] = *(ClaimedDevice *)row;
         return 0;
 }
 
 int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr)
 {
-        return store_each(claims, STATEMENT_LIST_IDENTITIES, add_identity, ret, reterr, "");
+        return store_each(claims, STATEMENT_LIST_IDENTITIES, NO_VALUES, add_identity, ret, reterr);
 }
 
-int claims_next_write(Claims *claims, int64_t after, Claim **ret, Error *reterr)
+static int add_taken(void *taken, int64_t key, void *row)
 {
-        return get_from(claims, STATEMENT_NEXT_WRITE, after, ret, reterr);
-}
+        const TakenRow *device = row;
 
-int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr)
-{
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = store_query(claims, STATEMENT_LIST_SOME, &statement, reterr, "ii", after,
-                            (int64_t)CLAIMS_LOT);
-
-        if (r >= 0)
-                r = read_claims(claims, statement, &list, reterr);
-        if (r < 0)
-                return r;
-        *ret = TAKE_STRUCT(list);
-        return 0;
-}
-
-static int add_taken(Claims *claims, sqlite3_stmt *statement, void *taken, Error *reterr)
-{
-        const char *device, *address;
-        Uuid mdev;
-        int r = store_read(claims, statement, 0, "a claim's device", reterr, "Uss", &mdev, &device,
-                           &address);
-
-        if (r < 0)
-                return r;
-        return taken_add(taken, &mdev, device, address) < 0 ? error_oom(reterr) : 0;
+        return taken_add(taken, &device->mdev, device->device, device->address);
 }
 
 int store_taken(Claims *claims, Taken *ret, Error *reterr)
 {
         ret->facts = claims->facts;
-        return store_each(claims, STATEMENT_TAKEN, add_taken, ret, reterr, "");
+        return store_each(claims, STATEMENT_TAKEN, NO_VALUES, add_taken, ret, reterr);
 }
 
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr)
 {
         int64_t n;
-        int r = store_get_integer(claims, STATEMENT_COUNT, &n, reterr);
+        int r = store_get_integer(claims, STATEMENT_COUNT, NO_VALUES, &n, reterr);
 
         if (r == 0)
                 *ret = (uint64_t)MAX(n, INT64_C(0));
@@ -371,19 +376,5 @@ int claims_count(Claims *claims, uint64_t *ret, Error *reterr)
 
 int store_next_unplaced(Claims *claims, int64_t after, StoreUnplaced *ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        _cleanup_(store_unplaced_done) StoreUnplaced claim = { 0 };
-        int r = store_get_row(claims, STATEMENT_NEXT_UNPLACED, &statement, reterr, "i", after);
-
-        if (r < 0)
-                return r;
-        if (r == SQLITE_STEP_DONE)
-                return CLAIM_E_NOT_FOUND;
-        r = store_read(claims, statement, 0, "the uuid of a claim", reterr, "iuSnnnS", &claim.id,
-                       &claim.consumer, &claim.node, &claim.vcpus, &claim.memory_mb, &claim.disk_gb,
-                       &claim.pci);
-        if (r < 0)
-                return r;
-        *ret = TAKE_STRUCT(claim);
-        return 0;
+        return store_get(claims, STATEMENT_NEXT_UNPLACED, VALUES(after), ret, reterr);
 }

@@ -1,12 +1,64 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The provider model in SQLite: reading it as a HostView, and writing the host's changes. */
+/* The provider model in SQLite. A HostView is one consistent reading of it; only what changed since
+ * the last reading is read again. The host's changes are written row by row, each compared with the
+ * generation that the view has.
+ *
+ * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
+ * tests/unit/claims/test-claims-scale.c */
 
 #include <string.h>
 
 #include "base/array.h"
+#include "claims/store/frame.h"
 
-#include "claims/store/store-internal.h"
+typedef struct ProviderRow {
+        HostProvider provider;
+        Uuid uuid, parent;
+        const char *name;
+} ProviderRow;
+
+typedef struct InventoryRow {
+        const char *resource_class;
+        Inventory inventory;
+} InventoryRow;
+
+typedef struct UsageRow {
+        const char *resource_class;
+        uint64_t used;
+} UsageRow;
+
+typedef struct TextRow {
+        const char *text;
+} TextRow;
+
+ROW(provider, ProviderRow, "provider", COLUMN("p.id", ProviderRow, provider.id),
+    COLUMN("p.generation", ProviderRow, provider.generation),
+    COLUMN("p.withheld", ProviderRow, provider.withheld), COLUMN("p.uuid", ProviderRow, uuid),
+    COLUMN("p.name", ProviderRow, name),
+    COLUMN("above.uuid", ProviderRow, parent, .optional = true));
+
+ROW(generation, HostProvider, "provider", COLUMN("generation", HostProvider, generation));
+
+ROW(inventory, InventoryRow, "an inventory of provider",
+    COLUMN("resource_class", InventoryRow, resource_class),
+    COLUMN("total", InventoryRow, inventory.total),
+    COLUMN("reserved", InventoryRow, inventory.reserved),
+    COLUMN("min_unit", InventoryRow, inventory.min_unit),
+    COLUMN("max_unit", InventoryRow, inventory.max_unit),
+    COLUMN("step_size", InventoryRow, inventory.step_size),
+    COLUMN("allocation_ratio", InventoryRow, inventory.allocation_ratio));
+
+ROW(trait, TextRow, "a trait of provider", COLUMN("trait", TextRow, text));
+
+ROW(aggregate, TextRow, "an aggregate of provider", COLUMN("aggregate", TextRow, text));
+
+ROW(usage, UsageRow, "a usage of provider", COLUMN("resource_class", UsageRow, resource_class),
+    COLUMN("used", UsageRow, used));
+
+ROW(cell_usage, HostCellUsage, "host cell", COLUMN("host_cell", HostCellUsage, host_cell),
+    COLUMN("page_kib", HostCellUsage, page_kib, .max = MEMORY_MAX),
+    COLUMN("memory_mb", HostCellUsage, memory_mb), COLUMN("n_shared", HostCellUsage, n_shared));
 
 /* The providers, and what their rows say beside. */
 typedef struct ProviderRows {
@@ -21,26 +73,16 @@ static void provider_rows_done(ProviderRows *rows)
         free(rows->rows);
 }
 
-static int add_provider(Claims *claims, sqlite3_stmt *statement, void *context, Error *reterr)
+static int add_provider(void *context, int64_t key, void *row)
 {
         ProviderRows *rows = context;
-        HostProvider row = { 0 };
-        const char *name;
-        Uuid uuid, parent;
-        int r = store_read(claims, statement, 0, "a provider's uuid", reterr, "iibusU", &row.id,
-                           &row.generation, &row.withheld, &uuid, &name, &parent);
+        ProviderRow *provider = row;
 
-        if (r < 0)
-                return r;
         if (array_grow(&rows->rows, sizeof(HostProvider), rows->n_rows, &rows->n_allocated) < 0)
-                return error_oom(reterr);
-        r = provider_tree_add(rows->tree, &uuid, name, &parent, NULL, reterr);
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0)
-                return sqlite_damaged(claims->sqlite, "the tree of providers", reterr);
-        rows->rows[rows->n_rows++] = row;
-        return 0;
+                return -ENOMEM;
+        rows->rows[rows->n_rows++] = provider->provider;
+        return provider_tree_add(rows->tree, &provider->uuid, provider->name, &provider->parent,
+                                 NULL, NULL);
 }
 
 static int read_providers(Claims *claims, HostView **ret, Error *reterr)
@@ -51,7 +93,7 @@ static int read_providers(Claims *claims, HostView **ret, Error *reterr)
 
         if (provider_tree_new(&rows.tree) < 0)
                 return error_oom(reterr);
-        r = store_each(claims, STATEMENT_READ_PROVIDERS, add_provider, &rows, reterr, "");
+        r = store_each(claims, STATEMENT_READ_PROVIDERS, NO_VALUES, add_provider, &rows, reterr);
         if (r < 0)
                 return r;
         if (host_view_new(&view, TAKE_PTR(rows.tree)) < 0)
@@ -88,181 +130,144 @@ static int index_ids(const HostView *view, IdIndex **ret)
         return 0;
 }
 
-typedef int (*ReadRow)(Claims *claims, HostView *view, size_t index, sqlite3_stmt *statement,
-                       Error *reterr);
-
-/* Hands each row of a query to read_row, with the provider whose id is its first column. */
-static int read_rows(Claims *claims, HostView *view, const IdIndex *ids, StatementId id,
-                     ReadRow read_row, Error *reterr)
+static int add_generation(HostView *view, size_t index, void *row)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_query(claims, id, &statement, reterr, "");
-
-        if (r < 0)
-                return r;
-        while ((r = sqlite_step(claims->sqlite, statement, reterr)) == SQLITE_STEP_ROW) {
-                IdIndex key = { .id = sqlite3_column_int64(statement, 0) };
-                const IdIndex *found =
-                        bsearch(&key, ids, view->n_providers, sizeof(IdIndex), compare_ids);
-
-                if (!found)
-                        return sqlite_damaged(claims->sqlite, "a row of no provider", reterr);
-                r = read_row(claims, view, found->index, statement, reterr);
-                if (r < 0)
-                        return r;
-        }
-        return r;
-}
-
-static int read_inventory(Claims *claims, HostView *view, size_t index, sqlite3_stmt *statement,
-                          Error *reterr)
-{
-        /* A negative number becomes a huge one, which no record may have. */
-        Inventory inventory = {
-                .total = (uint64_t)sqlite3_column_int64(statement, 2),
-                .reserved = (uint64_t)sqlite3_column_int64(statement, 3),
-                .min_unit = (uint64_t)sqlite3_column_int64(statement, 4),
-                .max_unit = (uint64_t)sqlite3_column_int64(statement, 5),
-                .step_size = (uint64_t)sqlite3_column_int64(statement, 6),
-                .allocation_ratio = sqlite3_column_double(statement, 7),
-        };
-        const char *resource_class;
-        int r = sqlite_column(claims->sqlite, statement, 1, &resource_class, reterr);
-
-        if (r < 0)
-                return r;
-        r = provider_set_inventory(view->tree->providers[index], resource_class, &inventory);
-        if (r == -ENOMEM)
-                return error_oom(reterr);
-        return r < 0 ? sqlite_damaged(claims->sqlite, "an inventory", reterr) : 0;
-}
-
-static int read_item(Claims *claims, StringSet *set, sqlite3_stmt *statement, Error *reterr)
-{
-        const char *text;
-        int r = sqlite_column(claims->sqlite, statement, 1, &text, reterr);
-
-        if (r < 0)
-                return r;
-        return string_set_add(set, text) < 0 ? error_oom(reterr) : 0;
-}
-
-static int read_trait(Claims *claims, HostView *view, size_t index, sqlite3_stmt *statement,
-                      Error *reterr)
-{
-        return read_item(claims, &view->tree->providers[index]->traits, statement, reterr);
-}
-
-static int read_aggregate(Claims *claims, HostView *view, size_t index, sqlite3_stmt *statement,
-                          Error *reterr)
-{
-        return read_item(claims, &view->tree->providers[index]->aggregates, statement, reterr);
-}
-
-static int read_generation(Claims *claims, HostView *view, size_t index, sqlite3_stmt *statement,
-                           Error *reterr)
-{
-        view->providers[index].generation = sqlite3_column_int64(statement, 1);
+        view->providers[index].generation = ((HostProvider *)row)->generation;
         return 0;
 }
 
-static int read_usage(Claims *claims, HostView *view, size_t index, sqlite3_stmt *statement,
-                      Error *reterr)
+static int add_usage(HostView *view, size_t index, void *row)
 {
-        int64_t used = sqlite3_column_int64(statement, 2);
-        const char *resource_class;
-        int r = sqlite_column(claims->sqlite, statement, 1, &resource_class, reterr);
+        const UsageRow *usage = row;
 
-        if (r < 0)
-                return r;
-        if (used <= 0 || !resource_class_valid(resource_class))
-                return sqlite_damaged(claims->sqlite, "a usage", reterr);
-        r = resources_set(&view->providers[index].used, resource_class, (uint64_t)used);
-        return r < 0 ? error_oom(reterr) : 0;
+        if (usage->used == 0 || !resource_class_valid(usage->resource_class))
+                return -EINVAL;
+        return resources_set(&view->providers[index].used, usage->resource_class, usage->used);
 }
 
-static int read_view(Claims *claims, HostView **ret, Error *reterr)
+static int add_inventory(HostView *view, size_t index, void *row)
 {
-        _cleanup_(host_view_freep) HostView *view = NULL;
-        _cleanup_free_ IdIndex *ids = NULL;
-        static const struct {
-                StatementId id;
-                ReadRow read_row;
-        } parts[] = {
-                { STATEMENT_READ_INVENTORIES, read_inventory },
-                { STATEMENT_READ_TRAITS, read_trait },
-                { STATEMENT_READ_AGGREGATES, read_aggregate },
-                { STATEMENT_READ_USAGES, read_usage },
-        };
-        int r = read_providers(claims, &view, reterr);
+        const InventoryRow *inventory = row;
 
-        if (r < 0)
-                return r;
-        if (index_ids(view, &ids) < 0)
-                return error_oom(reterr);
-        for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-                r = read_rows(claims, view, ids, parts[i].id, parts[i].read_row, reterr);
-                if (r < 0)
-                        return r;
-        }
-        r = store_read_cell_usages(claims, view, reterr);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(view);
+        return provider_set_inventory(view->tree->providers[index], inventory->resource_class,
+                                      &inventory->inventory);
+}
+
+static int add_trait(HostView *view, size_t index, void *row)
+{
+        return string_set_add(&view->tree->providers[index]->traits, ((TextRow *)row)->text);
+}
+
+static int add_aggregate(HostView *view, size_t index, void *row)
+{
+        return string_set_add(&view->tree->providers[index]->aggregates, ((TextRow *)row)->text);
+}
+
+static int add_cell_usage(void *context, int64_t key, void *row)
+{
+        HostView *view = context;
+
+        if (array_grow(&view->cell_usages, sizeof(HostCellUsage), view->n_cell_usages,
+                       &view->n_cell_usages_allocated) < 0)
+                return -ENOMEM;
+        view->cell_usages[view->n_cell_usages++] = *(HostCellUsage *)row;
         return 0;
 }
 
-/* The tree is the same as before: only what claims change is read. */
-static int refresh_view(Claims *claims, HostView *view, Error *reterr)
+static int add_held(void *context, int64_t key, void *row)
+{
+        HostView *view = context;
+
+        cpu_set_done(&view->held);
+        view->held = ((Layout *)row)->held;
+        return 0;
+}
+
+typedef int (*ProviderAdd)(HostView *view, size_t index, void *row); /* as StoreAdd */
+
+/* The parts of providers, whose queries have the id of the provider in the first column. Claims
+ * change the first two. The query of the providers reads their generations, too. */
+static const struct {
+        StatementId id;
+        ProviderAdd add;
+        bool in_new, in_known; /* read for a new view, and again for the same providers */
+} parts[] = {
+        { STATEMENT_READ_GENERATIONS, add_generation, false, true },
+        { STATEMENT_READ_USAGES, add_usage, true, true },
+        { STATEMENT_READ_INVENTORIES, add_inventory, true, false },
+        { STATEMENT_READ_TRAITS, add_trait, true, false },
+        { STATEMENT_READ_AGGREGATES, add_aggregate, true, false },
+};
+
+typedef struct Reader {
+        ProviderAdd add;
+        HostView *view;
+        IdIndex *ids;
+} Reader;
+
+static int add_to_provider(void *context, int64_t key, void *row)
+{
+        const Reader *reader = context;
+        const IdIndex *found = bsearch(&(IdIndex){ .id = key }, reader->ids,
+                                       reader->view->n_providers, sizeof(IdIndex), compare_ids);
+
+        return found ? reader->add(reader->view, found->index, row) : -ENOENT;
+}
+
+static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr)
 {
         _cleanup_free_ IdIndex *ids = NULL;
         int r;
 
         if (index_ids(view, &ids) < 0)
                 return error_oom(reterr);
-        r = read_rows(claims, view, ids, STATEMENT_READ_GENERATIONS, read_generation, reterr);
-        if (r < 0)
-                return r;
         for (size_t i = 0; i < view->n_providers; i++)
                 resources_done(&view->providers[i].used);
-        r = read_rows(claims, view, ids, STATEMENT_READ_USAGES, read_usage, reterr);
-        return r < 0 ? r : store_read_cell_usages(claims, view, reterr);
+        view->n_cell_usages = 0;
+        r = store_each(claims, STATEMENT_READ_CELL_USAGES, NO_VALUES, add_cell_usage, view, reterr);
+        if (r == 0)
+                r = store_each(claims, STATEMENT_READ_ALL_HELD, NO_VALUES, add_held, view, reterr);
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
+                if (is_new ? parts[i].in_new : parts[i].in_known)
+                        r = store_each(claims, parts[i].id, NO_VALUES, add_to_provider,
+                                       &(Reader){ .add = parts[i].add, .view = view, .ids = ids },
+                                       reterr);
+        return r;
 }
 
-/* What was written so far, by others and by this connection. What is not committed yet counts as
- * nothing that stays. */
+/* Yields counters of the writes so far, by other connections and by this one; -1 for this one while
+ * a write is not committed. */
 static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
         *ret_us = claims->has_turn ? -1
                                    : (int64_t)(uint32_t)sqlite3_total_changes(claims->sqlite->db);
-        return store_get_integer(claims, STATEMENT_READ_VERSION, ret_others, reterr);
+        return store_get_integer(claims, STATEMENT_READ_VERSION, NO_VALUES, ret_others, reterr);
 }
 
 static int read_changes(Claims *claims, Error *reterr)
 {
-        HostView *fresh;
-        int64_t epoch;
-        int r = store_get_integer(claims, STATEMENT_READ_EPOCH, &epoch, reterr);
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        int64_t epoch = 0;
+        int r = store_get_integer(claims, STATEMENT_READ_EPOCH, NO_VALUES, &epoch, reterr);
+        bool is_new = !claims->view || claims->view->epoch != epoch;
 
+        if (r == 0 && is_new)
+                r = read_providers(claims, &view, reterr);
         if (r < 0)
                 return r;
-        if (claims->view && claims->view->epoch == epoch) {
-                r = refresh_view(claims, claims->view, reterr);
-                /* Half read: not to be taken for a state of the store. */
-                if (r < 0)
-                        claims->view = host_view_free(claims->view);
-                return r;
-        }
-        r = read_view(claims, &fresh, reterr);
+        /* The same view, with all but its providers read again, is no view if that fails. */
+        if (!is_new)
+                view = TAKE_PTR(claims->view);
+        r = read_parts(claims, view, is_new, reterr);
         if (r < 0)
                 return r;
-        fresh->epoch = epoch;
+        view->epoch = epoch;
         host_view_free(claims->view);
-        claims->view = fresh;
+        claims->view = TAKE_PTR(view);
         return 0;
 }
 
-/* Nothing is read where nothing was written since. */
+/* Reads the view, unless no connection wrote since the last reading. */
 static int load_view(Claims *claims, Error *reterr)
 {
         const HostView *view = claims->view;
@@ -283,37 +288,31 @@ static int load_view(Claims *claims, Error *reterr)
 
 int store_load_view(Claims *claims, Error *reterr)
 {
-        int r;
+        bool began = false;
+        int r = store_begin_read(claims, &began, reterr);
 
-        if (claims->has_turn)
-                return load_view(claims, reterr);
-        r = sqlite_begin_read(claims->sqlite, reterr);
-        if (r < 0)
-                return r;
-        r = load_view(claims, reterr);
-        sqlite_rollback(claims->sqlite);
+        if (r == 0)
+                r = load_view(claims, reterr);
+        store_end_read(claims, began);
         return r;
 }
 
 int store_bump(Claims *claims, const HostProvider *provider, Error *reterr)
 {
-        return store_change(claims, STATEMENT_BUMP_PROVIDER, CLAIM_E_RACE, reterr, "ii",
-                            provider->id, provider->generation);
+        return store_run(claims, STATEMENT_BUMP_PROVIDER,
+                         VALUES(provider->id, provider->generation), CLAIM_E_RACE, reterr);
 }
 
 static int write_inventories(Claims *claims, int64_t id, const Provider *provider, Error *reterr)
 {
-        int r = store_run(claims, STATEMENT_DELETE_INVENTORIES, reterr, "i", id);
+        int r = store_run(claims, STATEMENT_DELETE_INVENTORIES, VALUES(id), CLAIM_DONE, reterr);
 
         for (size_t i = 0; r >= 0 && i < provider->n_inventories; i++) {
                 const InventoryRecord *record = &provider->inventories[i];
-                const Inventory *inventory = &record->inventory;
+                const InventoryRow row = { .resource_class = record->resource_class,
+                                           .inventory = record->inventory };
 
-                r = store_run(claims, STATEMENT_INSERT_INVENTORY, reterr, "isiiiiid", id,
-                              record->resource_class, (int64_t)inventory->total,
-                              (int64_t)inventory->reserved, (int64_t)inventory->min_unit,
-                              (int64_t)inventory->max_unit, (int64_t)inventory->step_size,
-                              inventory->allocation_ratio);
+                r = store_insert_row(claims, STATEMENT_INSERT_INVENTORY, &row, VALUES(id), reterr);
         }
         return r;
 }
@@ -321,10 +320,10 @@ static int write_inventories(Claims *claims, int64_t id, const Provider *provide
 static int write_set(Claims *claims, int64_t id, const StringSet *set, StatementId delete,
                      StatementId insert, Error *reterr)
 {
-        int r = store_run(claims, delete, reterr, "i", id);
+        int r = store_run(claims, delete, VALUES(id), CLAIM_DONE, reterr);
 
         for (size_t i = 0; r >= 0 && i < set->n_items; i++)
-                r = store_run(claims, insert, reterr, "is", id, set->items[i]);
+                r = store_run(claims, insert, VALUES(id, set->items[i]), CLAIM_DONE, reterr);
         return r;
 }
 
@@ -347,18 +346,20 @@ static int write_provider(Claims *claims, const HostView *wanted, size_t index, 
 {
         const Provider *provider = wanted->tree->providers[index];
         const HostProvider *row = &wanted->providers[index];
-        int64_t can_host = !string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE);
+        bool can_host = !string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE);
         int64_t id = row->id;
         int r;
 
         if (id == 0)
-                r = store_run(claims, STATEMENT_INSERT_PROVIDER, reterr, "sssiii",
-                              provider->uuid.text, provider->name, provider->parent.text, can_host,
-                              (int64_t)row->withheld, (int64_t)index);
+                r = store_run(claims, STATEMENT_INSERT_PROVIDER,
+                              VALUES(provider->uuid.text, provider->name, provider->parent.text,
+                                     can_host, row->withheld, index),
+                              CLAIM_DONE, reterr);
         else
-                r = store_change(claims, STATEMENT_UPDATE_PROVIDER, CLAIM_E_RACE, reterr, "iissiis",
-                                 id, row->generation, provider->name, provider->parent.text,
-                                 can_host, (int64_t)row->withheld, provider->uuid.text);
+                r = store_run(claims, STATEMENT_UPDATE_PROVIDER,
+                              VALUES(id, row->generation, provider->name, provider->parent.text,
+                                     can_host, row->withheld, provider->uuid.text),
+                              CLAIM_E_RACE, reterr);
         /* Another writer inserted it first. */
         if (r == -EEXIST)
                 return CLAIM_E_RACE;
@@ -371,14 +372,15 @@ static int write_provider(Claims *claims, const HostView *wanted, size_t index, 
 
 static int remove_provider(Claims *claims, const HostProvider *row, Error *reterr)
 {
-        int r = store_change(claims, STATEMENT_DELETE_PROVIDER, CLAIM_E_RACE, reterr, "ii", row->id,
-                             row->generation);
+        int r = store_run(claims, STATEMENT_DELETE_PROVIDER, VALUES(row->id, row->generation),
+                          CLAIM_E_RACE, reterr);
 
         /* A claim got something of it, or a child appeared. */
         return r == -EEXIST ? CLAIM_E_RACE : r;
 }
 
-/* Has wanted a provider in the row of one of seen? Most have their uuid still. */
+/* Returns true if a provider of wanted has the row of a provider of seen. Most keep their uuid, so
+ * that is looked up first. */
 static bool has_row(const HostView *wanted, const HostView *seen, size_t index)
 {
         int64_t id = seen->providers[index].id;
@@ -429,8 +431,8 @@ static int write_changes(Claims *claims, const HostView *seen, const HostView *w
                 return 0;
         /* A provider that moved must still be read after its parent. */
         for (size_t i = 0; i < wanted->n_providers; i++) {
-                r = store_run(claims, STATEMENT_SET_POSITION, reterr, "is", (int64_t)i,
-                              wanted->tree->providers[i]->uuid.text);
+                r = store_run(claims, STATEMENT_SET_POSITION,
+                              VALUES(i, wanted->tree->providers[i]->uuid.text), CLAIM_DONE, reterr);
                 if (r < 0)
                         return r;
         }
@@ -439,17 +441,8 @@ static int write_changes(Claims *claims, const HostView *seen, const HostView *w
 
 int store_write_changes(Claims *claims, const HostView *wanted, Error *reterr)
 {
-        int r = store_change(claims, STATEMENT_BUMP_EPOCH, CLAIM_E_RACE, reterr, "i",
-                             claims->view->epoch);
+        int r = store_run(claims, STATEMENT_BUMP_EPOCH, VALUES(claims->view->epoch), CLAIM_E_RACE,
+                          reterr);
 
         return r == 0 ? write_changes(claims, claims->view, wanted, reterr) : r;
-}
-
-int store_write_host(Claims *claims, const HostView *wanted, Error *reterr)
-{
-        int r = store_begin(claims, reterr);
-
-        if (r == 0)
-                r = store_write_changes(claims, wanted, reterr);
-        return store_end(claims, r, reterr);
 }

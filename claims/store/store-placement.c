@@ -1,89 +1,60 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What was reported to Placement of claims, and what is still to be reported: see schema.c. */
+/* The pending writes of claims: what Placement has of them, and what is still to be written,
+ * removed or moved there (schema.c has the tables).
+ *
+ * Tests: tests/unit/claims/test-claims-placement.c */
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "claims/store/store-internal.h"
+#include "claims/store/frame.h"
 
-int store_note_state(int r, int64_t id, ClaimWriteState write_state, Error *reterr)
-{
-        if (r == CLAIM_E_NOT_FOUND)
-                error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that is %s", id,
-                           claim_write_state_to_text(write_state));
-        return r;
-}
+ROW(removal, ClaimRemoval, "removal", COLUMN("id", ClaimRemoval, id),
+    COLUMN("claim_id", ClaimRemoval, claim), COLUMN("consumer", ClaimRemoval, consumer),
+    COLUMN("unsure", ClaimRemoval, unsure),
+    COLUMN("reported_generation", ClaimRemoval, reported.generation),
+    COLUMN("reported_elsewhere", ClaimRemoval, reported.elsewhere, .optional = true),
+    COLUMN("reported_until", ClaimRemoval, reported.until_sec));
 
-int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, ClaimWriteState to,
-                           const ClaimReported *reported, Error *reterr)
-{
-        int r = store_begin(claims, reterr);
+ROW(move, ClaimMove, "move", COLUMN("id", ClaimMove, id), COLUMN("from_consumer", ClaimMove, from),
+    COLUMN("to_consumer", ClaimMove, to), COLUMN("to_type", ClaimMove, to_type));
 
-        if (r == 0)
-                r = store_change(claims, STATEMENT_SET_WRITE_STATE, CLAIM_E_NOT_FOUND, reterr,
-                                 "issisi", id, claim_write_state_to_text(from),
-                                 claim_write_state_to_text(to),
-                                 reported ? reported->generation : (int64_t)0,
-                                 reported ? reported->elsewhere.text : "",
-                                 reported ? (int64_t)reported->until_sec : (int64_t)0);
-        return store_note_state(store_end(claims, r, reterr), id, from, reterr);
-}
+ROW(owed, ClaimsOwed, "the pending writes",
+    COLUMN("(SELECT COUNT(*) FROM claims WHERE " IS_UNDER_WAY " AND write_state <> 'pending')",
+           ClaimsOwed, n_writes),
+    COLUMN("(SELECT COUNT(*) FROM removals)", ClaimsOwed, n_removals),
+    COLUMN("(SELECT COUNT(*) FROM moves)", ClaimsOwed, n_moves),
+    COLUMN("(SELECT ifnull(max(id), 0) FROM removals)", ClaimsOwed, last_removal),
+    COLUMN("(SELECT COUNT(*) FROM claims WHERE " IS_UNHELD ")", ClaimsOwed, n_unheld));
 
 int claims_forget_reported(Claims *claims, Error *reterr)
 {
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_run(claims, STATEMENT_FORGET_REPORTED, reterr, "");
+                r = store_run(claims, STATEMENT_FORGET_REPORTED, NO_VALUES, CLAIM_DONE, reterr);
         if (r == 0)
-                r = store_run(claims, STATEMENT_FORGET_REMOVALS, reterr, "");
+                r = store_run(claims, STATEMENT_FORGET_REMOVALS, NO_VALUES, CLAIM_DONE, reterr);
         return store_end(claims, r, reterr);
 }
 
 int claims_count_owed(Claims *claims, ClaimsOwed *ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_get_row(claims, STATEMENT_COUNT_OWED, &statement, reterr, "");
-
-        if (r < 0)
-                return r;
-        if (r == SQLITE_STEP_DONE)
-                return sqlite_damaged(claims->sqlite, "no count", reterr);
-        return store_read(claims, statement, 0, "", reterr, "nnnin", &ret->n_writes,
-                          &ret->n_removals, &ret->n_moves, &ret->last_removal, &ret->n_unheld);
+        return store_get(claims, STATEMENT_COUNT_OWED, NO_VALUES, ret, reterr);
 }
 
 int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
                         Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        ClaimRemoval removal;
-        int r = store_get_row(claims, STATEMENT_NEXT_REMOVAL, &statement, reterr, "is", after,
-                              consumer ? consumer->text : "");
-
-        if (r < 0)
-                return r;
-        if (r == SQLITE_STEP_DONE)
-                return CLAIM_E_NOT_FOUND;
-        r = store_read(claims, statement, 0, "a consumer is no uuid", reterr, "iiubiUn",
-                       &removal.id, &removal.claim, &removal.consumer, &removal.unsure,
-                       &removal.reported.generation, &removal.reported.elsewhere,
-                       &removal.reported.until_sec);
-        if (r < 0)
-                return r;
-        *ret = removal;
-        return 0;
+        return store_get(claims, STATEMENT_NEXT_REMOVAL,
+                         VALUES(after, consumer ? consumer->text : ""), ret, reterr);
 }
 
 int claims_end_removal(Claims *claims, int64_t id, Error *reterr)
 {
-        int r = store_begin(claims, reterr);
-
-        if (r == 0)
-                r = store_run(claims, STATEMENT_END_REMOVAL, reterr, "i", id);
-        return store_end(claims, r, reterr);
+        return store_run_alone(claims, STATEMENT_END_REMOVAL, VALUES(id), 0, reterr);
 }
 
 static int has_claim(Claims *claims, const Uuid *consumer, Error *reterr)
@@ -103,8 +74,9 @@ static int begin_move(Claims *claims, ClaimMove *move, Error *reterr)
         if (r > 0)
                 r = CLAIM_E_CONFLICT;
         if (r == 0)
-                r = store_change(claims, STATEMENT_BEGIN_MOVE, CLAIM_E_NOT_FOUND, reterr, "sss",
-                                 move->from.text, move->to.text, move->to_type);
+                r = store_run(claims, STATEMENT_BEGIN_MOVE,
+                              VALUES(move->from.text, move->to.text, move->to_type),
+                              CLAIM_E_NOT_FOUND, reterr);
         if (r == -EEXIST)
                 r = CLAIM_E_CONFLICT;
         if (r == 0)
@@ -133,20 +105,7 @@ int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const ch
 
 int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        _cleanup_(claim_move_done) ClaimMove move = { 0 };
-        int r = store_get_row(claims, STATEMENT_NEXT_MOVE, &statement, reterr, "i", after);
-
-        if (r < 0)
-                return r;
-        if (r == SQLITE_STEP_DONE)
-                return CLAIM_E_NOT_FOUND;
-        r = store_read(claims, statement, 0, "a consumer is no uuid", reterr, "iuuS", &move.id,
-                       &move.from, &move.to, &move.to_type);
-        if (r < 0)
-                return r;
-        *ret = TAKE_STRUCT(move);
-        return 0;
+        return store_get(claims, STATEMENT_NEXT_MOVE, VALUES(after), ret, reterr);
 }
 
 static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
@@ -162,21 +121,26 @@ static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
         return store_note_claim(claims, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
 }
 
-/* The claim is the other's; when it ended, the other leaves a removal. */
+/* Makes the claim the other consumer's. If the claim ended meanwhile and the agent wrote the
+ * allocations (ours), adds a removal. */
 static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported *reported,
                      bool ours, Error *reterr)
 {
-        int r = store_change(claims, STATEMENT_HAND_OVER, CLAIM_E_NOT_FOUND, reterr, "sssisii",
-                             move->from.text, move->to.text, move->to_type, reported->generation,
-                             reported->elsewhere.text, (int64_t)ours, (int64_t)reported->until_sec);
+        int r = store_run(claims, STATEMENT_HAND_OVER,
+                          VALUES(move->from.text, move->to.text, move->to_type,
+                                 reported->generation, reported->elsewhere.text, ours,
+                                 reported->until_sec),
+                          CLAIM_E_NOT_FOUND, reterr);
 
         if (r == CLAIM_E_NOT_FOUND)
-                return ours ? store_run(claims, STATEMENT_ADD_REMOVAL, reterr, "sisi",
-                                        move->to.text, reported->generation,
-                                        reported->elsewhere.text, (int64_t)reported->until_sec)
+                return ours ? store_run(claims, STATEMENT_ADD_REMOVAL,
+                                        VALUES(move->to.text, reported->generation,
+                                               reported->elsewhere.text, reported->until_sec),
+                                        CLAIM_DONE, reterr)
                             : 0;
         if (r == 0)
-                r = store_run(claims, STATEMENT_HAND_OVER_ALLOCATIONS, reterr, "s", move->to.text);
+                r = store_run(claims, STATEMENT_HAND_OVER_ALLOCATIONS, VALUES(move->to.text),
+                              CLAIM_DONE, reterr);
         return r == 0 ? note_move(claims, move, reterr) : r;
 }
 
@@ -186,7 +150,7 @@ int claims_end_move(Claims *claims, const ClaimMove *move, const ClaimReported *
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_run(claims, STATEMENT_END_MOVE, reterr, "i", move->id);
+                r = store_run(claims, STATEMENT_END_MOVE, VALUES(move->id), CLAIM_DONE, reterr);
         if (r == 0 && reported)
                 r = hand_over(claims, move, reported, ours, reterr);
         return store_end(claims, r, reterr);

@@ -1,236 +1,71 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The frame: statements, transactions, opening; and the writes of claims. What is read of
- * claims is in store-claims.c, the providers are in store-host.c, the SQL is in statements.h. */
+/* Writes claims: makes, completes, confirms, renews and ends them, and moves what they hold. Each
+ * call is one transaction. What happens to a claim is written down in the same transaction, as an
+ * event. A write that rests on the view compares the generation of every provider that it takes
+ * from ("compare and update").
+ *
+ * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-events.c
+ * tests/unit/claims/test-claims-move.c */
 
-#include <assert.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "claims/store/claim-file.h"
-#include "claims/store/store-internal.h"
+#include "claims/store/frame.h"
 
-static const char *const texts[_STATEMENT_MAX] = {
-#define STATEMENT(name, sql) [STATEMENT_##name] = (sql),
-#include "claims/store/statements.h"
-#undef STATEMENT
-};
+ROW(event, Event, "event", COLUMN("id", Event, id), COLUMN("usec", Event, usec),
+    COLUMN("uid", Event, uid), COLUMN("claim_id", Event, claim), COLUMN("kind", Event, kind),
+    COLUMN("author", Event, author), COLUMN("consumer", Event, consumer),
+    COLUMN("guest", Event, guest), COLUMN("allocations", Event, allocations),
+    COLUMN("devices", Event, devices), COLUMN("reason", Event, reason));
 
-/* When it is first run: a statement takes some kilobytes, and most hosts never run most of them. */
-static int prepare(Claims *claims, StatementId id, Error *reterr)
+/* What a claim has of a class for one request group. The text is owned. */
+typedef struct ShareRow {
+        char *group;
+        uint64_t used;
+} ShareRow;
+
+static void share_row_done(ShareRow *share)
 {
-        if (claims->statements[id])
+        free(share->group);
+}
+
+ROW(share, ShareRow, "an allocation", COLUMN("a.request_group", ShareRow, group),
+    COLUMN("a.used", ShareRow, used));
+
+/* The author of an event that this program itself caused. */
+static const EventAuthor own = { .uid = -1 };
+
+/* Deletes old events after each EVENTS_LOT-th new one, since to look for them each time costs more.
+ * An event with a higher number than a young one stays, since the clock can be set back. */
+static int trim(Claims *claims, uint64_t now_usec, Error *reterr)
+{
+        if (sqlite3_last_insert_rowid(claims->sqlite->db) % EVENTS_LOT != 0)
                 return 0;
-        return sqlite_prepare(claims->sqlite, texts[id], &claims->statements[id], reterr);
+        return store_run(claims, STATEMENT_TRIM_EVENTS,
+                         VALUES(EVENTS_MAX, now_usec - MIN(now_usec, EVENTS_AGE_USEC)), CLAIM_DONE,
+                         reterr);
 }
 
-static int bindv(Claims *claims, StatementId id, sqlite3_stmt **ret, Error *reterr,
-                 const char *types, va_list ap)
-{
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = prepare(claims, id, reterr);
-
-        if (r < 0)
-                return r;
-        statement = claims->statements[id];
-        r = sqlite_bindv(claims->sqlite, statement, reterr, types, ap);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(statement);
-        return 0;
-}
-
-int store_query(Claims *claims, StatementId id, sqlite3_stmt **ret, Error *reterr,
-                const char *types, ...)
-{
-        va_list ap;
-        int r;
-
-        va_start(ap, types);
-        r = bindv(claims, id, ret, reterr, types, ap);
-        va_end(ap);
-        return r;
-}
-
-int store_get_row(Claims *claims, StatementId id, sqlite3_stmt **ret, Error *reterr,
-                  const char *types, ...)
-{
-        va_list ap;
-        int r;
-
-        va_start(ap, types);
-        r = bindv(claims, id, ret, reterr, types, ap);
-        va_end(ap);
-        return r < 0 ? r : sqlite_step(claims->sqlite, *ret, reterr);
-}
-
-int store_each(Claims *claims, StatementId id, SqliteRead read, void *context, Error *reterr,
-               const char *types, ...)
-{
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        va_list ap;
-        int r;
-
-        va_start(ap, types);
-        r = bindv(claims, id, &statement, reterr, types, ap);
-        va_end(ap);
-        while (r == 0 && (r = sqlite_step(claims->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
-                r = read(claims, statement, context, reterr);
-        return r;
-}
-
-int store_get_integer(Claims *claims, StatementId id, int64_t *ret, Error *reterr)
-{
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_get_row(claims, id, &statement, reterr, "");
-
-        if (r < 0)
-                return r;
-        if (r == SQLITE_STEP_DONE)
-                return sqlite_damaged(claims->sqlite, "a row is missing", reterr);
-        *ret = sqlite3_column_int64(statement, 0);
-        return 0;
-}
-
-static int copy_text(const char *text, char **ret, Error *reterr)
-{
-        char *copy;
-
-        if (*ret && strcmp(text, *ret) == 0) /* most are empty, as they were made */
-                return 0;
-        copy = strdup(text);
-        if (!copy)
-                return error_oom(reterr);
-        free(*ret);
-        *ret = copy;
-        return 0;
-}
-
-static int read_text(Claims *claims, const char *text, const char *what, char type, void *ret,
+int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t usec,
                      Error *reterr)
 {
-        switch (type) {
-        case 's':
-                *(const char **)ret = text;
-                return 0;
-        case 'S':
-                return copy_text(text, ret, reterr);
-        case 'U':
-                *(Uuid *)ret = UUID_NULL;
-                if (!text[0])
-                        return 0;
-                break;
-        }
-        return uuid_from_text(text, ret) < 0 ? sqlite_damaged(claims->sqlite, what, reterr) : 0;
+        const EventAuthor *by = note->by ? note->by : &own;
+        int r = store_run(claims, STATEMENT_NOTE_CLAIM,
+                          VALUES(id, usec, note->kind, by->uid, by->text, note->reason), CLAIM_DONE,
+                          reterr);
+
+        return r < 0 ? r : trim(claims, usec, reterr);
 }
 
-static int read_column(Claims *claims, sqlite3_stmt *statement, int column, const char *what,
-                       char type, void *ret, Error *reterr)
+static int forget_events(Claims *claims, int64_t claim, Error *reterr)
 {
-        const char *text;
-        int r;
-
-        switch (type) {
-        case 'i':
-                *(int64_t *)ret = sqlite3_column_int64(statement, column);
-                return 0;
-        case 'n':
-                *(uint64_t *)ret =
-                        (uint64_t)MAX(sqlite3_column_int64(statement, column), INT64_C(0));
-                return 0;
-        case 'b':
-                *(bool *)ret = sqlite3_column_int64(statement, column) != 0;
-                return 0;
-        }
-        r = sqlite_column(claims->sqlite, statement, column, &text, reterr);
-        return r < 0 ? r : read_text(claims, text, what, type, ret, reterr);
+        return store_run(claims, STATEMENT_FORGET_EVENTS, VALUES(claim), CLAIM_DONE, reterr);
 }
 
-int store_read(Claims *claims, sqlite3_stmt *statement, int first, const char *what, Error *reterr,
-               const char *types, ...)
-{
-        va_list ap;
-        int r = 0;
-
-        va_start(ap, types);
-        for (int i = 0; r == 0 && types[i]; i++)
-                r = read_column(claims, statement, first + i, what, types[i], va_arg(ap, void *),
-                                reterr);
-        va_end(ap);
-        return r;
-}
-
-static int runv(Claims *claims, StatementId id, Error *reterr, const char *types, va_list ap)
-{
-        sqlite3_stmt *statement;
-        int r = bindv(claims, id, &statement, reterr, types, ap);
-
-        return r < 0 ? r : sqlite_run(claims->sqlite, statement, reterr);
-}
-
-int store_run(Claims *claims, StatementId id, Error *reterr, const char *types, ...)
-{
-        va_list ap;
-        int r;
-
-        va_start(ap, types);
-        r = runv(claims, id, reterr, types, ap);
-        va_end(ap);
-        return r;
-}
-
-int store_change(Claims *claims, StatementId id, ClaimOutcome otherwise, Error *reterr,
-                 const char *types, ...)
-{
-        va_list ap;
-        int r;
-
-        va_start(ap, types);
-        r = runv(claims, id, reterr, types, ap);
-        va_end(ap);
-        return r == 0 && sqlite3_changes(claims->sqlite->db) == 0 ? (int)otherwise : r;
-}
-
-int store_begin(Claims *claims, Error *reterr)
-{
-        if (claims->has_turn)
-                return 0;
-        return sqlite_begin_write(claims->sqlite, reterr);
-}
-
-int store_end(Claims *claims, int result, Error *reterr)
-{
-        claims->has_turn = false;
-        if (result == 0)
-                return sqlite_commit(claims->sqlite, reterr);
-        sqlite_rollback(claims->sqlite);
-        return result;
-}
-
-int store_take_turn(Claims *claims, Error *reterr)
-{
-        int r;
-
-        assert(!claims->has_turn);
-        r = sqlite_begin_write(claims->sqlite, reterr);
-        if (r < 0)
-                return r;
-        claims->has_turn = true;
-        return 0;
-}
-
-void store_drop_turn(Claims *claims)
-{
-        if (!claims->has_turn)
-                return;
-        claims->has_turn = false;
-        sqlite_rollback(claims->sqlite);
-}
-
-/* ISO 8601 in UTC, as the specification has created_at. */
+/* Writes the time in ISO 8601 and UTC, the form of created_at in the specification. */
 static void format_time(uint64_t usec, char text[48])
 {
         time_t seconds = (time_t)(usec / USEC_PER_SEC);
@@ -242,7 +77,8 @@ static void format_time(uint64_t usec, char text[48])
         snprintf(text, 48, "%s.%06" PRIu64 "Z", date, usec % USEC_PER_SEC);
 }
 
-/* Compare and update: every provider that the fit takes from must be as the view saw it. */
+/* Bumps the generation of each provider that the fit takes from, if it is the one of the view.
+ * CLAIM_E_RACE. */
 static int bump_providers(Claims *claims, const Fit *fit, Error *reterr)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
@@ -265,10 +101,11 @@ static int insert_allocations(Claims *claims, int64_t id, const Uuid *consumer,
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
                 const FitPiece *piece = &fit->pieces[i];
-                int r = store_run(claims, STATEMENT_INSERT_ALLOCATION, reterr, "issiis",
-                                  claims->view->providers[piece->provider].id, consumer->text,
-                                  piece->resource_class, (int64_t)piece->amount, id,
-                                  request ? request->groups[piece->group].suffix : "");
+                int r = store_run(claims, STATEMENT_INSERT_ALLOCATION,
+                                  VALUES(claims->view->providers[piece->provider].id,
+                                         consumer->text, piece->resource_class, piece->amount, id,
+                                         request ? request->groups[piece->group].suffix : ""),
+                                  CLAIM_DONE, reterr);
 
                 if (r < 0)
                         return r;
@@ -286,31 +123,46 @@ static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
         return sum;
 }
 
-/* CLAIM_E_NOT_FOUND. */
+/* Sets the sums of a claim. CLAIM_E_NOT_FOUND. */
+static int fill(Claims *claims, int64_t id, uint64_t vcpus, uint64_t memory_mb, uint64_t disk_gb,
+                Error *reterr)
+{
+        return store_run(claims, STATEMENT_FILL_CLAIM, VALUES(id, vcpus, memory_mb, disk_gb),
+                         CLAIM_E_NOT_FOUND, reterr);
+}
+
 static int fill_from(Claims *claims, int64_t id, const Fit *fit, Error *reterr)
 {
-        return store_change(claims, STATEMENT_FILL_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iiii", id,
-                            (int64_t)(sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU")),
-                            (int64_t)sum_pieces(fit, "MEMORY_MB"),
-                            (int64_t)sum_pieces(fit, "DISK_GB"));
+        return fill(claims, id, sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU"),
+                    sum_pieces(fit, "MEMORY_MB"), sum_pieces(fit, "DISK_GB"), reterr);
 }
 
 static int insert_row(Claims *claims, const StoreClaim *claim, int64_t *ret_id, Error *reterr)
 {
         const ClaimRequest *request = claim->request;
+        const Claim row = {
+                .host = claims->host,
+                .node = claims->node,
+                .resize_target = request->resize_target,
+                .created_usec = claim->created_usec,
+                .expires_usec = claim->expires_usec,
+                .project_id = (char *)request->project_id,
+                .user_id = (char *)request->user_id,
+                .request = (char *)claim->request_text,
+                .boot_id = claims->boot_id,
+                .state = claim->confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED,
+                .consumer_type = (char *)request->consumer_type,
+                .write_state = claim->write_state,
+                .life = (char *)request->life,
+        };
         char created_at[48];
         int r;
 
         format_time(claim->created_usec, created_at);
-        r = store_run(
-                claims, STATEMENT_INSERT_CLAIM, reterr, "sssisiisssssssisis", claims->host,
-                claims->node, request->consumer.text, (int64_t)request->resize_target, created_at,
-                (int64_t)claim->created_usec, (int64_t)claim->expires_usec, request->project_id,
-                request->user_id, claim->request_text, claims->boot_id,
-                claim_state_to_text(claim->confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED),
-                request->consumer_type, claim_write_state_to_text(claim->write_state),
-                claim->reported.generation, claim->reported.elsewhere.text,
-                (int64_t)claim->reported.until_sec, request->life);
+        r = store_insert_row(claims, STATEMENT_INSERT_CLAIM, &row,
+                             VALUES(request->consumer.text, created_at, claim->reported.generation,
+                                    claim->reported.elsewhere.text, claim->reported.until_sec),
+                             reterr);
         if (r == -EEXIST)
                 return CLAIM_E_CONFLICT;
         if (r < 0)
@@ -323,15 +175,43 @@ static int insert_devices(Claims *claims, int64_t id, const ClaimDevice *devices
                           Error *reterr)
 {
         for (size_t i = 0; i < n; i++) {
-                int r = store_run(claims, STATEMENT_INSERT_DEVICE, reterr, "isssssss", id,
-                                  devices[i].provider.text, devices[i].suffix, devices[i].name,
-                                  devices[i].address, devices[i].mdev_type, devices[i].mdev.text,
-                                  devices[i].identity ? devices[i].identity : "");
+                int r = store_insert_row(claims, STATEMENT_INSERT_DEVICE, &devices[i], VALUES(id),
+                                         reterr);
 
                 if (r < 0)
                         return r == -EEXIST ? CLAIM_E_CONFLICT : r;
         }
         return 0;
+}
+
+static int write_layout(Claims *claims, int64_t id, const Layout *layout, Error *reterr)
+{
+        int r;
+
+        for (size_t i = 0; i < layout->n_cells; i++)
+                if ((r = store_insert_row(claims, STATEMENT_INSERT_CELL, &layout->cells[i],
+                                          VALUES(id), reterr)) < 0)
+                        return r;
+        for (size_t i = 0; i < layout->n_cpus; i++)
+                if ((r = store_insert_row(claims, STATEMENT_INSERT_CPU, &layout->cpus[i],
+                                          VALUES(id), reterr)) < 0)
+                        return r;
+        CPU_SET_FOREACH(cpu, &layout->held) {
+                r = store_run(claims, STATEMENT_INSERT_PIN, VALUES(cpu, id), CLAIM_DONE, reterr);
+                if (r < 0)
+                        return r == -EEXIST ? CLAIM_E_CONFLICT : r;
+        }
+        return 0;
+}
+
+static int has_layout(Claims *claims, int64_t id, bool *ret, Error *reterr)
+{
+        int64_t has;
+        int r = store_get_integer(claims, STATEMENT_HAS_CELLS, VALUES(id), &has, reterr);
+
+        if (r == 0)
+                *ret = has != 0;
+        return r;
 }
 
 static int insert_claim(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
@@ -349,7 +229,7 @@ static int insert_claim(Claims *claims, const StoreClaim *claim, const Fit *fit,
         if (r == 0)
                 r = insert_devices(claims, id, claim->devices, claim->n_devices, reterr);
         if (r == 0 && claim->layout)
-                r = store_write_layout(claims, id, claim->layout, reterr);
+                r = write_layout(claims, id, claim->layout, reterr);
         if (r == 0)
                 r = fill_from(claims, id, fit, reterr);
         if (r == 0)
@@ -381,9 +261,7 @@ int store_place(Claims *claims, const StoreUnplaced *claim, const Fit *fit, Erro
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(claims, STATEMENT_FILL_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iiii",
-                                 claim->id, (int64_t)claim->vcpus, (int64_t)claim->memory_mb,
-                                 (int64_t)claim->disk_gb);
+                r = fill(claims, claim->id, claim->vcpus, claim->memory_mb, claim->disk_gb, reterr);
         if (r == 0)
                 r = bump_providers(claims, fit, reterr);
         if (r == 0)
@@ -401,20 +279,20 @@ int store_complete(Claims *claims, int64_t id, const Uuid *consumer, const Fit *
                 r = fill_from(claims, id, fit, reterr);
         if (r == 0)
                 r = bump_providers(claims, fit, reterr);
-        /* those that it leaves, too */
+        /* The providers that the claim leaves change, too. */
         if (r == 0)
-                r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, reterr, "i", id);
+                r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
-                r = store_run(claims, STATEMENT_DELETE_ALLOCATIONS, reterr, "i", id);
+                r = store_run(claims, STATEMENT_DELETE_ALLOCATIONS, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
                 r = insert_allocations(claims, id, consumer, NULL, fit, reterr);
         return store_end(claims, r, reterr);
 }
 
-/* A confirmed resize target that is left alone is the consumer's claim from now on. */
+/* Makes a confirmed resize target the first claim of its consumer if there is no other one. */
 static int promote(Claims *claims, const Uuid *consumer, Error *reterr)
 {
-        return store_run(claims, STATEMENT_PROMOTE, reterr, "s", consumer->text);
+        return store_run(claims, STATEMENT_PROMOTE, VALUES(consumer->text), CLAIM_DONE, reterr);
 }
 
 int store_not_found(int64_t id, Error *reterr)
@@ -423,7 +301,8 @@ int store_not_found(int64_t id, Error *reterr)
         return CLAIM_E_NOT_FOUND;
 }
 
-/* What a call that is for claims that are not confirmed found instead. */
+/* Says why a call that needs a claim that is not confirmed failed: CLAIM_E_CONFLICT or
+ * CLAIM_E_NOT_FOUND. */
 static int explain_missing(Claims *claims, int64_t id, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -444,7 +323,7 @@ int claims_confirm(Claims *claims, int64_t id, Error *reterr)
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(claims, STATEMENT_CONFIRM, CLAIM_E_NOT_FOUND, reterr, "i", id);
+                r = store_run(claims, STATEMENT_CONFIRM, VALUES(id), CLAIM_E_NOT_FOUND, reterr);
         if (r == 0)
                 r = claims_get(claims, id, &claim, reterr);
         if (r == 0)
@@ -455,22 +334,15 @@ int claims_confirm(Claims *claims, int64_t id, Error *reterr)
 
 int store_set_life(Claims *claims, int64_t id, const char *life, Error *reterr)
 {
-        int r = store_begin(claims, reterr);
-
-        if (r == 0)
-                r = store_change(claims, STATEMENT_SET_LIFE, CLAIM_E_NOT_FOUND, reterr, "is", id,
-                                 life);
-        return store_end(claims, r, reterr);
+        return store_run_alone(claims, STATEMENT_SET_LIFE, VALUES(id, life), CLAIM_E_NOT_FOUND,
+                               reterr);
 }
 
 int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr)
 {
-        int r = store_begin(claims, reterr);
+        int r = store_run_alone(claims, STATEMENT_EXTEND, VALUES(id, expires_usec),
+                                CLAIM_E_NOT_FOUND, reterr);
 
-        if (r == 0)
-                r = store_change(claims, STATEMENT_EXTEND, CLAIM_E_NOT_FOUND, reterr, "ii", id,
-                                 (int64_t)MIN(expires_usec, INT64_MAX));
-        r = store_end(claims, r, reterr);
         return r == CLAIM_E_NOT_FOUND ? explain_missing(claims, id, reterr) : r;
 }
 
@@ -478,15 +350,16 @@ static int add_layout(Claims *claims, int64_t id, const Layout *layout, Error *r
 {
         const Layout held = { .held = layout->held };
         bool has;
-        int r = store_has_layout(claims, id, &has, reterr);
+        int r = has_layout(claims, id, &has, reterr);
 
-        return r < 0 ? r : store_write_layout(claims, id, has ? &held : layout, reterr);
+        return r < 0 ? r : write_layout(claims, id, has ? &held : layout, reterr);
 }
 
 static int drop_pins(Claims *claims, int64_t id, const CpuSet *cpus, Error *reterr)
 {
         CPU_SET_FOREACH(cpu, cpus) {
-                int r = store_run(claims, STATEMENT_DELETE_PIN, reterr, "ii", (int64_t)cpu, id);
+                int r = store_run(claims, STATEMENT_DELETE_PIN, VALUES(cpu, id), CLAIM_DONE,
+                                  reterr);
 
                 if (r < 0)
                         return r;
@@ -497,11 +370,8 @@ static int drop_pins(Claims *claims, int64_t id, const CpuSet *cpus, Error *rete
 int store_set_identity(Claims *claims, int64_t id, const char *address, const char *identity,
                        Error *reterr)
 {
-        int r = store_begin(claims, reterr);
-
-        if (r == 0)
-                r = store_run(claims, STATEMENT_SET_IDENTITY, reterr, "iss", id, address, identity);
-        return store_end(claims, r, reterr);
+        return store_run_alone(claims, STATEMENT_SET_IDENTITY, VALUES(id, address, identity), 0,
+                               reterr);
 }
 
 int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n_devices,
@@ -510,8 +380,8 @@ int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(claims, STATEMENT_SET_BOOT, CLAIM_E_NOT_FOUND, reterr, "is", id,
-                                 claims->boot_id);
+                r = store_run(claims, STATEMENT_SET_BOOT, VALUES(id, claims->boot_id),
+                              CLAIM_E_NOT_FOUND, reterr);
         if (r == 0)
                 r = insert_devices(claims, id, devices, n_devices, reterr);
         if (r == 0 && layout)
@@ -521,7 +391,8 @@ int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n
         return store_end(claims, r, reterr);
 }
 
-/* Nobody was promised one that is pending: nothing happened to it. */
+/* Ends a claim within a transaction. A pending claim leaves no event, since no caller was promised
+ * it. CLAIM_E_NOT_FOUND. */
 static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventNote *note,
                      uint64_t ended_usec, Error *reterr)
 {
@@ -529,23 +400,24 @@ static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventN
         int r = claims_get(claims, id, &claim, reterr);
 
         if (r == 0)
-                r = store_change(claims, STATEMENT_END_CLAIM, CLAIM_E_NOT_FOUND, reterr, "iisi", id,
-                                 (int64_t)ended_usec, note->reason, (int64_t)only_claimed);
+                r = store_run(claims, STATEMENT_END_CLAIM,
+                              VALUES(id, ended_usec, note->reason, only_claimed), CLAIM_E_NOT_FOUND,
+                              reterr);
         if (r != 0)
                 return r;
         r = claim->state == CLAIM_STATE_PENDING
-                    ? store_forget_events(claims, id, reterr)
+                    ? forget_events(claims, id, reterr)
                     : store_note_claim(claims, id, note, ended_usec, reterr);
-        /* what it held goes with it */
+        /* The allocations of the claim are deleted with it. */
         if (r == 0)
-                r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, reterr, "i", id);
+                r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
-                r = store_run(claims, STATEMENT_DELETE_CLAIM, reterr, "i", id);
+                r = store_run(claims, STATEMENT_DELETE_CLAIM, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
                 r = promote(claims, &claim->consumer, reterr);
         if (r == 0)
-                r = store_run(claims, STATEMENT_TRIM_HISTORY, reterr, "i",
-                              (int64_t)CLAIM_HISTORY_MAX);
+                r = store_run(claims, STATEMENT_TRIM_HISTORY, VALUES(CLAIM_HISTORY_MAX), CLAIM_DONE,
+                              reterr);
         return r;
 }
 
@@ -576,33 +448,57 @@ int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr)
         return r == CLAIM_E_NOT_FOUND ? explain_missing(claims, id, reterr) : r;
 }
 
+/* Returns r, with words if no claim of that number has that write state. */
+static int note_state(int r, int64_t id, ClaimWriteState write_state, Error *reterr)
+{
+        if (r == CLAIM_E_NOT_FOUND)
+                error_setf(reterr, ENOENT, "There is no claim %" PRIi64 " that is %s", id,
+                           claim_write_state_to_text(write_state));
+        return r;
+}
+
+static int set_write_state(Claims *claims, int64_t id, ClaimWriteState from, ClaimWriteState to,
+                           const ClaimReported *reported, Error *reterr)
+{
+        static const ClaimReported as_before = { 0 };
+
+        reported = reported ? reported : &as_before;
+        return store_run(claims, STATEMENT_SET_WRITE_STATE,
+                         VALUES(id, claim_write_state_to_text(from), claim_write_state_to_text(to),
+                                reported->generation, reported->elsewhere.text,
+                                reported->until_sec),
+                         CLAIM_E_NOT_FOUND, reterr);
+}
+
+int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, ClaimWriteState to,
+                           const ClaimReported *reported, Error *reterr)
+{
+        int r = store_begin(claims, reterr);
+
+        if (r == 0)
+                r = set_write_state(claims, id, from, to, reported, reterr);
+        return note_state(store_end(claims, r, reterr), id, from, reterr);
+}
+
 int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RELEASED, .reason = reason };
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = store_change(claims, STATEMENT_SET_WRITE_STATE, CLAIM_E_NOT_FOUND, reterr,
-                                 "issisi", id, claim_write_state_to_text(CLAIM_WRITE_PENDING),
-                                 claim_write_state_to_text(CLAIM_WRITE_NONE), (int64_t)0, "",
-                                 (int64_t)0);
+                r = set_write_state(claims, id, CLAIM_WRITE_PENDING, CLAIM_WRITE_NONE, NULL,
+                                    reterr);
         if (r == 0)
                 r = end_claim(claims, id, false, &note, clock_usec(CLOCK_REALTIME), reterr);
         if (r == 0)
-                r = store_forget_events(claims, id, reterr);
-        return store_note_state(store_end(claims, r, reterr), id, CLAIM_WRITE_PENDING, reterr);
+                r = forget_events(claims, id, reterr);
+        return note_state(store_end(claims, r, reterr), id, CLAIM_WRITE_PENDING, reterr);
 }
 
-/* Done when none is left. */
+/* Yields the expired claim that expired first, 0 for none. */
 static int next_expired(Claims *claims, uint64_t now_usec, int64_t *ret_id, Error *reterr)
 {
-        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
-        int r = store_get_row(claims, STATEMENT_NEXT_EXPIRED, &statement, reterr, "i",
-                              (int64_t)now_usec);
-
-        if (r == SQLITE_STEP_ROW)
-                *ret_id = sqlite3_column_int64(statement, 0);
-        return r;
+        return store_get_integer(claims, STATEMENT_NEXT_EXPIRED, VALUES(now_usec), ret_id, reterr);
 }
 
 static int expire_all(Claims *claims, uint64_t now_usec, uint64_t *n, Error *reterr)
@@ -611,7 +507,7 @@ static int expire_all(Claims *claims, uint64_t now_usec, uint64_t *n, Error *ret
         int64_t id;
         int r;
 
-        while ((r = next_expired(claims, now_usec, &id, reterr)) == SQLITE_STEP_ROW) {
+        while ((r = next_expired(claims, now_usec, &id, reterr)) == 0 && id != 0) {
                 r = end_claim(claims, id, true, &note, now_usec, reterr);
                 if (r < 0)
                         return r;
@@ -627,136 +523,170 @@ int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *ret
 {
         int64_t id;
         uint64_t n = 0;
-        int r;
+        /* Most of the time no claim is expired, and that needs no turn and no fsync. */
+        int r = next_expired(claims, now_usec, &id, reterr);
 
-        now_usec = MIN(now_usec, INT64_MAX);
-        /* Most of the time there is nothing to do, and that takes no turn and no fsync. */
-        r = next_expired(claims, now_usec, &id, reterr);
-        if (r < 0)
-                return r;
-        if (r == SQLITE_STEP_ROW) {
+        if (r == 0 && id != 0) {
                 r = store_begin(claims, reterr);
-                if (r < 0)
-                        return r;
-                r = expire_all(claims, now_usec, &n, reterr);
+                if (r == 0)
+                        r = expire_all(claims, MIN(now_usec, INT64_MAX), &n, reterr);
                 r = store_end(claims, r, reterr);
-                if (r < 0)
-                        return r;
         }
-        *ret_n = n;
-        return 0;
+        if (r == 0)
+                *ret_n = n;
+        return r;
 }
 
 int claims_probe(Claims *claims, Error *reterr)
 {
         int r = store_begin(claims, reterr);
 
-        if (r < 0)
-                return r;
-        /* There and back again: SQLite writes no page for a row that stays as it is. */
-        r = store_run(claims, STATEMENT_PROBE, reterr, "i", (int64_t)1);
+        /* Two changes, since SQLite writes no page for a row that stays the same. */
         if (r == 0)
-                r = store_run(claims, STATEMENT_PROBE, reterr, "i", (int64_t)-1);
+                r = store_run(claims, STATEMENT_PROBE, VALUES(1), CLAIM_DONE, reterr);
+        if (r == 0)
+                r = store_run(claims, STATEMENT_PROBE, VALUES(-1), CLAIM_DONE, reterr);
         return store_end(claims, r, reterr);
 }
 
-static void finalize_statements(Claims *claims)
+/* Moves what claims hold. Rows are deleted and inserted, never updated: the sums of usage depend on
+ * that. A row keeps its request group. The devices that a claim names go along, where one of the
+ * two providers is theirs. */
+
+static int read_used(Claims *claims, int64_t claim, const Uuid *provider,
+                     const char *resource_class, const char *group, uint64_t *ret, Error *reterr)
 {
-        for (size_t i = 0; i < _STATEMENT_MAX; i++) {
-                sqlite3_finalize(claims->statements[i]);
-                claims->statements[i] = NULL;
+        int64_t used;
+        int r = store_get_integer(claims, STATEMENT_READ_PART,
+                                  VALUES(claim, provider->text, resource_class, group), &used,
+                                  reterr);
+
+        if (r == 0)
+                *ret = (uint64_t)used;
+        return r;
+}
+
+static int write_used(Claims *claims, int64_t claim, const Uuid *provider,
+                      const char *resource_class, const char *group, uint64_t used, Error *reterr)
+{
+        int r = store_run(claims, STATEMENT_DELETE_PART,
+                          VALUES(claim, provider->text, resource_class, group), CLAIM_DONE, reterr);
+
+        if (r < 0 || used == 0)
+                return r;
+        return store_run(claims, STATEMENT_INSERT_PART,
+                         VALUES(claim, provider->text, resource_class, group, used), CLAIM_DONE,
+                         reterr);
+}
+
+/* Moves up to amount of the first row, and yields how much it was. CLAIM_E_NOT_FOUND without a row.
+ */
+static int move_share(Claims *claims, const StoreShift *shift, uint64_t amount, uint64_t *ret_moved,
+                      Error *reterr)
+{
+        _cleanup_(share_row_done) ShareRow share = { 0 };
+        uint64_t there, part;
+        int r = store_get(claims, STATEMENT_READ_SHARE,
+                          VALUES(shift->claim, shift->from.text, shift->from_class), &share,
+                          reterr);
+
+        if (r != 0)
+                return r;
+        part = MIN(share.used, amount);
+        r = read_used(claims, shift->claim, &shift->to, shift->to_class, share.group, &there,
+                      reterr);
+        if (r == 0)
+                r = write_used(claims, shift->claim, &shift->from, shift->from_class, share.group,
+                               share.used - part, reterr);
+        if (r == 0)
+                r = write_used(claims, shift->claim, &shift->to, shift->to_class, share.group,
+                               there + part, reterr);
+        if (r == 0 && !uuid_equal(&shift->from, &shift->to))
+                r = store_run(
+                        claims, STATEMENT_SHIFT_DEVICES,
+                        VALUES(shift->claim, shift->from.text, shift->to.text, share.group, part),
+                        CLAIM_DONE, reterr);
+        *ret_moved = part;
+        return r;
+}
+
+static int move_one(Claims *claims, const StoreShift *shift, Error *reterr)
+{
+        uint64_t left = shift->amount, moved;
+        int r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(shift->claim), CLAIM_DONE,
+                          reterr);
+
+        while (r == 0 && left > 0) {
+                r = move_share(claims, shift, left, &moved, reterr);
+                if (r == CLAIM_E_NOT_FOUND)
+                        break;
+                left -= r == 0 ? moved : 0;
         }
+        if (r < 0)
+                return r;
+        return store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(shift->claim), CLAIM_DONE, reterr);
 }
 
-void store_close(Claims *claims)
+int store_write_host(Claims *claims, const HostView *wanted, const StoreShift *shifts,
+                     size_t n_shifts, Error *reterr)
 {
-        store_drop_turn(claims);
-        finalize_statements(claims);
-        claims->sqlite = sqlite_close(claims->sqlite);
+        const EventNote note = { .kind = EVENT_RESHAPED,
+                                 .reason = "it follows what the host's providers became" };
+        int r = store_begin(claims, reterr);
+
+        if (r == 0)
+                r = store_write_changes(claims, wanted, reterr);
+        for (size_t i = 0; r == 0 && i < n_shifts; i++) {
+                r = move_one(claims, &shifts[i], reterr);
+                /* The shifts of one claim follow each other. */
+                if (r == 0 && (i + 1 == n_shifts || shifts[i + 1].claim != shifts[i].claim))
+                        r = store_note_claim(claims, shifts[i].claim, &note,
+                                             clock_usec(CLOCK_REALTIME), reterr);
+        }
+        return store_end(claims, r, reterr);
 }
 
-static int read_events(Claims *claims, Error *reterr)
+int claims_note(Claims *claims, const EventNote *note, Error *reterr)
 {
-        int64_t before = INT64_MAX;
-        size_t n;
+        const EventAuthor *by = note->by ? note->by : &own;
+        uint64_t now = clock_usec(CLOCK_REALTIME);
+        char cut[CLAIM_TEXT_MAX + 1];
+        int r = store_begin(claims, reterr);
 
-        do {
-                _cleanup_(event_list_done) EventList list = { 0 };
-                int r = claims_list_events(claims, before, &list, reterr);
+        if (r == 0)
+                r = store_run(claims, STATEMENT_NOTE,
+                              VALUES(now, note->kind, by->uid, by->text, note->claim,
+                                     note->consumer ? note->consumer->text : "", note->device,
+                                     claim_cut_text(note->reason, cut)),
+                              CLAIM_DONE, reterr);
+        if (r == 0)
+                r = trim(claims, now, reterr);
+        return store_end(claims, r, reterr);
+}
 
-                if (r < 0)
-                        return r;
-                n = list.n_events;
-                before = n > 0 ? list.events[n - 1].id : before;
-        } while (n > 0);
+int claims_last_event(Claims *claims, int64_t *ret, Error *reterr)
+{
+        return store_get_integer(claims, STATEMENT_LAST_EVENT, NO_VALUES, ret, reterr);
+}
+
+static int add_event(void *list, int64_t key, void *row)
+{
+        Event *event;
+
+        if (event_list_add(list, &event) < 0)
+                return -ENOMEM;
+        *event = *(Event *)row;
         return 0;
 }
 
-static int read_everything(Claims *claims, Error *reterr)
+int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr)
 {
-        _cleanup_(claim_list_done) ClaimList list = { 0 };
-        int r = store_load_view(claims, reterr);
+        _cleanup_(event_list_done) EventList list = { 0 };
+        int r = store_each(claims, STATEMENT_LIST_EVENTS, VALUES(before, EVENTS_LOT), add_event,
+                           &list, reterr);
 
-        claims->view = host_view_free(claims->view);
-        if (r >= 0)
-                r = claims_list(claims, CLAIMS_ALL, NULL, &list, reterr);
-        return r < 0 ? r : read_events(claims, reterr);
-}
-
-/* Prepares each statement, which fails when a table or column is missing, and reads all rows. */
-static int verify(Sqlite *sqlite, void *context, Error *reterr)
-{
-        Claims *claims = context;
-        int r = 0;
-
-        claims->sqlite = sqlite;
-        for (StatementId id = 0; r == 0 && id < _STATEMENT_MAX; id++) {
-                r = prepare(claims, id, reterr);
-                finalize_statements(claims);
-        }
-        if (r == 0)
-                r = read_everything(claims, reterr);
-        finalize_statements(claims);
-        claims->sqlite = NULL;
-        return r;
-}
-
-/* SQLite's user_version, which no schema uses: 1 while the database is unread. A file without a
- * host and claims is new: its maker can have died before it wrote this. */
-static int load_unread(Claims *claims, Error *reterr)
-{
-        static const char is_empty[] = "SELECT NOT EXISTS (SELECT 1 FROM resource_providers)"
-                                       " AND NOT EXISTS (SELECT 1 FROM claims)";
-        int64_t empty = 0, unread = 0;
-        int r = sqlite_query_integer(claims->sqlite, is_empty, &empty, reterr);
-
-        if (r == 0)
-                r = sqlite_query_integer(claims->sqlite, "PRAGMA user_version", &unread, reterr);
-        if (r == 0 && empty && !unread)
-                r = sqlite_exec(claims->sqlite, "PRAGMA user_version = 1", reterr);
-        claims->is_unread = unread || empty;
-        return r;
-}
-
-bool claims_is_unread(const Claims *claims)
-{
-        return claims->is_unread;
-}
-
-int claims_note_read(Claims *claims, Error *reterr)
-{
-        int r = claims->is_unread ? sqlite_exec(claims->sqlite, "PRAGMA user_version = 0", reterr)
-                                  : 0;
-
-        if (r == 0)
-                claims->is_unread = false;
-        return r;
-}
-
-int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr)
-{
-        int opened = claim_file_open(&claims->sqlite, path, busy_usec, verify, claims, reterr);
-        int r = opened < 0 ? opened : load_unread(claims, reterr);
-
-        return r < 0 ? r : opened;
+        if (r < 0)
+                return r;
+        *ret = TAKE_STRUCT(list);
+        return 0;
 }

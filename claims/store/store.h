@@ -15,6 +15,27 @@
 
 typedef struct Claims Claims;
 
+/* The rules for new claims, which the owner of a Claims can replace at any time. The texts are
+ * borrowed until then. */
+typedef struct ClaimsRules {
+        uint64_t expiry_usec; /* [DEFAULT] claim_expiry_time; 0: claims never expire */
+
+        /* claims_prepare() makes claims that are reported (CLAIM_WRITE_OWED). Without it,
+         * claims_adopt() does where an earlier claim of the guest left a removal: the agent wrote
+         * the allocations that are in Placement. */
+        bool owes_guests;
+
+        /* Rejects new claims with this reason; NULL: does not. The consumer of a claim still gets
+         * that claim, and guests that run are counted. */
+        const char *closed;
+        const char *hint; /* is added to the words of CLAIM_E_NO_CAPACITY; NULL: nothing */
+
+        /* Rejects devices and dedicated CPUs that are claimed without Placement, with this reason;
+         * NULL: does not. For a database that is unread: a consumer without a guest can have them.
+         * Claims of what Placement allocated and guests that libvirt starts are not rejected. */
+        const char *unknown;
+} ClaimsRules;
+
 /* An amount that a living claim holds, and where it goes. */
 typedef struct StoreShift {
         int64_t claim;
@@ -46,10 +67,6 @@ int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *ret
 /* Oldest first; ended ones behind the living, last ended first. of: the device or the guest that
  * which speaks of, else NULL. ret must be zeroed. */
 int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr);
-
-/* The claims that live and have devices, oldest first: their numbers, consumers and devices, and
- * nothing else of them. ret must be zeroed. */
-int claims_list_with_devices(Claims *claims, ClaimList *ret, Error *reterr);
 
 /* Adds the addresses of devices that living claims name, each with the identity that was recorded.
  * ret must be zeroed, and may be filled in part on failure. */

@@ -9,13 +9,12 @@
  * schema. Only rows of version 1 without a uuid, or twice for one instance, stay in the copy of the
  * old file. */
 
-#include "claims/store/upgrade.h"
+#include "claims/store/schema.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "claims/store/schema.h"
 
 /* Names that changed after a version with them was written. NULL column: the table's own. */
 static const struct {
@@ -82,7 +81,7 @@ static const char version_1_rows[] =
         "  resize_target, created_at, created_usec, state, request, placed)"
         " SELECT id, ifnull(host, ''), ifnull(node, ''), uuid, vcpus, memory_mb, disk_gb,"
         "  ifnull(pci, ''), resize_target, created_at,"
-        "  ifnull(CAST(strftime('%s', created_at) AS INTEGER), 0) * 1000000, 'confirmed',"
+        "  max(ifnull(CAST(strftime('%s', created_at) AS INTEGER), 0), 0) * 1000000, 'confirmed',"
         "  'resources=' || rtrim("
         "   iif(disk_gb > 0, 'DISK_GB:' || disk_gb || ',', '') ||"
         "   iif(memory_mb > 0, 'MEMORY_MB:' || memory_mb || ',', '') ||"

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 
 #include "base/text.h"
-#include "claims/claims-move.h"
 #include "claims/claims.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"

@@ -2,7 +2,6 @@
 
 /* Claims that name devices, and claims of guests that are there already, on a real database. */
 
-#include "claims/claims-move.h"
 #include "claims/claims.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
@@ -331,7 +330,8 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         assert_string_equal(claim->consumer_type, CLAIM_TYPE_GUEST);
         assert_int_equal(claim->write_state, CLAIM_WRITE_NONE);
         free(run_sql(fixture->path, "UPDATE claims SET write_state = 'written'"));
-        claims_set_owes_guests(fixture->claims, true);
+        claims_set_rules(fixture->claims,
+                         &(ClaimsRules){ .expiry_usec = USEC_PER_SEC, .owes_guests = true });
         assert_int_equal(claim->n_devices, 2);
         assert_true(claim_has_mdev(claim, &facts.mdevs[2].uuid));
         assert_true(claim_has_mdev(claim, &facts.mdevs[3].uuid));
@@ -358,7 +358,8 @@ static void test_a_guest_that_is_met_running_is_owed_nothing(void **state)
 
         open_host(fixture, &facts);
         facts_guest(&facts, 'g', "1");
-        claims_set_owes_guests(fixture->claims, true);
+        claims_set_rules(fixture->claims,
+                         &(ClaimsRules){ .expiry_usec = USEC_PER_SEC, .owes_guests = true });
         assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &claim, NULL),
                          CLAIM_DONE);
         assert_int_equal(claim->write_state, CLAIM_WRITE_NONE);

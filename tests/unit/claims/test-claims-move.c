@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/claims-move.h"
+#include "claims/claims.h"
 
 #include <inttypes.h>
 

@@ -255,8 +255,10 @@ static void claim_first(void)
 
 int __real_store_take_turn(Claims *claims, Error *reterr);
 int __wrap_store_take_turn(Claims *claims, Error *reterr);
-int __real_store_write_host(Claims *claims, const HostView *wanted, Error *reterr);
-int __wrap_store_write_host(Claims *claims, const HostView *wanted, Error *reterr);
+int __real_store_write_host(Claims *claims, const HostView *wanted, const StoreShift *shifts,
+                            size_t n_shifts, Error *reterr);
+int __wrap_store_write_host(Claims *claims, const HostView *wanted, const StoreShift *shifts,
+                            size_t n_shifts, Error *reterr);
 int __real_store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
                         Error *reterr);
 int __wrap_store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
@@ -268,7 +270,8 @@ int __wrap_store_take_turn(Claims *claims, Error *reterr)
         return __real_store_take_turn(claims, reterr);
 }
 
-int __wrap_store_write_host(Claims *claims, const HostView *wanted, Error *reterr)
+int __wrap_store_write_host(Claims *claims, const HostView *wanted, const StoreShift *shifts,
+                            size_t n_shifts, Error *reterr)
 {
         const char *host = race.rival_host;
 
@@ -280,7 +283,7 @@ int __wrap_store_write_host(Claims *claims, const HostView *wanted, Error *reter
                 fixture_set_host(race.rival, host);
                 race.rival_acts = false;
         }
-        return __real_store_write_host(claims, wanted, reterr);
+        return __real_store_write_host(claims, wanted, shifts, n_shifts, reterr);
 }
 
 int __wrap_store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,

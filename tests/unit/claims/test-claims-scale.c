@@ -122,9 +122,14 @@ static void test_plans_use_indexes(void **state)
                 "DELETE FROM resource_providers WHERE id = ?1 AND generation = ?2",
                 "SELECT * FROM claims WHERE write_state = 'pending'"
                 " AND write_state IN ('pending', 'owed', 'sent') ORDER BY id",
-                "SELECT device FROM claim_devices WHERE claim_id >= ?1 ORDER BY claim_id, id",
-                "SELECT vcpus FROM claim_cells WHERE claim_id >= ?1 ORDER BY claim_id, cell",
-                "SELECT cpus FROM claim_cpus WHERE claim_id >= ?1 ORDER BY claim_id, vcpu",
+                "SELECT used FROM allocations WHERE claim_id BETWEEN ?1 AND ?2 ORDER BY claim_id",
+                "SELECT device FROM claim_devices WHERE claim_id BETWEEN ?1 AND ?2"
+                " ORDER BY claim_id, id",
+                "SELECT vcpus FROM claim_cells WHERE claim_id BETWEEN ?1 AND ?2"
+                " ORDER BY claim_id, cell",
+                "SELECT cpus FROM claim_cpus WHERE claim_id BETWEEN ?1 AND ?2"
+                " ORDER BY claim_id, vcpu",
+                "SELECT cpu FROM claim_pins WHERE claim_id BETWEEN ?1 AND ?2 GROUP BY claim_id",
         };
         Fixture *fixture = *state;
 
@@ -135,6 +140,46 @@ static void test_plans_use_indexes(void **state)
                 if (!strstr(plan, "SEARCH") || strstr(plan, "SCAN") || strstr(plan, "TEMP"))
                         fail_msg("%s: %s", queries[i], plan);
         }
+}
+
+/* CPU time of reading one ended claim; the best of some passes. */
+static uint64_t measure_ended(Fixture *fixture, int64_t id)
+{
+        uint64_t best = UINT64_MAX;
+
+        for (int pass = 0; pass < N_PASSES; pass++) {
+                uint64_t start = clock_usec(CLOCK_PROCESS_CPUTIME_ID);
+
+                for (int i = 0; i < N_TIMED; i++) {
+                        _cleanup_(claim_freep) Claim *claim = NULL;
+
+                        assert_int_equal(claims_get(fixture->claims, id, &claim, NULL), 0);
+                        assert_int_equal(claim->state, CLAIM_STATE_RELEASED);
+                }
+                best = MIN(best, clock_usec(CLOCK_PROCESS_CPUTIME_ID) - start);
+        }
+        return best;
+}
+
+static void test_cost_of_an_ended_claim_does_not_grow(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        uint64_t few, many;
+
+        fixture_create(fixture, HOST);
+        assert_int_equal(fixture_claim(fixture, "vm", "VCPU=1", &claim), CLAIM_DONE);
+        assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
+        few = measure_ended(fixture, claim->id);
+        free(run_sql(fixture->path,
+                     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 999)"
+                     " INSERT INTO ended_claims SELECT NULL, 1000 + i, host, node, instance_uuid,"
+                     " resize_target, created_usec, expires_usec, project_id, user_id, request,"
+                     " boot_id, ended_usec, end_reason, consumer_type, allocations, devices, cells,"
+                     " cpus FROM ended_claims, n"));
+        many = measure_ended(fixture, claim->id);
+        if (many > few * 3)
+                fail_msg("%" PRIu64 " usec with one, %" PRIu64 " usec with 1000", few, many);
 }
 
 /* CPU time of going through all that is owed, as settling does. */
@@ -180,4 +225,5 @@ static void test_cost_of_owed_is_linear(void **state)
 }
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_cost_does_not_grow,
-                test_plans_use_indexes, test_cost_of_owed_is_linear)
+                test_plans_use_indexes, test_cost_of_owed_is_linear,
+                test_cost_of_an_ended_claim_does_not_grow)

@@ -427,6 +427,22 @@ static void test_invalid_inventory(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
 }
 
+static void test_changed_expiry_is_of_new_claims(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *before = NULL, *after = NULL, *never = NULL;
+
+        fixture_set_host(fixture, "host VCPU=8");
+        assert_int_equal(fixture_claim(fixture, "one", "VCPU=1", &before), CLAIM_DONE);
+        claims_set_rules(fixture->claims, &(ClaimsRules){ .expiry_usec = 7 });
+        assert_int_equal(fixture_claim(fixture, "two", "VCPU=1", &after), CLAIM_DONE);
+        claims_set_rules(fixture->claims, &(ClaimsRules){ 0 });
+        assert_int_equal(fixture_claim(fixture, "three", "VCPU=1", &never), CLAIM_DONE);
+        assert_int_equal(before->expires_usec - before->created_usec, 300 * USEC_PER_SEC);
+        assert_int_equal(after->expires_usec - after->created_usec, 7);
+        assert_int_equal(never->expires_usec, 0);
+}
+
 /* A host that is taken out of use: what is promised stays promised, and nothing new is. */
 static void test_closed(void **state)
 {
@@ -435,20 +451,21 @@ static void test_closed(void **state)
 
         fixture_set_host(fixture, "host VCPU=8");
         assert_int_equal(fixture_claim(fixture, "one", "VCPU=1", &claim), CLAIM_DONE);
-        assert_int_equal(claims_set_closed(fixture->claims, "the fan", "a device"), 0);
+        claims_set_rules(fixture->claims,
+                         &(ClaimsRules){ .closed = "the fan", .hint = "a device" });
         assert_int_equal(fixture_claim(fixture, "two", "VCPU=1", NULL), CLAIM_E_NO_CAPACITY);
         assert_string_equal(fixture->error.text, "Nothing new is promised here: the fan");
         assert_int_equal(fixture_claim(fixture, "one", "VCPU=1", &again), CLAIM_DONE);
         assert_int_equal(again->id, claim->id);
-        assert_int_equal(claims_set_closed(fixture->claims, NULL, "a device"), 0);
+        claims_set_rules(fixture->claims, &(ClaimsRules){ .hint = "a device" });
         assert_int_equal(fixture_claim(fixture, "two", "VCPU=1", NULL), CLAIM_DONE);
         assert_int_equal(fixture_claim(fixture, "three", "VCPU=7", NULL), CLAIM_E_NO_CAPACITY);
         assert_text(fixture->error.text, "(a device)");
         assert_store_sane(fixture->path);
 }
 
-TEST_MAIN_WITH(open_host, fixture_teardown, test_closed, test_claim, test_life, test_same_consumer,
-               test_no_fit, test_confirm_and_expire, test_expired_claim_asked_again, test_release,
-               test_history_is_bounded, test_resize, test_resize_first_goes_early,
-               test_providers_written_once, test_vanished_provider, test_root_replaced,
-               test_invalid_inventory)
+TEST_MAIN_WITH(open_host, fixture_teardown, test_closed, test_changed_expiry_is_of_new_claims,
+               test_claim, test_life, test_same_consumer, test_no_fit, test_confirm_and_expire,
+               test_expired_claim_asked_again, test_release, test_history_is_bounded, test_resize,
+               test_resize_first_goes_early, test_providers_written_once, test_vanished_provider,
+               test_root_replaced, test_invalid_inventory)

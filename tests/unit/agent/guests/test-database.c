@@ -150,6 +150,20 @@ static void test_has_guest(void **state)
         }
 }
 
+/* An open database keeps its file: a new one would be made beside the removed one. */
+static void test_changed_expiry_keeps_the_database_open(void **state)
+{
+        const Fixture *fixture = *state;
+        const ClaimSettings settings = { .driver = &driver, .expiry_usec = 77 };
+        ClaimService *service = open_service(fixture);
+
+        assert_int_equal(unlink(fixture->path), 0);
+        claim_service_set(service, &settings);
+        assert_non_null(claim_service_get(service));
+        assert_int_not_equal(access(fixture->path, F_OK), 0);
+        claim_service_free(service);
+}
+
 static void test_one_hand_at_a_time(void **state)
 {
         const Uuid a = make_uuid("a"), b = make_uuid("b");
@@ -165,4 +179,5 @@ static void test_one_hand_at_a_time(void **state)
 }
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_notify_does_not_close_the_database,
-               test_results, test_no_way_in, test_has_guest, test_one_hand_at_a_time)
+               test_results, test_no_way_in, test_has_guest,
+               test_changed_expiry_keeps_the_database_open, test_one_hand_at_a_time)

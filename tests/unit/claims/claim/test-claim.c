@@ -82,10 +82,8 @@ static void test_list(void **state)
 
 static void test_states_as_text(void **state)
 {
-        for (ClaimState s = 0; s < _CLAIM_STATE_MAX; s++)
-                assert_int_equal(claim_state_from_text(claim_state_to_text(s)), s);
-        assert_int_equal(claim_state_from_text("gone"), _CLAIM_STATE_INVALID);
-        assert_int_equal(claim_state_from_text(NULL), _CLAIM_STATE_INVALID);
+        assert_string_equal(claim_state_to_text(CLAIM_STATE_CONFIRMED), "confirmed");
+        assert_string_equal(claim_state_to_text(_CLAIM_STATE_MAX), "unknown");
         assert_string_equal(claim_state_to_text(_CLAIM_STATE_INVALID), "unknown");
 }
 

@@ -280,6 +280,17 @@ static void test_strange_rows(void **state)
         assert_store_sane(fixture->path);
 }
 
+/* A negative time would make the upgraded file a damaged one. */
+static void test_time_before_1970_becomes_0(void **state)
+{
+        Fixture *fixture = *state;
+
+        make_version_1(fixture, "INSERT INTO claims VALUES (1, 'h', 'n', '" VM1
+                                "', 1, 1, 1, '', 0, '1960-01-01 00:00:00')");
+        assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
+        assert_sql(fixture->path, "SELECT created_usec FROM claims", "0");
+}
+
 /* A file of version 1 without its table has an unknown shape. */
 static void test_version_1_without_table(void **state)
 {
@@ -341,5 +352,5 @@ static void test_upgrade_interrupted(void **state)
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_upgrade_equals_creation, test_upgrade, test_upgraded_claims_count,
                 test_upgraded_claims_wait_for_the_host, test_strange_rows,
-                test_version_1_without_table, test_upgrade_holds_devices, test_pci_column,
-                test_upgrade_interrupted)
+                test_time_before_1970_becomes_0, test_version_1_without_table,
+                test_upgrade_holds_devices, test_pci_column, test_upgrade_interrupted)

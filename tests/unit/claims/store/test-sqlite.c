@@ -25,6 +25,12 @@ static void test_accept(void **state)
         assert_int_equal(value, 1);
 }
 
+static void bind(Sqlite *sqlite, sqlite3_stmt *statement, const SqliteValue *values)
+{
+        for (int i = 1; values->type != 0; i++, values++)
+                assert_int_equal(sqlite_bind(sqlite, statement, i, *values, NULL), 0);
+}
+
 static void test_rows(void **state)
 {
         _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
@@ -34,9 +40,9 @@ static void test_rows(void **state)
         open_table(*state, &sqlite);
         assert_int_equal(sqlite_prepare(sqlite, "INSERT INTO t VALUES (?1, ?2, ?3)", &insert, NULL),
                          0);
-        assert_int_equal(sqlite_bind(sqlite, insert, NULL, "isd", (int64_t)-5, "text", 1.5), 0);
+        bind(sqlite, insert, VALUES(-5, "text", 1.5));
         assert_int_equal(sqlite_run(sqlite, insert, NULL), 0);
-        assert_int_equal(sqlite_bind(sqlite, insert, NULL, "is", INT64_MAX, (const char *)NULL), 0);
+        bind(sqlite, insert, VALUES(UINT64_MAX, (const char *)NULL));
         assert_int_equal(sqlite_run(sqlite, insert, NULL), 0);
         assert_int_equal(sqlite_prepare(sqlite, "SELECT a, b, c FROM t ORDER BY a", &select, NULL),
                          0);
@@ -126,7 +132,7 @@ static void test_transactions(void **state)
         assert_int_equal(sqlite_exec(one, "INSERT INTO t (a) VALUES (1)", NULL), 0);
         assert_int_equal(sqlite_begin_write(two, &error), -EBUSY);
         assert_text(error.text, "locked by another process");
-        assert_int_equal(sqlite_begin_read(two, NULL), 0);
+        assert_int_equal(sqlite_exec(two, "BEGIN", NULL), 0);
         sqlite_rollback(two);
         sqlite_rollback(one);
         assert_int_equal(sqlite_begin_write(two, NULL), 0);

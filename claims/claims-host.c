@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Replaces the host that claims are made of. A provider that claims still hold something of is kept
+ * when the new tree lacks it (host_view_merge()). Claims of schema version 1 get their providers
+ * here, and after a reshape claims get other providers and classes.
+ *
+ * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-move.c
+ * tests/unit/claims/store/test-schema.c */
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "claims/claims-internal.h"
+
+/* Yields the host that the tree and the claims make. */
+static int merge_host(Claims *claims, const ProviderTree *tree, HostView **ret, Error *reterr)
+{
+        int r = claims_load_view(claims, reterr);
+
+        return r < 0 ? r : host_view_merge(ret, claims->view, tree, reterr);
+}
+
+/* Withholds the provider that has the uuid of a device and another name: another writer renamed it,
+ * and the device is not offered (drivers/tree/child-provider.h). */
+static int withhold_renamed(HostView *view, const Uuid *root, const char *node, const char *device)
+{
+        _cleanup_free_ char *name = text_format("%s_%s", node, device);
+        size_t index;
+        Uuid uuid;
+
+        if (!name)
+                return -ENOMEM;
+        if (provider_tree_find_name(view->tree, name))
+                return 0;
+        uuid = uuid_make_child(root, name);
+        if (host_view_find(view, &uuid, &index))
+                view->providers[index].withheld = true;
+        return 0;
+}
+
+static int withhold_all_renamed(const Claims *claims, HostView *view)
+{
+        const HostFacts *facts = claims->facts;
+        size_t root;
+
+        if (!facts || !host_view_root(view, claims->node, &root))
+                return 0;
+        for (size_t i = 0; i < facts->n_devices + facts->n_pci; i++)
+                if (withhold_renamed(view, &view->tree->providers[root]->uuid, claims->node,
+                                     i < facts->n_devices
+                                             ? facts->devices[i].name
+                                             : facts->pci[i - facts->n_devices].provider) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *reterr)
+{
+        _cleanup_(host_view_freep) HostView *wanted = NULL;
+        int r = merge_host(claims, tree, &wanted, reterr);
+
+        if (r < 0)
+                return r;
+        if (withhold_all_renamed(claims, wanted) < 0)
+                return error_oom(reterr);
+        if (host_view_same_host(claims->view, wanted))
+                return 0;
+        return store_write_host(claims, wanted, NULL, 0, reterr);
+}
+
+/* Returns true if the text has the address among others. */
+static bool names(const char *text, const char *address)
+{
+        const char *found = strcasestr(text, address);
+
+        return found && (found == text || !isxdigit((unsigned char)found[-1]));
+}
+
+/* Adds the devices that the column "pci" of the specification names, without those of other claims.
+ */
+static int hold_devices(Claims *claims, const char *text, Fit *fit, DeviceList *devices,
+                        Error *reterr)
+{
+        for (size_t i = 0; claims->facts && i < claims->facts->n_pci; i++) {
+                const HostPci *pci = &claims->facts->pci[i];
+                int r = names(text, pci->address)
+                                ? claims_hold_pci(claims, pci, fit, devices, reterr)
+                                : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
+{
+        _cleanup_(device_list_done) DeviceList devices = { 0 };
+        _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        size_t root;
+        int r = claims_load_view(claims, reterr);
+
+        if (r < 0)
+                return r;
+        /* Which devices there are is known with the first poll. */
+        if (!host_view_root(claims->view, claims->node, &root) ||
+            (strchr(claim->pci, ':') && claims->has_devices && !claims->facts))
+                return 0;
+        if (resources_set(&resources, "VCPU", claim->vcpus) < 0 ||
+            resources_set(&resources, "MEMORY_MB", claim->memory_mb) < 0 ||
+            resources_set(&resources, "DISK_GB", claim->disk_gb) < 0 ||
+            fit_force(claims->view, claims->node, &resources, &fit) < 0)
+                return error_oom(reterr);
+        r = hold_devices(claims, claim->pci, &fit, &devices, reterr);
+        if (r < 0)
+                return r;
+        claim->devices = devices.devices;
+        claim->n_devices = devices.n_devices;
+        return store_place(claims, claim, &fit, reterr);
+}
+
+/* Places the claims of schema version 1, which hold amounts of the node as a whole, with or without
+ * free capacity. A claim that another writer placed or released meanwhile is skipped. */
+static int place_unplaced(Claims *claims, Error *reterr)
+{
+        int64_t after = 0;
+
+        for (;;) {
+                _cleanup_(store_unplaced_done) StoreUnplaced claim = { 0 };
+                ClaimAttempts attempts = { .claims = claims };
+                int r = store_next_unplaced(claims, after, &claim, reterr);
+
+                if (r != 0)
+                        return r < 0 ? r : 0;
+                while (claims_attempt(&attempts, reterr))
+                        attempts.result = place_claim(claims, &claim, reterr);
+                if (attempts.result < 0)
+                        return attempts.result;
+                after = claim.id;
+                log_debug("Claim %" PRIi64 " of schema version 1 was counted on this host",
+                          claim.id);
+        }
+}
+
+int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr)
+{
+        ClaimAttempts attempts = { .claims = claims };
+
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = set_providers_once(claims, tree, reterr);
+        return attempts.result != 0 ? attempts.result : place_unplaced(claims, reterr);
+}
+
+static int move_once(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
+                     size_t n_shifts, Error *reterr)
+{
+        _cleanup_(host_view_freep) HostView *wanted = NULL;
+        int r = merge_host(claims, tree, &wanted, reterr);
+
+        return r < 0 ? r : store_write_host(claims, wanted, shifts, n_shifts, reterr);
+}
+
+int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
+                 size_t n_shifts, Error *reterr)
+{
+        ClaimAttempts attempts = { .claims = claims };
+
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = move_once(claims, tree, shifts, n_shifts, reterr);
+        return attempts.result;
+}
+
+static int fit_share(const HostView *view, const Consumer *share, Fit *ret)
+{
+        for (size_t i = 0; i < view->n_providers; i++) {
+                const Provider *provider = view->tree->providers[i];
+                const Resources *resources = consumer_find(share, &provider->uuid);
+
+                for (size_t j = 0; resources && j < resources->n_items; j++)
+                        if (provider_find_inventory(provider, resources->items[j].resource_class) &&
+                            fit_add(ret, i, resources->items[j].resource_class,
+                                    resources->items[j].amount) < 0)
+                                return -ENOMEM;
+        }
+        return 0;
+}
+
+static int complete_once(Claims *claims, int64_t id, const Consumer *share, Error *reterr)
+{
+        _cleanup_(fit_done) Fit fit = FIT_NULL;
+        int r = claims_load_view(claims, reterr);
+
+        if (r < 0)
+                return r;
+        if (fit_share(claims->view, share, &fit) < 0)
+                return error_oom(reterr);
+        r = store_complete(claims, id, &share->uuid, &fit, reterr);
+        return r == CLAIM_E_NOT_FOUND ? store_not_found(id, reterr) : r;
+}
+
+int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *reterr)
+{
+        ClaimAttempts attempts = { .claims = claims };
+
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = complete_once(claims, id, share, reterr);
+        return attempts.result;
+}
+
+/* One amount that changed, and what is left of it to be accounted for. */
+typedef struct Change {
+        const Uuid *provider;
+        const char *resource_class;
+        uint64_t amount;
+} Change;
+
+typedef struct Changes {
+        Change *items;
+        size_t n_items, n_allocated;
+} Changes;
+
+/* Adds the amounts by which of exceeds other. */
+static int collect(const Consumer *of, const Consumer *other, Changes *ret)
+{
+        for (size_t i = 0; i < of->n_allocations; i++) {
+                const Allocation *allocation = &of->allocations[i];
+
+                for (size_t j = 0; j < allocation->resources.n_items; j++) {
+                        const ResourceAmount *item = &allocation->resources.items[j];
+                        uint64_t there =
+                                consumer_get(other, &allocation->provider, item->resource_class);
+
+                        if (item->amount <= there)
+                                continue;
+                        if (array_grow(&ret->items, sizeof(Change), ret->n_items,
+                                       &ret->n_allocated) < 0)
+                                return -ENOMEM;
+                        ret->items[ret->n_items++] =
+                                (Change){ &allocation->provider, item->resource_class,
+                                          item->amount - there };
+                }
+        }
+        return 0;
+}
+
+static int pair(int64_t claim, Change *from, Change *to, StoreShift **shifts, size_t *n_shifts,
+                size_t *n_allocated)
+{
+        uint64_t amount = MIN(from->amount, to->amount);
+
+        if (amount == 0)
+                return 0;
+        if (array_grow(shifts, sizeof(StoreShift), *n_shifts, n_allocated) < 0)
+                return -ENOMEM;
+        (*shifts)[(*n_shifts)++] = (StoreShift){
+                .claim = claim,
+                .from = *from->provider,
+                .from_class = from->resource_class,
+                .to = *to->provider,
+                .to_class = to->resource_class,
+                .amount = amount,
+        };
+        from->amount -= amount;
+        to->amount -= amount;
+        return 0;
+}
+
+int claims_make_shifts(int64_t claim, const Consumer *before, const Consumer *after,
+                       StoreShift **shifts, size_t *n_shifts, size_t *n_allocated)
+{
+        Changes less = { 0 }, more = { 0 };
+        int r = collect(before, after, &less);
+
+        if (r == 0)
+                r = collect(after, before, &more);
+        for (int any_class = 0; any_class <= 1; any_class++)
+                for (size_t i = 0; i < less.n_items; i++)
+                        for (size_t j = 0; r == 0 && j < more.n_items; j++)
+                                if (any_class || strcmp(less.items[i].resource_class,
+                                                        more.items[j].resource_class) == 0)
+                                        r = pair(claim, &less.items[i], &more.items[j], shifts,
+                                                 n_shifts, n_allocated);
+        free(less.items);
+        free(more.items);
+        return r;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One table of columns for each type of row. A column names the SQL expression and the member of a
+ * struct. The table makes the list of a SELECT or an INSERT, reads a row of the result into the
+ * struct, and binds the struct to parameters. So the order of the columns is in one place.
+ *
+ * The kind of a column follows from the type of the member at compile time. A member of a type
+ * without a kind does not compile.
+ *
+ * The database file is hostile input: a value of another type, NULL, a number out of range and a
+ * malformed text are -EUCLEAN with words that name the column and the row. */
+
+#include "base/cpu-set.h"
+#include "base/uuid.h"
+#include "claims/store/sqlite.h"
+
+typedef enum ColumnKind {
+        COLUMN_INT64,
+        COLUMN_UINT64,
+        COLUMN_UINT32,
+        COLUMN_BOOL,
+        COLUMN_DOUBLE,
+        COLUMN_UUID,
+        COLUMN_OWNED,    /* char *: a copy, which replaces the text that is there */
+        COLUMN_BORROWED, /* const char *: valid until the next step of the statement */
+        COLUMN_CHARS,    /* char[] */
+        COLUMN_CPU_SET,
+        COLUMN_NAMED, /* an enum, which is an int since it has a negative value */
+} ColumnKind;
+
+typedef struct Column {
+        const char *sql;
+        ColumnKind kind;
+        size_t offset, size;               /* of the member */
+        uint64_t max;                      /* of numbers; 0: the largest of the type */
+        bool optional;                     /* a text or a UUID that can be NULL or "" */
+        const char *(*to_text)(int value); /* of COLUMN_NAMED, for values from 0 to max */
+} Column;
+
+typedef struct Row {
+        const char *what; /* for error texts, before the number in column 0: "a device of claim" */
+        const Column *columns;
+        size_t n_columns;
+        size_t size; /* of the struct */
+} Row;
+
+#define COLUMN_MEMBER(struct_, member_) (&((struct_ *)0)->member_)
+#define COLUMN_KIND(struct_, member_) \
+        _Generic(COLUMN_MEMBER(struct_, member_), \
+                int64_t *: COLUMN_INT64,          \
+                uint64_t *: COLUMN_UINT64,        \
+                unsigned *: COLUMN_UINT32,        \
+                bool *: COLUMN_BOOL,              \
+                double *: COLUMN_DOUBLE,          \
+                Uuid *: COLUMN_UUID,              \
+                char **: COLUMN_OWNED,            \
+                const char **: COLUMN_BORROWED,   \
+                CpuSet *: COLUMN_CPU_SET,         \
+                int *: COLUMN_NAMED,              \
+                char(*)[sizeof(*COLUMN_MEMBER(struct_, member_))]: COLUMN_CHARS)
+
+/* A column, with any other designated initialisers. */
+#define COLUMN(sql_, struct_, member_, ...)                                   \
+        {                                                                     \
+                .sql = (sql_), .kind = COLUMN_KIND(struct_, member_),         \
+                .offset = offsetof(struct_, member_),                         \
+                .size = sizeof(*COLUMN_MEMBER(struct_, member_)), __VA_ARGS__ \
+        }
+
+/* Defines NAME_row of these columns. */
+#define ROW(name_, struct_, what_, ...)                                     \
+        static const Column name_##_columns[] = { __VA_ARGS__ };            \
+        const Row name_##_row = { .what = (what_),                          \
+                                  .columns = name_##_columns,               \
+                                  .n_columns = ARRAY_SIZE(name_##_columns), \
+                                  .size = sizeof(struct_) }
+
+/* Makes the SQL of a statement, owned by the caller. In sql, "%" stands for the columns of the next
+ * row of rows, "#" for the same as items of a JSON list in the column "value", and "$" for one "?"
+ * for each column so far. NULL when out of memory. */
+char *columns_format(const char *sql, const Row *const rows[]);
+
+/* Reads the row that the statement is at, from the column first on, into the struct at base. Texts
+ * that base owned before are replaced; base must be initialised if the row has owned members. On
+ * failure, base owns what was read so far. -EUCLEAN, -ENOMEM. */
+int row_read(Sqlite *sqlite, sqlite3_stmt *statement, int first, const Row *row, void *base,
+             Error *reterr);
+
+/* Frees what the struct at base owns by its row, and zeroes it. */
+void row_done(const Row *row, void *base);
+
+/* Returns -EUCLEAN with words for the row that the statement is at. column: the expression whose
+ * value has the problem; NULL: the values do not fit each other. */
+int row_damaged(const Sqlite *sqlite, sqlite3_stmt *statement, const Row *row, const char *column,
+                const char *problem, Error *reterr);
+
+/* Binds the struct at base to the parameters from the number first on. */
+int row_bind(Sqlite *sqlite, sqlite3_stmt *statement, int first, const Row *row, const void *base,
+             Error *reterr);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Runs statements and transactions. A statement is prepared when it is first run: it takes some
+ * kilobytes, and most hosts never run most of them.
+ *
+ * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
+ * tests/unit/claims/test-claims-faults.c */
+
+#include "claims/store/frame.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef struct IntegerRow {
+        int64_t value;
+} IntegerRow;
+
+/* Of a statement whose SQL yields one number. */
+ROW(integer, IntegerRow, "a query", COLUMN("the number", IntegerRow, value));
+
+static const struct {
+        const char *sql;
+        const Row *rows[7]; /* the last one is NULL */
+} statements[_STATEMENT_MAX] = {
+#define STATEMENT(name, text, ...) [STATEMENT_##name] = { .sql = (text), .rows = { __VA_ARGS__ } },
+#include "claims/store/statements.h"
+#undef STATEMENT
+};
+
+static int prepare(Claims *claims, StatementId id, Error *reterr)
+{
+        _cleanup_free_ char *sql = NULL;
+
+        if (claims->statements[id])
+                return 0;
+        sql = columns_format(statements[id].sql, statements[id].rows);
+        return sql ? sqlite_prepare(claims->sqlite, sql, &claims->statements[id], reterr)
+                   : error_oom(reterr);
+}
+
+/* Binds the rows of an INSERT from base, which is NULL for other statements, and then the values.
+ */
+static int bind(Claims *claims, StatementId id, const void *base, const SqliteValue *values,
+                sqlite3_stmt **ret, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        int n = 1, r = prepare(claims, id, reterr);
+
+        if (r < 0)
+                return r;
+        statement = claims->statements[id];
+        for (const Row *const *row = statements[id].rows; r == 0 && base && *row; row++) {
+                r = row_bind(claims->sqlite, statement, n, *row, base, reterr);
+                n += (int)(*row)->n_columns;
+        }
+        for (; r == 0 && values->type != 0; values++)
+                r = sqlite_bind(claims->sqlite, statement, n++, *values, reterr);
+        if (r < 0)
+                return r;
+        assert(n - 1 == sqlite3_bind_parameter_count(statement));
+        *ret = TAKE_PTR(statement);
+        return 0;
+}
+
+int store_query(Claims *claims, StatementId id, const SqliteValue *values, sqlite3_stmt **ret,
+                const Row *const **ret_rows, Error *reterr)
+{
+        *ret_rows = statements[id].rows;
+        return bind(claims, id, NULL, values, ret, reterr);
+}
+
+int store_insert_row(Claims *claims, StatementId id, const void *base, const SqliteValue *values,
+                     Error *reterr)
+{
+        sqlite3_stmt *statement;
+        int r = bind(claims, id, base, values, &statement, reterr);
+
+        return r < 0 ? r : sqlite_run(claims->sqlite, statement, reterr);
+}
+
+int store_run(Claims *claims, StatementId id, const SqliteValue *values, ClaimOutcome otherwise,
+              Error *reterr)
+{
+        int r = store_insert_row(claims, id, NULL, values, reterr);
+
+        return r == 0 && sqlite3_changes(claims->sqlite->db) == 0 ? (int)otherwise : r;
+}
+
+int store_run_alone(Claims *claims, StatementId id, const SqliteValue *values,
+                    ClaimOutcome otherwise, Error *reterr)
+{
+        int r = store_begin(claims, reterr);
+
+        if (r == 0)
+                r = store_run(claims, id, values, otherwise, reterr);
+        return store_end(claims, r, reterr);
+}
+
+static int get_row(Claims *claims, StatementId id, const SqliteValue *values, const Row *row,
+                   void *ret, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        _cleanup_free_ void *base = calloc(1, row->size);
+        int r = base ? bind(claims, id, NULL, values, &statement, reterr) : error_oom(reterr);
+
+        if (r == 0)
+                r = sqlite_step(claims->sqlite, statement, reterr);
+        if (r <= 0)
+                return r < 0 ? r : CLAIM_E_NOT_FOUND;
+        r = row_read(claims->sqlite, statement, 0, row, base, reterr);
+        if (r < 0)
+                row_done(row, base);
+        else
+                memcpy(ret, base, row->size);
+        return r;
+}
+
+int store_get(Claims *claims, StatementId id, const SqliteValue *values, void *ret, Error *reterr)
+{
+        return get_row(claims, id, values, statements[id].rows[0], ret, reterr);
+}
+
+int store_get_integer(Claims *claims, StatementId id, const SqliteValue *values, int64_t *ret,
+                      Error *reterr)
+{
+        int r = get_row(claims, id, values, &integer_row, ret, reterr);
+
+        return r > 0 ? sqlite_damaged(claims->sqlite, "a row is missing", reterr) : r;
+}
+
+static int add_row(Claims *claims, sqlite3_stmt *statement, const Row *row, void *base,
+                   StoreAdd add, void *context, Error *reterr)
+{
+        int first = sqlite3_column_count(statement) - (int)row->n_columns;
+        int r = row_read(claims->sqlite, statement, first, row, base, reterr);
+
+        if (r == 0) {
+                r = add(context, sqlite3_column_int64(statement, 0), base);
+                if (r == -ENOMEM)
+                        error_oom(reterr);
+                else if (r < 0)
+                        r = row_damaged(claims->sqlite, statement, row, NULL, "is invalid", reterr);
+        }
+        if (r == 0)
+                memset(base, 0, row->size);
+        else
+                row_done(row, base);
+        return MIN(r, 0);
+}
+
+int store_each(Claims *claims, StatementId id, const SqliteValue *values, StoreAdd add,
+               void *context, Error *reterr)
+{
+        _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
+        const Row *row = statements[id].rows[0];
+        _cleanup_free_ void *base = calloc(1, row->size);
+        int r = base ? bind(claims, id, NULL, values, &statement, reterr) : error_oom(reterr);
+
+        while (r == 0 && (r = sqlite_step(claims->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
+                r = add_row(claims, statement, row, base, add, context, reterr);
+        return r;
+}
+
+int store_begin(Claims *claims, Error *reterr)
+{
+        return claims->has_turn ? 0 : sqlite_begin_write(claims->sqlite, reterr);
+}
+
+int store_end(Claims *claims, int result, Error *reterr)
+{
+        claims->has_turn = false;
+        if (result == 0)
+                return sqlite_commit(claims->sqlite, reterr);
+        sqlite_rollback(claims->sqlite);
+        return result;
+}
+
+int store_begin_read(Claims *claims, bool *ret_began, Error *reterr)
+{
+        int r;
+
+        if (!sqlite3_get_autocommit(claims->sqlite->db))
+                return 0;
+        r = store_run(claims, STATEMENT_BEGIN_READ, NO_VALUES, CLAIM_DONE, reterr);
+        *ret_began = r == 0;
+        return r;
+}
+
+void store_end_read(Claims *claims, bool began)
+{
+        if (began)
+                store_run(claims, STATEMENT_END_READ, NO_VALUES, CLAIM_DONE, NULL);
+}
+
+int store_take_turn(Claims *claims, Error *reterr)
+{
+        int r;
+
+        assert(!claims->has_turn);
+        r = sqlite_begin_write(claims->sqlite, reterr);
+        claims->has_turn = r == 0;
+        return r;
+}
+
+void store_drop_turn(Claims *claims)
+{
+        if (!claims->has_turn)
+                return;
+        claims->has_turn = false;
+        sqlite_rollback(claims->sqlite);
+}
+
+static void finalize_statements(Claims *claims)
+{
+        for (size_t i = 0; i < _STATEMENT_MAX; i++) {
+                sqlite3_finalize(claims->statements[i]);
+                claims->statements[i] = NULL;
+        }
+}
+
+int store_check_statements(Claims *claims, Error *reterr)
+{
+        int r = 0;
+
+        for (StatementId id = 0; r == 0 && id < _STATEMENT_MAX; id++) {
+                r = prepare(claims, id, reterr);
+                finalize_statements(claims);
+        }
+        return r;
+}
+
+void store_close(Claims *claims)
+{
+        store_drop_turn(claims);
+        finalize_statements(claims);
+        claims->sqlite = sqlite_close(claims->sqlite);
+}
