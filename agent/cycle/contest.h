@@ -55,9 +55,8 @@ int contest_look(Contest *contest, const ProviderTree *wanted, const ProviderTre
 int contest_give_in(const Contest *contest, ProviderTree *tree, const ProviderTree *remote,
                     uint64_t now_usec);
 
-/* We are done with it, and this is what Placement has; copied. NULL: it is not known. Without
- * memory it is not known either. */
-void contest_leave(Contest *contest, const ProviderTree *remote);
+/* Keeps the tree of Placement at the end of an attempt, by a reference. NULL: it is not known. */
+void contest_leave(Contest *contest, const ProviderTree *tree);
 
 /* Is somebody at it again and again? */
 bool contest_is_repeated(const ContestPart *part);

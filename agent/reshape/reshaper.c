@@ -316,11 +316,8 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
         else if (reshaper->config.state_dir)
                 reshaper_settle(reshaper->config.state_dir, reshaper->outcome.image.after.tree);
         provider_tree_free(reshaper->outcome.tree);
-        reshaper->outcome.tree = NULL;
-        if (provider_tree_copy(&reshaper->outcome.tree, reshaper->outcome.image.after.tree) < 0)
-                end_failed(reshaper, -ENOMEM, "The reshape was done");
-        else
-                finish(reshaper, REPORT_DONE, error);
+        reshaper->outcome.tree = provider_tree_ref(reshaper->outcome.image.after.tree);
+        finish(reshaper, REPORT_DONE, error);
 }
 
 /* Is there anything to move (any more)? A positive number when there is not, with the tree. */
@@ -367,9 +364,7 @@ static int gather(Reshaper *reshaper, Error *reterr)
         int r;
 
         provider_tree_free(reshaper->before);
-        reshaper->before = NULL;
-        if (provider_tree_copy(&reshaper->before, reporter_tree(reshaper->config.reporter)) < 0)
-                return error_oom(reterr);
+        reshaper->before = provider_tree_ref(reporter_tree(reshaper->config.reporter));
         ahead = guess_tree(reshaper);
         r = reporter_gather(reshaper->config.reporter,
                             undoes ? NULL : &reshaper->outcome.verdict.classes, ahead, on_gathered,

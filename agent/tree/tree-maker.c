@@ -59,16 +59,26 @@ static LocalDisk edit_local_disk(const TreeMaker *maker, const ProviderTree *bas
         return decision;
 }
 
-/* Copies Placement's tree, without cordons and retained inventories. Not for a reshape: there the
- * driver keeps what is allocated, and the inventories stay open until the consumers have moved,
- * because Placement checks the capacity of each amount that it writes. */
-static int make_before(const TreeMaker *maker, const DriverReshape *reshape, ProviderTree *tree,
-                       ProviderTree **ret)
+/* Sets *ret to Placement's tree without cordons and retained inventories: base itself (borrowed) if
+ * it has none, else a copy of tree, which *ret_copy owns. Not for a reshape: there the driver keeps
+ * what is allocated, and the inventories stay open until the consumers have moved, because
+ * Placement checks the capacity of each amount that it writes. */
+static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
+                       const ProviderTree *base, ProviderTree *tree, const ProviderTree **ret,
+                       ProviderTree **ret_copy)
 {
         if (!maker->retained)
                 return 0;
         retained_clear(maker->retained, tree);
-        return reshape && reshape->consumers ? 0 : provider_tree_copy(ret, tree);
+        if (reshape && reshape->consumers)
+                return 0;
+        *ret = base;
+        if (base && provider_tree_equal(base, tree))
+                return 0;
+        if (provider_tree_copy(ret_copy, tree) < 0)
+                return -ENOMEM;
+        *ret = *ret_copy;
+        return 0;
 }
 
 /* A missing device is expected for as long as a consumer holds it. */
@@ -134,10 +144,13 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                 return r;
         if (maker->cordon)
                 cordon_clear(maker->cordon, tree, &maker->root, known);
-        if (make_before(maker, reshape, tree, &before) < 0)
+        if (make_before(maker, reshape, base, tree, &trees.before, &before) < 0)
                 return error_oom(reterr);
-        trees.before = before;
+        if (reshape)
+                reshape->before = trees.before;
         updated = provider_update(maker->config, snapshot, tree, maker->nodename, reshape, &error);
+        if (reshape)
+                reshape->before = NULL;
         if (updated < 0) {
                 if (reterr)
                         *reterr = error;

@@ -51,7 +51,7 @@ typedef struct World {
         AuditorDone audit_done;
         void *audit_userdata;
         sd_event_source *audit_source;
-        size_t n_trees_for_claims, n_told;
+        size_t n_trees_for_claims, n_told, n_copies;
         Error told;
 } World;
 
@@ -69,6 +69,15 @@ static int take_answer(Answers *answers)
 {
         assert_true(answers->n < ARRAY_SIZE(answers->results));
         return answers->results[answers->n++];
+}
+
+/* Counts the copies of trees, but for those of the fakes. Linked with --wrap. */
+int __real_provider_tree_copy(ProviderTree **ret, const ProviderTree *tree);
+int __wrap_provider_tree_copy(ProviderTree **ret, const ProviderTree *tree);
+int __wrap_provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
+{
+        world.n_copies++;
+        return __real_provider_tree_copy(ret, tree);
 }
 
 /* driver.h */
@@ -117,6 +126,8 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         assert_non_null(root);
         if (world.broken)
                 return error_setf(reterr, EINVAL, "broken");
+        /* A lent tree is not edited. */
+        assert_true(!reshape->before || provider_tree_equal(tree, reshape->before));
         if (world.reshape_needed && !reshape->consumers)
                 return DRIVER_RESHAPE_NEEDED;
         if (world.lost)
@@ -320,7 +331,7 @@ int reporter_publish(Reporter *reporter, const ProviderTree *desired,
         if (result == 0) {
                 world.reshape_needed &= !allocations;
                 world.mirror = provider_tree_free(world.mirror);
-                assert_int_equal(provider_tree_copy(&world.mirror, desired), 0);
+                assert_int_equal(__real_provider_tree_copy(&world.mirror, desired), 0);
         }
         return answer_later(result, done, userdata);
 }
@@ -875,7 +886,18 @@ static void test_a_root_under_another_name_is_refused(void **state)
         assert_non_null(strstr(world.told.text, "old"));
 }
 
+static void test_a_cycle_copies_the_tree_twice(void **state)
+{
+        assert_int_equal(retained_new(&world.retained, "/", true), 0);
+        start(&reporter_config, false);
+        run_cycle();
+        world.n_copies = 0;
+        run_cycle();
+        assert_string_equal(world.did, "PRW");
+        assert_int_equal(world.n_copies, 2); /* after the poll and after the read */
+}
+
 TEST_MAIN_WITH(set_up, tear_down, test_cycles, test_times_and_progress, test_a_known_host_is_served,
                test_a_cycle_waits_for_a_later_poll, test_a_request_during_a_cycle_gets_its_own,
                test_without_placement_the_remembered_host_is_used,
-               test_a_root_under_another_name_is_refused)
+               test_a_root_under_another_name_is_refused, test_a_cycle_copies_the_tree_twice)
