@@ -18,7 +18,7 @@
 #include "agent/placing/decide.h"
 #include "agent/placing/queue.h"
 #include "agent/state/identity.h"
-#include "agent/state/state-lock.h"
+#include "agent/state/state-file.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"

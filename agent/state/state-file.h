@@ -26,3 +26,13 @@ int state_file_put(const char *path, const char *suffix, const char *text, mode_
 
 /* What state_file_read() does with a file whose content turned out to be wrong. */
 void state_file_set_aside(const char *path);
+
+/* Locks a state folder ([agent] state_dir) for one program at a time. The kernel releases the lock
+ * when the program ends, however it ends. The file of the lock is never removed, and its content
+ * means nothing. No other code opens it: a process loses a lock of this kind when it closes any
+ * descriptor of the file.
+ *
+ * Keep the descriptor; closing it releases the lock. -EBUSY with words that name the process that
+ * has it, else negative errno with words. On a file system that is read-only there is nothing to
+ * lock: *ret is then -EBADF, and 0 is returned. Blocks on the disk, never on the other process. */
+int state_lock_take(const char *state_dir, int *ret, Error *reterr);

@@ -3,6 +3,7 @@
 #include "agent/state/state-file.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/json.h"
 #include "tests/fixtures/scratch-folder.h"
@@ -67,4 +68,28 @@ static void test_old_file_stays_when_writing_fails(void **state)
         assert_true(state_file_write("/nowhere/at/all", json, NULL) == -ENOENT);
 }
 
-TEST_MAIN(test_write_and_read, test_corrupt_is_set_aside, test_old_file_stays_when_writing_fails)
+/* A process never refuses its own lock, so a child asks for it. */
+static void test_a_second_process_is_refused(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_close_ int fd = -EBADF;
+        Error error = ERROR_NULL;
+        char pid[32];
+        int status, other;
+        pid_t child;
+
+        assert_int_equal(state_lock_take("/nowhere/at/all", &fd, &error), -ENOENT);
+        assert_int_equal(state_lock_take(folder, &fd, &error), 0);
+        assert_true(fd >= 0);
+        snprintf(pid, sizeof(pid), "Process %d ", (int)getpid());
+        child = fork();
+        if (child == 0)
+                _exit(state_lock_take(folder, &other, &error) == -EBUSY && strstr(error.text, pid)
+                              ? 0
+                              : 1);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+}
+
+TEST_MAIN(test_write_and_read, test_corrupt_is_set_aside, test_old_file_stays_when_writing_fails,
+          test_a_second_process_is_refused)
