@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "agent/cycle/tracker-internal.h"
-#include "agent/tree/nova-tree.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -270,10 +269,8 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
         status->reshape_error = reshape_control_get_state(tracker->reshape)->error;
         if (status->reshape_error.code)
                 tracker->cycle.error = status->reshape_error;
-        if (tree) {
-                tracker_status_note_devices(status, &tracker->maker.root, device_error);
-                tracker_tree_reshaped(tracker, tree);
-        }
+        if (tree)
+                tracker_tree_reshaped(tracker, tree, device_error);
         tracker_end_phase(tracker, !tree && report_outcome_is_away(result) ? result : 0, error);
 }
 

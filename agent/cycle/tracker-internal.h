@@ -79,5 +79,5 @@ int tracker_tree_after_poll(Tracker *tracker, Error *reterr);
  * and traits of other writers. As tree_maker_make(). */
 int tracker_tree_after_read(Tracker *tracker, Error *reterr);
 
-/* Takes the tree that a reshape made. */
-void tracker_tree_reshaped(Tracker *tracker, ProviderTree *tree);
+/* Takes the tree that a reshape made. device_error: why some devices are not as configured. */
+void tracker_tree_reshaped(Tracker *tracker, ProviderTree *tree, const Error *device_error);

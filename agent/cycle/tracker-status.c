@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Keeps the status of the tracker and logs its changes. A failure that repeats is logged once.
+ *
+ * Tests: tests/unit/agent/cycle/test-tracker.c tests/unit/agent/cycle/test-verdict.c */
+
 #include "agent/cycle/tracker-status.h"
 
 #include <errno.h>
@@ -208,7 +212,7 @@ void tracker_status_note_synced(TrackerStatus *status)
         }
 }
 
-void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed)
+static void note_reshape(TrackerStatus *status, const Uuid *root, bool needed)
 {
         if (needed && !status->reshape_needed)
                 log_event(
@@ -228,7 +232,7 @@ void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access)
 }
 
 /* Logs each reason once. */
-void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const Error *error)
+static void note_devices(TrackerStatus *status, const Uuid *root, const Error *error)
 {
         if (error->code && strcmp(error->text, status->device_error.text) != 0)
                 log_event(LOG_WARNING, MESSAGE_DEVICES_REFUSED,
@@ -237,16 +241,16 @@ void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const 
         status->device_error = *error;
 }
 
-void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, LocalDisk decision,
-                                    bool was_there, const LocalDiskFacts *facts)
+/* Logs each change of the decision about the root's DISK_GB. */
+static void note_local_disk(TrackerStatus *status, const Uuid *root, const MadeTree *made)
 {
         const char *const fields[] = { LOG_FIELD_PROVIDER, root->text, NULL, NULL };
-        LocalDisk before = status->local_disk_decision;
-        bool leaves =
-                decision == LOCAL_DISK_LEFT_OUT && (was_there || before != LOCAL_DISK_OFFERED);
+        LocalDisk decision = made->local_disk, before = status->local_disk_decision;
+        bool leaves = decision == LOCAL_DISK_LEFT_OUT &&
+                      (made->disk_was_there || before != LOCAL_DISK_OFFERED);
 
         status->local_disk_decision = decision;
-        (void)local_disk_describe(decision, facts, status->local_disk, sizeof(status->local_disk));
+        strcpy(status->local_disk, made->local_disk_words);
         if (decision == before)
                 return;
         if (decision == LOCAL_DISK_OFFERED)
@@ -259,8 +263,9 @@ void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, Loc
                           "%s; no consumer holds local DISK_GB.", status->local_disk);
 }
 
-void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
-                                  const Snapshot *snapshot)
+/* Notes the unpinned guests that can run on dedicated CPUs. Logs each text once, and the end. */
+static void note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
+                          const Snapshot *snapshot)
 {
         _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
         Error floating = ERROR_NULL;
@@ -276,6 +281,22 @@ void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const
                           LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
                           "No unpinned guest can run on dedicated CPUs any more.");
         status->floating = floating;
+}
+
+void tracker_status_note_tree(TrackerStatus *status, const TreeMaker *maker,
+                              const Snapshot *snapshot, const MadeTree *made, bool known)
+{
+        note_reshape(status, &maker->root, made->reshape_needed);
+        note_devices(status, &maker->root, &made->device_error);
+        if (known)
+                note_local_disk(status, &maker->root, made);
+        note_floating(status, &maker->root, maker->config, snapshot);
+}
+
+void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const Error *error)
+{
+        note_reshape(status, root, false);
+        note_devices(status, root, error);
 }
 
 /* As many as a person reads, and how many more there are. */

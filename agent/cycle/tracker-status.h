@@ -5,7 +5,7 @@
  * changes, not at each retry. It decides nothing. Main thread. */
 
 #include "agent/cycle/contest.h"
-#include "agent/tree/local-disk.h"
+#include "agent/tree/tree-maker.h"
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
@@ -89,18 +89,15 @@ void tracker_status_note_standalone(TrackerStatus *status);
 /* Nothing is reported to Placement. */
 void tracker_status_note_retired(TrackerStatus *status);
 
-/* root: the host, for the journal. */
-void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed);
+/* Notes what the tree that was just made says of the host root, and logs each change. known: it was
+ * made from the tree of Placement, so the decision about the local disk is final. */
+void tracker_status_note_tree(TrackerStatus *status, const TreeMaker *maker,
+                              const Snapshot *snapshot, const MadeTree *made, bool known);
+
+/* Notes that the tree has the shape of the host. error: why some devices are not reported as
+ * configured; code 0: all are. */
+void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const Error *error);
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
-void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const Error *error);
-
-/* Logs each change of the decision about the root's DISK_GB. was_there: Placement has it. */
-void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, LocalDisk decision,
-                                    bool was_there, const LocalDiskFacts *facts);
-
-/* Notes the unpinned guests that can run on dedicated CPUs. Logs each text once, and the end. */
-void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
-                                  const Snapshot *snapshot);
 
 /* problems: what the last poll could not read; logged: what of it was logged, made equal. */
 void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,

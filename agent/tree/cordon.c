@@ -8,12 +8,12 @@
 #include <time.h>
 
 #include "agent/state/state-file.h"
-#include "agent/tree/nova-tree.h"
 #include "base/array.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
+#include "drivers/host/pci-address.h"
 
 #define CORDON_FORMAT "compute-agent-cordon/1"
 #define DEVICE_MAX    200
@@ -308,6 +308,16 @@ static Provider *provider_of(const CordonEntry *entry, const ProviderTree *tree,
 {
         return entry->device[0] ? find_provider(tree, root, entry->device)
                                 : provider_tree_find(tree, root);
+}
+
+bool nova_keeps_reserved(const ProviderTree *tree, const Uuid *root, const Provider *provider)
+{
+        const Provider *host = provider_tree_find(tree, root);
+        size_t n = host ? strlen(host->name) : 0;
+        char address[PCI_ADDRESS_SIZE];
+
+        return host && strncmp(provider->name, host->name, n) == 0 && provider->name[n] == '_' &&
+               pci_address_parse(provider->name + n + 1, address) >= 0;
 }
 
 NovaAction cordon_action(const ProviderTree *tree, const Uuid *root, const char *device)

@@ -56,6 +56,12 @@ const char *cordon_device_words(const Cordon *cordon);
 
 size_t cordon_count_devices(const Cordon *cordon);
 
+/* Returns true if Nova leaves the reserved amount of the provider as it finds it. It does so for
+ * PCI devices that are given whole, whose providers are named after host and address
+ * ("host1_0000:81:00.0"): of these it writes total and max_unit alone (facts C7). Of all other
+ * classes it writes reserved itself. */
+bool nova_keeps_reserved(const ProviderTree *tree, const Uuid *root, const Provider *provider);
+
 /* What it takes to cordon this one: NOVA_ACTION_CORDON_… */
 NovaAction cordon_action(const ProviderTree *tree, const Uuid *root, const char *device);
 

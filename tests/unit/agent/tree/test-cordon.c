@@ -296,7 +296,29 @@ static void test_retired(void **state)
         assert_int_equal(cordon_set_retired(scene.cordon, true, NULL), -ENOENT);
 }
 
-TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_host,
-                test_a_trait_of_somebody_else_stays, test_devices, test_a_device_that_is_withheld,
-                test_what_others_reserve_meanwhile, test_a_first_picture, test_bad_files,
-                test_a_disk_that_cannot_be_written)
+static void test_whose_reserved_nova_keeps(void **state)
+{
+        static const struct {
+                const char *name;
+                bool kept;
+        } cases[] = {
+                { "cn1_0000:c1:00.0", true },      { "cn1_0000:C1:00.3", true },
+                { "cn1_pci_0000_c1_00_0", false }, { "cn1", false },
+                { "cn2_0000:c1:00.0", false },     { "cn1_NUMA0", false },
+                { "0000:c1:00.0", false },
+        };
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("cn1 VCPU=1");
+        const Uuid root = make_uuid("cn1");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Provider provider = { .name = (char *)(uintptr_t)cases[i].name };
+
+                if (nova_keeps_reserved(tree, &root, &provider) != cases[i].kept)
+                        fail_msg("%s", cases[i].name);
+        }
+}
+
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_whose_reserved_nova_keeps,
+                test_host, test_a_trait_of_somebody_else_stays, test_devices,
+                test_a_device_that_is_withheld, test_what_others_reserve_meanwhile,
+                test_a_first_picture, test_bad_files, test_a_disk_that_cannot_be_written)
