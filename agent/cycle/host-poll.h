@@ -34,9 +34,6 @@ DEFINE_CLEANUP(HostPoll *, host_poll_free);
  * this call, or of one that failed. */
 int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr);
 
-/* NULL before the first poll that succeeded, unless one was known. Borrowed until the next one
- * does. */
+/* Returns the last snapshot, borrowed until the next poll succeeds. NULL before the first poll that
+ * succeeded, unless one was known. All snapshots have the same nodename. */
 Snapshot *host_poll_get_snapshot(const HostPoll *poll);
-
-/* The name of the host as the first picture has it, or NULL; it never changes. */
-const char *host_poll_get_nodename(const HostPoll *poll);

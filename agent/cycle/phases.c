@@ -11,10 +11,16 @@
 #include <string.h>
 
 #include "agent/cycle/tracker-internal.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
+
+/* One poll serves a burst of changes: after a quiet time, or at the latest after the maximum. */
+#define CHANGE_SETTLE_USEC     (200 * USEC_PER_MSEC)
+#define CHANGE_SETTLE_MAX_USEC (2 * USEC_PER_SEC)
+#define TIMER_ACCURACY         (250 * USEC_PER_MSEC)
 
 #define SETTLE_POLL_USEC USEC_PER_SEC
 #define BREATH_USEC      USEC_PER_MSEC
@@ -25,6 +31,19 @@ enum {
         PHASE_ENDED,   /* the phase is done */
         PHASE_SKIPPED, /* the phase had nothing to do */
 };
+
+void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec)
+{
+        if (pause_usec == UINT64_MAX) {
+                (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_OFF);
+                return;
+        }
+        /* A caller waits for a cycle that begins at once. */
+        (void)sd_event_source_set_time_accuracy(tracker->cycle_timer,
+                                                pause_usec == 0 ? 1 : TIMER_ACCURACY);
+        (void)sd_event_source_set_time_relative(tracker->cycle_timer, pause_usec);
+        (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_ONESHOT);
+}
 
 static void keep_sync_error(Tracker *tracker)
 {
@@ -38,6 +57,8 @@ static void on_answer(Reporter *reporter, int result, const Error *error, void *
         tracker_end_phase(userdata, result, error);
 }
 
+static void end_poll(Tracker *tracker, bool earlier, const Error *error);
+
 static int begin_poll(Tracker *tracker, Error *reterr)
 {
         DriverPollKind kind = tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES;
@@ -50,10 +71,10 @@ static int begin_poll(Tracker *tracker, Error *reterr)
         tracker->status.cycle_published = tracker->all = false;
         tracker->changed_usec = 0;
         tracker_arm_timer(tracker, UINT64_MAX);
-        cycle_waiters_begin(&tracker->waiters);
+        tracker->n_begun++;
         retirement_begin(&tracker->retirement);
         if (host_poll_begin(tracker->poll, kind, reterr) < 0)
-                tracker_end_poll(tracker, false, reterr);
+                end_poll(tracker, false, reterr);
         return PHASE_WAITS;
 }
 
@@ -76,7 +97,7 @@ static bool is_quiet(Tracker *tracker)
 
         /* one list, and the three parts of each provider */
         cycle_pace_start(&tracker->pace, 1 + 3 * n_providers, now);
-        return tracker->waiters.n_items == 0 &&
+        return tracker->n_waiters == 0 &&
                cycle_pace_quiet_usec(&tracker->pace, !tracker->status.hypervisor_error.code, now) >
                        0;
 }
@@ -119,7 +140,7 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
                         return r;
                 reporter_set_deleted(tracker->reporter, tracker_status_log_deleted, NULL);
         }
-        if (tracker->waiters.n_items > 0)
+        if (tracker->n_waiters > 0)
                 reporter_ask_at_once(tracker->reporter);
         if (cycle_pace_reads_all(&tracker->pace, tracker->full, clock_usec(CLOCK_BOOTTIME)))
                 reporter_forget(tracker->reporter);
@@ -151,32 +172,69 @@ static int done_poll(Tracker *tracker, Error *reterr)
         return r;
 }
 
-void tracker_note_hypervisor(Tracker *tracker, const Error *error)
+static void note_hypervisor(Tracker *tracker, const Error *error)
 {
         tracker_status_note_hypervisor(&tracker->status, error->code ? error : NULL,
                                        tracker->snapshot);
         tracker->config.changed(tracker, tracker->config.userdata);
 }
 
-void tracker_end_poll(Tracker *tracker, bool earlier, const Error *error)
+/* earlier: the poll began before the running cycle requested one, so the cycle waits for the next
+ * result. */
+static void end_poll(Tracker *tracker, bool earlier, const Error *error)
 {
         const Snapshot *snapshot = tracker->snapshot = host_poll_get_snapshot(tracker->poll);
 
         if (snapshot) {
                 if (!tracker->maker.nodename)
                         claim_service_set_node(tracker->maker.claims, snapshot->nodename);
-                tracker->maker.nodename = host_poll_get_nodename(tracker->poll);
+                tracker->maker.nodename = snapshot->nodename;
                 tracker->status.last_poll_usec = snapshot->taken_realtime_usec;
                 tracker_status_note_parts(&tracker->status, &tracker->maker.root,
                                           &snapshot->problems, &tracker->logged_problems);
         }
-        tracker_note_hypervisor(tracker, error);
+        note_hypervisor(tracker, error);
         if (tracker->phase == CYCLE_POLL && !earlier)
                 tracker_end_phase(tracker, 0, NULL);
         if (snapshot)
                 claim_service_set_guests(tracker->maker.claims, snapshot);
         tracker->config.looked(tracker, error->code ? 0 : snapshot->began_usec, error,
                                tracker->config.userdata);
+}
+
+/* Begins a cycle when the host has not changed for a while. */
+static void settle(Tracker *tracker)
+{
+        uint64_t now = clock_usec(CLOCK_BOOTTIME), latest;
+
+        if (tracker->changed_usec == 0)
+                tracker->changed_usec = now;
+        latest = tracker->changed_usec + CHANGE_SETTLE_MAX_USEC;
+        tracker_arm_timer(tracker, MIN(CHANGE_SETTLE_USEC, latest > now ? latest - now : 0));
+}
+
+void tracker_take_news(HostPoll *poll, HostPollNews news, const Error *error, void *userdata)
+{
+        Tracker *tracker = userdata;
+        bool idle = tracker->phase == CYCLE_IDLE;
+
+        switch (news) {
+        case HOST_POLL_ENDED:
+        case HOST_POLL_EARLIER:
+                end_poll(tracker, news == HOST_POLL_EARLIER, error);
+                break;
+        case HOST_POLL_LOST:
+                note_hypervisor(tracker, error);
+                if (idle)
+                        tracker_arm_timer(tracker, cycle_pace_poll_retry_usec(&tracker->pace));
+                break;
+        case HOST_POLL_CHANGED:
+                if (idle)
+                        settle(tracker);
+                else
+                        tracker->again = true;
+                break;
+        }
 }
 
 static int begin_read(Tracker *tracker, Error *reterr)
@@ -445,6 +503,22 @@ static uint64_t next_pause_usec(Tracker *tracker)
         return MIN(pause_usec, due_in_usec);
 }
 
+void tracker_call_waiters(Tracker *tracker, const Error *error, bool put_off)
+{
+        /* A waiter can add or cancel others, so the search begins again after each. */
+        for (size_t i = 0; i < tracker->n_waiters;) {
+                CycleWaiter waiter = tracker->waiters[i];
+
+                if (waiter.asked >= tracker->n_begun || (put_off && waiter.publication)) {
+                        i++;
+                        continue;
+                }
+                array_close(tracker->waiters, sizeof(CycleWaiter), &tracker->n_waiters, i);
+                waiter.done(tracker, error, waiter.userdata);
+                i = 0;
+        }
+}
+
 static int begin_idle(Tracker *tracker, Error *reterr)
 {
         uint64_t pause_usec = next_pause_usec(tracker);
@@ -455,8 +529,7 @@ static int begin_idle(Tracker *tracker, Error *reterr)
         tracker_arm_timer(tracker, tracker->again ? 0 : pause_usec);
         tracker->again = false;
         tracker->config.changed(tracker, tracker->config.userdata);
-        cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle.error,
-                             tracker->status.settling.code != 0);
+        tracker_call_waiters(tracker, &tracker->cycle.error, tracker->status.settling.code != 0);
         return PHASE_WAITS;
 }
 

@@ -43,7 +43,8 @@ static int add_pools_of_claims(const HostView *view, ProviderTree *ret)
 static int copy_pools(const Tracker *tracker, ProviderTree **ret)
 {
         bool is_read = tracker->reporter && reporter_tree(tracker->reporter);
-        const ProviderTree *pools = is_read ? tracker_view(tracker).sharing : NULL;
+        const ProviderTree *pools =
+                is_read ? sharing_get(reporter_get_sharing(tracker->reporter)) : NULL;
         const HostView *view = is_read ? NULL : get_view(tracker);
         int r;
 

@@ -11,7 +11,6 @@
 #include "agent/audit/auditor.h"
 #include "agent/cycle/retire.h"
 #include "agent/cycle/tracker-status.h"
-#include "agent/cycle/waiters.h"
 #include "agent/guests/database.h"
 #include "agent/reshape/control.h"
 #include "agent/tree/tree-maker.h"
@@ -19,6 +18,11 @@
 #include "drivers/driver.h"
 #include "report/publish/plan.h"
 #include "report/reporter.h"
+
+typedef struct Tracker Tracker;
+
+/* Called once when the cycle ended: error->code is 0 when everything was polled and published. */
+typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
 
 /* Called when anything of the status may have changed. */
 typedef void (*TrackerChanged)(Tracker *tracker, void *userdata);
@@ -101,3 +105,33 @@ void tracker_get_progress(const Tracker *tracker, Progress *ret);
 /* What the next publish would send. -ENODATA with words when it cannot be known yet. The caller
  * frees. */
 int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr);
+
+/* What is known of this host, its claims and Placement at a moment, for the verdict, the metrics
+ * and the properties on D-Bus. Everything is borrowed. */
+typedef struct CycleFacts {
+        const TrackerStatus *status;
+        const ReporterStatistics *statistics; /* zeros when standalone */
+        const char *driver;                   /* its name; NULL: not known */
+        NovaMode nova;
+        const Snapshot *snapshot;    /* the last that a poll brought; NULL: none */
+        const ProviderTree *tree;    /* that the host should have; NULL: not known yet */
+        const DeviceLedger *devices; /* that are expected; NULL: not known */
+        const Retained *retained;    /* inventories in use that are gone; NULL: no Placement */
+        const Contest *contest;      /* what somebody else writes in the tree; NULL: not known */
+        const AuditorState *audit;   /* NULL: none yet */
+        const StringSet *config_warnings; /* NULL: none */
+        const Error *claim_error;         /* why claims cannot be taken; code 0: they can */
+        const HostView *view;             /* the host as claims have it; NULL: not known */
+        size_t n_claims;
+        size_t n_disagreements; /* of claims and guests */
+        ClaimsOwed owed;
+        const char *owed_trouble; /* why the owed writes are not settled; "": they are on their way,
+                                   * or NULL */
+        const char *host_cordoned, *devices_cordoned; /* NULL: nothing is */
+        size_t n_devices_cordoned;
+} CycleFacts;
+
+/* Collects the facts. Blocks on the disk of the claim database. The view of the host is valid until
+ * the next call; what was borrowed from the database before is not valid any more. */
+void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char *owed_trouble,
+                      CycleFacts *ret);

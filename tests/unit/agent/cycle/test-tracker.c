@@ -3,7 +3,7 @@
 /* The tracker against fakes of its three collaborators: what each is told, in which order, and what
  * the status says after every way in which a cycle can go. */
 
-#include "agent/cycle/tracker.h"
+#include "agent/cycle/tracker-internal.h"
 
 #include <sys/eventfd.h>
 
@@ -216,6 +216,21 @@ void claim_service_record(ClaimService *service, const EventNote *note)
 Claims *claim_service_get(ClaimService *service)
 {
         return (Claims *)&world;
+}
+
+const Error *claim_service_error(const ClaimService *service)
+{
+        return &world.told;
+}
+
+size_t claim_service_count(ClaimService *service)
+{
+        return 0;
+}
+
+const ReconcileProblems *claim_service_problems(const ClaimService *service)
+{
+        return NULL;
 }
 
 int claims_host(Claims *claims, const HostView **ret, Error *reterr)
@@ -886,6 +901,69 @@ static void test_a_root_under_another_name_is_refused(void **state)
         assert_non_null(strstr(world.told.text, "old"));
 }
 
+static char letters[] = "abcdz", called[32];
+
+static void on_called(Tracker *tracker, const Error *error, void *userdata)
+{
+        char letter[2] = { *(const char *)userdata, '\0' };
+
+        assert_int_equal(error->code, EIO);
+        strcat(called, letter);
+        if (letter[0] == 'd') /* requests a cycle and cancels another waiter from inside */
+                assert_int_equal(tracker_sync(tracker, TRACKER_SYNC, on_called, letters + 4), 0);
+        if (letter[0] == 'd')
+                tracker_sync_cancel(tracker, letters + 2);
+}
+
+/* + a letter: it waits for a cycle; * a letter: for a publication; - a letter: it is cancelled;
+ * (: a cycle begins; ): it ended; |: it ended and put off the publication. */
+static void test_waiters(void **state)
+{
+        static const struct {
+                const char *steps, *called;
+        } cases[] = {
+                { "(+a)", "" },
+                { "+a(+b)", "a" },
+                { "+a(+b)()", "ab" },
+                { "+a+b()()", "ab" },
+                { "+a+b+a-a()", "b" },
+                { "+a(-a)()", "" },
+                { "+a(+b)(+c)()", "abc" },
+                { "+a+b(+c)-b()", "abc" },
+                { "*a+b(|", "b" },
+                { "*a+b(|(|()", "ba" },
+                { "*a(|-a()", "" },
+                { "+a+d+c+b()", "adb" },
+                { "+a+d+c+b()()", "adbz" },
+        };
+        const Error error = { .code = EIO };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Tracker tracker = { .phase = CYCLE_POLL };
+
+                called[0] = '\0';
+                for (const char *step = cases[i].steps; *step; step++) {
+                        char *letter = strchr(letters, step[1] ? step[1] : ' ');
+
+                        if (*step == '(')
+                                tracker.n_begun++;
+                        else if (*step == ')' || *step == '|')
+                                tracker_call_waiters(&tracker, &error, *step == '|');
+                        else if (*step == '+' || *step == '*')
+                                assert_int_equal(
+                                        tracker_sync(&tracker,
+                                                     *step == '*' ? TRACKER_PUBLISH : TRACKER_SYNC,
+                                                     on_called, letter),
+                                        0);
+                        else if (*step == '-')
+                                tracker_sync_cancel(&tracker, letter);
+                }
+                if (strcmp(called, cases[i].called) != 0)
+                        fail_msg("%s: %s", cases[i].steps, called);
+                free(tracker.waiters);
+        }
+}
+
 static void test_a_cycle_copies_the_tree_twice(void **state)
 {
         assert_int_equal(retained_new(&world.retained, "/", true), 0);
@@ -900,4 +978,5 @@ static void test_a_cycle_copies_the_tree_twice(void **state)
 TEST_MAIN_WITH(set_up, tear_down, test_cycles, test_times_and_progress, test_a_known_host_is_served,
                test_a_cycle_waits_for_a_later_poll, test_a_request_during_a_cycle_gets_its_own,
                test_without_placement_the_remembered_host_is_used,
-               test_a_root_under_another_name_is_refused, test_a_cycle_copies_the_tree_twice)
+               test_a_root_under_another_name_is_refused, test_waiters,
+               test_a_cycle_copies_the_tree_twice)
