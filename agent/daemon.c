@@ -272,7 +272,8 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .interval_usec = engine->config->update_interval_usec,
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
                 .starts = !before ||
-                          reshape_control_is_starting(tracker_view(daemon->engine.tracker).reshape),
+                          reshape_control_get_state(tracker_view(daemon->engine.tracker).reshape)
+                                  ->at_start,
                 .last_sync_usec = before ? before->last_sync_usec : 0,
                 .warnings = &engine->config->warnings,
                 .state_dir = engine->config->state_dir,

@@ -45,7 +45,7 @@ typedef struct TrackerConfig {
         uint64_t last_sync_usec;        /* of the tracker before this one (TrackerStatus) */
         const StringSet *warnings;      /* of the configuration in force; NULL: none */
         const char *state_dir;          /* where the old shape is kept; NULL: nowhere */
-        uint64_t reshape_patience_usec; /* 0: RESHAPER_PATIENCE_USEC */
+        uint64_t reshape_patience_usec; /* 0: 5 minutes */
         uint64_t device_settle_usec;    /* how long the first publish waits for missing devices */
         uint64_t start_jitter_usec;     /* Placement hears of us within this; 0: at once */
         uint64_t audit_grace_usec;      /* how long consumers may be on their way; 0: 300 s */
