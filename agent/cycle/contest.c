@@ -269,11 +269,6 @@ void contest_leave(Contest *contest, const ProviderTree *tree)
         contest->left = tree ? provider_tree_ref(tree) : NULL;
 }
 
-bool contest_is_repeated(const ContestPart *part)
-{
-        return part->n >= CONTEST_MAX;
-}
-
 size_t contest_count(const Contest *contest)
 {
         size_t n = 0;

@@ -58,8 +58,13 @@ int contest_give_in(const Contest *contest, ProviderTree *tree, const ProviderTr
 /* Keeps the tree of Placement at the end of an attempt, by a reference. NULL: it is not known. */
 void contest_leave(Contest *contest, const ProviderTree *tree);
 
-/* Is somebody at it again and again? */
-bool contest_is_repeated(const ContestPart *part);
+/* Returns true if another writer undoes the part again and again. */
+static inline bool contest_is_repeated(const ContestPart *part)
+{
+        return part->n >= CONTEST_MAX;
+}
+
+/* Returns the number of parts that are repeated. */
 size_t contest_count(const Contest *contest);
 
 /* "trait HW_CPU_X86_SSE3 of demo: taken away (undone 3 times)", one after the other: what

@@ -21,18 +21,17 @@
 #define CYCLE_FULL_USEC            (24 * 3600 * USEC_PER_SEC) /* between full reads, on average */
 #define CYCLE_RETRY_AFTER_MAX_USEC (600 * USEC_PER_SEC)       /* what a server may ask for */
 
+/* The caller sets the first two members; the rest begins as 0. */
 typedef struct CyclePace {
         uint64_t interval_usec;     /* UINT64_MAX: no cycle by itself */
-        uint64_t start_jitter_usec; /* 0: none, or the start is past */
+        uint64_t start_jitter_usec; /* the least that cycle_pace_start() draws from; 0: it draws
+                                       nothing, or the start is past */
         uint64_t quiet_until_usec;  /* Placement is left alone */
         uint64_t looked_at_usec;    /* when Placement was last spoken to well, 0: never */
         unsigned n_failures;        /* of Placement, in a row */
         uint64_t full_at_usec;      /* when all of Placement is read anew, 0: not known yet */
         uint64_t poll_retry_usec;   /* the last pause after a poll that failed, 0 after a success */
 } CyclePace;
-
-/* start_jitter_usec: the least of what cycle_pace_start() draws from; 0: it draws nothing. */
-void cycle_pace_init(CyclePace *pace, uint64_t interval_usec, uint64_t start_jitter_usec);
 
 /* Placement is about to be spoken to for the first time, with so many requests: it is left alone
  * for a random part of a second for each of them, or of the start jitter if that is more, or of a

@@ -78,15 +78,28 @@ static int begin_poll(Tracker *tracker, Error *reterr)
         return PHASE_WAITS;
 }
 
+/* Returns true if the first publication still waits for missing devices, and sets settling to words
+ * that name the first of them. After it returned false once, it returns false. */
 static bool is_settling(Tracker *tracker)
 {
         const DeviceWatch *watch = tracker->maker.device_watch;
+        TrackerStatus *status = &tracker->status;
+        uint64_t limit_usec = tracker->config.device_settle_usec,
+                 spent_usec = clock_usec(CLOCK_BOOTTIME) - tracker->started_usec;
+        char more[40] = "";
         const char *first = "";
         size_t n_missing = watch ? device_watch_count_missing(watch, &first) : 0;
 
-        return tracker_status_is_settling(&tracker->status, first, n_missing,
-                                          clock_usec(CLOCK_BOOTTIME) - tracker->started_usec,
-                                          tracker->config.device_settle_usec);
+        status->settling = ERROR_NULL;
+        status->settled |= n_missing == 0 || spent_usec >= limit_usec;
+        if (status->settled)
+                return false;
+        if (n_missing > 1)
+                snprintf(more, sizeof(more), " and %zu more", n_missing - 1);
+        error_setf(&status->settling, EAGAIN,
+                   "Not published yet: waiting for device %.100s%s (%" PRIu64 " s left)", first,
+                   more, (limit_usec - spent_usec + USEC_PER_SEC - 1) / USEC_PER_SEC);
+        return true;
 }
 
 /* Returns true if this cycle spares Placement. A cycle that was requested does not wait. */
@@ -114,12 +127,12 @@ static CycleScope find_scope(Tracker *tracker, Error *ret)
         }
         if (!tracker->config.reporter) {
                 error_setf(ret, ENODATA, "There is no [placement] section: nothing to audit");
-                tracker_status_note_standalone(status);
+                tracker_status_note_apart(status, SYNC_STANDALONE);
                 return CYCLE_STANDALONE;
         }
         if (tracker->maker.cordon && cordon_is_retired(tracker->maker.cordon)) {
                 error_setf(ret, ENODATA, "The host is retired: nothing of it is in Placement");
-                tracker_status_note_retired(status);
+                tracker_status_note_apart(status, SYNC_RETIRED);
                 return CYCLE_RETIRED;
         }
         if (is_settling(tracker)) {
@@ -127,6 +140,15 @@ static CycleScope find_scope(Tracker *tracker, Error *ret)
                 return CYCLE_SETTLING;
         }
         return is_quiet(tracker) ? CYCLE_QUIET : CYCLE_PLACEMENT;
+}
+
+/* Logs the evidence of each provider that Placement deleted by order of this agent. */
+static void log_deleted(const Uuid *provider, const char *name, void *userdata)
+{
+        log_event(
+                LOG_INFO, MESSAGE_PROVIDER_DELETED, LOG_FIELDS(LOG_FIELD_PROVIDER, provider->text),
+                "Deleted provider %.200s (%s) from Placement: this host no longer reports it, and Placement has no allocation of it.",
+                name, provider->text);
 }
 
 static int begin_attempt(Tracker *tracker, Error *reterr)
@@ -138,7 +160,7 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
                                  &tracker->maker.root, tracker->maker.nodename, reterr);
                 if (r < 0)
                         return r;
-                reporter_set_deleted(tracker->reporter, tracker_status_log_deleted, NULL);
+                reporter_set_deleted(tracker->reporter, log_deleted, NULL);
         }
         if (tracker->n_waiters > 0)
                 reporter_ask_at_once(tracker->reporter);
@@ -172,10 +194,10 @@ static int done_poll(Tracker *tracker, Error *reterr)
         return r;
 }
 
-static void note_hypervisor(Tracker *tracker, const Error *error)
+static void note_poll(Tracker *tracker, const Error *error)
 {
-        tracker_status_note_hypervisor(&tracker->status, error->code ? error : NULL,
-                                       tracker->snapshot);
+        tracker_status_note_poll(&tracker->status, &tracker->maker.root, tracker->snapshot, error,
+                                 &tracker->logged_problems);
         tracker->config.changed(tracker, tracker->config.userdata);
 }
 
@@ -189,11 +211,8 @@ static void end_poll(Tracker *tracker, bool earlier, const Error *error)
                 if (!tracker->maker.nodename)
                         claim_service_set_node(tracker->maker.claims, snapshot->nodename);
                 tracker->maker.nodename = snapshot->nodename;
-                tracker->status.last_poll_usec = snapshot->taken_realtime_usec;
-                tracker_status_note_parts(&tracker->status, &tracker->maker.root,
-                                          &snapshot->problems, &tracker->logged_problems);
         }
-        note_hypervisor(tracker, error);
+        note_poll(tracker, error);
         if (tracker->phase == CYCLE_POLL && !earlier)
                 tracker_end_phase(tracker, 0, NULL);
         if (snapshot)
@@ -224,7 +243,7 @@ void tracker_take_news(HostPoll *poll, HostPollNews news, const Error *error, vo
                 end_poll(tracker, news == HOST_POLL_EARLIER, error);
                 break;
         case HOST_POLL_LOST:
-                note_hypervisor(tracker, error);
+                note_poll(tracker, error);
                 if (idle)
                         tracker_arm_timer(tracker, cycle_pace_poll_retry_usec(&tracker->pace));
                 break;
@@ -269,13 +288,30 @@ static const ProviderTree *find_wanted(const Tracker *tracker)
         return tracker_may(tracker, NOVA_ACTION_PUBLISH) ? tracker->tree : tracker->wanted;
 }
 
+/* Logs each part once that another writer undoes again and again. */
+static void log_contest(Contest *contest)
+{
+        for (size_t i = 0; i < contest->n_parts; i++) {
+                ContestPart *part = &contest->parts[i];
+
+                if (part->logged || !contest_is_repeated(part))
+                        continue;
+                part->logged = true;
+                log_event(
+                        LOG_WARNING, MESSAGE_SECOND_REPORTER,
+                        LOG_FIELDS(LOG_FIELD_PROVIDER, part->uuid.text),
+                        "Somebody else writes this host's tree in Placement: %s%s%s was undone %u times (%s). It is left alone for now, and tried ever more seldom.",
+                        part->part, part->part[0] ? " of " : "", part->name, part->n, part->how);
+        }
+}
+
 static int begin_contest(Tracker *tracker, Error *reterr)
 {
         int r = contest_look(&tracker->contest, find_wanted(tracker),
                              reporter_tree(tracker->reporter), &tracker->maker.root,
                              clock_usec(CLOCK_BOOTTIME));
 
-        tracker_status_note_contest(&tracker->contest);
+        log_contest(&tracker->contest);
         return r < 0 ? r : PHASE_ENDED;
 }
 
@@ -299,7 +335,7 @@ static void on_removed(Reporter *reporter, int result, const Error *error, void 
 
         if (retirement_end(&tracker->retirement, &tracker->maker, result, error)) {
                 tracker->cycle.facts.scope = CYCLE_RETIRED;
-                tracker_status_note_retired(&tracker->status);
+                tracker_status_note_apart(&tracker->status, SYNC_RETIRED);
         }
         tracker_end_phase(tracker, 0, NULL);
 }

@@ -54,8 +54,6 @@ typedef struct TrackerStatus {
                                  */
 } TrackerStatus;
 
-void tracker_status_init(TrackerStatus *status, bool standalone);
-
 /* Why nothing is to be done about who holds what, whatever an audit finds, in words that end a
  * finding; NULL: it may be. Where somebody else writes the tree, it may be another host with the
  * same identity, and what nobody here knows may be its guests'. */
@@ -67,27 +65,12 @@ void tracker_status_note_failure(TrackerStatus *status, int result, const Error 
 /* Placement has all that could be reported. */
 void tracker_status_note_synced(TrackerStatus *status);
 
-/* Logs each part once that somebody else undoes again and again. */
-void tracker_status_note_contest(Contest *contest);
-
-/* Returns true if the first publication still waits for missing devices, and sets settling to words
- * that name the first of them. spent_usec: since the start; limit_usec: [agent] device_settle_sec.
- * After it returned false once, it returns false. */
-bool tracker_status_is_settling(TrackerStatus *status, const char *missing, size_t n_missing,
-                                uint64_t spent_usec, uint64_t limit_usec);
-
-/* Logs that Placement deleted a provider by order of this agent, with the evidence. userdata is
- * not used: the function is a receiver of reporter_set_deleted(). */
-void tracker_status_log_deleted(const Uuid *provider, const char *name, void *userdata);
-
 /* Placement was read, and the tree is left as it is. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
 
-/* Notes that the host is well without a Placement, also after a cycle that failed. */
-void tracker_status_note_standalone(TrackerStatus *status);
-
-/* Nothing is reported to Placement. */
-void tracker_status_note_retired(TrackerStatus *status);
+/* Notes that Placement is not used: SYNC_STANDALONE, also after a cycle that failed, or
+ * SYNC_RETIRED. */
+void tracker_status_note_apart(TrackerStatus *status, SyncState state);
 
 /* Notes what the tree that was just made says of the host root, and logs each change. known: it was
  * made from the tree of Placement, so the decision about the local disk is final. */
@@ -99,9 +82,8 @@ void tracker_status_note_tree(TrackerStatus *status, const TreeMaker *maker,
 void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const Error *error);
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
 
-/* problems: what the last poll could not read; logged: what of it was logged, made equal. */
-void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,
-                               StringSet *logged);
-
-/* error NULL: it answers. known: an earlier poll succeeded. */
-void tracker_status_note_hypervisor(TrackerStatus *status, const Error *error, bool known);
+/* Notes how a poll ended, and which parts of the host the snapshot (NULL: no poll has succeeded)
+ * could not read. error: code 0 if the hypervisor answers. logged: the problems that were logged;
+ * it is made equal to those of the snapshot. */
+void tracker_status_note_poll(TrackerStatus *status, const Uuid *root, const Snapshot *snapshot,
+                              const Error *error, StringSet *logged);

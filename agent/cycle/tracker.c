@@ -69,9 +69,13 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                                           .refused = no_heal }) < 0)
                 return error_oom(reterr);
         tracker->started_usec = clock_usec(CLOCK_BOOTTIME);
-        cycle_pace_init(&tracker->pace, config->interval_usec, config->start_jitter_usec);
-        tracker_status_init(&tracker->status, !config->reporter);
-        tracker->status.last_sync_usec = config->last_sync_usec;
+        tracker->pace = (CyclePace){ .interval_usec = config->interval_usec,
+                                     .start_jitter_usec = config->start_jitter_usec };
+        tracker->status = (TrackerStatus){
+                .sync_state = config->reporter ? SYNC_PENDING : SYNC_STANDALONE,
+                .sync_since_usec = clock_usec(CLOCK_REALTIME),
+                .last_sync_usec = config->last_sync_usec,
+        };
         r = host_poll_new(&tracker->poll, event, config->driver, config->known,
                           config->patience_usec, tracker_take_news, tracker, reterr);
         if (r < 0)
