@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Engine has all that depends on the configuration. A reload makes a second engine and replaces the
+ * first one only if all of it could be made. The claims, the cordons, the retained inventories, the
+ * queue and the bus live as long as the process.
+ *
+ * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
+
 #include "agent/daemon.h"
 
 #include <errno.h>

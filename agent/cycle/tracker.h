@@ -24,14 +24,6 @@ typedef struct Tracker Tracker;
 /* Called once when the cycle ended: error->code is 0 when everything was polled and published. */
 typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
 
-/* Called when anything of the status may have changed. */
-typedef void (*TrackerChanged)(Tracker *tracker, void *userdata);
-
-/* Called when a poll that began at this time (CLOCK_MONOTONIC) ended, and the claims know the
- * guests of it; or when one failed, with why. Not from inside tracker_look(). */
-typedef void (*TrackerLooked)(Tracker *tracker, uint64_t began_usec, const Error *error,
-                              void *userdata);
-
 /* Everything is borrowed and must outlive the tracker. */
 typedef struct TrackerConfig {
         Driver *driver;
@@ -50,8 +42,11 @@ typedef struct TrackerConfig {
         uint64_t start_jitter_usec;     /* Placement hears of us within this; 0: at once */
         uint64_t audit_grace_usec;      /* how long consumers may be on their way; 0: 300 s */
         uint64_t heal_cycles;           /* heal by itself each so many cycles; 0: never */
-        TrackerChanged changed;
-        TrackerLooked looked;
+        /* Called when anything of the status may have changed. */
+        void (*changed)(Tracker *tracker, void *userdata);
+        /* Called when a poll that began at this time (CLOCK_MONOTONIC) ended, and the claims know
+         * the guests of it; or when one failed, with the reason. Not from inside tracker_look(). */
+        void (*looked)(Tracker *tracker, uint64_t began_usec, const Error *error, void *userdata);
         void *userdata;
 } TrackerConfig;
 
@@ -71,8 +66,8 @@ typedef enum TrackerSync {
  * NULL) is called after the event, never from inside the call. -ENOMEM. */
 int tracker_sync(Tracker *tracker, TrackerSync sync, TrackerDone done, void *userdata);
 
-/* Asks for a poll that reads every guest that does not run, without a cycle: see TrackerLooked.
- * Negative errno with words. */
+/* Asks for a poll that reads every guest that does not run, without a cycle: see
+ * TrackerConfig.looked. Negative errno with words. */
 int tracker_look(Tracker *tracker, Error *reterr);
 
 /* Notifies everybody who waits for a cycle that there will be none, with these words. */
