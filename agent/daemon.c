@@ -522,8 +522,8 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         if (cordon_new(&daemon->cordon, config->state_dir, daemon->mode == DAEMON_DRY_RUN) < 0 ||
             retained_new(&daemon->retained, config->state_dir, daemon->mode == DAEMON_DRY_RUN) < 0)
                 return error_oom(reterr);
-        claim_service_set_closed(daemon->claims, cordon_host_words(daemon->cordon),
-                                 cordon_device_words(daemon->cordon));
+        claim_service_set_closed(daemon->claims, cordon_view(daemon->cordon).host,
+                                 cordon_view(daemon->cordon).devices);
         return 0;
 }
 

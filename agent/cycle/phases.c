@@ -130,7 +130,7 @@ static CycleScope find_scope(Tracker *tracker, Error *ret)
                 tracker_status_note_apart(status, SYNC_STANDALONE);
                 return CYCLE_STANDALONE;
         }
-        if (tracker->maker.cordon && cordon_is_retired(tracker->maker.cordon)) {
+        if (tracker->maker.cordon && cordon_view(tracker->maker.cordon).is_retired) {
                 error_setf(ret, ENODATA, "The host is retired: nothing of it is in Placement");
                 tracker_status_note_apart(status, SYNC_RETIRED);
                 return CYCLE_RETIRED;

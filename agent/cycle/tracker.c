@@ -200,7 +200,7 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
 {
         static const ReporterStatistics no_statistics;
         const TrackerView view = tracker_view(tracker);
-        const Cordon *cordon = tracker->maker.cordon;
+        const CordonView cordon = cordon_view(tracker->maker.cordon);
         Claims *claims = claim_service_get(tracker->maker.claims);
 
         *ret = (CycleFacts){
@@ -221,9 +221,9 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
                 .n_disagreements = claim_service_problems(tracker->maker.claims)->n_items,
                 .owed = *owed,
                 .owed_trouble = owed_trouble,
-                .host_cordoned = cordon_host_words(cordon),
-                .devices_cordoned = cordon_device_words(cordon),
-                .n_devices_cordoned = cordon_count_devices(cordon),
+                .host_cordoned = cordon.host,
+                .devices_cordoned = cordon.devices,
+                .n_devices_cordoned = cordon.n_devices,
         };
         /* The last call, because the view of the host is borrowed until the next one. */
         if (claims && claims_host(claims, &ret->view, NULL) != 0)

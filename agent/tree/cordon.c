@@ -128,25 +128,6 @@ static int update_words(Cordon *cordon, Error *reterr)
         return 0;
 }
 
-const char *cordon_host_words(const Cordon *cordon)
-{
-        return cordon->host_words && cordon->host_words[0] ? cordon->host_words : NULL;
-}
-
-const char *cordon_device_words(const Cordon *cordon)
-{
-        return cordon->device_words && cordon->device_words[0] ? cordon->device_words : NULL;
-}
-
-size_t cordon_count_devices(const Cordon *cordon)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < cordon->n_entries; i++)
-                n += cordon->entries[i].device[0] && !cordon->entries[i].lifted;
-        return n;
-}
-
 /* The file */
 
 static json_t *entry_to_json(const CordonEntry *entry)
@@ -429,11 +410,18 @@ int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr)
         return keep(cordon, entry, &before, reterr);
 }
 
-bool cordon_is_retired(const Cordon *cordon)
+CordonView cordon_view(const Cordon *cordon)
 {
-        const CordonEntry *entry = find_entry(cordon, "");
+        const CordonEntry *host = find_entry(cordon, "");
+        CordonView view = {
+                .host = cordon->host_words[0] ? cordon->host_words : NULL,
+                .devices = cordon->device_words[0] ? cordon->device_words : NULL,
+                .is_retired = host && host->retired,
+        };
 
-        return entry && entry->retired;
+        for (size_t i = 0; i < cordon->n_entries; i++)
+                view.n_devices += cordon->entries[i].device[0] && !cordon->entries[i].lifted;
+        return view;
 }
 
 /* Applied to trees. Some yield 1 when the entry changed, 2 when it is over. */

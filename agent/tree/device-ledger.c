@@ -51,17 +51,6 @@ void device_ledger_done(DeviceLedger *ledger)
         *ledger = DEVICE_LEDGER_INIT;
 }
 
-size_t device_ledger_count_missing(const DeviceLedger *ledger, const char **ret_first)
-{
-        size_t n = 0;
-
-        *ret_first = "";
-        for (size_t i = 0; i < ledger->n_devices; i++)
-                if (ledger->devices[i].missing && n++ == 0)
-                        *ret_first = ledger->devices[i].name;
-        return n;
-}
-
 char *device_ledger_describe_withheld(const DeviceLedger *ledger)
 {
         char *text = NULL;

@@ -3,6 +3,7 @@
 #include "agent/tree/device-watch.h"
 
 #include <errno.h>
+#include <string.h>
 #include <systemd/sd-id128.h>
 
 #include "agent/state/state-file.h"
@@ -214,15 +215,21 @@ static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
         }
 }
 
+/* Counts the devices that are missing, without those that are back, and keeps the name of the first
+ * one. */
 static int note_missing(DeviceWatch *watch, const DeviceLedger *ledger, Error *reterr)
 {
-        const char *first;
+        const char *first = "";
         char *name;
+        size_t n = 0;
 
-        watch->n_missing = device_ledger_count_missing(ledger, &first);
+        for (size_t i = 0; i < ledger->n_devices; i++)
+                if (ledger->devices[i].missing && n++ == 0)
+                        first = ledger->devices[i].name;
         name = strdup(first);
         if (!name)
                 return error_oom(reterr);
+        watch->n_missing = n;
         free(watch->missing);
         watch->missing = name;
         return 0;
