@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How host, hypervisor and Placement stand to each other, and the one place that logs it: when it
- * changes, not at each retry. It decides nothing. Main thread. */
+/* The status of the tracker: how the host, the hypervisor and Placement agree. Each function notes
+ * an event and logs the change, but not each retry. It decides nothing. Main thread. */
 
 #include "agent/cycle/contest.h"
 #include "agent/tree/tree-maker.h"
@@ -31,7 +31,7 @@ typedef struct TrackerStatus {
         Error settling;          /* the device that the first publication waits for; code 0: none */
         bool settled;            /* the first publication no longer waits for devices */
         Error hypervisor_error;  /* why the last poll failed; code 0 when it did not */
-        bool credential_refused; /* who we are is refused, and that was said */
+        bool credential_refused; /* and that was logged */
         bool stale_logged;       /* it was stale since it was synced last, and that was logged */
         ReshaperAccess reshape_access; /* whether Placement lets this user reshape */
         bool reshape_needed; /* the tree must change shape under running guests; the old one is kept
@@ -54,18 +54,18 @@ typedef struct TrackerStatus {
                                  */
 } TrackerStatus;
 
-/* Why nothing is to be done about who holds what, whatever an audit finds, in words that end a
- * finding; NULL: it may be. Where somebody else writes the tree, it may be another host with the
- * same identity, and what nobody here knows may be its guests'. */
+/* Returns why an audit must not change any allocation, in words that end a finding; NULL: it may.
+ * If another writer changes the tree, it can be another host with the same identity, and consumers
+ * that are unknown here can be guests of that host. */
 const char *tracker_status_find_hindrance(const TrackerStatus *status, const Contest *contest);
 
-/* A cycle could not be ended. error may have no words: those of the result are taken then. */
+/* Notes that a cycle failed. If error has no words, those of the result are used. */
 void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error);
 
-/* Placement has all that could be reported. */
+/* Notes that Placement has all that could be reported. */
 void tracker_status_note_synced(TrackerStatus *status);
 
-/* Placement was read, and the tree is left as it is. */
+/* Notes that Placement was read, and its tree was left as it is. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
 
 /* Notes that Placement is not used: SYNC_STANDALONE, also after a cycle that failed, or

@@ -34,15 +34,16 @@ int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state
 ReshapeControl *reshape_control_free(ReshapeControl *control);
 DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 
-/* The next cycle is to do this. by (copied): who wants it; NULL: nobody. */
+/* Requests a reshape from the next cycle. by (copied): the caller; NULL: not known. */
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by);
 
-/* What was asked for is not done: it is forgotten, or ends before it is sent. -EBUSY: it was sent
- * already. */
+/* Cancels the reshape that was requested: forgets it, or ends it before it is sent. -EBUSY: it was
+ * sent already. */
 int reshape_control_cancel(ReshapeControl *control);
 
-/* Is one to be begun in this cycle? may false: the tree is not ours ([agent] nova), and it is only
- * shown; that of the start stays to come. remote is what Placement holds, just read. */
+/* Returns true if a reshape is to begin in this cycle. needed: the tree must change its shape. may:
+ * [agent] nova permits to reshape; without it a reshape is only shown, and that of the start is put
+ * off. remote: the tree of Placement, just read. */
 bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
                             const ProviderTree *remote);
 
@@ -54,8 +55,9 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                           const Snapshot *snapshot, ReshapeControlDone done, void *userdata,
                           Error *reterr);
 
-/* The tree that the host should have, with nothing moved: what could not be moved by the last
- * reshape stays where it is until the next, and ret_made says why. As tree_maker_make(). */
+/* Makes the tree that the host should have, without moving an allocation. A class that the last
+ * reshape could not move stays where it is until the next one, and ret_made has the reason. As
+ * tree_maker_make(). */
 int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
                               const Snapshot *snapshot, const ProviderTree *base, bool known,
                               MadeTree *ret_made, Error *reterr);
@@ -66,12 +68,12 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
                           const ProviderTree *base, const Snapshot *snapshot,
                           ProviderTree **ret_tree, Error *reterr);
 
-/* What came of the last ones. */
+/* The results of the last reshapes. */
 typedef struct ReshapeState {
         bool at_start;      /* the reshape of the start is still to come, or runs */
         Error error;        /* why the last reshape failed, an undo aside; code 0: it did not */
-        Error undo_error;   /* why the last undo that was asked for was not done: the tree has the
-                               shape of the host all the same, and nothing is wrong with it */
+        Error undo_error;   /* why the last undo that was requested was not done; the tree still has
+                               the shape of the host */
         ReshapeImage image; /* what the last reshape did; nothing when there was none */
         json_t *document;   /* the last decision in the form of agent/reshape/image.h; NULL: none */
 } ReshapeState;
