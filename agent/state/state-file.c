@@ -88,7 +88,7 @@ int state_file_write(const char *path, const json_t *json, Error *reterr)
                      : 0;
 }
 
-void state_file_set_aside(const char *path)
+static void set_aside(const char *path)
 {
         _cleanup_free_ char *aside = text_format("%s.corrupt", path);
 
@@ -118,11 +118,28 @@ int state_file_read(const char *path, const char *format, json_t **ret, Error *r
         if (r == 0 && strcmp(found, format) != 0)
                 r = error_setf(reterr, EBADMSG, "its format is \"%.40s\"", found);
         if (r < 0) {
-                state_file_set_aside(path);
+                set_aside(path);
                 return error_prefixf(reterr, -EBADMSG, "%.100s: set aside", path);
         }
         *ret = TAKE_PTR(json);
         return 0;
+}
+
+int state_file_load(const char *path, const char *format,
+                    int (*read)(const json_t *json, void *userdata, Error *reterr), void *userdata,
+                    Error *reterr)
+{
+        _cleanup_json_ json_t *json = NULL;
+        int r = state_file_read(path, format, &json, reterr);
+
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return r;
+        r = read(json, userdata, reterr);
+        if (r < 0 && r != -ENOMEM)
+                set_aside(path);
+        return r < 0 ? r : 1;
 }
 
 static int refuse_busy(const char *path, pid_t pid, Error *reterr)

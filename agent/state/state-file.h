@@ -24,8 +24,13 @@ int state_file_read(const char *path, const char *format, json_t **ret, Error *r
 int state_file_put(const char *path, const char *suffix, const char *text, mode_t mode,
                    bool replace);
 
-/* What state_file_read() does with a file whose content turned out to be wrong. */
-void state_file_set_aside(const char *path);
+/* Reads the file and gives its content to read(). Returns 1, 0 if there is no file, or a negative
+ * errno with words. A file that read() refuses, except with -ENOMEM, is renamed like one of another
+ * format.
+ */
+int state_file_load(const char *path, const char *format,
+                    int (*read)(const json_t *json, void *userdata, Error *reterr), void *userdata,
+                    Error *reterr);
 
 /* Locks a state folder ([agent] state_dir) for one program at a time. The kernel releases the lock
  * when the program ends, however it ends. The file of the lock is never removed, and its content

@@ -201,26 +201,17 @@ static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
         return resources_from_json(reserved, &entry->reserved, reterr);
 }
 
-static int load(Cordon *cordon, Error *reterr)
+static int read_entries(const json_t *json, void *userdata, Error *reterr)
 {
-        _cleanup_json_ json_t *json = NULL;
         json_t *array, *item;
         size_t i;
-        int r = state_file_read(cordon->state_file, CORDON_FORMAT, &json, reterr);
+        int r = json_read_array(json, "cordons", &array, reterr);
 
-        if (r == -ENOENT)
-                return 0;
-        if (r == 0)
-                r = json_read_array(json, "cordons", &array, reterr);
         if (r < 0)
                 return r;
-        json_array_foreach(array, i, item) {
-                r = read_entry(cordon, item, reterr);
-                if (r < 0) {
-                        state_file_set_aside(cordon->state_file);
+        json_array_foreach(array, i, item)
+                if ((r = read_entry(userdata, item, reterr)) < 0)
                         return r;
-                }
-        }
         return 0;
 }
 
@@ -236,7 +227,7 @@ int cordon_new(Cordon **ret, const char *state_dir, bool read_only)
         if (!cordon->state_file)
                 return -ENOMEM;
         cordon->read_only = read_only;
-        r = load(cordon, &error);
+        r = state_file_load(cordon->state_file, CORDON_FORMAT, read_entries, cordon, &error);
         if (r == -ENOMEM || update_words(cordon, NULL) < 0)
                 return -ENOMEM;
         if (r < 0)

@@ -380,7 +380,7 @@ static int list_members(const Update *update, const SnapshotDevice *device, Stri
 static bool is_used(const Update *update, const LedgerDevice *device)
 {
         for (size_t i = 0; i < device->members.n_items; i++)
-                if (device_blocks_is_taken(&update->blocks, device->members.items[i]))
+                if (string_set_contains(&update->blocks.taken, device->members.items[i]))
                         return true;
         return false;
 }

@@ -70,23 +70,20 @@ static Uuid get_boot_id(void)
         return uuid_from_bytes(boot.bytes);
 }
 
+static int read_ledger(const json_t *json, void *userdata, Error *reterr)
+{
+        return device_ledger_from_json(json, userdata, reterr);
+}
+
 static void load(DeviceWatch *watch)
 {
-        _cleanup_json_ json_t *json = NULL;
         Error error;
-        int r = state_file_read(watch->state_file, DEVICE_LEDGER_FORMAT, &json, &error);
+        int r = state_file_load(watch->state_file, DEVICE_LEDGER_FORMAT, read_ledger,
+                                &watch->ledger, &error);
 
-        if (r == -ENOENT)
-                return;
-        if (r >= 0) {
-                r = device_ledger_from_json(json, &watch->ledger, &error);
-                if (r == -EBADMSG)
-                        state_file_set_aside(watch->state_file);
-        }
         if (r < 0)
                 log_warning("The list of expected devices begins anew: %s", error.text);
-        else
-                watch->saved = true;
+        watch->saved = r > 0;
 }
 
 int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig *config,
