@@ -110,8 +110,8 @@ static void on_ended(int result, ProviderTree *tree, const Error *device_error, 
         world.tree = tree;
 }
 
-/* Runs the reshape that is due to its end; r: of reshape_control_begin(). */
-static void run(int r)
+/* r: of reshape_control_begin(). */
+static void begin_reshape(int r)
 {
         Snapshot *host;
 
@@ -123,9 +123,20 @@ static void run(int r)
                                                NULL),
                          r);
         snapshot_unref(host);
-        for (int i = 0; r == 0 && i < 400 && world.n_ended == 0; i++)
+}
+
+static void await_end(void)
+{
+        for (int i = 0; i < 400 && world.n_ended == 0; i++)
                 assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
-        assert_int_equal(world.n_ended, r == 0);
+        assert_int_equal(world.n_ended, 1);
+}
+
+/* Runs the reshape that is due to its end. */
+static void run(void)
+{
+        begin_reshape(0);
+        await_end();
 }
 
 static void assert_mirror(const char *expected)
@@ -212,7 +223,7 @@ static void test_rounds(void **state)
                 fake_reporter.gathers.results[0] = rows[i].gather;
                 memcpy(fake_reporter.publishes.results, rows[i].publishes,
                        sizeof(rows[i].publishes));
-                run(0);
+                run();
                 if (strcmp(fake_reporter.did, rows[i].did) != 0 || world.result != rows[i].result)
                         fail_msg("%s: %s %d", rows[i].about, fake_reporter.did, world.result);
                 away = report_outcome_is_away(world.result);
@@ -230,7 +241,7 @@ static void test_a_reshape_that_is_shown_sends_nothing(void **state)
 {
         begin_control(false);
         reshape_control_ask(world.control, RESHAPE_SHOW, NULL);
-        run(0);
+        run();
         assert_string_equal(fake_reporter.did, "RH");
         assert_null(world.tree);
         assert_non_null(reshape_control_get_state(world.control)->document);
@@ -245,16 +256,17 @@ static void test_undo(void **state)
         begin_control(true);
         kept = reshape_control_get_state(world.control);
         reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
-        run(RESHAPE_CONTROL_E_NO_UNDO);
+        begin_reshape(RESHAPE_CONTROL_E_NO_UNDO);
+        assert_int_equal(world.n_ended, 0);
         assert_string_equal(kept->undo_error.text, "There is no reshape to undo");
-        run(0);
+        run();
         assert_mirror(AFTER);
         /* The consumer holds what the reshape gave it. */
         allocations_free(fake_reporter.consumers);
         assert_int_equal(allocations_copy(&fake_reporter.consumers, kept->image.after.consumers),
                          0);
         reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
-        run(0);
+        run();
         assert_string_equal(fake_reporter.did, "RHS");
         assert_int_equal(world.result, 0);
         assert_int_equal(kept->undo_error.code, 0);
@@ -273,7 +285,7 @@ static void test_a_lost_answer_is_settled_at_the_start(void **state)
                 assert_int_equal(set_up(NULL), 0);
                 begin_control(true);
                 fake_reporter.publishes.results[0] = REPORT_E_UNREACHABLE;
-                run(0);
+                run();
                 assert_true(has_file("reshape-pending.json"));
                 assert_false(reshape_control_is_due(world.control, false, true, tree));
                 assert_int_equal(has_file("reshape.json"), i == 0);
@@ -290,9 +302,17 @@ static void test_cancel(void **state)
         /* While it runs: before its request, and too late. */
         world.cancels = true;
         reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
-        run(0);
+        run();
         assert_int_equal(world.cancelled, 0);
         assert_int_equal(world.result, -ECANCELED);
+        world.cancels = false;
+        reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
+        begin_reshape(0);
+        for (int i = 0; i < 400 && strcmp(fake_reporter.did, "RHS") != 0; i++)
+                assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
+        assert_int_equal(reshape_control_cancel(world.control), -EBUSY);
+        await_end();
+        assert_int_equal(world.result, 0);
 }
 
 static void test_alone(void **state)
