@@ -2,7 +2,9 @@
 
 /* The phases of a cycle. begin() sends at most one request, whose callback ends the phase; done()
  * takes the answer of a phase that succeeded. agent/cycle/order.h decides which phase follows. This
- * file keeps no order: each function knows its own phase only.
+ * file keeps no order: each function knows its own phase only. The timer that begins a cycle, the
+ * news of the host and the calls of the waiters stand here, too, because phases need them;
+ * tracker.c calls this file, and is not called by it.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
