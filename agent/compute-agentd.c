@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The program: its command line, and what a process of it needs before the daemon begins
- * (agent/daemon.h). */
+ * (agent/daemon.h).
+ *
+ * Tests: tests/integration/agent/test_agent.py tests/integration/agent/test_root_at_hand.py */
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Engine has all that depends on the configuration. A reload makes a second engine and replaces the
+ * first one only if all of it could be made. The claims, the cordons, the retained inventories, the
+ * queue and the bus live as long as the process.
+ *
+ * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
+
 #include "agent/daemon.h"
 
 #include <errno.h>
@@ -18,7 +24,7 @@
 #include "agent/placing/decide.h"
 #include "agent/placing/queue.h"
 #include "agent/state/identity.h"
-#include "agent/state/state-lock.h"
+#include "agent/state/state-file.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -272,7 +278,8 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .interval_usec = engine->config->update_interval_usec,
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
                 .starts = !before ||
-                          reshape_control_is_starting(tracker_view(daemon->engine.tracker).reshape),
+                          reshape_control_get_state(tracker_view(daemon->engine.tracker).reshape)
+                                  ->at_start,
                 .last_sync_usec = before ? before->last_sync_usec : 0,
                 .warnings = &engine->config->warnings,
                 .state_dir = engine->config->state_dir,
@@ -515,8 +522,8 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         if (cordon_new(&daemon->cordon, config->state_dir, daemon->mode == DAEMON_DRY_RUN) < 0 ||
             retained_new(&daemon->retained, config->state_dir, daemon->mode == DAEMON_DRY_RUN) < 0)
                 return error_oom(reterr);
-        claim_service_set_closed(daemon->claims, cordon_host_words(daemon->cordon),
-                                 cordon_device_words(daemon->cordon));
+        claim_service_set_closed(daemon->claims, cordon_view(daemon->cordon).host,
+                                 cordon_view(daemon->cordon).devices);
         return 0;
 }
 

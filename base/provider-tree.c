@@ -2,6 +2,7 @@
 
 #include "base/provider-tree.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -32,10 +33,22 @@ int provider_tree_new(ProviderTree **ret)
         return 0;
 }
 
+ProviderTree *provider_tree_ref(const ProviderTree *tree)
+{
+        ProviderTree *shared = (ProviderTree *)(uintptr_t)tree; /* the count is no content */
+
+        shared->n_shares++;
+        return shared;
+}
+
 ProviderTree *provider_tree_free(ProviderTree *tree)
 {
         if (!tree)
                 return NULL;
+        if (tree->n_shares > 0) {
+                tree->n_shares--;
+                return NULL;
+        }
         for (size_t i = 0; i < tree->n_providers; i++)
                 provider_free(tree->providers[i]);
         free(tree->providers);
@@ -141,6 +154,7 @@ int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, co
         bool found;
         int r;
 
+        assert(tree->n_shares == 0);
         if (parent && uuid_empty(parent))
                 parent = NULL;
         r = check_new(tree, uuid, name, parent, reterr);
@@ -180,6 +194,7 @@ bool provider_tree_remove(ProviderTree *tree, const Uuid *uuid)
 {
         Uuid root = *uuid; /* may point into the provider that goes */
 
+        assert(tree->n_shares == 0);
         if (!provider_tree_find(tree, &root))
                 return false;
         /* Children stand behind their parents: backwards, everything below goes before its root. */
@@ -231,6 +246,7 @@ int provider_tree_move(ProviderTree *tree, Provider *provider, const Uuid *paren
 {
         const Provider *target = provider_tree_find(tree, parent);
 
+        assert(tree->n_shares == 0);
         if (!target)
                 return -ENOENT;
         if (provider_tree_in_subtree(tree, target, &provider->uuid))

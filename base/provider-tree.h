@@ -8,7 +8,10 @@
  * and no hypervisor. Several roots are allowed: the host's own, and sharing providers, which are
  * lone roots. Providers are kept parents first, so walking the array forwards is top-down and
  * backwards bottom-up. Pointers to a Provider stay valid until that provider is removed or the tree
- * freed. */
+ * freed.
+ *
+ * A tree is made by one owner. Then it can be sealed and shared by references instead of copies:
+ * nothing in a tree with several owners may change. */
 
 #include "base/error.h"
 #include "base/inventory.h"
@@ -37,15 +40,22 @@ typedef struct ProviderTree {
         Provider **providers; /* parents before children */
         size_t n_providers;
         size_t n_allocated;
+        size_t n_shares;    /* references beside that of the first owner */
         Provider **by_uuid; /* the same, sorted by uuid */
         Provider **by_name; /* and by name, which does not change */
 } ProviderTree;
 
 int provider_tree_new(ProviderTree **ret);
+
+/* Releases one reference. The last one frees the tree. */
 ProviderTree *provider_tree_free(ProviderTree *tree);
 DEFINE_CLEANUP(ProviderTree *, provider_tree_free);
 
-/* A deep copy. */
+/* Seals the tree and takes a reference to it, which provider_tree_free() releases. Until then
+ * neither owner may change anything in the tree; adding, removing or moving a provider aborts. */
+ProviderTree *provider_tree_ref(const ProviderTree *tree);
+
+/* A deep copy, with one owner. */
 int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree);
 
 /* Same providers, names, parents, inventories, traits and aggregates, in whatever order. */

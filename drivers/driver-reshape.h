@@ -6,6 +6,7 @@
 
 #include "base/allocation.h"
 #include "base/error.h"
+#include "base/provider-tree.h"
 #include "base/string-set.h"
 
 /* Expected outcomes of provider_update(). */
@@ -36,6 +37,8 @@ typedef struct DriverReshape {
                                         never moved; borrowed, may be NULL */
         const ReshapeAlias *aliases; /* sorted by consumer; borrowed */
         size_t n_aliases;
+        const ProviderTree *before; /* a tree that equals the one to be edited, which spares a copy;
+                                       borrowed, NULL: none */
         StringSet classes; /* out, with DRIVER_RESHAPE_NEEDED: whoever holds one of these may have
                               to move */
         StringSet kept;    /* classes that stay where they are, whatever the host is like; the

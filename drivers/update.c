@@ -122,12 +122,17 @@ static int edit(Update *update, Error *reterr)
         return DRIVER_UPDATED_IN_PART;
 }
 
-static void swap(ProviderTree *a, ProviderTree *b)
+/* Makes the tree as it was before. */
+static int restore(ProviderTree *tree, const ProviderTree *before, Error *reterr)
 {
-        ProviderTree c = *a;
+        _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;
+        ProviderTree edited = *tree;
 
-        *a = *b;
-        *b = c;
+        if (provider_tree_copy(&copy, before) < 0)
+                return error_oom(reterr);
+        *tree = *copy;
+        *copy = edited;
+        return DRIVER_RESHAPE_NEEDED;
 }
 
 static int move_allocations(Update *update, const ProviderTree *before, DriverReshape *reshape,
@@ -149,7 +154,8 @@ static int move_allocations(Update *update, const ProviderTree *before, DriverRe
 int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
                     const char *nodename, DriverReshape *reshape, Error *reterr)
 {
-        _cleanup_(provider_tree_freep) ProviderTree *before = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;
+        const ProviderTree *before = reshape ? reshape->before : NULL;
         _cleanup_(update_done) Update update = {
                 .config = config,
                 .snapshot = snapshot,
@@ -168,15 +174,16 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         r = make_plans(&update, reterr);
         if (r < 0)
                 return r;
-        if (provider_tree_copy(&before, tree) < 0)
+        if (!before && provider_tree_copy(&copy, tree) < 0)
                 return error_oom(reterr);
+        before = before ? before : copy;
         r = edit(&update, reterr);
         if (r < 0)
                 return r;
         moved = move_allocations(&update, before, reshape, &moving);
-        if (moved == DRIVER_RESHAPE_NEEDED)
-                swap(tree, before);
         if (moved != DRIVER_UPDATED && reterr)
                 *reterr = moving;
+        if (moved == DRIVER_RESHAPE_NEEDED)
+                return restore(tree, before, reterr);
         return moved != DRIVER_UPDATED ? moved : r;
 }

@@ -459,10 +459,10 @@ int reporter_gather(Reporter *reporter, const StringSet *classes, const Provider
         if (!mirror_usable(reporter))
                 return -ENODATA;
         r = start_gathering(reporter, classes);
-        if (r >= 0 && ahead)
-                r = provider_tree_copy(&reporter->desired, ahead);
-        if (r >= 0 && ahead)
+        if (r >= 0 && ahead) {
+                reporter->desired = provider_tree_ref(ahead);
                 r = look_up_traits(reporter);
+        }
         if (r < 0) {
                 put_away(reporter);
                 return r;
@@ -512,9 +512,8 @@ static int start_attempt(Reporter *reporter, const ProviderTree *desired,
                 return -EBUSY;
         if (!mirror_usable(reporter))
                 return -ENODATA;
-        r = provider_tree_copy(&reporter->desired, desired);
-        if (r >= 0 && allocations)
-                r = allocations_copy(&reporter->allocations, allocations);
+        reporter->desired = provider_tree_ref(desired);
+        r = allocations ? allocations_copy(&reporter->allocations, allocations) : 0;
         if (r >= 0)
                 r = look_up_traits(reporter);
         if (r < 0) {

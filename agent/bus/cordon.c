@@ -37,8 +37,8 @@ static int report(sd_bus_message *call, const BusConfig *config, const EventNote
         int r;
 
         claim_service_record(config->claims, note);
-        claim_service_set_closed(config->claims, cordon_host_words(cordon),
-                                 cordon_device_words(cordon));
+        claim_service_set_closed(config->claims, cordon_view(cordon).host,
+                                 cordon_view(cordon).devices);
         r = tracker_sync(config->tracker, TRACKER_PUBLISH, on_reported, sd_bus_message_ref(call));
         if (r >= 0)
                 return 1;
@@ -99,7 +99,7 @@ int bus_undo_retire(sd_bus_message *call, const BusCaller *caller, const BusConf
         Error words = ERROR_NULL;
         int r;
 
-        if (!cordon_is_retired(config->cordon))
+        if (!cordon_view(config->cordon).is_retired)
                 return sd_bus_error_set(error, BUS_ERROR_NOT_FOUND, "The host is not retired");
         r = cordon_set_retired(config->cordon, false, &words);
         if (r < 0)

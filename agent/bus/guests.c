@@ -100,7 +100,7 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
                 claim_queue_settle_soon(config->queue);
         return r != 0 ? bus_claims_error(service, error, r, &words)
                       : reply_prepared(call, caller, service, &guest, begin_usec,
-                                       cordon_host_words(config->cordon), claim);
+                                       cordon_view(config->cordon).host, claim);
 }
 
 /* The first claim of the guest that the message begins with. */

@@ -226,9 +226,9 @@ static const char *find_hindrance(const BusConfig *config, bool dry_run)
                 return why;
         if (tracker_view(config->tracker).status->sync_state == SYNC_STANDALONE)
                 return "There is no [placement] section: nothing was published of this host";
-        if (cordon_is_retired(config->cordon))
+        if (cordon_view(config->cordon).is_retired)
                 return "The host is retired already; \"computectl retire --undo\" takes it back";
-        return dry_run || cordon_host_words(config->cordon)
+        return dry_run || cordon_view(config->cordon).host
                        ? NULL
                        : "The host is in use: \"computectl cordon\" first, so that nothing new comes";
 }

@@ -263,16 +263,10 @@ int contest_give_in(const Contest *contest, ProviderTree *tree, const ProviderTr
         return r == -ENOMEM ? r : 0;
 }
 
-void contest_leave(Contest *contest, const ProviderTree *remote)
+void contest_leave(Contest *contest, const ProviderTree *tree)
 {
-        contest->left = provider_tree_free(contest->left);
-        if (remote && provider_tree_copy(&contest->left, remote) < 0)
-                contest->left = NULL;
-}
-
-bool contest_is_repeated(const ContestPart *part)
-{
-        return part->n >= CONTEST_MAX;
+        provider_tree_free(contest->left);
+        contest->left = tree ? provider_tree_ref(tree) : NULL;
 }
 
 size_t contest_count(const Contest *contest)

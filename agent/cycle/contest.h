@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A second writer of this host's tree in Placement, by what it does: something was as the agent
- * wants it, is not any more, and the agent still wants the same. That is somebody who does not
- * know of us once, and a second reporter when it goes on. Generations say nothing of it: both read
- * before they write, so that nobody meets a conflict, and each undoes what the other did.
+/* Detects a second writer of this host's tree in Placement. A value counts as undone if Placement
+ * had it as the agent wants it, does not have it any more, and the agent still wants it. One such
+ * change can be a mistake of a person; repeated ones are a second reporter. Generations do not show
+ * it: both writers read before they write, so neither meets a conflict.
  *
- * What was undone CONTEST_MAX times is left as the other has it, for CONTEST_PAUSE_USEC, and for
- * twice as long after each try that was undone, too. What was not undone for CONTEST_FORGET_USEC
- * (or twice as long as it was left alone) is forgotten. What others may write (ratios, foreign
- * traits) is never wanted otherwise than it is read, so that it is not looked at. Pure: no clock,
- * no log. */
+ * A value that was undone CONTEST_MAX times is left as the other writer has it for
+ * CONTEST_PAUSE_USEC, and twice as long after each further try that was undone. A value that was
+ * not undone for CONTEST_FORGET_USEC (or twice the time that it was left alone) is forgotten.
+ * Ratios and foreign traits, which others may write, are wanted as they are read, so they never
+ * count. Pure: no clock, no log. */
 
 #include "base/provider-tree.h"
 
@@ -55,12 +55,16 @@ int contest_look(Contest *contest, const ProviderTree *wanted, const ProviderTre
 int contest_give_in(const Contest *contest, ProviderTree *tree, const ProviderTree *remote,
                     uint64_t now_usec);
 
-/* We are done with it, and this is what Placement has; copied. NULL: it is not known. Without
- * memory it is not known either. */
-void contest_leave(Contest *contest, const ProviderTree *remote);
+/* Keeps the tree of Placement at the end of an attempt, by a reference. NULL: it is not known. */
+void contest_leave(Contest *contest, const ProviderTree *tree);
 
-/* Is somebody at it again and again? */
-bool contest_is_repeated(const ContestPart *part);
+/* Returns true if another writer undoes the part again and again. */
+static inline bool contest_is_repeated(const ContestPart *part)
+{
+        return part->n >= CONTEST_MAX;
+}
+
+/* Returns the number of parts that are repeated. */
 size_t contest_count(const Contest *contest);
 
 /* "trait HW_CPU_X86_SSE3 of demo: taken away (undone 3 times)", one after the other: what

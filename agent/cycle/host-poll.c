@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests: tests/unit/agent/cycle/test-tracker.c */
+
 #include "agent/cycle/host-poll.h"
 
 #include <inttypes.h>
@@ -18,7 +20,6 @@ struct HostPoll {
         sd_event_source *patience_timer; /* armed while an answer is waited for */
         uint64_t patience_usec;
         uint64_t asked_usec; /* CLOCK_MONOTONIC: when a poll was asked for last */
-        char *nodename;
         Snapshot *snapshot;
         bool hangs;
         HostPollNotify notify;
@@ -32,16 +33,15 @@ static void end_poll(HostPoll *poll, const Error *error)
         poll->notify(poll, HOST_POLL_ENDED, error, poll->userdata);
 }
 
-static int check_name(HostPoll *poll, const Snapshot *snapshot, Error *reterr)
+/* The name of the host never changes. */
+static int check_name(const HostPoll *poll, const Snapshot *snapshot, Error *reterr)
 {
-        if (!poll->nodename && !(poll->nodename = strdup(snapshot->nodename)))
-                return error_oom(reterr);
-        if (strcmp(poll->nodename, snapshot->nodename) == 0)
+        if (!poll->snapshot || strcmp(poll->snapshot->nodename, snapshot->nodename) == 0)
                 return 0;
         return error_setf(
                 reterr, EEXIST,
                 "The host's name changed from \"%.60s\" to \"%.60s\": give it the old name back, or restart the agent",
-                poll->nodename, snapshot->nodename);
+                poll->snapshot->nodename, snapshot->nodename);
 }
 
 static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
@@ -133,12 +133,8 @@ int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapsho
         poll->patience_usec = patience_usec > 0 ? patience_usec : PATIENCE_USEC;
         poll->notify = notify;
         poll->userdata = userdata;
-        if (known) {
+        if (known)
                 poll->snapshot = snapshot_ref(known);
-                r = check_name(poll, known, reterr);
-                if (r < 0)
-                        return r;
-        }
         r = add_sources(poll, event);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot watch the driver: %s", strerror(-r));
@@ -153,7 +149,6 @@ HostPoll *host_poll_free(HostPoll *poll)
         sd_event_source_disable_unref(poll->driver_source);
         sd_event_source_disable_unref(poll->patience_timer);
         snapshot_unref(poll->snapshot);
-        free(poll->nodename);
         free(poll);
         return NULL;
 }
@@ -180,9 +175,4 @@ int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr)
 Snapshot *host_poll_get_snapshot(const HostPoll *poll)
 {
         return poll->snapshot;
-}
-
-const char *host_poll_get_nodename(const HostPoll *poll)
-{
-        return poll->nodename;
 }

@@ -245,8 +245,8 @@ static void print_devices(const CycleFacts *facts, FILE *output)
         }
 }
 
-void metrics_print(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
-                   FILE *output)
+static void print_all(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
+                      FILE *output)
 {
         print_state(facts, verdict->state, output);
         print_counts(facts, output);
@@ -268,7 +268,7 @@ static int write_file(const CycleFacts *facts, const Verdict *verdict, const Cla
 
         if (!output)
                 return -errno;
-        metrics_print(facts, verdict, claims, output);
+        print_all(facts, verdict, claims, output);
         if (fchmod(fileno(output), 0644) < 0)
                 return -errno;
         return fflush(output) != 0 || ferror(output) ? -EIO : 0;

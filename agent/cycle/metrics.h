@@ -6,11 +6,8 @@
 
 #include "agent/cycle/verdict.h"
 
-/* claims: those that live; NULL: they cannot be read. */
-void metrics_print(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
-                   FILE *output);
-
-/* Puts them into a file that everybody may read, under another name first: a reader sees all or
- * nothing. Negative errno with words. Blocks on the disk, without waiting for it to be synced. */
+/* Writes the metrics into a file that every user can read, under another name first, so that a
+ * reader sees all or nothing. claims: those that live; NULL: they cannot be read. Negative errno
+ * with words. Blocks on the disk, without waiting for it to be synced. */
 int metrics_save(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
                  const char *path, Error *reterr);

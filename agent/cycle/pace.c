@@ -7,14 +7,6 @@
 #define START_JITTER_MAX_USEC (60 * USEC_PER_SEC)
 #define INTERVAL_MAX_USEC     (600 * USEC_PER_SEC) /* of one that fails */
 
-void cycle_pace_init(CyclePace *pace, uint64_t interval_usec, uint64_t start_jitter_usec)
-{
-        *pace = (CyclePace){
-                .interval_usec = interval_usec,
-                .start_jitter_usec = start_jitter_usec,
-        };
-}
-
 void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec)
 {
         uint64_t wanted_usec = MIN(n_requests * USEC_PER_SEC, START_JITTER_MAX_USEC);

@@ -2,7 +2,9 @@
 
 /* The phases of a cycle. begin() sends at most one request, whose callback ends the phase; done()
  * takes the answer of a phase that succeeded. agent/cycle/order.h decides which phase follows. This
- * file keeps no order: each function knows its own phase only.
+ * file keeps no order: each function knows its own phase only. The timer that begins a cycle, the
+ * news of the host and the calls of the waiters stand here, too, because phases need them;
+ * tracker.c calls this file, and is not called by it.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -11,11 +13,16 @@
 #include <string.h>
 
 #include "agent/cycle/tracker-internal.h"
-#include "agent/tree/nova-tree.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
+
+/* One poll serves a burst of changes: after a quiet time, or at the latest after the maximum. */
+#define CHANGE_SETTLE_USEC     (200 * USEC_PER_MSEC)
+#define CHANGE_SETTLE_MAX_USEC (2 * USEC_PER_SEC)
+#define TIMER_ACCURACY         (250 * USEC_PER_MSEC)
 
 #define SETTLE_POLL_USEC USEC_PER_SEC
 #define BREATH_USEC      USEC_PER_MSEC
@@ -26,6 +33,19 @@ enum {
         PHASE_ENDED,   /* the phase is done */
         PHASE_SKIPPED, /* the phase had nothing to do */
 };
+
+void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec)
+{
+        if (pause_usec == UINT64_MAX) {
+                (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_OFF);
+                return;
+        }
+        /* A caller waits for a cycle that begins at once. */
+        (void)sd_event_source_set_time_accuracy(tracker->cycle_timer,
+                                                pause_usec == 0 ? 1 : TIMER_ACCURACY);
+        (void)sd_event_source_set_time_relative(tracker->cycle_timer, pause_usec);
+        (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_ONESHOT);
+}
 
 static void keep_sync_error(Tracker *tracker)
 {
@@ -39,6 +59,8 @@ static void on_answer(Reporter *reporter, int result, const Error *error, void *
         tracker_end_phase(userdata, result, error);
 }
 
+static void end_poll(Tracker *tracker, bool earlier, const Error *error);
+
 static int begin_poll(Tracker *tracker, Error *reterr)
 {
         DriverPollKind kind = tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES;
@@ -51,22 +73,35 @@ static int begin_poll(Tracker *tracker, Error *reterr)
         tracker->status.cycle_published = tracker->all = false;
         tracker->changed_usec = 0;
         tracker_arm_timer(tracker, UINT64_MAX);
-        cycle_waiters_begin(&tracker->waiters);
+        tracker->n_begun++;
         retirement_begin(&tracker->retirement);
         if (host_poll_begin(tracker->poll, kind, reterr) < 0)
-                tracker_end_poll(tracker, false, reterr);
+                end_poll(tracker, false, reterr);
         return PHASE_WAITS;
 }
 
+/* Returns true if the first publication still waits for missing devices, and sets settling to words
+ * that name the first of them. After it returned false once, it returns false. */
 static bool is_settling(Tracker *tracker)
 {
         const DeviceWatch *watch = tracker->maker.device_watch;
+        TrackerStatus *status = &tracker->status;
+        uint64_t limit_usec = tracker->config.device_settle_usec,
+                 spent_usec = clock_usec(CLOCK_BOOTTIME) - tracker->started_usec;
+        char more[40] = "";
         const char *first = "";
         size_t n_missing = watch ? device_watch_count_missing(watch, &first) : 0;
 
-        return tracker_status_is_settling(&tracker->status, first, n_missing,
-                                          clock_usec(CLOCK_BOOTTIME) - tracker->started_usec,
-                                          tracker->config.device_settle_usec);
+        status->settling = ERROR_NULL;
+        status->settled |= n_missing == 0 || spent_usec >= limit_usec;
+        if (status->settled)
+                return false;
+        if (n_missing > 1)
+                snprintf(more, sizeof(more), " and %zu more", n_missing - 1);
+        error_setf(&status->settling, EAGAIN,
+                   "Not published yet: waiting for device %.100s%s (%" PRIu64 " s left)", first,
+                   more, (limit_usec - spent_usec + USEC_PER_SEC - 1) / USEC_PER_SEC);
+        return true;
 }
 
 /* Returns true if this cycle spares Placement. A cycle that was requested does not wait. */
@@ -77,7 +112,7 @@ static bool is_quiet(Tracker *tracker)
 
         /* one list, and the three parts of each provider */
         cycle_pace_start(&tracker->pace, 1 + 3 * n_providers, now);
-        return tracker->waiters.n_items == 0 &&
+        return tracker->n_waiters == 0 &&
                cycle_pace_quiet_usec(&tracker->pace, !tracker->status.hypervisor_error.code, now) >
                        0;
 }
@@ -94,12 +129,12 @@ static CycleScope find_scope(Tracker *tracker, Error *ret)
         }
         if (!tracker->config.reporter) {
                 error_setf(ret, ENODATA, "There is no [placement] section: nothing to audit");
-                tracker_status_note_standalone(status);
+                tracker_status_note_apart(status, SYNC_STANDALONE);
                 return CYCLE_STANDALONE;
         }
-        if (tracker->maker.cordon && cordon_is_retired(tracker->maker.cordon)) {
+        if (tracker->maker.cordon && cordon_view(tracker->maker.cordon).is_retired) {
                 error_setf(ret, ENODATA, "The host is retired: nothing of it is in Placement");
-                tracker_status_note_retired(status);
+                tracker_status_note_apart(status, SYNC_RETIRED);
                 return CYCLE_RETIRED;
         }
         if (is_settling(tracker)) {
@@ -107,6 +142,15 @@ static CycleScope find_scope(Tracker *tracker, Error *ret)
                 return CYCLE_SETTLING;
         }
         return is_quiet(tracker) ? CYCLE_QUIET : CYCLE_PLACEMENT;
+}
+
+/* Logs the evidence of each provider that Placement deleted by order of this agent. */
+static void log_deleted(const Uuid *provider, const char *name, void *userdata)
+{
+        log_event(
+                LOG_INFO, MESSAGE_PROVIDER_DELETED, LOG_FIELDS(LOG_FIELD_PROVIDER, provider->text),
+                "Deleted provider %.200s (%s) from Placement: this host no longer reports it, and Placement has no allocation of it.",
+                name, provider->text);
 }
 
 static int begin_attempt(Tracker *tracker, Error *reterr)
@@ -118,9 +162,9 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
                                  &tracker->maker.root, tracker->maker.nodename, reterr);
                 if (r < 0)
                         return r;
-                reporter_set_deleted(tracker->reporter, tracker_status_log_deleted, NULL);
+                reporter_set_deleted(tracker->reporter, log_deleted, NULL);
         }
-        if (tracker->waiters.n_items > 0)
+        if (tracker->n_waiters > 0)
                 reporter_ask_at_once(tracker->reporter);
         if (cycle_pace_reads_all(&tracker->pace, tracker->full, clock_usec(CLOCK_BOOTTIME)))
                 reporter_forget(tracker->reporter);
@@ -152,32 +196,66 @@ static int done_poll(Tracker *tracker, Error *reterr)
         return r;
 }
 
-void tracker_note_hypervisor(Tracker *tracker, const Error *error)
+static void note_poll(Tracker *tracker, const Error *error)
 {
-        tracker_status_note_hypervisor(&tracker->status, error->code ? error : NULL,
-                                       tracker->snapshot);
+        tracker_status_note_poll(&tracker->status, &tracker->maker.root, tracker->snapshot, error,
+                                 &tracker->logged_problems);
         tracker->config.changed(tracker, tracker->config.userdata);
 }
 
-void tracker_end_poll(Tracker *tracker, bool earlier, const Error *error)
+/* earlier: the poll began before the running cycle requested one, so the cycle waits for the next
+ * result. */
+static void end_poll(Tracker *tracker, bool earlier, const Error *error)
 {
         const Snapshot *snapshot = tracker->snapshot = host_poll_get_snapshot(tracker->poll);
 
         if (snapshot) {
                 if (!tracker->maker.nodename)
                         claim_service_set_node(tracker->maker.claims, snapshot->nodename);
-                tracker->maker.nodename = host_poll_get_nodename(tracker->poll);
-                tracker->status.last_poll_usec = snapshot->taken_realtime_usec;
-                tracker_status_note_parts(&tracker->status, &tracker->maker.root,
-                                          &snapshot->problems, &tracker->logged_problems);
+                tracker->maker.nodename = snapshot->nodename;
         }
-        tracker_note_hypervisor(tracker, error);
+        note_poll(tracker, error);
         if (tracker->phase == CYCLE_POLL && !earlier)
                 tracker_end_phase(tracker, 0, NULL);
         if (snapshot)
                 claim_service_set_guests(tracker->maker.claims, snapshot);
         tracker->config.looked(tracker, error->code ? 0 : snapshot->began_usec, error,
                                tracker->config.userdata);
+}
+
+/* Begins a cycle when the host has not changed for a while. */
+static void settle(Tracker *tracker)
+{
+        uint64_t now = clock_usec(CLOCK_BOOTTIME), latest;
+
+        if (tracker->changed_usec == 0)
+                tracker->changed_usec = now;
+        latest = tracker->changed_usec + CHANGE_SETTLE_MAX_USEC;
+        tracker_arm_timer(tracker, MIN(CHANGE_SETTLE_USEC, latest > now ? latest - now : 0));
+}
+
+void tracker_take_news(HostPoll *poll, HostPollNews news, const Error *error, void *userdata)
+{
+        Tracker *tracker = userdata;
+        bool idle = tracker->phase == CYCLE_IDLE;
+
+        switch (news) {
+        case HOST_POLL_ENDED:
+        case HOST_POLL_EARLIER:
+                end_poll(tracker, news == HOST_POLL_EARLIER, error);
+                break;
+        case HOST_POLL_LOST:
+                note_poll(tracker, error);
+                if (idle)
+                        tracker_arm_timer(tracker, cycle_pace_poll_retry_usec(&tracker->pace));
+                break;
+        case HOST_POLL_CHANGED:
+                if (idle)
+                        settle(tracker);
+                else
+                        tracker->again = true;
+                break;
+        }
 }
 
 static int begin_read(Tracker *tracker, Error *reterr)
@@ -212,13 +290,30 @@ static const ProviderTree *find_wanted(const Tracker *tracker)
         return tracker_may(tracker, NOVA_ACTION_PUBLISH) ? tracker->tree : tracker->wanted;
 }
 
+/* Logs each part once that another writer undoes again and again. */
+static void log_contest(Contest *contest)
+{
+        for (size_t i = 0; i < contest->n_parts; i++) {
+                ContestPart *part = &contest->parts[i];
+
+                if (part->logged || !contest_is_repeated(part))
+                        continue;
+                part->logged = true;
+                log_event(
+                        LOG_WARNING, MESSAGE_SECOND_REPORTER,
+                        LOG_FIELDS(LOG_FIELD_PROVIDER, part->uuid.text),
+                        "Somebody else writes this host's tree in Placement: %s%s%s was undone %u times (%s). It is left alone for now, and tried ever more seldom.",
+                        part->part, part->part[0] ? " of " : "", part->name, part->n, part->how);
+        }
+}
+
 static int begin_contest(Tracker *tracker, Error *reterr)
 {
         int r = contest_look(&tracker->contest, find_wanted(tracker),
                              reporter_tree(tracker->reporter), &tracker->maker.root,
                              clock_usec(CLOCK_BOOTTIME));
 
-        tracker_status_note_contest(&tracker->contest);
+        log_contest(&tracker->contest);
         return r < 0 ? r : PHASE_ENDED;
 }
 
@@ -242,7 +337,7 @@ static void on_removed(Reporter *reporter, int result, const Error *error, void 
 
         if (retirement_end(&tracker->retirement, &tracker->maker, result, error)) {
                 tracker->cycle.facts.scope = CYCLE_RETIRED;
-                tracker_status_note_retired(&tracker->status);
+                tracker_status_note_apart(&tracker->status, SYNC_RETIRED);
         }
         tracker_end_phase(tracker, 0, NULL);
 }
@@ -270,10 +365,8 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
         status->reshape_error = reshape_control_get_state(tracker->reshape)->error;
         if (status->reshape_error.code)
                 tracker->cycle.error = status->reshape_error;
-        if (tree) {
-                tracker_status_note_devices(status, &tracker->maker.root, device_error);
-                tracker_tree_reshaped(tracker, tree);
-        }
+        if (tree)
+                tracker_tree_reshaped(tracker, tree, device_error);
         tracker_end_phase(tracker, !tree && report_outcome_is_away(result) ? result : 0, error);
 }
 
@@ -448,6 +541,22 @@ static uint64_t next_pause_usec(Tracker *tracker)
         return MIN(pause_usec, due_in_usec);
 }
 
+void tracker_call_waiters(Tracker *tracker, const Error *error, bool put_off)
+{
+        /* A waiter can add or cancel others, so the search begins again after each. */
+        for (size_t i = 0; i < tracker->n_waiters;) {
+                CycleWaiter waiter = tracker->waiters[i];
+
+                if (waiter.asked >= tracker->n_begun || (put_off && waiter.publication)) {
+                        i++;
+                        continue;
+                }
+                array_close(tracker->waiters, sizeof(CycleWaiter), &tracker->n_waiters, i);
+                waiter.done(tracker, error, waiter.userdata);
+                i = 0;
+        }
+}
+
 static int begin_idle(Tracker *tracker, Error *reterr)
 {
         uint64_t pause_usec = next_pause_usec(tracker);
@@ -458,8 +567,7 @@ static int begin_idle(Tracker *tracker, Error *reterr)
         tracker_arm_timer(tracker, tracker->again ? 0 : pause_usec);
         tracker->again = false;
         tracker->config.changed(tracker, tracker->config.userdata);
-        cycle_waiters_notify(&tracker->waiters, tracker, &tracker->cycle.error,
-                             tracker->status.settling.code != 0);
+        tracker_call_waiters(tracker, &tracker->cycle.error, tracker->status.settling.code != 0);
         return PHASE_WAITS;
 }
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* judge() is pure: it compares the tree of Placement with the tree that this host would make of
+ * nothing, and lists the consumers of both. The rest keeps the request, the document and the result
+ * of a retirement. */
+
 #include "agent/cycle/retire.h"
 
 #include <string.h>
@@ -7,7 +11,17 @@
 #include "base/json.h"
 #include "formats/format-names.h"
 
-/* The one that is there, or a new one. NULL when out of memory. */
+/* Everything is borrowed. */
+typedef struct RetireFacts {
+        const ProviderTree *remote; /* as it was just read */
+        const ProviderTree *own;    /* what the host would have if Placement had nothing */
+        const Uuid *root;
+        const ClaimList *claims;      /* those that live */
+        const Snapshot *snapshot;     /* the guests */
+        const Allocations *consumers; /* that hold something of remote; NULL: none */
+} RetireFacts;
+
+/* Returns the entry of the consumer, which is added if there is none. NULL when out of memory. */
 static json_t *get_holder(const RetireFacts *facts, json_t *holders, const Uuid *consumer)
 {
         const char *guest = "";
@@ -49,7 +63,8 @@ static int add_holders(const RetireFacts *facts, json_t *holders)
         return 0;
 }
 
-/* By its name, where Nova made it before; else by the uuid that the name gives it. */
+/* Returns true if this agent makes the provider: it has its name, where Nova made it before, or the
+ * uuid that follows from its name. */
 static bool is_own(const RetireFacts *facts, const Provider *provider)
 {
         Uuid uuid = uuid_make_child(facts->root, provider->name);
@@ -58,7 +73,8 @@ static bool is_own(const RetireFacts *facts, const Provider *provider)
                provider_tree_find_name(facts->own, provider->name);
 }
 
-int retire_judge(const RetireFacts *facts, json_t **ret)
+/* ret: a document of RETIRE_FORMAT (formats/format-names.h), with "done": false. -ENOMEM. */
+static int judge(const RetireFacts *facts, json_t **ret)
 {
         json_t *holders = json_array(), *foreign = json_array(), *own = json_array();
         _cleanup_json_ json_t *document =
@@ -78,7 +94,8 @@ int retire_judge(const RetireFacts *facts, json_t **ret)
         return 0;
 }
 
-bool retire_is_refused(const json_t *document)
+/* Returns true if the document names a consumer or a foreign provider. */
+static bool is_refused(const json_t *document)
 {
         return json_array_size(json_object_get(document, "holders")) > 0 ||
                json_array_size(json_object_get(document, "foreign")) > 0;
@@ -111,7 +128,6 @@ bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *
                       const Snapshot *snapshot)
 {
         _cleanup_(allocations_freep) Allocations *consumers = NULL, *others = NULL;
-        _cleanup_(provider_tree_freep) ProviderTree *own = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         Claims *claims = claim_service_get(maker->claims);
         MadeTree made = { 0 }; /* what the host would have if Placement had nothing */
@@ -123,17 +139,17 @@ bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *
         if (retirement->error.code ||
             tree_maker_make_empty(maker, snapshot, NULL, false, &made, &retirement->error) < 0)
                 return false;
-        own = made.tree;
-        if (retire_judge(&(RetireFacts){ .remote = reporter_tree(reporter),
-                                         .own = own,
-                                         .root = &maker->root,
-                                         .claims = &list,
-                                         .snapshot = snapshot,
-                                         .consumers = consumers },
-                         &retirement->document) < 0)
+        if (judge(&(RetireFacts){ .remote = reporter_tree(reporter),
+                                  .own = made.tree,
+                                  .root = &maker->root,
+                                  .claims = &list,
+                                  .snapshot = snapshot,
+                                  .consumers = consumers },
+                  &retirement->document) < 0)
                 error_oom(&retirement->error);
+        provider_tree_free(made.tree);
         return retirement->kind == RETIRE_DO && !retirement->error.code &&
-               !retire_is_refused(retirement->document);
+               !is_refused(retirement->document);
 }
 
 bool retirement_end(Retirement *retirement, const TreeMaker *maker, int result, const Error *error)

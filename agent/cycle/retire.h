@@ -7,29 +7,13 @@
  * The operator cordons the host first, so that no new claim arrives during the check. If a consumer
  * is placed there nevertheless, Placement refuses the removal (facts E3). A mark on the cordon
  * (agent/tree/cordon.h) keeps the host retired: nothing is published until the mark is taken off.
- * retire_judge() is pure. Main thread. */
+ * Main thread. */
 
 #include <jansson.h>
 
 #include "agent/guests/database.h"
 #include "agent/tree/tree-maker.h"
 #include "report/reporter.h"
-
-/* Everything is borrowed. */
-typedef struct RetireFacts {
-        const ProviderTree *remote; /* as it was just read */
-        const ProviderTree *own;    /* what the host would have if Placement had nothing */
-        const Uuid *root;
-        const ClaimList *claims;      /* those that live */
-        const Snapshot *snapshot;     /* the guests */
-        const Allocations *consumers; /* who holds something of remote */
-} RetireFacts;
-
-/* ret: a document of RETIRE_FORMAT (formats/format-names.h), with "done": false. -ENOMEM. */
-int retire_judge(const RetireFacts *facts, json_t **ret);
-
-/* Returns true if the document names a consumer or a foreign provider. */
-bool retire_is_refused(const json_t *document);
 
 typedef enum RetireKind {
         RETIRE_NONE,
@@ -40,7 +24,8 @@ typedef enum RetireKind {
 typedef struct Retirement {
         RetireKind asked, kind; /* for the next cycle, and in the running one */
         EventAuthor asked_by, by;
-        json_t *document; /* the last check or removal; NULL: none yet */
+        json_t *document; /* the last check or removal, of RETIRE_FORMAT (formats/format-names.h);
+                             NULL: none yet */
         Error error; /* why there is no result; code 0: there is one, or the cycle ended before */
 } Retirement;
 

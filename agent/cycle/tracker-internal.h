@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The tracker as its own files see it: tracker.c owns it, phases.c runs its cycles, tracker-tree.c
- * makes its tree, facts.c collects what is known. */
+/* The tracker as its own files see it. tracker.c owns it and calls phases.c, which runs its cycles
+ * and calls tracker-tree.c, which makes its tree. */
 
 #include "agent/cycle/host-poll.h"
 #include "agent/cycle/order.h"
 #include "agent/cycle/pace.h"
 #include "agent/cycle/tracker.h"
 #include "agent/guests/witness.h"
+
+/* A caller that waits for the end of a cycle. */
+typedef struct CycleWaiter {
+        TrackerDone done;
+        void *userdata;
+        bool publication; /* waits for a cycle that does not put off the publication */
+        uint64_t asked;   /* Tracker.n_begun at the request: only a later cycle counts, because the
+                             running one may have read the host already */
+} CycleWaiter;
 
 /* The running cycle. Cleared when one begins. */
 typedef struct TrackerCycle {
@@ -42,7 +51,9 @@ struct Tracker {
         bool full;             /* the next cycle reads all of Placement */
         uint64_t changed_usec; /* CLOCK_BOOTTIME of the first change since the last poll; 0: none */
         Retirement retirement;
-        CycleWaiters waiters;
+        uint64_t n_begun; /* cycles */
+        CycleWaiter *waiters;
+        size_t n_waiters, n_waiters_allocated;
         TrackerStatus status;
         Contest contest;
         StringSet logged_problems; /* problems of the snapshot that were logged */
@@ -55,12 +66,13 @@ void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec);
  * begins those that follow until one waits for an answer. */
 void tracker_end_phase(Tracker *tracker, int result, const Error *error);
 
-/* Takes the result of a poll. earlier: it began before the running cycle requested one, so the
- * cycle waits for the next result. */
-void tracker_end_poll(Tracker *tracker, bool earlier, const Error *error);
+/* Takes the result of a poll, or other news of the host. */
+void tracker_take_news(HostPoll *poll, HostPollNews news, const Error *error, void *userdata);
 
-/* Notes how the last poll ended. */
-void tracker_note_hypervisor(Tracker *tracker, const Error *error);
+/* Calls the waiters of the cycle that ended, each exactly once. put_off: it put off the
+ * publication, so those that wait for one wait for the next cycle. A waiter can add and cancel
+ * waiters. */
+void tracker_call_waiters(Tracker *tracker, const Error *error, bool put_off);
 
 /* Returns true if [agent] nova permits the action. */
 static inline bool tracker_may(const Tracker *tracker, NovaAction action)
@@ -79,5 +91,5 @@ int tracker_tree_after_poll(Tracker *tracker, Error *reterr);
  * and traits of other writers. As tree_maker_make(). */
 int tracker_tree_after_read(Tracker *tracker, Error *reterr);
 
-/* Takes the tree that a reshape made. */
-void tracker_tree_reshaped(Tracker *tracker, ProviderTree *tree);
+/* Takes the tree that a reshape made. device_error: why some devices are not as configured. */
+void tracker_tree_reshaped(Tracker *tracker, ProviderTree *tree, const Error *device_error);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Keeps the status of the tracker and logs its changes. A failure that repeats is logged once.
+ *
+ * Tests: tests/unit/agent/cycle/test-tracker.c tests/unit/agent/cycle/test-verdict.c */
+
 #include "agent/cycle/tracker-status.h"
 
 #include <errno.h>
@@ -33,39 +37,6 @@ const char *reshape_access_to_text(ReshaperAccess access)
         return access == RESHAPER_ALLOWED     ? RESHAPE_ACCESS_ALLOWED
                : access == RESHAPER_FORBIDDEN ? RESHAPE_ACCESS_REFUSED
                                               : RESHAPE_ACCESS_UNKNOWN;
-}
-
-void tracker_status_init(TrackerStatus *status, bool standalone)
-{
-        *status = (TrackerStatus){
-                .sync_state = standalone ? SYNC_STANDALONE : SYNC_PENDING,
-                .sync_since_usec = clock_usec(CLOCK_REALTIME),
-        };
-}
-
-bool tracker_status_is_settling(TrackerStatus *status, const char *missing, size_t n_missing,
-                                uint64_t spent_usec, uint64_t limit_usec)
-{
-        char more[40] = "";
-
-        status->settling = ERROR_NULL;
-        status->settled |= n_missing == 0 || spent_usec >= limit_usec;
-        if (status->settled)
-                return false;
-        if (n_missing > 1)
-                snprintf(more, sizeof(more), " and %zu more", n_missing - 1);
-        error_setf(&status->settling, EAGAIN,
-                   "Not published yet: waiting for device %.100s%s (%" PRIu64 " s left)", missing,
-                   more, (limit_usec - spent_usec + USEC_PER_SEC - 1) / USEC_PER_SEC);
-        return true;
-}
-
-void tracker_status_log_deleted(const Uuid *provider, const char *name, void *userdata)
-{
-        log_event(
-                LOG_INFO, MESSAGE_PROVIDER_DELETED, LOG_FIELDS(LOG_FIELD_PROVIDER, provider->text),
-                "Deleted provider %.200s (%s) from Placement: this host no longer reports it, and Placement has no allocation of it.",
-                name, provider->text);
 }
 
 const char *tracker_status_find_hindrance(const TrackerStatus *status, const Contest *contest)
@@ -144,22 +115,6 @@ static void note_back(TrackerStatus *status)
                 log_event(LOG_NOTICE, MESSAGE_PLACEMENT_BACK, NULL, "Placement can be used again.");
 }
 
-void tracker_status_note_contest(Contest *contest)
-{
-        for (size_t i = 0; i < contest->n_parts; i++) {
-                ContestPart *part = &contest->parts[i];
-
-                if (part->logged || !contest_is_repeated(part))
-                        continue;
-                part->logged = true;
-                log_event(
-                        LOG_WARNING, MESSAGE_SECOND_REPORTER,
-                        LOG_FIELDS(LOG_FIELD_PROVIDER, part->uuid.text),
-                        "Somebody else writes this host's tree in Placement: %s%s%s was undone %u times (%s). It is left alone for now, and tried ever more seldom.",
-                        part->part, part->part[0] ? " of " : "", part->name, part->n, part->how);
-        }
-}
-
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
 {
         note_back(status);
@@ -174,17 +129,12 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
         set_sync_state(status, SYNC_LEFT, NULL, true);
 }
 
-void tracker_status_note_standalone(TrackerStatus *status)
+void tracker_status_note_apart(TrackerStatus *status, SyncState state)
 {
-        set_sync_state(status, SYNC_STANDALONE, NULL, true);
-}
-
-void tracker_status_note_retired(TrackerStatus *status)
-{
-        if (status->sync_state != SYNC_RETIRED)
+        if (state == SYNC_RETIRED && status->sync_state != SYNC_RETIRED)
                 log_notice(
                         "This host is retired: nothing is reported to Placement until \"computectl retire --undo\".");
-        set_sync_state(status, SYNC_RETIRED, NULL, true);
+        set_sync_state(status, state, NULL, true);
 }
 
 void tracker_status_note_synced(TrackerStatus *status)
@@ -208,7 +158,7 @@ void tracker_status_note_synced(TrackerStatus *status)
         }
 }
 
-void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed)
+static void note_reshape(TrackerStatus *status, const Uuid *root, bool needed)
 {
         if (needed && !status->reshape_needed)
                 log_event(
@@ -228,7 +178,7 @@ void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access)
 }
 
 /* Logs each reason once. */
-void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const Error *error)
+static void note_devices(TrackerStatus *status, const Uuid *root, const Error *error)
 {
         if (error->code && strcmp(error->text, status->device_error.text) != 0)
                 log_event(LOG_WARNING, MESSAGE_DEVICES_REFUSED,
@@ -237,16 +187,16 @@ void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const 
         status->device_error = *error;
 }
 
-void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, LocalDisk decision,
-                                    bool was_there, const LocalDiskFacts *facts)
+/* Logs each change of the decision about the root's DISK_GB. */
+static void note_local_disk(TrackerStatus *status, const Uuid *root, const MadeTree *made)
 {
         const char *const fields[] = { LOG_FIELD_PROVIDER, root->text, NULL, NULL };
-        LocalDisk before = status->local_disk_decision;
-        bool leaves =
-                decision == LOCAL_DISK_LEFT_OUT && (was_there || before != LOCAL_DISK_OFFERED);
+        LocalDisk decision = made->local_disk, before = status->local_disk_decision;
+        bool leaves = decision == LOCAL_DISK_LEFT_OUT &&
+                      (made->disk_was_there || before != LOCAL_DISK_OFFERED);
 
         status->local_disk_decision = decision;
-        (void)local_disk_describe(decision, facts, status->local_disk, sizeof(status->local_disk));
+        strcpy(status->local_disk, made->local_disk_words);
         if (decision == before)
                 return;
         if (decision == LOCAL_DISK_OFFERED)
@@ -259,8 +209,9 @@ void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, Loc
                           "%s; no consumer holds local DISK_GB.", status->local_disk);
 }
 
-void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
-                                  const Snapshot *snapshot)
+/* Notes the unpinned guests that can run on dedicated CPUs. Logs each text once, and the end. */
+static void note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
+                          const Snapshot *snapshot)
 {
         _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
         Error floating = ERROR_NULL;
@@ -276,6 +227,22 @@ void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const
                           LOG_FIELDS(LOG_FIELD_PROVIDER, root->text),
                           "No unpinned guest can run on dedicated CPUs any more.");
         status->floating = floating;
+}
+
+void tracker_status_note_tree(TrackerStatus *status, const TreeMaker *maker,
+                              const Snapshot *snapshot, const MadeTree *made, bool known)
+{
+        note_reshape(status, &maker->root, made->reshape_needed);
+        note_devices(status, &maker->root, &made->device_error);
+        if (known)
+                note_local_disk(status, &maker->root, made);
+        note_floating(status, &maker->root, maker->config, snapshot);
+}
+
+void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const Error *error)
+{
+        note_reshape(status, root, false);
+        note_devices(status, root, error);
 }
 
 /* As many as a person reads, and how many more there are. */
@@ -295,8 +262,8 @@ static void name_parts(const StringSet *problems, Error *ret)
                 error_setf(ret, EBADMSG, "%s (and %zu more)", ret->text, problems->n_items - n);
 }
 
-void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,
-                               StringSet *logged)
+static void note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,
+                       StringSet *logged)
 {
         for (size_t i = 0; i < problems->n_items; i++)
                 if (!string_set_contains(logged, problems->items[i]))
@@ -307,7 +274,7 @@ void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const St
         (void)string_set_copy(logged, problems);
 }
 
-void tracker_status_note_hypervisor(TrackerStatus *status, const Error *error, bool known)
+static void note_hypervisor(TrackerStatus *status, const Error *error, bool known)
 {
         bool failed_before = status->hypervisor_error.code;
 
@@ -320,4 +287,14 @@ void tracker_status_note_hypervisor(TrackerStatus *status, const Error *error, b
                 log_event(LOG_NOTICE, MESSAGE_HYPERVISOR_BACK, NULL,
                           "The hypervisor can be polled again.");
         status->hypervisor_error = error ? *error : ERROR_NULL;
+}
+
+void tracker_status_note_poll(TrackerStatus *status, const Uuid *root, const Snapshot *snapshot,
+                              const Error *error, StringSet *logged)
+{
+        if (snapshot) {
+                status->last_poll_usec = snapshot->taken_realtime_usec;
+                note_parts(status, root, &snapshot->problems, logged);
+        }
+        note_hypervisor(status, error->code ? error : NULL, snapshot);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How host, hypervisor and Placement stand to each other, and the one place that logs it: when it
- * changes, not at each retry. It decides nothing. Main thread. */
+/* The status of the tracker: how the host, the hypervisor and Placement agree. Each function notes
+ * an event and logs the change, but not each retry. It decides nothing. Main thread. */
 
 #include "agent/cycle/contest.h"
-#include "agent/tree/local-disk.h"
+#include "agent/tree/tree-maker.h"
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
@@ -31,7 +31,7 @@ typedef struct TrackerStatus {
         Error settling;          /* the device that the first publication waits for; code 0: none */
         bool settled;            /* the first publication no longer waits for devices */
         Error hypervisor_error;  /* why the last poll failed; code 0 when it did not */
-        bool credential_refused; /* who we are is refused, and that was said */
+        bool credential_refused; /* and that was logged */
         bool stale_logged;       /* it was stale since it was synced last, and that was logged */
         ReshaperAccess reshape_access; /* whether Placement lets this user reshape */
         bool reshape_needed; /* the tree must change shape under running guests; the old one is kept
@@ -54,57 +54,36 @@ typedef struct TrackerStatus {
                                  */
 } TrackerStatus;
 
-void tracker_status_init(TrackerStatus *status, bool standalone);
-
-/* Why nothing is to be done about who holds what, whatever an audit finds, in words that end a
- * finding; NULL: it may be. Where somebody else writes the tree, it may be another host with the
- * same identity, and what nobody here knows may be its guests'. */
+/* Returns why an audit must not change any allocation, in words that end a finding; NULL: it may.
+ * If another writer changes the tree, it can be another host with the same identity, and consumers
+ * that are unknown here can be guests of that host. */
 const char *tracker_status_find_hindrance(const TrackerStatus *status, const Contest *contest);
 
-/* A cycle could not be ended. error may have no words: those of the result are taken then. */
+/* Notes that a cycle failed. If error has no words, those of the result are used. */
 void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error);
 
-/* Placement has all that could be reported. */
+/* Notes that Placement has all that could be reported. */
 void tracker_status_note_synced(TrackerStatus *status);
 
-/* Logs each part once that somebody else undoes again and again. */
-void tracker_status_note_contest(Contest *contest);
-
-/* Returns true if the first publication still waits for missing devices, and sets settling to words
- * that name the first of them. spent_usec: since the start; limit_usec: [agent] device_settle_sec.
- * After it returned false once, it returns false. */
-bool tracker_status_is_settling(TrackerStatus *status, const char *missing, size_t n_missing,
-                                uint64_t spent_usec, uint64_t limit_usec);
-
-/* Logs that Placement deleted a provider by order of this agent, with the evidence. userdata is
- * not used: the function is a receiver of reporter_set_deleted(). */
-void tracker_status_log_deleted(const Uuid *provider, const char *name, void *userdata);
-
-/* Placement was read, and the tree is left as it is. */
+/* Notes that Placement was read, and its tree was left as it is. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
 
-/* Notes that the host is well without a Placement, also after a cycle that failed. */
-void tracker_status_note_standalone(TrackerStatus *status);
+/* Notes that Placement is not used: SYNC_STANDALONE, also after a cycle that failed, or
+ * SYNC_RETIRED. */
+void tracker_status_note_apart(TrackerStatus *status, SyncState state);
 
-/* Nothing is reported to Placement. */
-void tracker_status_note_retired(TrackerStatus *status);
+/* Notes what the tree that was just made says of the host root, and logs each change. known: it was
+ * made from the tree of Placement, so the decision about the local disk is final. */
+void tracker_status_note_tree(TrackerStatus *status, const TreeMaker *maker,
+                              const Snapshot *snapshot, const MadeTree *made, bool known);
 
-/* root: the host, for the journal. */
-void tracker_status_note_reshape(TrackerStatus *status, const Uuid *root, bool needed);
+/* Notes that the tree has the shape of the host. error: why some devices are not reported as
+ * configured; code 0: all are. */
+void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const Error *error);
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
-void tracker_status_note_devices(TrackerStatus *status, const Uuid *root, const Error *error);
 
-/* Logs each change of the decision about the root's DISK_GB. was_there: Placement has it. */
-void tracker_status_note_local_disk(TrackerStatus *status, const Uuid *root, LocalDisk decision,
-                                    bool was_there, const LocalDiskFacts *facts);
-
-/* Notes the unpinned guests that can run on dedicated CPUs. Logs each text once, and the end. */
-void tracker_status_note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
-                                  const Snapshot *snapshot);
-
-/* problems: what the last poll could not read; logged: what of it was logged, made equal. */
-void tracker_status_note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,
-                               StringSet *logged);
-
-/* error NULL: it answers. known: an earlier poll succeeded. */
-void tracker_status_note_hypervisor(TrackerStatus *status, const Error *error, bool known);
+/* Notes how a poll ended, and which parts of the host the snapshot (NULL: no poll has succeeded)
+ * could not read. error: code 0 if the hypervisor answers. logged: the problems that were logged;
+ * it is made equal to those of the snapshot. */
+void tracker_status_note_poll(TrackerStatus *status, const Uuid *root, const Snapshot *snapshot,
+                              const Error *error, StringSet *logged);

@@ -12,7 +12,6 @@
 
 #include "agent/cycle/tracker-internal.h"
 #include "agent/reshape/claim-move.h"
-#include "agent/tree/nova-tree.h"
 #include "base/log.h"
 
 static const HostView *get_view(const Tracker *tracker)
@@ -44,7 +43,8 @@ static int add_pools_of_claims(const HostView *view, ProviderTree *ret)
 static int copy_pools(const Tracker *tracker, ProviderTree **ret)
 {
         bool is_read = tracker->reporter && reporter_tree(tracker->reporter);
-        const ProviderTree *pools = is_read ? tracker_view(tracker).sharing : NULL;
+        const ProviderTree *pools =
+                is_read ? sharing_get(reporter_get_sharing(tracker->reporter)) : NULL;
         const HostView *view = is_read ? NULL : get_view(tracker);
         int r;
 
@@ -65,7 +65,7 @@ static uint64_t count_claimed_disk(const Tracker *tracker)
                        : 0;
 }
 
-/* Collects the evidence about the local disk (agent/tree/local-disk.h) in the tree maker. Call it
+/* Collects the evidence about the local disk (LocalDiskFacts) in the tree maker. Call it
  * before a tree is made. */
 static void collect_disk_facts(Tracker *tracker)
 {
@@ -80,7 +80,7 @@ static void collect_disk_facts(Tracker *tracker)
         if (copy_pools(tracker, &pools) < 0)
                 log_warning("Out of memory: sharing providers are not looked for, ignoring.");
         else
-                local_disk_note_pool(facts, pools);
+                tree_maker_note_pool(facts, pools);
         if (tracker->reporter)
                 facts->allocated_known = sharing_get_disk_use(
                         reporter_get_sharing(tracker->reporter), &facts->allocated);
@@ -95,7 +95,7 @@ static void offer_tree(Tracker *tracker, bool reshaped)
 
         if (copy_pools(tracker, &pools) < 0 ||
             (pools->n_providers > 0 &&
-             (provider_tree_copy(&both, tree) < 0 || local_disk_add_pools(pools, both) < 0)))
+             (provider_tree_copy(&both, tree) < 0 || tree_maker_add_pools(pools, both) < 0)))
                 log_warning("Out of memory: claims take nothing of sharing providers, ignoring.");
         else if (both)
                 tree = both;
@@ -148,8 +148,6 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
 /* Makes the tree from base and shows it to the claims. known: Placement has base. */
 static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
 {
-        const Uuid *root = &tracker->maker.root;
-        TrackerStatus *status = &tracker->status;
         MadeTree made = { 0 };
         int r;
 
@@ -160,12 +158,8 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
                 r = share_tree(tracker, base, &made);
         if (r < 0)
                 return r;
-        tracker_status_note_reshape(status, root, made.reshape_needed);
-        tracker_status_note_devices(status, root, &made.device_error);
-        if (known)
-                tracker_status_note_local_disk(status, root, made.local_disk, made.disk_was_there,
-                                               &tracker->maker.local_disk);
-        tracker_status_note_floating(status, root, tracker->maker.config, tracker->snapshot);
+        tracker_status_note_tree(&tracker->status, &tracker->maker, tracker->snapshot, &made,
+                                 known);
         take_tree(tracker, made.tree, known);
         return 0;
 }
@@ -179,7 +173,7 @@ static int reshape_alone(Tracker *tracker, Error *reterr)
                                       reterr);
 
         if (tree)
-                tracker_tree_reshaped(tracker, tree);
+                tracker_tree_reshaped(tracker, tree, &tracker->status.device_error);
         return r;
 }
 
@@ -203,9 +197,9 @@ int tracker_tree_after_read(Tracker *tracker, Error *reterr)
         return update_tree(tracker, reporter_tree(tracker->reporter), true, reterr);
 }
 
-void tracker_tree_reshaped(Tracker *tracker, ProviderTree *tree)
+void tracker_tree_reshaped(Tracker *tracker, ProviderTree *tree, const Error *device_error)
 {
-        tracker_status_note_reshape(&tracker->status, &tracker->maker.root, false);
+        tracker_status_note_reshaped(&tracker->status, &tracker->maker.root, device_error);
         take_tree(tracker, tree, true);
 }
 

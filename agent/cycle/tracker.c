@@ -6,28 +6,14 @@
  * Invariants: a cycle that is requested while another one runs begins after it. Each waiter is
  * called exactly once. The cycle timer is armed only in CYCLE_IDLE. */
 
+#include <errno.h>
 #include <string.h>
 
 #include "agent/cycle/tracker-internal.h"
+#include "base/array.h"
 #include "base/clock.h"
 
-/* One poll serves a burst of changes: after a quiet time, or at the latest after the maximum. */
-#define CHANGE_SETTLE_USEC     (200 * USEC_PER_MSEC)
-#define CHANGE_SETTLE_MAX_USEC (2 * USEC_PER_SEC)
-#define TIMER_ACCURACY         (250 * USEC_PER_MSEC)
-
-void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec)
-{
-        if (pause_usec == UINT64_MAX) {
-                (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_OFF);
-                return;
-        }
-        /* A caller waits for a cycle that begins at once. */
-        (void)sd_event_source_set_time_accuracy(tracker->cycle_timer,
-                                                pause_usec == 0 ? 1 : TIMER_ACCURACY);
-        (void)sd_event_source_set_time_relative(tracker->cycle_timer, pause_usec);
-        (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_ONESHOT);
-}
+#define TIMER_ACCURACY (250 * USEC_PER_MSEC)
 
 static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -58,41 +44,6 @@ static int add_timers(Tracker *tracker)
         return r < 0 ? r : sd_event_source_set_enabled(tracker->soon, SD_EVENT_OFF);
 }
 
-/* Begins a cycle when the host has not changed for a while. */
-static void settle(Tracker *tracker)
-{
-        uint64_t now = clock_usec(CLOCK_BOOTTIME), latest;
-
-        if (tracker->changed_usec == 0)
-                tracker->changed_usec = now;
-        latest = tracker->changed_usec + CHANGE_SETTLE_MAX_USEC;
-        tracker_arm_timer(tracker, MIN(CHANGE_SETTLE_USEC, latest > now ? latest - now : 0));
-}
-
-static void on_host_news(HostPoll *poll, HostPollNews news, const Error *error, void *userdata)
-{
-        Tracker *tracker = userdata;
-        bool idle = tracker->phase == CYCLE_IDLE;
-
-        switch (news) {
-        case HOST_POLL_ENDED:
-        case HOST_POLL_EARLIER:
-                tracker_end_poll(tracker, news == HOST_POLL_EARLIER, error);
-                break;
-        case HOST_POLL_LOST:
-                tracker_note_hypervisor(tracker, error);
-                if (idle)
-                        tracker_arm_timer(tracker, cycle_pace_poll_retry_usec(&tracker->pace));
-                break;
-        case HOST_POLL_CHANGED:
-                if (idle)
-                        settle(tracker);
-                else
-                        tracker->again = true;
-                break;
-        }
-}
-
 int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr)
 {
         _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(Tracker));
@@ -118,11 +69,15 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                                           .refused = no_heal }) < 0)
                 return error_oom(reterr);
         tracker->started_usec = clock_usec(CLOCK_BOOTTIME);
-        cycle_pace_init(&tracker->pace, config->interval_usec, config->start_jitter_usec);
-        tracker_status_init(&tracker->status, !config->reporter);
-        tracker->status.last_sync_usec = config->last_sync_usec;
+        tracker->pace = (CyclePace){ .interval_usec = config->interval_usec,
+                                     .start_jitter_usec = config->start_jitter_usec };
+        tracker->status = (TrackerStatus){
+                .sync_state = config->reporter ? SYNC_PENDING : SYNC_STANDALONE,
+                .sync_since_usec = clock_usec(CLOCK_REALTIME),
+                .last_sync_usec = config->last_sync_usec,
+        };
         r = host_poll_new(&tracker->poll, event, config->driver, config->known,
-                          config->patience_usec, on_host_news, tracker, reterr);
+                          config->patience_usec, tracker_take_news, tracker, reterr);
         if (r < 0)
                 return r;
         tracker->snapshot = host_poll_get_snapshot(tracker->poll);
@@ -149,7 +104,7 @@ Tracker *tracker_free(Tracker *tracker)
         provider_tree_free(tracker->tree);
         provider_tree_free(tracker->wanted);
         contest_done(&tracker->contest);
-        cycle_waiters_done(&tracker->waiters);
+        free(tracker->waiters);
         string_set_done(&tracker->logged_problems);
         retirement_done(&tracker->retirement);
         sd_event_unref(tracker->event);
@@ -157,9 +112,23 @@ Tracker *tracker_free(Tracker *tracker)
         return NULL;
 }
 
+static int add_waiter(Tracker *tracker, TrackerDone done, void *userdata, bool publication)
+{
+        if (array_grow(&tracker->waiters, sizeof(CycleWaiter), tracker->n_waiters,
+                       &tracker->n_waiters_allocated) < 0)
+                return -ENOMEM;
+        tracker->waiters[tracker->n_waiters++] = (CycleWaiter){
+                .done = done,
+                .userdata = userdata,
+                .publication = publication,
+                .asked = tracker->n_begun,
+        };
+        return 0;
+}
+
 int tracker_sync(Tracker *tracker, TrackerSync sync, TrackerDone done, void *userdata)
 {
-        if (done && cycle_waiters_add(&tracker->waiters, done, userdata, sync != TRACKER_SYNC) < 0)
+        if (done && add_waiter(tracker, done, userdata, sync != TRACKER_SYNC) < 0)
                 return -ENOMEM;
         tracker->all = true;
         tracker->full |= sync == TRACKER_PUBLISH_ALL;
@@ -180,13 +149,18 @@ void tracker_dismiss(Tracker *tracker, const char *why)
         Error error;
 
         error_setf(&error, ECANCELED, "%s", why);
-        cycle_waiters_begin(&tracker->waiters);
-        cycle_waiters_notify(&tracker->waiters, tracker, &error, false);
+        tracker->n_begun++;
+        tracker_call_waiters(tracker, &error, false);
 }
 
 void tracker_sync_cancel(Tracker *tracker, void *userdata)
 {
-        cycle_waiters_cancel(&tracker->waiters, userdata);
+        size_t kept = 0;
+
+        for (size_t i = 0; i < tracker->n_waiters; i++)
+                if (tracker->waiters[i].userdata != userdata)
+                        tracker->waiters[kept++] = tracker->waiters[i];
+        tracker->n_waiters = kept;
 }
 
 TrackerView tracker_view(const Tracker *tracker)
@@ -219,4 +193,39 @@ void tracker_get_progress(const Tracker *tracker, Progress *ret)
                 auditor_get_progress(tracker->auditor, ret);
         else if (phase > CYCLE_POLL && phase < CYCLE_AUDIT)
                 reporter_get_progress(tracker->reporter, ret);
+}
+
+void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char *owed_trouble,
+                      CycleFacts *ret)
+{
+        static const ReporterStatistics no_statistics;
+        const TrackerView view = tracker_view(tracker);
+        const CordonView cordon = cordon_view(tracker->maker.cordon);
+        Claims *claims = claim_service_get(tracker->maker.claims);
+
+        *ret = (CycleFacts){
+                .status = &tracker->status,
+                .statistics = tracker->reporter ? reporter_get_statistics(tracker->reporter)
+                                                : &no_statistics,
+                .driver = tracker->config.driver->name,
+                .nova = view.nova,
+                .snapshot = tracker->snapshot,
+                .tree = tracker->tree,
+                .devices = view.devices,
+                .retained = tracker->maker.retained,
+                .contest = &tracker->contest,
+                .audit = auditor_get_state(tracker->auditor),
+                .config_warnings = tracker->config.warnings,
+                .claim_error = claim_service_error(tracker->maker.claims),
+                .n_claims = claim_service_count(tracker->maker.claims),
+                .n_disagreements = claim_service_problems(tracker->maker.claims)->n_items,
+                .owed = *owed,
+                .owed_trouble = owed_trouble,
+                .host_cordoned = cordon.host,
+                .devices_cordoned = cordon.devices,
+                .n_devices_cordoned = cordon.n_devices,
+        };
+        /* The last call, because the view of the host is borrowed until the next one. */
+        if (claims && claims_host(claims, &ret->view, NULL) != 0)
+                ret->view = NULL;
 }

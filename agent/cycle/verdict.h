@@ -4,7 +4,7 @@
 /* Whether all is well on this host, with the reasons when it is not: the one answer of "computectl
  * status" and "doctor", of their exit codes, of the metrics and of systemd's status line. Pure. */
 
-#include "agent/cycle/facts.h"
+#include "agent/cycle/tracker.h"
 
 typedef enum VerdictState {
         VERDICT_OK,

@@ -625,17 +625,10 @@ void claim_service_note_stopped(ClaimService *service, const Uuid *guest)
 
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
 {
-        ProviderTree *copy;
-
         if (service->tree_is_stored && provider_tree_equal(service->tree, tree))
                 return;
-        if (provider_tree_copy(&copy, tree) < 0) {
-                log_warning(
-                        "Out of memory: claims go on with the host as it was before, ignoring.");
-                return;
-        }
         provider_tree_free(service->tree);
-        service->tree = copy;
+        service->tree = provider_tree_ref(tree);
         service->tree_is_stored = false;
         if (service->claims)
                 store_tree(service);

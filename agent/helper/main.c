@@ -11,15 +11,22 @@
  *                walks the way over Keystone to Placement (CONNECT_FORMAT), with that cloud of
  *                clouds.yaml, or ("") as the configuration says
  *   identity ACTION FLAGS NAME CLOUD
- *                who this host is for Placement (agent/helper/identity-work.h); FLAGS are "force",
- *                "dry-run", both or ""; NAME is the host's, "" when it is not known */
+ *                who this host is for Placement; FLAGS are "force",
+ *                "dry-run", both or ""; NAME is the host's, "" when it is not known
+ *
+ * Each order leaves its document to run(). A failure of the hypervisor or of the configuration ends
+ * the program with words; one of Keystone or Placement is a part of the document. The program ends
+ * after one order, so it waits for each answer.
+ *
+ * Tests: tests/integration/agent/test_identity.py tests/integration/agent/test_keystone.py */
 
 #include <poll.h>
 #include <string.h>
 
 #include "agent/helper/clouds.h"
-#include "agent/helper/connect.h"
-#include "agent/helper/identity-work.h"
+#include "agent/helper/identity-judge.h"
+#include "agent/state/identity.h"
+#include "agent/state/state-file.h"
 #include "base/clock.h"
 #include "base/folder-owner.h"
 #include "base/json.h"
@@ -28,6 +35,8 @@
 #include "drivers/registry.h"
 #include "drivers/verify.h"
 #include "formats/format-names.h"
+#include "report/reporter.h"
+#include "report/session/session.h"
 
 #define TIMEOUT_SEC 30
 
@@ -99,7 +108,470 @@ static int poll_once(const Config *config, const char *driver_name, Snapshot **r
         return r < 0 ? r : 0;
 }
 
-/* The orders. Each leaves its document to the caller; arguments are those behind the order. */
+/* A conversation with Placement. */
+
+typedef struct TalkAnswer {
+        json_t *body;          /* NULL: it has none */
+        uint64_t modified_sec; /* since the epoch; 0: not known */
+} TalkAnswer;
+
+typedef struct Talk {
+        sd_event *event;
+        Session *session;
+        bool answered;
+        int result;
+        TalkAnswer *answer;
+        Error error;
+} Talk;
+
+static void talk_answer_done(TalkAnswer *answer)
+{
+        json_decref(answer->body);
+        *answer = (TalkAnswer){ 0 };
+}
+
+static Talk *talk_free(Talk *talk)
+{
+        if (!talk)
+                return NULL;
+        session_free(talk->session);
+        sd_event_unref(talk->event);
+        free(talk);
+        return NULL;
+}
+DEFINE_CLEANUP(Talk *, talk_free);
+
+static int talk_new(Talk **ret, const ReporterConfig *config, Error *reterr)
+{
+        _cleanup_(talk_freep) Talk *talk = calloc(1, sizeof(Talk));
+        int r;
+
+        if (!talk)
+                return error_oom(reterr);
+        r = sd_event_new(&talk->event);
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot set up the event loop: %s", strerror(-r));
+        r = reporter_make_session(&talk->session, talk->event, config, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(talk);
+        return 0;
+}
+
+static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
+        Talk *talk = userdata;
+
+        talk->answered = true;
+        talk->result = result;
+        talk->error = *error;
+        /* the reference count is no part of the value */
+        *talk->answer = (TalkAnswer){
+                .body = json_incref((json_t *)(uintptr_t)answer->body),
+                .modified_sec = answer->modified_sec,
+        };
+}
+
+/* Takes the request over and waits for its answer, at most as long as the time-outs allow. Returns
+ * REPORT_DONE, a ReportOutcome with words, or a negative errno with words. The caller frees *ret,
+ * which must be initialised, in each case. */
+static int talk_ask(Talk *talk, PlacementRequest request, TalkAnswer *ret, Error *reterr)
+{
+        int r;
+
+        talk->answered = false;
+        talk->answer = ret;
+        r = session_send(talk->session, request, on_answer, talk, NULL, reterr);
+        while (r >= 0 && !talk->answered) {
+                r = sd_event_run(talk->event, UINT64_MAX);
+                if (r < 0)
+                        error_setf(reterr, r, "The event loop failed: %s", strerror(-r));
+        }
+        if (r < 0)
+                return r;
+        if (talk->result != REPORT_DONE && reterr)
+                *reterr = talk->error;
+        return talk->result;
+}
+
+/* connect: one walk over Keystone, if the configuration has one, to Placement. */
+
+/* Only a user who may read providers gets an answer, which is short. */
+#define PROBE_PATH "/resource_providers?uuid=00000000-0000-0000-0000-000000000000"
+
+typedef struct Walk {
+        const ReporterConfig *config;
+        Talk *talk;
+        int result;
+        Error error;
+        uint64_t asked_usec, answered_usec; /* CLOCK_REALTIME, around the exchange */
+        char microversion[16];              /* the newest that Placement speaks; "": unknown */
+} Walk;
+
+/* The first request asks for the token; when there is none its failure is that of the token. */
+static int walk_all(Walk *walk, Error *reterr)
+{
+        PlacementRequest request = placement_request("GET", PROBE_PATH, "");
+        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+
+        request.microversion = "1.14";
+        walk->asked_usec = clock_usec(CLOCK_REALTIME);
+        walk->result = talk_ask(walk->talk, request, &answer, &walk->error);
+        walk->answered_usec = clock_usec(CLOCK_REALTIME);
+        if (walk->result < 0 && reterr)
+                *reterr = walk->error;
+        return MIN(walk->result, 0);
+}
+
+/* {"versions": [{"id": "v1.0", "min_version": "1.0", "max_version": "1.39", …}]} */
+static void read_version(Walk *walk, const json_t *body)
+{
+        const json_t *versions = json_object_get(body, "versions"),
+                     *newest = json_object_get(json_array_get(versions, 0), "max_version");
+
+        if (json_is_string(newest))
+                snprintf(walk->microversion, sizeof(walk->microversion), "%s",
+                         json_string_value(newest));
+}
+
+static int walk_version(Walk *walk, Error *reterr)
+{
+        PlacementRequest request = placement_request("GET", "/", "");
+        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        int r;
+
+        request.microversion = "1.0";
+        r = talk_ask(walk->talk, request, &answer, reterr);
+        if (r == REPORT_DONE)
+                read_version(walk, answer.body);
+        return MIN(r, 0);
+}
+
+/* How far this host's clock is ahead of Keystone's, in whole seconds: Keystone rounds down. 0 where
+ * it cannot be distinguished from the time that the answer took. */
+static int64_t clock_ahead_sec(const Walk *walk, uint64_t issued_usec)
+{
+        int64_t issued = (int64_t)(issued_usec / USEC_PER_SEC);
+        int64_t asked = (int64_t)(walk->asked_usec / USEC_PER_SEC);
+        int64_t answered = (int64_t)(walk->answered_usec / USEC_PER_SEC);
+
+        if (issued_usec == 0 || (issued >= asked && issued <= answered))
+                return 0;
+        return issued < asked ? asked - issued : answered - issued;
+}
+
+/* Whose failure it was that came last: that of the token, when there is none to be had. */
+static json_t *describe_walk(const Walk *walk)
+{
+        bool keystone = walk->config->auth.kind > REPORTER_AUTH_ADMIN_TOKEN;
+        static const KeystoneToken none = { 0 };
+        const char *words = walk->result != REPORT_DONE ? walk->error.text : "";
+        const char *outcome = report_outcome_to_text(walk->result);
+        const KeystoneToken *given_token = session_get_token(walk->talk->session);
+        const KeystoneToken *token = given_token ? given_token : &none;
+        bool given = given_token || !keystone;
+        const char *endpoint = token->endpoint ? token->endpoint : walk->config->http.endpoint;
+
+        return json_pack("{ss sb ss ss ss so ss sI ss ss ss}", "format", CONNECT_FORMAT, "keystone",
+                         keystone, "error", given ? "" : words, "outcome",
+                         given ? report_outcome_to_text(REPORT_DONE) : outcome, "scope",
+                         token->scope, "roles", string_set_to_json(&token->roles), "endpoint",
+                         endpoint ? endpoint : "", "clock_ahead_sec",
+                         (json_int_t)clock_ahead_sec(walk, token->issued_usec), "placement_error",
+                         given ? words : "", "placement_outcome", given ? outcome : "",
+                         "microversion", walk->microversion);
+}
+
+static int examine(const Config *config, json_t **ret, Error *reterr)
+{
+        _cleanup_(talk_freep) Talk *talk = NULL;
+        Walk walk = { .config = &config->reporter };
+        int r = talk_new(&talk, &config->reporter, reterr);
+
+        walk.talk = talk;
+        if (r == 0)
+                r = walk_all(&walk, reterr);
+        if (r == 0 && walk.result == REPORT_DONE)
+                r = walk_version(&walk, reterr);
+        if (r == 0) {
+                *ret = describe_walk(&walk);
+                r = *ret ? 0 : error_oom(reterr);
+        }
+        return r;
+}
+
+/* identity: who this host is for Placement. Gathers the facts that agent/helper/identity-judge.h
+ * judges, from the files of this host and from Placement, and does what the operator ordered. */
+
+typedef enum IdentityOrder {
+        IDENTITY_SHOW,
+        IDENTITY_ADOPT,
+        IDENTITY_RENAME,
+        _IDENTITY_ORDER_MAX,
+        _IDENTITY_ORDER_INVALID = -EINVAL,
+} IdentityOrder;
+
+typedef struct IdentityTask {
+        const Config *config;
+        const char *name; /* of this host; "": not known */
+        IdentityOrder order;
+        bool force, dry_run;
+} IdentityTask;
+
+typedef struct Work {
+        const IdentityTask *task;
+        Talk *talk; /* NULL: there is no Placement */
+        IdentityFacts facts;
+        PlacementProviders tree; /* that our uuid belongs to */
+        IdentityPlan plan;
+        Error placement_error; /* code 0: Placement answered everything */
+        Error refused;
+        bool done;
+} Work;
+
+static void work_done(Work *work)
+{
+        talk_free(work->talk);
+        identity_facts_done(&work->facts);
+        placement_providers_done(&work->tree);
+        identity_plan_done(&work->plan);
+}
+
+static IdentityOrder identity_order_from_text(const char *text)
+{
+        static const char *const names[] = {
+                [IDENTITY_SHOW] = "show",
+                [IDENTITY_ADOPT] = "adopt",
+                [IDENTITY_RENAME] = "rename",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (strcmp(names[i], text) == 0)
+                        return (IdentityOrder)i;
+        return _IDENTITY_ORDER_INVALID;
+}
+
+/* Takes the request over. A failure of Placement is kept in the document: EIO. */
+static int ask(Work *work, PlacementRequest request, TalkAnswer *ret, Error *reterr)
+{
+        int r = talk_ask(work->talk, request, ret, reterr);
+
+        return r > 0 ? -EIO : r;
+}
+
+static int count_consumers(Work *work, NameHolder *who, Error *reterr)
+{
+        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        int r = ask(work, placement_get_provider_allocations(&who->uuid), &answer, reterr);
+
+        return r < 0 ? r : name_holder_count(who, answer.body);
+}
+
+static int read_age(Work *work, NameHolder *who, Error *reterr)
+{
+        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        int r = ask(work, placement_get_provider(&who->uuid), &answer, reterr);
+
+        who->modified_sec = answer.modified_sec;
+        return r;
+}
+
+static int take_provider(Work *work, const PlacementProvider *item, IdentityProvider *ret,
+                         Error *reterr)
+{
+        int r;
+
+        ret->name = strdup(item->name);
+        if (!ret->name)
+                return error_oom(reterr);
+        ret->generation = item->generation;
+        ret->who = name_holder_from(item, 0);
+        r = read_age(work, &ret->who, reterr);
+        if (r == 0)
+                r = count_consumers(work, &ret->who, reterr);
+        ret->found = r == 0;
+        return r;
+}
+
+static int read_own(Work *work, Error *reterr)
+{
+        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        const Uuid *uuid = &work->facts.uuid;
+        int r = ask(work, placement_get_tree(uuid), &answer, reterr);
+
+        if (r == 0)
+                r = placement_read_tree(answer.body, &work->tree, reterr);
+        for (size_t i = 0; r == 0 && i < work->tree.n_items; i++)
+                if (uuid_equal(&work->tree.items[i].uuid, uuid))
+                        r = take_provider(work, &work->tree.items[i], &work->facts.own, reterr);
+        if (r == 0 && work->facts.own.found)
+                work->facts.n_below = work->tree.n_items - 1;
+        return r;
+}
+
+static int read_holder(Work *work, Error *reterr)
+{
+        _cleanup_(placement_providers_done) PlacementProviders found = PLACEMENT_PROVIDERS_INIT;
+        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        int r = ask(work, placement_get_provider_by_name(work->task->name), &answer, reterr);
+
+        if (r == 0)
+                r = placement_read_providers(answer.body, &found, reterr);
+        if (r == 0 && found.n_items > 0)
+                r = take_provider(work, &found.items[0], &work->facts.holder, reterr);
+        return r;
+}
+
+/* What Placement says; why it does not is kept. -ENOMEM and -EINVAL are the caller's. */
+static int ask_placement(Work *work, Error *reterr)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!work->task->config->has_placement) {
+                error_setf(&work->placement_error, ENODATA, "There is no [placement] section");
+                return 0;
+        }
+        if (!work->talk) {
+                r = talk_new(&work->talk, &work->task->config->reporter, reterr);
+                if (r < 0)
+                        return r;
+        }
+        r = work->facts.file ? read_own(work, &error) : 0;
+        if (r == 0 && work->task->name[0] != '\0')
+                r = read_holder(work, &error);
+        work->facts.asked = r == 0;
+        if (r == -ENOMEM)
+                return error_oom(reterr);
+        if (r < 0)
+                work->placement_error = error;
+        return 0;
+}
+
+static int gather(Work *work, Error *reterr)
+{
+        const IdentityPlaces places = config_identity_places(work->task->config);
+        int r;
+
+        identity_facts_done(&work->facts);
+        placement_providers_done(&work->tree);
+        work->facts.name = work->task->name;
+        r = identity_find(&places, &work->facts.uuid, &work->facts.file, reterr);
+        return r < 0 ? r : ask_placement(work, reterr);
+}
+
+static int adopt(Work *work, Error *reterr)
+{
+        const Config *config = work->task->config;
+        const IdentityPlaces places = config_identity_places(config);
+        _cleanup_close_ int lock_fd = -EBADF;
+        int r = identity_may_adopt(&work->facts, work->task->force, reterr);
+
+        if (r < 0 || work->task->dry_run)
+                return r;
+        /* A running agent goes by the old uuid. */
+        r = state_lock_take(config->state_dir, &lock_fd, reterr);
+        if (r < 0)
+                return r;
+        return identity_replace(&places, &work->facts.holder.who.uuid, reterr);
+}
+
+static int rename_one(Work *work, const IdentityChange *change, Error *reterr)
+{
+        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        int r = ask(work, placement_rename_provider(&change->uuid, change->to), &answer, reterr);
+
+        return r < 0 ? error_prefixf(reterr, r, "%s", change->from) : 0;
+}
+
+static int rename_tree(Work *work, Error *reterr)
+{
+        const char *why = nova_mode_refuses(work->task->config->reporter.nova, NOVA_ACTION_RENAME);
+        int r = why ? error_setf(reterr, EPERM, "%s", why)
+                    : identity_may_rename(&work->facts, reterr);
+
+        if (r == 0)
+                r = identity_plan_rename(&work->tree, &work->facts.uuid, work->task->name,
+                                         &work->plan, reterr);
+        for (size_t i = 0; r == 0 && !work->task->dry_run && i < work->plan.n_items; i++)
+                r = rename_one(work, &work->plan.items[i], reterr);
+        return r;
+}
+
+/* What was ordered, unless it is refused; then the facts are those of after it. */
+static int carry_out(Work *work, Error *reterr)
+{
+        int r;
+
+        if (work->task->order == IDENTITY_SHOW)
+                return 0;
+        if (work->placement_error.code) {
+                work->refused = work->placement_error;
+                return 0;
+        }
+        r = work->task->order == IDENTITY_ADOPT ? adopt(work, &work->refused)
+                                                : rename_tree(work, &work->refused);
+        if (r < 0 || work->task->dry_run)
+                return r == -ENOMEM ? error_oom(reterr) : 0;
+        work->done = true;
+        return gather(work, reterr);
+}
+
+static json_t *provider_to_json(const IdentityProvider *provider)
+{
+        const NameHolder *who = &provider->who;
+
+        if (!provider->found)
+                return json_null();
+        return json_pack("{ss ss sb sI sI sI}", "uuid", who->uuid.text, "name", provider->name,
+                         "root", who->root, "generation", (json_int_t)provider->generation,
+                         "consumers", who->counted ? (json_int_t)who->n_consumers : -1,
+                         "modified_usec", (json_int_t)(who->modified_sec * USEC_PER_SEC));
+}
+
+static json_t *plan_to_array(const IdentityPlan *plan)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && i < plan->n_items; i++)
+                if (json_array_append_new(
+                            array, json_pack("{ss ss ss}", "uuid", plan->items[i].uuid.text, "from",
+                                             plan->items[i].from, "to", plan->items[i].to)) < 0)
+                        return NULL;
+        return TAKE_PTR(array);
+}
+
+static json_t *describe_work(const Work *work)
+{
+        const IdentityFacts *facts = &work->facts;
+        IdentityState state = identity_judge(facts);
+        char text[ERROR_TEXT_MAX + 200];
+
+        identity_explain(facts, text, sizeof(text));
+        return json_pack(
+                "{ss ss ss ss ss ss ss ss so so sI so sb ss}", "format", IDENTITY_FORMAT, "name",
+                facts->name, "state", identity_state_to_text(state), "text", text, "advice",
+                identity_advise(facts, state), "file", facts->file ? facts->file : "", "uuid",
+                facts->file ? facts->uuid.text : "", "placement_error", work->placement_error.text,
+                "own", provider_to_json(&facts->own), "holder", provider_to_json(&facts->holder),
+                "below", (json_int_t)facts->n_below, "changes", plan_to_array(&work->plan), "done",
+                work->done, "refused", work->refused.text);
+}
+
+static int identity_work(const IdentityTask *task, json_t **ret, Error *reterr)
+{
+        _cleanup_(work_done) Work work = { .task = task };
+        int r = gather(&work, reterr);
+
+        if (r == 0)
+                r = carry_out(&work, reterr);
+        if (r < 0)
+                return r;
+        *ret = describe_work(&work);
+        return *ret ? 0 : error_oom(reterr);
+}
+
+/* The orders. Arguments are those behind the order. */
 
 static int discover(Config *config, char *arguments[], json_t **ret, Error *reterr)
 {
@@ -134,7 +606,7 @@ static int walk(Config *config, char *arguments[], json_t **ret, Error *reterr)
 {
         int r = arguments[0][0] ? clouds_apply(config, arguments[0], reterr) : 0;
 
-        return r < 0 ? r : connect_examine(config, ret, reterr);
+        return r < 0 ? r : examine(config, ret, reterr);
 }
 
 static int identify(Config *config, char *arguments[], json_t **ret, Error *reterr)

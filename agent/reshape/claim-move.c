@@ -174,8 +174,7 @@ static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *s
         r = claims_host(claims, &view, reterr);
         if (r != 0)
                 return r;
-        if (provider_tree_copy(&stored, view->tree) < 0)
-                return error_oom(reterr);
+        stored = provider_tree_ref(view->tree);
         r = read_claims(&follow, reterr);
         if (r == 0 && follow_placement(&follow) < 0)
                 r = error_oom(reterr);

@@ -1,34 +1,96 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A reshape runs in rounds. A round reads the tree, gathers the consumers, lets the driver move
+ * them (pure), writes the image of before and sends one POST /reshaper with all that the new tree
+ * needs before and after it. The new providers are made while the consumers are read. They are
+ * empty until the request, and one that the decision does not use is removed again.
+ *
+ * If a consumer is changed meanwhile, the request fails as a whole (facts E6). Then the next round
+ * reads and decides again, with growing, jittered pauses, until the patience ends. No half of a
+ * reshape is ever sent. systemd gets a longer time-out with each round. */
+
 #include "agent/reshape/control.h"
 
+#include <inttypes.h>
 #include <string.h>
+#include <systemd/sd-daemon.h>
 
+#include "agent/reshape/migration-match.h"
+#include "agent/state/state-file.h"
+#include "base/clock.h"
+#include "base/jitter.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
+#include "formats/format-names.h"
+
+#define PATIENCE_USEC    (5 * 60 * USEC_PER_SEC)
+#define PAUSE_FIRST_USEC (100 * USEC_PER_MSEC)
+#define PAUSE_MAX_USEC   (10 * USEC_PER_SEC)
+#define EXTEND_USEC      (30 * USEC_PER_SEC) /* each round asks systemd for so much time */
+#define MAX_REFUSALS     3
+#define TIMER_ACCURACY   (10 * USEC_PER_MSEC)
+
+/* In state_dir: the image of the reshape that is about to be sent, and of the last one. */
+#define PENDING_FILE "reshape-pending.json"
+#define DONE_FILE    "reshape.json"
+
+/* The reshape that runs. */
+typedef struct Reshaper {
+        ReshapeControl *control;
+        ReshapeKind kind;
+        bool was_asked;
+        EventAuthor by;
+        const TreeMaker *maker;
+        Reporter *reporter;
+        Snapshot *snapshot;
+        ReshapeControlDone done;
+        void *userdata;
+
+        sd_event_source *timer; /* when the next round begins */
+        ReshapeImage image;     /* what was decided last; trees NULL before */
+        DriverReshape verdict;  /* the same */
+        Error device_error; /* why some devices or classes are not as configured; code 0: all are */
+        ProviderTree *tree; /* that Placement holds now; NULL: nothing was sent */
+        ReshapeImage undo;  /* what to go back to */
+        ProviderTree *before; /* what this round found, before anything was sent */
+        uint64_t began_usec, pause_usec;
+        unsigned n_refusals;
+        bool sent;  /* the reshape itself is under way */
+        bool moves; /* what was sent last moves consumers, or empties what they held */
+        bool cancelled;
+} Reshaper;
 
 struct ReshapeControl {
         sd_event *event;
         char *state_dir;
         uint64_t patience_usec;
         ClaimService *claims;
-        bool at_start; /* the first one is still to come */
-        bool asked;
+        bool asked; /* for the next cycle */
         ReshapeKind asked_kind;
         EventAuthor asked_by; /* "": nobody */
         StringSet kept;
         Error blocked; /* of kept */
         ReshapeState state;
-
         Reshaper *reshaper; /* NULL: none runs */
-        ReshapeKind kind;   /* of that one: another may be asked for meanwhile */
-        bool was_asked;
-        EventAuthor by; /* the same of that one */
-        const TreeMaker *maker;
-        ReshapeControlDone done;
-        void *userdata;
 };
+
+static Reshaper *reshaper_free(Reshaper *reshaper)
+{
+        if (!reshaper)
+                return NULL;
+        sd_event_source_disable_unref(reshaper->timer);
+        snapshot_unref(reshaper->snapshot);
+        driver_reshape_done(&reshaper->verdict);
+        reshape_image_done(&reshaper->image);
+        reshape_image_done(&reshaper->undo);
+        provider_tree_free(reshaper->before);
+        provider_tree_free(reshaper->tree);
+        free(reshaper);
+        return NULL;
+}
+DEFINE_CLEANUP(Reshaper *, reshaper_free);
 
 int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state_dir,
                         uint64_t patience_usec, bool at_start, ClaimService *claims)
@@ -39,8 +101,8 @@ int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state
         if (!control)
                 return -ENOMEM;
         control->event = sd_event_ref(event);
-        control->patience_usec = patience_usec;
-        control->at_start = at_start;
+        control->patience_usec = patience_usec > 0 ? patience_usec : PATIENCE_USEC;
+        control->state.at_start = at_start;
         control->claims = claims;
         if (state_dir && !(control->state_dir = strdup(state_dir)))
                 return -ENOMEM;
@@ -73,18 +135,496 @@ void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventA
 
 int reshape_control_cancel(ReshapeControl *control)
 {
-        bool runs = control->reshaper && control->was_asked;
-        int r = runs ? reshaper_cancel(control->reshaper) : 0;
+        Reshaper *reshaper = control->reshaper;
 
-        if (r >= 0)
-                control->asked = false;
-        return r;
+        if (reshaper && reshaper->was_asked) {
+                if (reshaper->sent)
+                        return -EBUSY;
+                reshaper->cancelled = true;
+        }
+        control->asked = false;
+        return 0;
 }
 
-bool reshape_control_is_starting(const ReshapeControl *control)
+/* The end */
+
+static void keep_document(const Reshaper *reshaper)
 {
-        return control->at_start;
+        const ReshapeImage *image = &reshaper->image;
+        ReshapeState *state = &reshaper->control->state;
+
+        if (!image->before.tree || !image->after.tree || !image->before.consumers ||
+            !image->after.consumers)
+                return;
+        json_decref(state->document);
+        state->document = reshape_image_to_json(image, &reshaper->maker->root,
+                                                reshaper->maker->nodename, &reshaper->verdict);
 }
+
+static void log_problems(const Reshaper *reshaper)
+{
+        const DriverReshape *verdict = &reshaper->verdict;
+
+        for (size_t i = 0; i < verdict->n_problems; i++) {
+                const ReshapeProblem *problem = &verdict->problems[i];
+
+                log_event(LOG_WARNING, MESSAGE_RESHAPE_BLOCKED,
+                          LOG_FIELDS(LOG_FIELD_PROVIDER, reshaper->maker->root.text),
+                          "Consumer %s cannot be moved, so %s stays where it is: %s",
+                          problem->consumer.text, problem->resource_class, problem->reason);
+        }
+}
+
+static void log_done(const Reshaper *reshaper)
+{
+        const ReshapeImage *image = &reshaper->image;
+        size_t n = image->after.consumers ? image->after.consumers->n_consumers : 0;
+        const EventAuthor *by = reshaper->by.text[0] ? &reshaper->by : NULL;
+        char reason[128];
+        const EventNote note = { .kind = EVENT_RESHAPED, .by = by, .reason = reason };
+
+        snprintf(reason, sizeof(reason),
+                 "%sthe provider tree, with the allocations of %zu consumer%s",
+                 reshaper->kind == RESHAPE_UNDO ? "put back " : "", n, text_plural(n));
+        claim_service_record(reshaper->control->claims, &note);
+        log_event(LOG_NOTICE, MESSAGE_RESHAPED,
+                  LOG_FIELDS(LOG_FIELD_PROVIDER, reshaper->maker->root.text, LOG_FIELD_CALLER,
+                             by ? by->text : NULL),
+                  "%s the provider tree of %s, with the allocations of %zu consumer%s.",
+                  reshaper->kind == RESHAPE_UNDO ? "Put back" : "Reshaped",
+                  reshaper->maker->nodename, n, text_plural(n));
+}
+
+static void note_end(const Reshaper *reshaper, int result, const Error *error)
+{
+        ReshapeControl *control = reshaper->control;
+
+        keep_document(reshaper);
+        if (reshaper->kind == RESHAPE_UNDO)
+                control->state.undo_error = result == 0 ? ERROR_NULL : *error;
+        if (reshaper->kind == RESHAPE_SHOW || report_outcome_is_away(result))
+                return;
+        if (reshaper->kind == RESHAPE_UNDO && result != 0) {
+                log_warning("The last reshape was not undone: %s.", error_text(error, result));
+                return;
+        }
+        control->state.error = result == 0 ? ERROR_NULL : *error;
+        if (result != 0) {
+                log_event(
+                        LOG_ERR, MESSAGE_RESHAPE_FAILED,
+                        LOG_FIELDS(LOG_FIELD_PROVIDER, reshaper->maker->root.text),
+                        "The provider tree keeps its old shape: %s. It is tried again at the next start, or with \"computectl reshape\".",
+                        error_text(error, result));
+                return;
+        }
+        log_done(reshaper);
+        log_problems(reshaper);
+        if (string_set_copy(&control->kept, &reshaper->verdict.kept) < 0)
+                log_warning(
+                        "Out of memory: which classes could not be moved is forgotten, ignoring.");
+}
+
+/* Ends the reshape, and calls the caller of reshape_control_begin(). Frees the reshaper before. */
+static void finish(Reshaper *reshaper, int result, const Error *error)
+{
+        const ReshapeControlDone done = reshaper->done;
+        ReshapeControl *control = reshaper->control;
+        void *userdata = reshaper->userdata;
+        const Error words = error ? *error : ERROR_NULL, device_error = reshaper->device_error;
+        ProviderTree *tree = TAKE_PTR(reshaper->tree);
+
+        note_end(reshaper, result, &words);
+        /* Without an answer of Placement the start is not over. */
+        if (!report_outcome_is_away(result))
+                control->state.at_start &= reshaper->kind == RESHAPE_SHOW;
+        else if (reshaper->was_asked && !control->asked)
+                reshape_control_ask(control, reshaper->kind, &reshaper->by);
+        reshape_image_done(&control->state.image);
+        if (tree) {
+                control->blocked = device_error;
+                control->state.image = TAKE_STRUCT(reshaper->image);
+        }
+        control->reshaper = reshaper_free(reshaper);
+        done(result, tree, &device_error, &words, userdata);
+}
+
+static void finish_cancelled(Reshaper *reshaper)
+{
+        Error error;
+
+        error_setf(&error, ECANCELED, "It was cancelled");
+        finish(reshaper, -ECANCELED, &error);
+}
+
+/* The pre-image */
+
+static int save_image(const Reshaper *reshaper, Error *reterr)
+{
+        _cleanup_free_ char *path = NULL;
+        _cleanup_json_ json_t *document = NULL;
+
+        if (!reshaper->control->state_dir)
+                return 0;
+        path = text_format("%s/" PENDING_FILE, reshaper->control->state_dir);
+        document = reshape_image_to_json(&reshaper->image, &reshaper->maker->root,
+                                         reshaper->maker->nodename, &reshaper->verdict);
+        if (!path || !document)
+                return error_oom(reterr);
+        return state_file_write(path, document, reterr);
+}
+
+/* The last reshape is this one from now on. */
+static void keep_image(const char *state_dir)
+{
+        _cleanup_free_ char *pending = text_format("%s/" PENDING_FILE, state_dir);
+        _cleanup_free_ char *done = text_format("%s/" DONE_FILE, state_dir);
+
+        if (pending && done && rename(pending, done) < 0 && errno != ENOENT)
+                log_warning("The reshape cannot be undone, %s cannot be written: %s; ignoring.",
+                            done, strerror(errno));
+}
+
+static int load_image(const char *state_dir, const char *name, ReshapeImage *ret, Error *reterr)
+{
+        _cleanup_free_ char *path = text_format("%s/%s", state_dir, name);
+        _cleanup_json_ json_t *document = NULL;
+        int r;
+
+        if (!path)
+                return error_oom(reterr);
+        r = state_file_read(path, RESHAPE_FORMAT, &document, reterr);
+        return r < 0 ? r : reshape_image_from_json(document, ret, reterr);
+}
+
+/* Does tree hold what the reshape was to make of it? */
+static bool is_reached(const ReshapeImage *image, const ProviderTree *tree)
+{
+        for (size_t i = 0; i < image->after.tree->n_providers; i++) {
+                const Provider *after = image->after.tree->providers[i];
+                const Provider *current = provider_tree_find(tree, &after->uuid);
+                const Provider *before = provider_tree_find(image->before.tree, &after->uuid);
+
+                if (before && provider_inventories_equal(before, after))
+                        continue;
+                if (!current || !provider_inventories_equal(current, after))
+                        return false;
+        }
+        return true;
+}
+
+/* Keeps the image of a reshape that was sent, but whose answer did not arrive, as that of the last
+ * reshape, if tree, which Placement holds, is what it was to lead to. */
+static void settle_image(const char *state_dir, const ProviderTree *tree)
+{
+        _cleanup_(reshape_image_done) ReshapeImage image = { 0 };
+
+        if (load_image(state_dir, PENDING_FILE, &image, NULL) >= 0 && is_reached(&image, tree))
+                keep_image(state_dir);
+}
+
+/* Rounds */
+
+static void begin_round(Reshaper *reshaper);
+static void on_published(Reporter *reporter, int result, const Error *error, void *userdata);
+
+static uint64_t next_pause_usec(Reshaper *reshaper)
+{
+        reshaper->pause_usec = jitter_next(reshaper->pause_usec, PAUSE_FIRST_USEC, PAUSE_MAX_USEC,
+                                           jitter_random());
+        return reshaper->pause_usec;
+}
+
+/* Somebody was faster: a refusal is one, too, when what was decided on is not true any more. */
+static bool may_try_again(Reshaper *reshaper, int result)
+{
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
+
+        if (reshaper->kind == RESHAPE_SHOW ||
+            now - reshaper->began_usec >= reshaper->control->patience_usec)
+                return false;
+        if (result == REPORT_E_REFUSED || result == REPORT_E_IN_USE)
+                return ++reshaper->n_refusals < MAX_REFUSALS;
+        return result == REPORT_E_CONFLICT || result == -ENODATA;
+}
+
+static void end_round(Reshaper *reshaper, int result, const Error *error)
+{
+        uint64_t pause_usec;
+
+        if (reshaper->cancelled) {
+                finish_cancelled(reshaper);
+                return;
+        }
+        if (!may_try_again(reshaper, result)) {
+                finish(reshaper, result, error);
+                return;
+        }
+        pause_usec = next_pause_usec(reshaper);
+        log_debug("The reshape was overtaken (%s); trying again in %" PRIu64 " ms.", error->text,
+                  pause_usec / USEC_PER_MSEC);
+        (void)sd_notifyf(false, "EXTEND_TIMEOUT_USEC=%" PRIu64, (uint64_t)EXTEND_USEC);
+        (void)sd_event_source_set_time_relative(reshaper->timer, pause_usec);
+        (void)sd_event_source_set_enabled(reshaper->timer, SD_EVENT_ONESHOT);
+}
+
+static void end_failed(Reshaper *reshaper, int r, const char *what)
+{
+        Error error;
+
+        error_setf(&error, r, "%s: %s", what, strerror(r < 0 ? -r : r));
+        end_round(reshaper, r, &error);
+}
+
+/* What is sent are the consumers that change. */
+static void drop_unchanged(ReshapeImage *image)
+{
+        for (size_t i = image->after.consumers->n_consumers; i > 0; i--) {
+                Uuid uuid = image->after.consumers->consumers[i - 1]->uuid;
+                const Consumer *before = allocations_find(image->before.consumers, &uuid);
+
+                if (!before ||
+                    !consumer_holds_equal(before, image->after.consumers->consumers[i - 1]))
+                        continue;
+                allocations_remove(image->before.consumers, &uuid);
+                allocations_remove(image->after.consumers, &uuid);
+        }
+}
+
+/* Who stands for which guest. NULL: nobody, as far as is known. */
+static ReshapeAlias *find_aliases(const Reshaper *reshaper, const Allocations *consumers,
+                                  size_t *ret_n)
+{
+        Claims *claims = claim_service_get(reshaper->control->claims);
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        ReshapeAlias *aliases = NULL;
+
+        if (claims && claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
+                log_debug(
+                        "Claims could not be read; migrations are recognised by their size alone.");
+        if (migration_match(consumers, reshaper->snapshot, &list, &aliases, ret_n) < 0)
+                *ret_n = 0;
+        return aliases;
+}
+
+static int decide_forward(Reshaper *reshaper, Allocations *moved, const Allocations *others,
+                          Error *reterr)
+{
+        DriverReshape *verdict = &reshaper->verdict;
+        _cleanup_free_ ReshapeAlias *aliases = find_aliases(reshaper, moved, &verdict->n_aliases);
+        MadeTree made = { 0 };
+        int r;
+
+        verdict->consumers = moved;
+        verdict->others = others;
+        verdict->aliases = aliases;
+        r = tree_maker_make(reshaper->maker, reshaper->snapshot, reshaper->image.before.tree, true,
+                            verdict, &made, reterr);
+        verdict->aliases = NULL;
+        verdict->n_aliases = 0;
+        verdict->consumers = NULL;
+        verdict->others = NULL;
+        if (r < 0)
+                return r;
+        reshaper->image.after.tree = made.tree;
+        reshaper->device_error = made.device_error;
+        return 0;
+}
+
+/* Fills the image. before (taken) are the consumers as they are. */
+static int decide(Reshaper *reshaper, Allocations *before, const Allocations *others, Error *reterr)
+{
+        ReshapeImage *image = &reshaper->image;
+
+        reshape_image_done(image);
+        image->taken_usec = clock_usec(CLOCK_REALTIME);
+        image->before.consumers = before;
+        image->before.tree = TAKE_PTR(reshaper->before);
+        if (reshaper->kind == RESHAPE_UNDO)
+                return reshape_image_undo(&reshaper->undo, image->before.tree, before,
+                                          &image->after, reterr);
+        if (allocations_copy(&image->after.consumers, before) < 0)
+                return error_oom(reterr);
+        return decide_forward(reshaper, image->after.consumers, others, reterr);
+}
+
+static int publish(Reshaper *reshaper, const Allocations *consumers, Error *reterr)
+{
+        int r;
+
+        if (reshaper->kind == RESHAPE_SHOW) {
+                finish(reshaper, 0, NULL);
+                return 0;
+        }
+        if (consumers && (r = save_image(reshaper, reterr)) < 0)
+                return r;
+        reshaper->moves = consumers;
+        r = reporter_publish(reshaper->reporter, reshaper->image.after.tree, consumers,
+                             on_published, reshaper);
+        reshaper->sent = r >= 0;
+        return r < 0 ? error_setf(reterr, r, "The reshape cannot be sent: %s", strerror(-r)) : 0;
+}
+
+static void on_gathered(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Reshaper *reshaper = userdata;
+        _cleanup_(allocations_freep) Allocations *others = NULL;
+        Allocations *consumers = NULL;
+        Error words = *error;
+
+        if (reshaper->cancelled) {
+                finish_cancelled(reshaper);
+                return;
+        }
+        if (result == REPORT_DONE) {
+                reporter_take_gathered(reporter, &consumers, &others);
+                result = decide(reshaper, consumers, others, &words);
+        }
+        if (result == REPORT_DONE) {
+                drop_unchanged(&reshaper->image);
+                result = publish(reshaper, reshaper->image.after.consumers, &words);
+                if (result == 0)
+                        return;
+        }
+        end_round(reshaper, result, &words);
+}
+
+/* Nothing has to move (any more): what Placement refuses of the rest is reported by the cycle. */
+static bool is_over(const Reshaper *reshaper, int result)
+{
+        return result == REPORT_DONE ||
+               (!reshaper->moves && (result == REPORT_E_REFUSED || result == REPORT_E_IN_USE));
+}
+
+static void on_published(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Reshaper *reshaper = userdata;
+
+        reshaper->sent = false;
+        if (!is_over(reshaper, result)) {
+                end_round(reshaper, result, error);
+                return;
+        }
+        /* The pre-image of an attempt that was refused long ago may lie there, too. */
+        if (reshaper->control->state_dir && reshaper->moves)
+                keep_image(reshaper->control->state_dir);
+        else if (reshaper->control->state_dir)
+                settle_image(reshaper->control->state_dir, reshaper->image.after.tree);
+        provider_tree_free(reshaper->tree);
+        reshaper->tree = provider_tree_ref(reshaper->image.after.tree);
+        finish(reshaper, REPORT_DONE, error);
+}
+
+/* Is there anything to move (any more)? A positive number when there is not, with the tree. */
+static int probe(Reshaper *reshaper, Error *reterr)
+{
+        MadeTree made = { 0 };
+        int r;
+
+        if (reshaper->kind == RESHAPE_UNDO)
+                return 0;
+        r = tree_maker_make(reshaper->maker, reshaper->snapshot, reporter_tree(reshaper->reporter),
+                            true, &reshaper->verdict, &made, reterr);
+        if (r < 0)
+                return r;
+        if (made.reshape_needed) {
+                provider_tree_free(made.tree);
+                return 0;
+        }
+        provider_tree_free(reshaper->image.after.tree);
+        reshaper->image.after.tree = made.tree;
+        reshaper->device_error = made.device_error;
+        return 1;
+}
+
+/* The tree as it will be if nothing is in the way, so that what it needs can be done while the
+ * consumers are read. NULL when it is not known; why, the decision will say. */
+static ProviderTree *guess_tree(Reshaper *reshaper)
+{
+        MadeTree made = { 0 };
+
+        if (reshaper->kind == RESHAPE_FORWARD)
+                (void)tree_maker_make_empty(reshaper->maker, reshaper->snapshot, reshaper->before,
+                                            true, &made, NULL);
+        return made.tree;
+}
+
+static int gather(Reshaper *reshaper, Error *reterr)
+{
+        bool undoes = reshaper->kind == RESHAPE_UNDO;
+        _cleanup_(provider_tree_freep) ProviderTree *ahead = NULL;
+        int r;
+
+        provider_tree_free(reshaper->before);
+        reshaper->before = provider_tree_ref(reporter_tree(reshaper->reporter));
+        ahead = guess_tree(reshaper);
+        r = reporter_gather(reshaper->reporter, undoes ? NULL : &reshaper->verdict.classes, ahead,
+                            on_gathered, reshaper);
+        return r < 0 ? error_setf(reterr, r, "Allocations cannot be read: %s", strerror(-r)) : 0;
+}
+
+static int start(Reshaper *reshaper, Error *reterr)
+{
+        bool undoes = reshaper->kind == RESHAPE_UNDO;
+        int r;
+
+        if (undoes &&
+            !provider_tree_find(reporter_tree(reshaper->reporter), &reshaper->maker->root))
+                return error_setf(reterr, ENOENT, "Placement does not know this host");
+        /* what stayed in an earlier round need not stay now */
+        string_set_done(&reshaper->verdict.kept);
+        r = probe(reshaper, reterr);
+        if (r != 0)
+                return r < 0 ? r : publish(reshaper, NULL, reterr);
+        return gather(reshaper, reterr);
+}
+
+static void on_refreshed(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        Reshaper *reshaper = userdata;
+        Error words = *error;
+
+        if (reshaper->cancelled) {
+                finish_cancelled(reshaper);
+                return;
+        }
+        if (result == REPORT_DONE)
+                result = start(reshaper, &words);
+        if (result != 0)
+                end_round(reshaper, result, &words);
+}
+
+static void begin_round(Reshaper *reshaper)
+{
+        int r = reporter_refresh(reshaper->reporter, on_refreshed, reshaper);
+
+        if (r < 0)
+                end_failed(reshaper, r, "Placement cannot be read");
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        Reshaper *reshaper = userdata;
+
+        if (reshaper->cancelled)
+                finish_cancelled(reshaper);
+        else
+                begin_round(reshaper);
+        return 0;
+}
+
+static int load_undo(Reshaper *reshaper, Error *reterr)
+{
+        int r;
+
+        if (reshaper->kind != RESHAPE_UNDO)
+                return 0;
+        if (!reshaper->control->state_dir)
+                return error_setf(reterr, ENOENT, "There is no reshape to undo");
+        r = load_image(reshaper->control->state_dir, DONE_FILE, &reshaper->undo, reterr);
+        return r == -ENOENT ? error_setf(reterr, ENOENT, "There is no reshape to undo") : r;
+}
+
+/* When one is due */
 
 static void drop_document(ReshapeControl *control)
 {
@@ -106,136 +646,48 @@ bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
         control->asked = false;
         if (!may)
                 return false;
-        if (control->at_start && !needed) {
-                control->at_start = false;
+        if (control->state.at_start && !needed) {
+                control->state.at_start = false;
                 if (control->state_dir)
-                        reshaper_settle(control->state_dir, remote);
+                        settle_image(control->state_dir, remote);
         }
-        return needed && control->at_start;
-}
-
-/* What came of it */
-
-static void keep_document(ReshapeControl *control, const ReshapeImage *image,
-                          const DriverReshape *verdict)
-{
-        if (!image->before.tree || !image->after.tree || !image->before.consumers ||
-            !image->after.consumers)
-                return;
-        drop_document(control);
-        control->state.document = reshape_image_to_json(image, &control->maker->root,
-                                                        control->maker->nodename, verdict);
-}
-
-static void log_problems(const ReshapeControl *control, const DriverReshape *verdict)
-{
-        for (size_t i = 0; i < verdict->n_problems; i++) {
-                const ReshapeProblem *problem = &verdict->problems[i];
-
-                log_event(LOG_WARNING, MESSAGE_RESHAPE_BLOCKED,
-                          LOG_FIELDS(LOG_FIELD_PROVIDER, control->maker->root.text),
-                          "Consumer %s cannot be moved, so %s stays where it is: %s",
-                          problem->consumer.text, problem->resource_class, problem->reason);
-        }
-}
-
-static void log_done(const ReshapeControl *control, const ReshapeImage *image)
-{
-        size_t n = image->after.consumers ? image->after.consumers->n_consumers : 0;
-        const EventAuthor *by = control->by.text[0] ? &control->by : NULL;
-        char reason[128];
-        const EventNote note = { .kind = EVENT_RESHAPED, .by = by, .reason = reason };
-
-        snprintf(reason, sizeof(reason),
-                 "%sthe provider tree, with the allocations of %zu consumer%s",
-                 control->kind == RESHAPE_UNDO ? "put back " : "", n, text_plural(n));
-        claim_service_record(control->claims, &note);
-        log_event(LOG_NOTICE, MESSAGE_RESHAPED,
-                  LOG_FIELDS(LOG_FIELD_PROVIDER, control->maker->root.text, LOG_FIELD_CALLER,
-                             by ? by->text : NULL),
-                  "%s the provider tree of %s, with the allocations of %zu consumer%s.",
-                  control->kind == RESHAPE_UNDO ? "Put back" : "Reshaped", control->maker->nodename,
-                  n, text_plural(n));
-}
-
-static void note_end(ReshapeControl *control, const ReshapeOutcome *outcome, int result,
-                     const Error *error)
-{
-        keep_document(control, &outcome->image, &outcome->verdict);
-        if (control->kind == RESHAPE_UNDO)
-                control->state.undo_error = result == 0 ? ERROR_NULL : *error;
-        if (control->kind == RESHAPE_SHOW || report_outcome_is_away(result))
-                return;
-        if (control->kind == RESHAPE_UNDO && result != 0) {
-                log_warning("The last reshape was not undone: %s.", error_text(error, result));
-                return;
-        }
-        control->state.error = result == 0 ? ERROR_NULL : *error;
-        if (result != 0) {
-                log_event(
-                        LOG_ERR, MESSAGE_RESHAPE_FAILED,
-                        LOG_FIELDS(LOG_FIELD_PROVIDER, control->maker->root.text),
-                        "The provider tree keeps its old shape: %s. It is tried again at the next start, or with \"computectl reshape\".",
-                        error_text(error, result));
-                return;
-        }
-        log_done(control, &outcome->image);
-        log_problems(control, &outcome->verdict);
-        if (string_set_copy(&control->kept, &outcome->verdict.kept) < 0)
-                log_warning(
-                        "Out of memory: which classes could not be moved is forgotten, ignoring.");
-}
-
-static void on_ended(ReshapeOutcome *outcome, int result, const Error *error, void *userdata)
-{
-        ReshapeControl *control = userdata;
-        Error words = error ? *error : ERROR_NULL;
-        Error device_error = outcome->device_error;
-        ProviderTree *tree = TAKE_PTR(outcome->tree);
-
-        note_end(control, outcome, result, &words);
-        /* Without an answer of Placement the start is not over. */
-        if (!report_outcome_is_away(result))
-                control->at_start &= control->kind == RESHAPE_SHOW;
-        else if (control->was_asked && !control->asked)
-                reshape_control_ask(control, control->kind, &control->by);
-        reshape_image_done(&control->state.image);
-        if (tree) {
-                control->blocked = device_error;
-                control->state.image = outcome->image;
-                outcome->image = (ReshapeImage){ 0 };
-        }
-        control->reshaper = reshaper_free(control->reshaper);
-        control->done(result, tree, &device_error, &words, control->userdata);
+        return needed && control->state.at_start;
 }
 
 int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Reporter *reporter,
                           const Snapshot *snapshot, ReshapeControlDone done, void *userdata,
                           Error *reterr)
 {
-        const ReshaperConfig config = {
-                .kind = control->asked ? control->asked_kind : RESHAPE_FORWARD,
-                .maker = maker,
-                .reporter = reporter,
-                .snapshot = snapshot,
-                .claims = control->claims,
-                .state_dir = control->state_dir,
-                .patience_usec = control->patience_usec,
-        };
+        _cleanup_(reshaper_freep) Reshaper *reshaper = calloc(1, sizeof(Reshaper));
         Error error = ERROR_NULL;
         int r;
 
-        control->kind = config.kind;
-        control->was_asked = control->asked;
-        control->by = control->asked ? control->asked_by : (EventAuthor){ 0 };
+        if (!reshaper)
+                return error_oom(reterr);
+        *reshaper = (Reshaper){
+                .control = control,
+                .kind = control->asked ? control->asked_kind : RESHAPE_FORWARD,
+                .was_asked = control->asked,
+                .by = control->asked ? control->asked_by : (EventAuthor){ 0 },
+                .maker = maker,
+                .reporter = reporter,
+                .snapshot = snapshot_ref(snapshot),
+                .done = done,
+                .userdata = userdata,
+                .began_usec = clock_usec(CLOCK_MONOTONIC),
+        };
         control->asked = false;
-        control->maker = maker;
-        control->done = done;
-        control->userdata = userdata;
-        r = reshaper_new(&control->reshaper, control->event, &config, on_ended, control, &error);
-        if (r >= 0)
+        r = load_undo(reshaper, &error);
+        /* The first round begins there, too, so that no callback comes from inside this call. */
+        if (r >= 0 &&
+            (r = sd_event_add_time_relative(control->event, &reshaper->timer, CLOCK_MONOTONIC, 0,
+                                            TIMER_ACCURACY, on_timer, reshaper)) < 0)
+                error_setf(&error, r, "Cannot set up a timer: %s", strerror(-r));
+        if (r >= 0) {
+                control->reshaper = TAKE_PTR(reshaper);
                 return 0;
-        if (config.kind != RESHAPE_UNDO)
+        }
+        if (reshaper->kind != RESHAPE_UNDO)
                 return error_setf(reterr, r, "%s", error.text);
         control->state.undo_error = error;
         return RESHAPE_CONTROL_E_NO_UNDO;
@@ -270,7 +722,7 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
         r = tree_maker_make_empty(maker, snapshot, base, true, &made, reterr);
         if (r < 0)
                 return r;
-        control->at_start = control->asked = false;
+        control->state.at_start = control->asked = false;
         *ret_tree = made.tree;
         return 0;
 }

@@ -1,39 +1,49 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* When a reshape may happen, and what became of it: at the start, until one was tried with a
- * Placement that answered, and whenever somebody asks. Runs it with a Reshaper, logs it, and keeps
- * what is to be known of it afterwards. Main thread. */
+/* Reshapes: a reshape is due at the start, until one was tried with a Placement that answered, and
+ * on request. Runs it, logs it and keeps its result. Main thread; only the small file with the old
+ * shape blocks. */
+
+#include <systemd/sd-event.h>
 
 #include "agent/guests/database.h"
-#include "agent/reshape/reshaper.h"
+#include "agent/reshape/image.h"
+#include "agent/tree/tree-maker.h"
+#include "report/reporter.h"
+
+typedef enum ReshapeKind {
+        RESHAPE_FORWARD, /* to what the host is like */
+        RESHAPE_UNDO,    /* back to what the last reshape found */
+        RESHAPE_SHOW,    /* forward, but nothing is sent or written */
+} ReshapeKind;
 
 typedef struct ReshapeControl ReshapeControl;
 
-/* result as of reshaper_new(). tree (owned by the callee) is what Placement holds now; NULL unless
- * something was sent. device_error (borrowed): see reshaper.h. */
+/* result: 0, a ReportOutcome or a negative errno, with words unless 0. tree (owned by the callee)
+ * is the one that Placement holds now; NULL unless something was sent. device_error (borrowed): why
+ * some devices or classes are not as configured; code 0: all are. */
 typedef void (*ReshapeControlDone)(int result, ProviderTree *tree, const Error *device_error,
                                    const Error *error, void *userdata);
 
-/* at_start: one is due when it is needed. state_dir (copied): see reshaper.h; claims is borrowed.
- * -ENOMEM. */
+/* at_start: a reshape is due if it is needed. state_dir (copied): the folder of the image of the
+ * old shape; NULL: none is written. patience_usec: how long a reshape is tried again; 0: 5 minutes.
+ * claims (borrowed) say which consumer stands for which guest. -ENOMEM. */
 int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state_dir,
                         uint64_t patience_usec, bool at_start, ClaimService *claims);
 ReshapeControl *reshape_control_free(ReshapeControl *control);
 DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 
-/* The next cycle is to do this. by (copied): who wants it; NULL: nobody. */
+/* Requests a reshape from the next cycle. by (copied): the caller; NULL: not known. */
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by);
 
-/* What was asked for is not done: it is forgotten, or ends before it is sent. -EBUSY: it was sent
- * already. */
+/* Cancels the reshape that was requested: forgets it, or ends it before it is sent. -EBUSY: it was
+ * sent already. */
 int reshape_control_cancel(ReshapeControl *control);
 
-/* The one of the start is still to come, or runs. */
-bool reshape_control_is_starting(const ReshapeControl *control);
-
-/* Is one to be begun in this cycle? may false: the tree is not ours ([agent] nova), and it is only
- * shown; that of the start stays to come. remote is what Placement holds, just read. */
+/* Returns true if a reshape is to begin in this cycle. needed: the tree must change its shape. may:
+ * [agent] nova permits to reshape; without it a reshape is only shown, and that of the start is put
+ * off. remote: the tree of Placement, just read. */
 bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
                             const ProviderTree *remote);
 
@@ -45,8 +55,9 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                           const Snapshot *snapshot, ReshapeControlDone done, void *userdata,
                           Error *reterr);
 
-/* The tree that the host should have, with nothing moved: what could not be moved by the last
- * reshape stays where it is until the next, and ret_made says why. As tree_maker_make(). */
+/* Makes the tree that the host should have, without moving an allocation. A class that the last
+ * reshape could not move stays where it is until the next one, and ret_made has the reason. As
+ * tree_maker_make(). */
 int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
                               const Snapshot *snapshot, const ProviderTree *base, bool known,
                               MadeTree *ret_made, Error *reterr);
@@ -57,11 +68,12 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
                           const ProviderTree *base, const Snapshot *snapshot,
                           ProviderTree **ret_tree, Error *reterr);
 
-/* What came of the last ones. */
+/* The results of the last reshapes. */
 typedef struct ReshapeState {
+        bool at_start;      /* the reshape of the start is still to come, or runs */
         Error error;        /* why the last reshape failed, an undo aside; code 0: it did not */
-        Error undo_error;   /* why the last undo that was asked for was not done: the tree has the
-                               shape of the host all the same, and nothing is wrong with it */
+        Error undo_error;   /* why the last undo that was requested was not done; the tree still has
+                               the shape of the host */
         ReshapeImage image; /* what the last reshape did; nothing when there was none */
         json_t *document;   /* the last decision in the form of agent/reshape/image.h; NULL: none */
 } ReshapeState;

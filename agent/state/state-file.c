@@ -12,6 +12,7 @@
 #include "base/read-file.h"
 #include "base/text.h"
 
+#define LOCK_NAME            "lock"
 #define STATE_FILE_MAX_BYTES (16 * 1024 * 1024)
 
 static int write_all(int fd, const char *text, size_t n)
@@ -87,7 +88,7 @@ int state_file_write(const char *path, const json_t *json, Error *reterr)
                      : 0;
 }
 
-void state_file_set_aside(const char *path)
+static void set_aside(const char *path)
 {
         _cleanup_free_ char *aside = text_format("%s.corrupt", path);
 
@@ -117,9 +118,78 @@ int state_file_read(const char *path, const char *format, json_t **ret, Error *r
         if (r == 0 && strcmp(found, format) != 0)
                 r = error_setf(reterr, EBADMSG, "its format is \"%.40s\"", found);
         if (r < 0) {
-                state_file_set_aside(path);
+                set_aside(path);
                 return error_prefixf(reterr, -EBADMSG, "%.100s: set aside", path);
         }
         *ret = TAKE_PTR(json);
+        return 0;
+}
+
+int state_file_load(const char *path, const char *format,
+                    int (*read)(const json_t *json, void *userdata, Error *reterr), void *userdata,
+                    Error *reterr)
+{
+        _cleanup_json_ json_t *json = NULL;
+        int r = state_file_read(path, format, &json, reterr);
+
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return r;
+        r = read(json, userdata, reterr);
+        if (r < 0 && r != -ENOMEM)
+                set_aside(path);
+        return r < 0 ? r : 1;
+}
+
+static int refuse_busy(const char *path, pid_t pid, Error *reterr)
+{
+        char who[40] = "Another process"; /* of another PID namespace: it has no number here */
+
+        if (pid > 0)
+                snprintf(who, sizeof(who), "Process %d", (int)pid);
+        return error_setf(
+                reterr, EBUSY,
+                "%s uses this state folder already (%.200s is locked): two agents of one folder would take back each other's claims",
+                who, path);
+}
+
+/* Takes a record lock of fcntl(), not of flock(), because the kernel names its holder. */
+static int lock_file(int fd, const char *path, Error *reterr)
+{
+        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET }, held = lock;
+
+        if (fcntl(fd, F_SETLK, &lock) == 0)
+                return 0;
+        if (errno != EAGAIN && errno != EACCES)
+                return error_setf(reterr, errno, "Cannot lock %.200s: %s", path, strerror(errno));
+        if (fcntl(fd, F_GETLK, &held) < 0 || held.l_type == F_UNLCK)
+                held.l_pid = 0;
+        return refuse_busy(path, held.l_pid, reterr);
+}
+
+int state_lock_take(const char *state_dir, int *ret, Error *reterr)
+{
+        _cleanup_free_ char *path = text_format("%s/" LOCK_NAME, state_dir);
+        _cleanup_close_ int fd = -EBADF;
+        int r;
+
+        if (!path)
+                return error_oom(reterr);
+        fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0 && errno == EROFS) {
+                *ret = -EBADF;
+                return 0;
+        }
+        if (fd < 0 && errno == ENOENT)
+                return error_setf(reterr, ENOENT,
+                                  "There is no folder %.200s; create it, or set [agent] state_dir",
+                                  state_dir);
+        if (fd < 0)
+                return error_setf(reterr, errno, "Cannot open %.200s: %s", path, strerror(errno));
+        r = lock_file(fd, path, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_FD(fd);
         return 0;
 }

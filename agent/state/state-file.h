@@ -24,5 +24,20 @@ int state_file_read(const char *path, const char *format, json_t **ret, Error *r
 int state_file_put(const char *path, const char *suffix, const char *text, mode_t mode,
                    bool replace);
 
-/* What state_file_read() does with a file whose content turned out to be wrong. */
-void state_file_set_aside(const char *path);
+/* Reads the file and gives its content to read(). Returns 1, 0 if there is no file, or a negative
+ * errno with words. A file that read() refuses, except with -ENOMEM, is renamed like one of another
+ * format.
+ */
+int state_file_load(const char *path, const char *format,
+                    int (*read)(const json_t *json, void *userdata, Error *reterr), void *userdata,
+                    Error *reterr);
+
+/* Locks a state folder ([agent] state_dir) for one program at a time. The kernel releases the lock
+ * when the program ends, however it ends. The file of the lock is never removed, and its content
+ * means nothing. No other code opens it: a process loses a lock of this kind when it closes any
+ * descriptor of the file.
+ *
+ * Keep the descriptor; closing it releases the lock. -EBUSY with words that name the process that
+ * has it, else negative errno with words. On a file system that is read-only there is nothing to
+ * lock: *ret is then -EBADF, and 0 is returned. Blocks on the disk, never on the other process. */
+int state_lock_take(const char *state_dir, int *ret, Error *reterr);

@@ -8,12 +8,12 @@
 #include <time.h>
 
 #include "agent/state/state-file.h"
-#include "agent/tree/nova-tree.h"
 #include "base/array.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
+#include "drivers/host/pci-address.h"
 
 #define CORDON_FORMAT "compute-agent-cordon/1"
 #define DEVICE_MAX    200
@@ -128,25 +128,6 @@ static int update_words(Cordon *cordon, Error *reterr)
         return 0;
 }
 
-const char *cordon_host_words(const Cordon *cordon)
-{
-        return cordon->host_words && cordon->host_words[0] ? cordon->host_words : NULL;
-}
-
-const char *cordon_device_words(const Cordon *cordon)
-{
-        return cordon->device_words && cordon->device_words[0] ? cordon->device_words : NULL;
-}
-
-size_t cordon_count_devices(const Cordon *cordon)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < cordon->n_entries; i++)
-                n += cordon->entries[i].device[0] && !cordon->entries[i].lifted;
-        return n;
-}
-
 /* The file */
 
 static json_t *entry_to_json(const CordonEntry *entry)
@@ -220,26 +201,17 @@ static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
         return resources_from_json(reserved, &entry->reserved, reterr);
 }
 
-static int load(Cordon *cordon, Error *reterr)
+static int read_entries(const json_t *json, void *userdata, Error *reterr)
 {
-        _cleanup_json_ json_t *json = NULL;
         json_t *array, *item;
         size_t i;
-        int r = state_file_read(cordon->state_file, CORDON_FORMAT, &json, reterr);
+        int r = json_read_array(json, "cordons", &array, reterr);
 
-        if (r == -ENOENT)
-                return 0;
-        if (r == 0)
-                r = json_read_array(json, "cordons", &array, reterr);
         if (r < 0)
                 return r;
-        json_array_foreach(array, i, item) {
-                r = read_entry(cordon, item, reterr);
-                if (r < 0) {
-                        state_file_set_aside(cordon->state_file);
+        json_array_foreach(array, i, item)
+                if ((r = read_entry(userdata, item, reterr)) < 0)
                         return r;
-                }
-        }
         return 0;
 }
 
@@ -255,7 +227,7 @@ int cordon_new(Cordon **ret, const char *state_dir, bool read_only)
         if (!cordon->state_file)
                 return -ENOMEM;
         cordon->read_only = read_only;
-        r = load(cordon, &error);
+        r = state_file_load(cordon->state_file, CORDON_FORMAT, read_entries, cordon, &error);
         if (r == -ENOMEM || update_words(cordon, NULL) < 0)
                 return -ENOMEM;
         if (r < 0)
@@ -308,6 +280,16 @@ static Provider *provider_of(const CordonEntry *entry, const ProviderTree *tree,
 {
         return entry->device[0] ? find_provider(tree, root, entry->device)
                                 : provider_tree_find(tree, root);
+}
+
+bool nova_keeps_reserved(const ProviderTree *tree, const Uuid *root, const Provider *provider)
+{
+        const Provider *host = provider_tree_find(tree, root);
+        size_t n = host ? strlen(host->name) : 0;
+        char address[PCI_ADDRESS_SIZE];
+
+        return host && strncmp(provider->name, host->name, n) == 0 && provider->name[n] == '_' &&
+               pci_address_parse(provider->name + n + 1, address) >= 0;
 }
 
 NovaAction cordon_action(const ProviderTree *tree, const Uuid *root, const char *device)
@@ -419,11 +401,18 @@ int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr)
         return keep(cordon, entry, &before, reterr);
 }
 
-bool cordon_is_retired(const Cordon *cordon)
+CordonView cordon_view(const Cordon *cordon)
 {
-        const CordonEntry *entry = find_entry(cordon, "");
+        const CordonEntry *host = find_entry(cordon, "");
+        CordonView view = {
+                .host = cordon->host_words[0] ? cordon->host_words : NULL,
+                .devices = cordon->device_words[0] ? cordon->device_words : NULL,
+                .is_retired = host && host->retired,
+        };
 
-        return entry && entry->retired;
+        for (size_t i = 0; i < cordon->n_entries; i++)
+                view.n_devices += cordon->entries[i].device[0] && !cordon->entries[i].lifted;
+        return view;
 }
 
 /* Applied to trees. Some yield 1 when the entry changed, 2 when it is over. */

@@ -39,7 +39,6 @@ int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, cons
 /* A mark on the host's cordon, which is kept with it: nothing is reported to Placement (computectl
  * retire). -ENOENT with words for a host that is not cordoned; else as above. */
 int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr);
-bool cordon_is_retired(const Cordon *cordon);
 
 /* Takes what cordons did to devices off a tree, before anybody else edits it: what driver and
  * device ledger then do, and learn from it, is not mixed up with it. known: the tree is what
@@ -49,12 +48,21 @@ void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool kno
 /* Puts it on, after all of them. -ENOMEM. */
 int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr);
 
-/* Why the host takes no claim, in words that are borrowed until the next change; NULL when it
- * does. And the same of devices. */
-const char *cordon_host_words(const Cordon *cordon);
-const char *cordon_device_words(const Cordon *cordon);
+/* The words are borrowed until the next change. */
+typedef struct CordonView {
+        const char *host;    /* why the host takes no claim; NULL: it does */
+        const char *devices; /* which devices take none, and why; NULL: all do */
+        size_t n_devices;
+        bool is_retired; /* see cordon_set_retired() */
+} CordonView;
 
-size_t cordon_count_devices(const Cordon *cordon);
+CordonView cordon_view(const Cordon *cordon);
+
+/* Returns true if Nova leaves the reserved amount of the provider as it finds it. It does so for
+ * PCI devices that are given whole, whose providers are named after host and address
+ * ("host1_0000:81:00.0"): of these it writes total and max_unit alone (facts C7). Of all other
+ * classes it writes reserved itself. */
+bool nova_keeps_reserved(const ProviderTree *tree, const Uuid *root, const Provider *provider);
 
 /* What it takes to cordon this one: NOVA_ACTION_CORDON_… */
 NovaAction cordon_action(const ProviderTree *tree, const Uuid *root, const char *device);

@@ -73,11 +73,6 @@ void device_blocks_done(DeviceBlocks *blocks)
         *blocks = (DeviceBlocks){ 0 };
 }
 
-bool device_blocks_is_taken(const DeviceBlocks *blocks, const char *thing)
-{
-        return string_set_contains(&blocks->taken, thing);
-}
-
 const SnapshotDevice *const *device_blocks_functions(const DeviceBlocks *blocks, const char *card,
                                                      size_t *ret_n)
 {

@@ -25,9 +25,6 @@ typedef struct DeviceBlocks {
 int device_blocks_make(DeviceBlocks *ret, const HostConfig *host, const Snapshot *snapshot);
 void device_blocks_done(DeviceBlocks *blocks);
 
-/* Returns whether a domain has the PCI device (address) or mdev (uuid). */
-bool device_blocks_is_taken(const DeviceBlocks *blocks, const char *thing);
-
 /* Returns the virtual functions of the card with that PCI address, *ret_n of them; borrowed. */
 const SnapshotDevice *const *device_blocks_functions(const DeviceBlocks *blocks, const char *card,
                                                      size_t *ret_n);

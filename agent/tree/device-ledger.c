@@ -51,17 +51,6 @@ void device_ledger_done(DeviceLedger *ledger)
         *ledger = DEVICE_LEDGER_INIT;
 }
 
-size_t device_ledger_count_missing(const DeviceLedger *ledger, const char **ret_first)
-{
-        size_t n = 0;
-
-        *ret_first = "";
-        for (size_t i = 0; i < ledger->n_devices; i++)
-                if (ledger->devices[i].missing && n++ == 0)
-                        *ret_first = ledger->devices[i].name;
-        return n;
-}
-
 char *device_ledger_describe_withheld(const DeviceLedger *ledger)
 {
         char *text = NULL;
@@ -391,7 +380,7 @@ static int list_members(const Update *update, const SnapshotDevice *device, Stri
 static bool is_used(const Update *update, const LedgerDevice *device)
 {
         for (size_t i = 0; i < device->members.n_items; i++)
-                if (device_blocks_is_taken(&update->blocks, device->members.items[i]))
+                if (string_set_contains(&update->blocks.taken, device->members.items[i]))
                         return true;
         return false;
 }

@@ -123,6 +123,3 @@ uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceMoment *
 /* "host1_pci_0000_41_00_0 (missing)", one after the other: what is not offered now; "" when all is.
  * The caller frees; NULL when out of memory. */
 char *device_ledger_describe_withheld(const DeviceLedger *ledger);
-
-/* Without those that are back. */
-size_t device_ledger_count_missing(const DeviceLedger *ledger, const char **ret_first);

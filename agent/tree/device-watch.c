@@ -3,6 +3,7 @@
 #include "agent/tree/device-watch.h"
 
 #include <errno.h>
+#include <string.h>
 #include <systemd/sd-id128.h>
 
 #include "agent/state/state-file.h"
@@ -69,23 +70,20 @@ static Uuid get_boot_id(void)
         return uuid_from_bytes(boot.bytes);
 }
 
+static int read_ledger(const json_t *json, void *userdata, Error *reterr)
+{
+        return device_ledger_from_json(json, userdata, reterr);
+}
+
 static void load(DeviceWatch *watch)
 {
-        _cleanup_json_ json_t *json = NULL;
         Error error;
-        int r = state_file_read(watch->state_file, DEVICE_LEDGER_FORMAT, &json, &error);
+        int r = state_file_load(watch->state_file, DEVICE_LEDGER_FORMAT, read_ledger,
+                                &watch->ledger, &error);
 
-        if (r == -ENOENT)
-                return;
-        if (r >= 0) {
-                r = device_ledger_from_json(json, &watch->ledger, &error);
-                if (r == -EBADMSG)
-                        state_file_set_aside(watch->state_file);
-        }
         if (r < 0)
                 log_warning("The list of expected devices begins anew: %s", error.text);
-        else
-                watch->saved = true;
+        watch->saved = r > 0;
 }
 
 int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig *config,
@@ -214,15 +212,21 @@ static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
         }
 }
 
+/* Counts the devices that are missing, without those that are back, and keeps the name of the first
+ * one. */
 static int note_missing(DeviceWatch *watch, const DeviceLedger *ledger, Error *reterr)
 {
-        const char *first;
+        const char *first = "";
         char *name;
+        size_t n = 0;
 
-        watch->n_missing = device_ledger_count_missing(ledger, &first);
+        for (size_t i = 0; i < ledger->n_devices; i++)
+                if (ledger->devices[i].missing && n++ == 0)
+                        first = ledger->devices[i].name;
         name = strdup(first);
         if (!name)
                 return error_oom(reterr);
+        watch->n_missing = n;
         free(watch->missing);
         watch->missing = name;
         return 0;

@@ -85,27 +85,16 @@ static int read_files(ProviderConfig *config, ProviderYaml *yaml)
 
 /* State */
 
-static void load_state(ProviderConfig *config)
+static int read_additions(const json_t *json, void *userdata, Error *reterr)
 {
-        _cleanup_json_ json_t *json = NULL;
-        Error error;
-        int r = state_file_read(config->state_file, PROVIDER_ADDITIONS_FORMAT, &json, &error);
-
-        if (r == -ENOENT)
-                return;
-        if (r >= 0) {
-                r = provider_additions_from_json(json, &config->added, &error);
-                if (r == -EBADMSG)
-                        state_file_set_aside(config->state_file);
-        }
-        if (r < 0)
-                on_problem(error.text, config);
+        return provider_additions_from_json(json, userdata, reterr);
 }
 
 int provider_config_new(ProviderConfig **ret, const char *location, const char *state_dir,
                         const char *owner_trait, bool read_only)
 {
         _cleanup_(provider_config_freep) ProviderConfig *config = calloc(1, sizeof(ProviderConfig));
+        Error error;
 
         if (!config)
                 return -ENOMEM;
@@ -115,7 +104,9 @@ int provider_config_new(ProviderConfig **ret, const char *location, const char *
         config->owner_trait = strdup(owner_trait ? owner_trait : "");
         if (!config->state_file || !config->location || !config->owner_trait)
                 return -ENOMEM;
-        load_state(config);
+        if (state_file_load(config->state_file, PROVIDER_ADDITIONS_FORMAT, read_additions,
+                            &config->added, &error) < 0)
+                on_problem(error.text, config);
         *ret = TAKE_PTR(config);
         return 0;
 }

@@ -155,27 +155,17 @@ static int read_item(Retained *retained, const json_t *json, Error *reterr)
         return 0;
 }
 
-static int load(Retained *retained, Error *reterr)
+static int read_items(const json_t *json, void *userdata, Error *reterr)
 {
-        _cleanup_json_ json_t *json = NULL;
         json_t *array, *item;
         size_t i;
-        int r = state_file_read(retained->state_file, RETAINED_FORMAT, &json, reterr);
+        int r = json_read_array(json, "inventories", &array, reterr);
 
-        if (r == -ENOENT)
-                return 0;
-        if (r >= 0)
-                r = json_read_array(json, "inventories", &array, reterr);
         if (r < 0)
                 return r;
-        json_array_foreach(array, i, item) {
-                r = read_item(retained, item, reterr);
-                if (r < 0) {
-                        if (r == -EBADMSG)
-                                state_file_set_aside(retained->state_file);
+        json_array_foreach(array, i, item)
+                if ((r = read_item(userdata, item, reterr)) < 0)
                         return r;
-                }
-        }
         return 0;
 }
 
@@ -191,7 +181,7 @@ int retained_new(Retained **ret, const char *state_dir, bool read_only)
         if (!retained->state_file)
                 return -ENOMEM;
         retained->read_only = read_only;
-        r = load(retained, &error);
+        r = state_file_load(retained->state_file, RETAINED_FORMAT, read_items, retained, &error);
         retained->changed = false;
         if (r == -ENOMEM)
                 return r;

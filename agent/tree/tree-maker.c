@@ -1,10 +1,77 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* tree_maker_make() copies the tree that Placement has and lets each part edit the copy in a fixed
+ * order. A part takes back what it did to the last tree (cordon_clear(), retained_clear()) before
+ * the driver edits the copy, and does it again afterwards, so that the driver and the device watch
+ * never see it. The decision about the local disk is pure, and so are the trees that are derived
+ * for the claims and for nova-compute. */
+
 #include "agent/tree/tree-maker.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "claims/claim/host-view.h"
 #include "drivers/update.h"
+
+static const char disk_class[] = "DISK_GB";
+
+/* The local disk */
+
+/* option: HostLocalDisk. present: Placement has DISK_GB at the root. Usage that is not known counts
+ * as usage of an inventory that is present. */
+static LocalDisk decide_local_disk(int option, bool present, const LocalDiskFacts *facts)
+{
+        bool leaves =
+                option == HOST_LOCAL_DISK_NO || (option == HOST_LOCAL_DISK_AUTO && facts->pool[0]);
+
+        if (!facts->owned || !leaves)
+                return LOCAL_DISK_OFFERED;
+        if (facts->claimed > 0 || (present && (!facts->allocated_known || facts->allocated > 0)))
+                return LOCAL_DISK_WITHHELD;
+        return LOCAL_DISK_LEFT_OUT;
+}
+
+/* Describes a decision that withholds or leaves out in one sentence without full stop: which
+ * provider has DISK_GB, and how much is still allocated. "" for LOCAL_DISK_OFFERED. */
+static void describe_local_disk(LocalDisk decision, const LocalDiskFacts *facts,
+                                char text[static LOCAL_DISK_TEXT_MAX])
+{
+        bool shared = facts->pool[0];
+        const char *why = shared ? "provider " : "report_local_disk is no", *name = facts->pool,
+                   *shares = shared ? " shares DISK_GB" : "";
+        uint64_t amount = MAX(facts->allocated, facts->claimed);
+
+        text[0] = '\0';
+        if (decision == LOCAL_DISK_LEFT_OUT)
+                snprintf(text, LOCAL_DISK_TEXT_MAX, "Local DISK_GB is not reported: %s%s%s", why,
+                         name, shares);
+        else if (decision == LOCAL_DISK_WITHHELD && !facts->allocated_known && facts->claimed == 0)
+                snprintf(text, LOCAL_DISK_TEXT_MAX,
+                         "Local DISK_GB is withheld: %s%s%s; its usage is not known", why, name,
+                         shares);
+        else if (decision == LOCAL_DISK_WITHHELD)
+                snprintf(text, LOCAL_DISK_TEXT_MAX,
+                         "Local DISK_GB is withheld: %s%s%s; %" PRIu64 " of it is still allocated",
+                         why, name, shares, amount);
+}
+
+/* The tree */
+
+/* Removes sharing providers that are roots beside the host's own. The tree that claims had before
+ * the start has them; Placement's tree of a host has none. */
+static void drop_pools(ProviderTree *tree, const Uuid *root)
+{
+        for (size_t i = tree->n_providers; i > 0; i--) {
+                const Provider *provider = tree->providers[i - 1];
+                Uuid uuid = provider->uuid;
+
+                if (uuid_empty(&provider->parent) && !uuid_equal(&uuid, root) &&
+                    string_set_contains(&provider->traits, TRAIT_SHARES_VIA_AGGREGATE) &&
+                    !provider_tree_has_children(tree, &uuid))
+                        (void)provider_tree_remove(tree, &uuid);
+        }
+}
 
 static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr)
 {
@@ -45,30 +112,44 @@ static int keep_foreign(const TreeMaker *maker, const ProviderTree *base, Provid
         return MIN(r, 0);
 }
 
-static LocalDisk edit_local_disk(const TreeMaker *maker, const ProviderTree *base,
-                                 ProviderTree *tree, bool *ret_was_there)
+/* Decides about the local disk, applies the decision to tree and describes it. */
+static void edit_local_disk(const TreeMaker *maker, const ProviderTree *base, ProviderTree *tree,
+                            MadeTree *made)
 {
         const Provider *before = base ? provider_tree_find(base, &maker->root) : NULL;
         Provider *root = provider_tree_find(tree, &maker->root);
-        bool present = before && provider_find_inventory(before, "DISK_GB");
-        LocalDisk decision =
-                local_disk_decide(maker->config->report_local_disk, present, &maker->local_disk);
+        Inventory *disk = provider_find_inventory(root, disk_class);
 
-        local_disk_apply(decision, root);
-        *ret_was_there = present;
-        return decision;
+        made->disk_was_there = before && provider_find_inventory(before, disk_class);
+        made->local_disk = decide_local_disk(maker->config->report_local_disk, made->disk_was_there,
+                                             &maker->local_disk);
+        if (made->local_disk == LOCAL_DISK_LEFT_OUT)
+                (void)provider_remove_inventory(root, disk_class);
+        else if (made->local_disk == LOCAL_DISK_WITHHELD && disk)
+                disk->reserved = disk->total;
+        describe_local_disk(made->local_disk, &maker->local_disk, made->local_disk_words);
 }
 
-/* Copies Placement's tree, without cordons and retained inventories. Not for a reshape: there the
- * driver keeps what is allocated, and the inventories stay open until the consumers have moved,
- * because Placement checks the capacity of each amount that it writes. */
-static int make_before(const TreeMaker *maker, const DriverReshape *reshape, ProviderTree *tree,
-                       ProviderTree **ret)
+/* Sets *ret to Placement's tree without cordons and retained inventories: base itself (borrowed) if
+ * it has none, else a copy of tree, which *ret_copy owns. Not for a reshape: there the driver keeps
+ * what is allocated, and the inventories stay open until the consumers have moved, because
+ * Placement checks the capacity of each amount that it writes. */
+static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
+                       const ProviderTree *base, ProviderTree *tree, const ProviderTree **ret,
+                       ProviderTree **ret_copy)
 {
         if (!maker->retained)
                 return 0;
         retained_clear(maker->retained, tree);
-        return reshape && reshape->consumers ? 0 : provider_tree_copy(ret, tree);
+        if (reshape && reshape->consumers)
+                return 0;
+        *ret = base;
+        if (base && provider_tree_equal(base, tree))
+                return 0;
+        if (provider_tree_copy(ret_copy, tree) < 0)
+                return -ENOMEM;
+        *ret = *ret_copy;
+        return 0;
 }
 
 /* A missing device is expected for as long as a consumer holds it. */
@@ -122,38 +203,37 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                 .base = base, .snapshot = snapshot, .root = &maker->root, .known = known
         };
         Error error = ERROR_NULL;
-        LocalDisk local_disk;
-        bool disk_was_there;
+        MadeTree made = { 0 };
         int updated, r = base ? provider_tree_copy(&tree, base) : provider_tree_new(&tree);
 
         if (r < 0)
                 return error_oom(reterr);
-        local_disk_drop_pools(tree, &maker->root);
+        drop_pools(tree, &maker->root);
         r = ensure_root(maker, tree, reterr);
         if (r < 0)
                 return r;
         if (maker->cordon)
                 cordon_clear(maker->cordon, tree, &maker->root, known);
-        if (make_before(maker, reshape, tree, &before) < 0)
+        if (make_before(maker, reshape, base, tree, &trees.before, &before) < 0)
                 return error_oom(reterr);
-        trees.before = before;
+        if (reshape)
+                reshape->before = trees.before;
         updated = provider_update(maker->config, snapshot, tree, maker->nodename, reshape, &error);
+        if (reshape)
+                reshape->before = NULL;
         if (updated < 0) {
                 if (reterr)
                         *reterr = error;
                 return updated;
         }
-        local_disk = edit_local_disk(maker, base, tree, &disk_was_there);
+        edit_local_disk(maker, base, tree, &made);
         r = finish(maker, &trees, tree, reterr);
         if (r < 0)
                 return r;
-        *ret_made = (MadeTree){
-                .tree = TAKE_PTR(tree),
-                .reshape_needed = updated == DRIVER_RESHAPE_NEEDED,
-                .local_disk = local_disk,
-                .disk_was_there = disk_was_there,
-                .device_error = error,
-        };
+        made.tree = TAKE_PTR(tree);
+        made.reshape_needed = updated == DRIVER_RESHAPE_NEEDED;
+        made.device_error = error;
+        *ret_made = made;
         return 0;
 }
 
@@ -167,4 +247,86 @@ int tree_maker_make_empty(const TreeMaker *maker, const Snapshot *snapshot,
                 return error_oom(reterr);
         reshape.consumers = nobody;
         return tree_maker_make(maker, snapshot, base, known, &reshape, ret_made, reterr);
+}
+
+/* Sharing providers */
+
+void tree_maker_note_pool(LocalDiskFacts *facts, const ProviderTree *pools)
+{
+        facts->pool[0] = '\0';
+        for (size_t i = 0; pools && i < pools->n_providers; i++) {
+                const Provider *pool = pools->providers[i];
+
+                if (!string_set_contains(&pool->traits, TRAIT_SHARES_VIA_AGGREGATE) ||
+                    !provider_find_inventory(pool, disk_class))
+                        continue;
+                snprintf(facts->pool, sizeof(facts->pool), "%s", pool->name);
+                return;
+        }
+}
+
+int tree_maker_add_pools(const ProviderTree *pools, ProviderTree *tree)
+{
+        for (size_t i = 0; i < pools->n_providers; i++) {
+                const Provider *pool = pools->providers[i];
+                Provider *copy;
+                int r;
+
+                if (provider_tree_find(tree, &pool->uuid) ||
+                    provider_tree_find_name(tree, pool->name))
+                        continue;
+                r = provider_tree_add(tree, &pool->uuid, pool->name, NULL, &copy, NULL);
+                if (r >= 0)
+                        r = provider_copy_contents(copy, pool);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* A tree of nova-compute */
+
+/* Takes the reserved amounts of wanted into the inventories that both have. more: only larger ones.
+ */
+static void merge_provider(Provider *provider, const Provider *wanted, bool more)
+{
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                InventoryRecord *record = &provider->inventories[i];
+                const Inventory *other = provider_find_inventory(wanted, record->resource_class);
+                uint64_t least = more ? record->inventory.reserved : 0;
+
+                if (other)
+                        record->inventory.reserved = MAX(other->reserved, least);
+        }
+}
+
+int nova_tree_to_claim(const ProviderTree *remote, const ProviderTree *wanted, const Uuid *root,
+                       ProviderTree **ret)
+{
+        bool known = provider_tree_find(remote, root);
+        int r = provider_tree_copy(ret, known ? remote : wanted);
+
+        for (size_t i = 0; r >= 0 && known && i < (*ret)->n_providers; i++) {
+                Provider *provider = (*ret)->providers[i];
+                const Provider *other = provider_tree_find(wanted, &provider->uuid);
+
+                if (other)
+                        merge_provider(provider, other, true);
+        }
+        return r;
+}
+
+int nova_tree_to_send(const ProviderTree *remote, const ProviderTree *wanted, const Uuid *root,
+                      ProviderTree **ret)
+{
+        int r = provider_tree_copy(ret, remote);
+
+        for (size_t i = 0; r >= 0 && i < (*ret)->n_providers; i++) {
+                Provider *provider = (*ret)->providers[i];
+                const Provider *other = provider_tree_find(wanted, &provider->uuid);
+
+                if (other && nova_keeps_reserved(*ret, root, provider))
+                        merge_provider(provider, other, false);
+        }
+        return r;
 }

@@ -216,9 +216,12 @@ static const Provider *find_heir(const HostView *seen, const Provider *provider,
         return heir && !provider_tree_find(seen->tree, &heir->uuid) ? heir : NULL;
 }
 
-/* Marks the providers of seen that the new tree lacks and that have to stay. */
-static void mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[])
+/* Marks the providers of seen that the new tree lacks and that have to stay. Returns whether there
+ * is one. */
+static bool mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[])
 {
+        bool any = false;
+
         for (size_t i = seen->n_providers; i > 0; i--) {
                 const Provider *provider = seen->tree->providers[i - 1];
                 size_t parent;
@@ -228,10 +231,12 @@ static void mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[
                         continue;
                 }
                 kept[i - 1] = kept[i - 1] || seen->providers[i - 1].used.n_items > 0;
+                any |= kept[i - 1];
                 /* Children stand behind their parents, so the parent is looked at later. */
                 if (kept[i - 1] && host_view_find(seen, &provider->parent, &parent))
                         kept[parent] = true;
         }
+        return any;
 }
 
 /* The name that a withheld provider goes by when the new tree has given its name away. */
@@ -268,6 +273,15 @@ static int keep_provider(ProviderTree *tree, const Provider *provider, const Uui
         return provider_copy_contents(copy, provider) < 0 ? error_oom(reterr) : 0;
 }
 
+static bool has_invalid(const ProviderTree *tree)
+{
+        for (size_t i = 0; i < tree->n_providers; i++)
+                for (size_t j = 0; j < tree->providers[i]->n_inventories; j++)
+                        if (!inventory_valid(&tree->providers[i]->inventories[j].inventory))
+                                return true;
+        return false;
+}
+
 /* Of a record that Placement would refuse, such as a total of 0, nothing can be claimed. */
 static void drop_invalid(ProviderTree *tree)
 {
@@ -290,10 +304,15 @@ static int merge_trees(ProviderTree **ret, const HostView *seen, const ProviderT
         _cleanup_free_ bool *kept = calloc(seen->n_providers + 1, sizeof(bool));
         int r;
 
-        if (!kept || provider_tree_copy(&merged, tree) < 0)
+        if (!kept)
+                return error_oom(reterr);
+        if (!mark_kept(seen, tree, kept) && !has_invalid(tree)) {
+                *ret = provider_tree_ref(tree);
+                return 0;
+        }
+        if (provider_tree_copy(&merged, tree) < 0)
                 return error_oom(reterr);
         drop_invalid(merged);
-        mark_kept(seen, tree, kept);
         for (size_t i = 0; i < seen->n_providers; i++) {
                 const Provider *provider = seen->tree->providers[i],
                                *parent = provider_tree_find(seen->tree, &provider->parent),

@@ -22,7 +22,7 @@ int ctl_poll(const char *config, const char *driver, json_t **ret, Error *reterr
 /* The same; what of the configuration does not fit the host, the document of drivers/verify.h. */
 int ctl_poll_verify(const char *config, json_t **ret, Error *reterr);
 
-/* The way over Keystone to Placement, as connect_examine() walks it: with the configuration, or
+/* The way over Keystone to Placement, as computectl-helper walks it: with the configuration, or
  * with a cloud of clouds.yaml (NULL: none) in the place of its [placement]. */
 int ctl_poll_connect(const char *config, const char *cloud, json_t **ret, Error *reterr);
 

@@ -5,6 +5,6 @@
 
 #include <jansson.h>
 
-/* connect: the document of agent/helper/connect.h. Adds its findings to those of
+/* connect: the document of agent/helper/main.c. Adds its findings to those of
  * ctl/print/doctor.h. -ENOMEM. */
 int ctl_connect_judge(const json_t *connect, json_t *findings);

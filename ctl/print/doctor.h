@@ -25,10 +25,10 @@ typedef struct CtlFacts {
         const json_t *status;         /* of ctl/print/status.h */
         const Snapshot *snapshot;     /* NULL: snapshot_error has the words */
         Error snapshot_error;
-        const json_t *connect; /* of agent/helper/connect.h; NULL: no Keystone is used, or
+        const json_t *connect; /* of agent/helper/main.c; NULL: no Keystone is used, or
                                   connect_error */
         Error connect_error;
-        const json_t *identity; /* of agent/helper/identity-work.h; NULL: there is no Placement to
+        const json_t *identity; /* of agent/helper/main.c; NULL: there is no Placement to
                                  * compare with, or identity_error */
         Error identity_error;
         bool hook_installed; /* where libvirt looks for it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The document of agent/helper/identity-work.h for people: who this host is for Placement. Pure. */
+/* The document of agent/helper/main.c for people: who this host is for Placement. Pure. */
 
 #include "base/json.h"
 #include "ctl/print/page.h"

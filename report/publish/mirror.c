@@ -112,6 +112,21 @@ bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers
         return true;
 }
 
+/* Gives the mirror a tree that it can change: a copy if another owner has a reference to this one.
+ */
+static int own_tree(Mirror *mirror)
+{
+        ProviderTree *copy;
+
+        if (mirror->tree->n_shares == 0)
+                return 0;
+        if (provider_tree_copy(&copy, mirror->tree) < 0)
+                return -ENOMEM;
+        provider_tree_free(mirror->tree);
+        mirror->tree = copy;
+        return 0;
+}
+
 /* Adds a provider to the tree and to the entries. */
 static int add_entry(Mirror *mirror, const Uuid *uuid, const char *name, const Uuid *parent,
                      int64_t generation, Provider **ret, Error *reterr)
@@ -121,7 +136,8 @@ static int add_entry(Mirror *mirror, const Uuid *uuid, const char *name, const U
         int r;
 
         if (array_grow(&mirror->entries, sizeof(MirrorEntry), mirror->n_entries,
-                       &mirror->n_allocated) < 0)
+                       &mirror->n_allocated) < 0 ||
+            own_tree(mirror) < 0)
                 return error_oom(reterr);
         r = provider_tree_add(mirror->tree, uuid, name, parent, ret, reterr);
         if (r < 0)
@@ -245,10 +261,13 @@ int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const 
                 Error *reterr)
 {
         MirrorEntry *entry = find_entry(mirror, provider);
-        Provider *target = provider_tree_find(mirror->tree, provider);
+        Provider *target;
         int64_t generation;
         int r;
 
+        if (own_tree(mirror) < 0)
+                return error_oom(reterr);
+        target = provider_tree_find(mirror->tree, provider);
         assert(entry && target);
         r = placement_read_generation(body, &generation, reterr);
         if (r >= 0)
@@ -289,11 +308,14 @@ static int write_part(Provider *provider, PlacementPart part, const Provider *wr
 int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, int64_t generation)
 {
         MirrorEntry *entry = find_entry(mirror, &written->uuid);
-        Provider *provider = provider_tree_find(mirror->tree, &written->uuid);
+        Provider *provider;
 
-        if (!entry || !provider)
+        if (!entry)
                 return -ENOENT;
         entry->generation = -1;
+        if (own_tree(mirror) < 0)
+                return -ENOMEM;
+        provider = provider_tree_find(mirror->tree, &written->uuid);
         if (write_part(provider, part, written) < 0 || learn_from(mirror, provider, part) < 0)
                 return -ENOMEM;
         entry->generation = generation;
@@ -303,15 +325,17 @@ int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, in
 int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation)
 {
         MirrorEntry *entry = find_entry(mirror, &moved->uuid);
-        Provider *provider = provider_tree_find(mirror->tree, &moved->uuid);
         int r;
 
-        if (!entry || !provider)
+        if (!entry)
                 return -ENOENT;
         /* a move leaves the generation as it is */
         if (entry->generation != generation)
                 entry->generation = -1;
-        r = provider_tree_move(mirror->tree, provider, &moved->parent);
+        r = own_tree(mirror);
+        if (r >= 0)
+                r = provider_tree_move(mirror->tree, provider_tree_find(mirror->tree, &moved->uuid),
+                                       &moved->parent);
         if (r < 0)
                 entry->generation = -1;
         return r;
@@ -321,6 +345,11 @@ void mirror_remove(Mirror *mirror, const Uuid *provider)
 {
         size_t n = 0;
 
+        /* Without memory the provider is read again, and found to be gone. */
+        if (own_tree(mirror) < 0) {
+                mirror_forget(mirror, provider);
+                return;
+        }
         if (!provider_tree_remove(mirror->tree, provider))
                 return;
         for (size_t i = 0; i < mirror->n_entries; i++)

@@ -36,7 +36,9 @@ int mirror_new(Mirror **ret);
 Mirror *mirror_free(Mirror *mirror);
 DEFINE_CLEANUP(Mirror *, mirror_free);
 
-/* Borrowed; valid until the mirror is freed. It includes stale providers as they were last read. */
+/* Borrowed; valid until the mirror changes or is freed. A reference to it (provider_tree_ref())
+ * keeps it as it is: the mirror then changes a copy. It includes stale providers as they were last
+ * read. */
 const ProviderTree *mirror_get_tree(const Mirror *mirror);
 const MirrorNames *mirror_get_names(const Mirror *mirror);
 

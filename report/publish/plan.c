@@ -168,6 +168,19 @@ static bool trait_usable(const Builder *builder, const char *trait)
                !string_set_contains(&builder->names->missing_traits, trait);
 }
 
+/* Returns true if the tree has a trait that cannot be written. */
+static bool has_unusable_trait(const Builder *builder, const ProviderTree *tree)
+{
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                const StringSet *traits = &tree->providers[i]->traits;
+
+                for (size_t j = 0; j < traits->n_items; j++)
+                        if (!trait_usable(builder, traits->items[j]))
+                                return true;
+        }
+        return false;
+}
+
 static void leave_out_traits(const Builder *builder, Provider *provider)
 {
         for (size_t i = provider->traits.n_items; i > 0; i--)
@@ -195,14 +208,28 @@ static int check_identity(const Builder *builder, const Provider *provider)
 
 static int check_desired(Builder *builder)
 {
-        for (size_t i = 0; i < builder->desired->n_providers; i++) {
-                Provider *provider = builder->desired->providers[i];
-                int r = check_identity(builder, provider);
+        int r = 0;
 
-                if (r < 0)
-                        return r;
-                leave_out_traits(builder, provider);
+        for (size_t i = 0; r >= 0 && i < builder->desired->n_providers; i++)
+                r = check_identity(builder, builder->desired->providers[i]);
+        return r;
+}
+
+/* Takes the tree into the plan: a reference, or a copy without the traits that cannot be written.
+ */
+static int take_desired(Builder *builder, const ProviderTree *desired)
+{
+        ProviderTree *copy;
+
+        if (!has_unusable_trait(builder, desired)) {
+                builder->plan->desired = provider_tree_ref(desired);
+                return 0;
         }
+        if (provider_tree_copy(&builder->plan->desired, desired) < 0)
+                return -ENOMEM;
+        copy = builder->plan->desired;
+        for (size_t i = 0; i < copy->n_providers; i++)
+                leave_out_traits(builder, copy->providers[i]);
         return 0;
 }
 
@@ -654,7 +681,7 @@ static int make(const ProviderTree *desired, const Mirror *mirror, const Allocat
         };
         int r;
 
-        if (!plan || provider_tree_copy(&plan->desired, desired) < 0 ||
+        if (!plan || take_desired(&builder, desired) < 0 ||
             (allocations && allocations_copy(&plan->allocations, allocations) < 0))
                 return error_oom(reterr);
         builder.desired = plan->desired;

@@ -141,8 +141,7 @@ static void try_cordon(const char *text)
         tree = make_tree(&root);
         cordon_clear(cordon, tree, &root, true);
         (void)cordon_apply(cordon, tree, &root, true, NULL);
-        (void)cordon_host_words(cordon);
-        (void)cordon_device_words(cordon);
+        (void)cordon_view(cordon);
         cordon_free(cordon);
         remove_file("cordon.json");
         remove_file("cordon.json.corrupt");

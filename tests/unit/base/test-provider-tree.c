@@ -211,6 +211,18 @@ static void test_copy_is_deep(void **state)
         assert_false(provider_tree_equal(tree, copy));
 }
 
+static void test_a_reference_keeps_the_tree(void **state)
+{
+        ProviderTree *tree = make_host(), *shared = provider_tree_ref(tree);
+        Uuid root = tree->providers[0]->uuid;
+
+        assert_ptr_equal(shared, tree);
+        assert_null(provider_tree_free(tree));
+        assert_non_null(provider_tree_find_name(shared, "host_cell1_gpu"));
+        assert_true(provider_tree_remove(shared, &root));
+        provider_tree_free(shared);
+}
+
 /* Records are writable in place, also to something that Placement would refuse: a copy is still a
  * copy. */
 static void test_copy_keeps_invalid_records(void **state)
@@ -440,6 +452,7 @@ static void test_cost_is_linear(void **state)
 }
 
 TEST_MAIN(test_add_and_find, test_add_refuses_table, test_name_length, test_remove_is_recursive,
-          test_move, test_deep_and_wide, test_copy_is_deep, test_copy_keeps_invalid_records,
-          test_equal_table, test_inventories, test_add_without_memory, test_copy_without_memory,
-          test_inventories_without_memory, test_cost_is_linear)
+          test_move, test_deep_and_wide, test_copy_is_deep, test_a_reference_keeps_the_tree,
+          test_copy_keeps_invalid_records, test_equal_table, test_inventories,
+          test_add_without_memory, test_copy_without_memory, test_inventories_without_memory,
+          test_cost_is_linear)

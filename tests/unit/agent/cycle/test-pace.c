@@ -38,7 +38,7 @@ static void test_how_long_placement_is_left_alone(void **state)
                         CyclePace pace;
                         uint64_t quiet;
 
-                        cycle_pace_init(&pace, cases[i].interval, 0);
+                        pace = (CyclePace){ .interval_usec = cases[i].interval };
                         for (unsigned k = 1; k < cases[i].n_failures; k++)
                                 cycle_pace_note_placement(&pace, true, 0, 0);
                         cycle_pace_note_placement(&pace, cases[i].n_failures > 0,
@@ -52,9 +52,8 @@ static void test_how_long_placement_is_left_alone(void **state)
 /* One that was told to stay away does, whatever it is answered meanwhile; until it was served. */
 static void test_what_was_asked_for_is_not_forgotten(void **state)
 {
-        CyclePace pace;
+        CyclePace pace = { .interval_usec = 60 * SECONDS };
 
-        cycle_pace_init(&pace, 60 * SECONDS, 0);
         cycle_pace_note_placement(&pace, true, 300 * SECONDS, 0);
         cycle_pace_note_placement(&pace, true, 0, 10 * SECONDS);
         assert_true(cycle_pace_quiet_usec(&pace, true, 299 * SECONDS) > 0);
@@ -84,7 +83,7 @@ static void test_all_is_read_anew_now_and_then(void **state)
                 uint64_t hour;
                 CyclePace pace;
 
-                cycle_pace_init(&pace, 60 * SECONDS, 0);
+                pace = (CyclePace){ .interval_usec = 60 * SECONDS };
                 assert_false(cycle_pace_reads_all(&pace, false, HOURS)); /* the start does */
                 hour = find_full_read(&pace, HOURS);
                 assert_in_range(hour, 12, 37);
@@ -99,9 +98,8 @@ static void test_all_is_read_anew_now_and_then(void **state)
 /* Who asks gets it, and counts as the last time. */
 static void test_all_is_read_anew_when_asked(void **state)
 {
-        CyclePace pace;
+        CyclePace pace = { .interval_usec = 60 * SECONDS };
 
-        cycle_pace_init(&pace, 60 * SECONDS, 0);
         assert_true(cycle_pace_reads_all(&pace, true, HOURS));
         cycle_pace_note_placement(&pace, true, 0, HOURS);
         assert_true(cycle_pace_reads_all(&pace, true, 20 * HOURS));
@@ -118,7 +116,7 @@ static void test_what_fell_due_in_an_outage(void **state)
         for (int i = 0; i < 200; i++) {
                 CyclePace pace;
 
-                cycle_pace_init(&pace, 60 * SECONDS, 0);
+                pace = (CyclePace){ .interval_usec = 60 * SECONDS };
                 assert_false(cycle_pace_reads_all(&pace, false, HOURS));
                 for (uint64_t hour = 2; hour < 50; hour++) {
                         cycle_pace_note_placement(&pace, true, 0, hour * HOURS);
@@ -134,9 +132,8 @@ static void test_what_fell_due_in_an_outage(void **state)
 /* A hypervisor that fails is looked at often, and Placement is not asked more often for that. */
 static void test_a_hypervisor_that_fails(void **state)
 {
-        CyclePace pace;
+        CyclePace pace = { .interval_usec = 60 * SECONDS };
 
-        cycle_pace_init(&pace, 60 * SECONDS, 0);
         assert_int_equal(cycle_pace_quiet_usec(&pace, false, 0), 0);
         cycle_pace_note_placement(&pace, false, 0, 1000 * SECONDS);
         assert_int_equal(cycle_pace_quiet_usec(&pace, false, 1000 * SECONDS), 54 * SECONDS);
@@ -153,14 +150,13 @@ static void test_a_hypervisor_that_fails(void **state)
 
 static void test_the_next_cycle(void **state)
 {
-        CyclePace pace;
+        CyclePace pace = { .interval_usec = UINT64_MAX };
 
-        cycle_pace_init(&pace, UINT64_MAX, 0);
         assert_true(cycle_pace_next_usec(&pace, true, 0) == UINT64_MAX);
         cycle_pace_note_placement(&pace, true, 0, 0);
         assert_true(cycle_pace_next_usec(&pace, true, 0) <= 6 * SECONDS);
         /* The host is polled as ever. */
-        cycle_pace_init(&pace, 60 * SECONDS, 0);
+        pace = (CyclePace){ .interval_usec = 60 * SECONDS };
         cycle_pace_note_placement(&pace, true, 600 * SECONDS, 0);
         for (int i = 0; i < 100; i++)
                 assert_true(cycle_pace_next_usec(&pace, true, 0) <= 66 * SECONDS);
@@ -187,7 +183,8 @@ static void test_the_start(void **state)
                 for (int j = 0; j < 200; j++) {
                         CyclePace pace;
 
-                        cycle_pace_init(&pace, 60 * SECONDS, cases[i].jitter);
+                        pace = (CyclePace){ .interval_usec = 60 * SECONDS,
+                                            .start_jitter_usec = cases[i].jitter };
                         cycle_pace_start(&pace, cases[i].n_requests, 1000 * SECONDS);
                         most = MAX(most, cycle_pace_quiet_usec(&pace, true, 1000 * SECONDS));
                         cycle_pace_note_placement(&pace, false, 0, 2000 * SECONDS);

@@ -3,7 +3,7 @@
 /* The tracker against fakes of its three collaborators: what each is told, in which order, and what
  * the status says after every way in which a cycle can go. */
 
-#include "agent/cycle/tracker.h"
+#include "agent/cycle/tracker-internal.h"
 
 #include <sys/eventfd.h>
 
@@ -11,19 +11,13 @@
 #include "base/log.h"
 #include "drivers/update.h"
 #include "report/gather.h"
-#include "report/publish/plan.h"
+#include "tests/fakes/reporter.h"
 #include "tests/unit/test.h"
 
 #define ROOT "11111111-2222-3333-4444-555555555555"
 
-typedef struct Answers {
-        int results[12]; /* in order, then 0 */
-        size_t n;
-} Answers;
-
 /* One world for all fakes; reset by each test. */
 typedef struct World {
-        sd_event *event;
         Tracker *tracker;
         int fd;
         const Snapshot *known;
@@ -34,41 +28,25 @@ typedef struct World {
         bool reshape_needed, broken, lost, starts;
         Cordon *cordon;
         Retained *retained; /* NULL: none */
-        /* The steps in their order: P polled, F forgot Placement, R read it, I read the holders of
-         * inventories, H gathered who holds what, W wrote, S reshaped, p prepared, A audited, g
-         * gave an audit up. */
-        char did[64];
-        Answers refreshes, publishes, gathers;
-        ReshaperAccess access;
-        ReporterDone done;
-        void *done_userdata;
-        int done_result;
-        sd_event_source *done_source;
-        ProviderTree *mirror, *remembered;
-        ReporterStatistics statistics;
+        ProviderTree *remembered;
         bool audit_due, audit_fails;
         const char *audit_waits; /* of the last audit */
         AuditorDone audit_done;
         void *audit_userdata;
         sd_event_source *audit_source;
-        size_t n_trees_for_claims, n_told;
+        size_t n_trees_for_claims, n_told, n_copies;
         Error told;
 } World;
 
 static World world;
 
-static void note(char what)
+/* Counts the copies of trees. Linked with --wrap. */
+int __real_provider_tree_copy(ProviderTree **ret, const ProviderTree *tree);
+int __wrap_provider_tree_copy(ProviderTree **ret, const ProviderTree *tree);
+int __wrap_provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
 {
-        size_t n = strlen(world.did);
-
-        assert_true(n + 1 < sizeof(world.did));
-        world.did[n] = what;
-}
-
-static int take_answer(Answers *answers)
-{
-        assert_true(answers->n < ARRAY_SIZE(answers->results));
-        return answers->results[answers->n++];
+        world.n_copies++;
+        return __real_provider_tree_copy(ret, tree);
 }
 
 /* driver.h */
@@ -92,7 +70,7 @@ static void post_snapshot(uint64_t began_usec)
 
 int driver_poll(Driver *driver, DriverPollKind kind)
 {
-        note('P');
+        fake_reporter_note('P');
         if (world.poll_answer.type != DRIVER_EVENT_NONE)
                 post_snapshot(0);
         return 0;
@@ -117,7 +95,9 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         assert_non_null(root);
         if (world.broken)
                 return error_setf(reterr, EINVAL, "broken");
-        if (world.reshape_needed && !reshape->consumers)
+        /* A lent tree is not edited. */
+        assert_true(!reshape->before || provider_tree_equal(tree, reshape->before));
+        if (world.reshape_needed && !fake_reporter.n_reshapes && !reshape->consumers)
                 return DRIVER_RESHAPE_NEEDED;
         if (world.lost)
                 provider_remove_inventory(root, "VCPU");
@@ -207,6 +187,21 @@ Claims *claim_service_get(ClaimService *service)
         return (Claims *)&world;
 }
 
+const Error *claim_service_error(const ClaimService *service)
+{
+        return &world.told;
+}
+
+size_t claim_service_count(ClaimService *service)
+{
+        return 0;
+}
+
+const ReconcileProblems *claim_service_problems(const ClaimService *service)
+{
+        return NULL;
+}
+
 int claims_host(Claims *claims, const HostView **ret, Error *reterr)
 {
         return -ENOENT;
@@ -225,163 +220,6 @@ void claim_list_done(ClaimList *list)
 int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr)
 {
         return -ENODATA;
-}
-
-/* reporter.h */
-
-int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
-                 const char *root_name, Error *reterr)
-{
-        *ret = (Reporter *)&world;
-        return 0;
-}
-
-void reporter_set_deleted(Reporter *reporter,
-                          void (*deleted)(const Uuid *provider, const char *name, void *userdata),
-                          void *userdata)
-{
-}
-
-Reporter *reporter_free(Reporter *reporter)
-{
-        return NULL;
-}
-
-static int call_done(sd_event_source *source, void *userdata)
-{
-        Error error = ERROR_NULL;
-        ReporterDone done = world.done;
-
-        world.done = NULL;
-        if (world.done_result)
-                error_setf(&error, EIO, "outcome %d", world.done_result);
-        done((Reporter *)&world, world.done_result, &error, world.done_userdata);
-        return 0;
-}
-
-static int answer_later(int result, ReporterDone done, void *userdata)
-{
-        assert_null(world.done);
-        world.done = done;
-        world.done_userdata = userdata;
-        world.done_result = result;
-        world.done_source = sd_event_source_unref(world.done_source);
-        return sd_event_add_defer(world.event, &world.done_source, call_done, NULL);
-}
-
-int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
-{
-        int result = take_answer(&world.refreshes);
-
-        note('R');
-        if (result == 0 && !world.mirror)
-                assert_int_equal(provider_tree_new(&world.mirror), 0);
-        return answer_later(result, done, userdata);
-}
-
-void reporter_forget(Reporter *reporter)
-{
-        assert_null(world.done);
-        note('F');
-}
-
-int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
-                    ReporterDone done, void *userdata)
-{
-        note('H');
-        return answer_later(take_answer(&world.gathers), done, userdata);
-}
-
-int reporter_read_holders(Reporter *reporter, const Uuid *providers, size_t n_providers,
-                          ReporterDone done, void *userdata)
-{
-        note('I');
-        return answer_later(take_answer(&world.gathers), done, userdata);
-}
-
-void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
-                            Allocations **ret_others)
-{
-        *ret_others = NULL;
-        assert_int_equal(allocations_new(ret_consumers), 0);
-}
-
-const ProviderTree *reporter_tree(Reporter *reporter)
-{
-        return world.mirror;
-}
-
-int reporter_publish(Reporter *reporter, const ProviderTree *desired,
-                     const Allocations *allocations, ReporterDone done, void *userdata)
-{
-        int result = take_answer(&world.publishes);
-
-        note(allocations ? 'S' : 'W');
-        if (result == 0) {
-                world.reshape_needed &= !allocations;
-                world.mirror = provider_tree_free(world.mirror);
-                assert_int_equal(provider_tree_copy(&world.mirror, desired), 0);
-        }
-        return answer_later(result, done, userdata);
-}
-
-int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDone done,
-                     void *userdata)
-{
-        note('p');
-        return answer_later(0, done, userdata);
-}
-
-int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
-                  Plan **ret, Error *reterr)
-{
-        *ret = calloc(1, sizeof(Plan));
-        assert_non_null(*ret);
-        return 0;
-}
-
-int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
-{
-        return 0;
-}
-
-Session *reporter_get_session(Reporter *reporter)
-{
-        return NULL;
-}
-
-void reporter_ask_at_once(Reporter *reporter)
-{
-}
-
-const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
-{
-        return &world.statistics;
-}
-
-void reporter_get_progress(const Reporter *reporter, Progress *ret)
-{
-        *ret = (Progress){ .phase = "publishing", .n_done = 1, .n_total = 2 };
-}
-
-const Sharing *reporter_get_sharing(const Reporter *reporter)
-{
-        return NULL;
-}
-
-const ProviderTree *sharing_get(const Sharing *sharing)
-{
-        return NULL;
-}
-
-bool sharing_get_disk_use(const Sharing *sharing, uint64_t *ret)
-{
-        return false;
-}
-
-ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
-{
-        return world.access;
 }
 
 /* agent/audit/auditor.h */
@@ -418,19 +256,19 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, Audit
 {
         assert_non_null(reporter);
         world.audit_waits = waits;
-        note('A');
+        fake_reporter_note('A');
         if (world.audit_fails)
                 return error_setf(reterr, EIO, "not now");
         world.audit_due = false;
         world.audit_done = done;
         world.audit_userdata = userdata;
         world.audit_source = sd_event_source_unref(world.audit_source);
-        return sd_event_add_defer(world.event, &world.audit_source, end_audit, NULL);
+        return sd_event_add_defer(fake_reporter.event, &world.audit_source, end_audit, NULL);
 }
 
 void auditor_give_up(Auditor *auditor, const Error *error)
 {
-        note('g');
+        fake_reporter_note('g');
         world.audit_due = false;
 }
 
@@ -473,29 +311,28 @@ static void start(const ReporterConfig *reporter, bool dry_run)
         Error error = ERROR_NULL;
 
         assert_int_equal(uuid_from_text(ROOT, &config.maker.root), 0);
-        if (tracker_new(&world.tracker, world.event, &config, &error) < 0)
+        if (tracker_new(&world.tracker, fake_reporter.event, &config, &error) < 0)
                 fail_msg("%s", error.text);
 }
 
 static int set_up(void **state)
 {
         log_set_level(LOG_EMERG);
+        fake_reporter_begin();
         world = (World){ .nodename = "host1", .patience_usec = 50 * USEC_PER_MSEC };
         world.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
         assert_int_equal(cordon_new(&world.cordon, "/", true), 0);
-        return world.fd < 0 ? -1 : sd_event_new(&world.event);
+        return world.fd < 0 ? -1 : 0;
 }
 
 static int tear_down(void **state)
 {
         tracker_free(world.tracker);
-        sd_event_source_unref(world.done_source);
         sd_event_source_unref(world.audit_source);
-        sd_event_unref(world.event);
-        provider_tree_free(world.mirror);
         provider_tree_free(world.remembered);
         snapshot_unref(world.pending.snapshot);
+        fake_reporter_end();
         cordon_free(world.cordon);
         retained_free(world.retained);
         close(world.fd);
@@ -519,13 +356,13 @@ static void on_told(Tracker *tracker, const Error *error, void *userdata)
 static void run_until_told(size_t n_told)
 {
         for (int i = 0; i < 400 && world.n_told < n_told; i++)
-                assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
+                assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
         assert_int_equal(world.n_told, n_told);
 }
 
 static const TrackerStatus *run_cycle(void)
 {
-        memset(world.did, 0, sizeof(world.did));
+        memset(fake_reporter.did, 0, sizeof(fake_reporter.did));
         assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
         run_until_told(world.n_told + 1);
         return tracker_view(world.tracker).status;
@@ -548,7 +385,7 @@ static void fail_polls(const char *words)
 }
 
 /* What comes in a cycle, words with blanks between them; "": all is well. "W:conflict" is an answer
- * to what World.did calls W, the next one of several; "ok" is none. */
+ * to what FakeReporter.did calls W, the next one of several; "ok" is none. */
 static void let_come(const char *events)
 {
         static const struct {
@@ -570,14 +407,16 @@ static void let_come(const char *events)
 
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
         world.nodename = "host1";
-        world.refreshes = world.publishes = world.gathers = (Answers){ 0 };
+        fake_reporter.refreshes = fake_reporter.publishes = fake_reporter.gathers =
+                (FakeAnswers){ 0 };
+        fake_reporter.n_reshapes = 0;
         world.reshape_needed = world.broken = world.lost = world.audit_fails = false;
-        world.access = RESHAPER_ALLOWED;
+        fake_reporter.access = RESHAPER_ALLOWED;
         world.audit_waits = NULL;
         for (; sscanf(events, "%15s%n", word, &n) == 1; events += n) {
-                Answers *list = word[0] == 'R'   ? &world.refreshes
-                                : word[0] == 'W' ? &world.publishes
-                                                 : &world.gathers;
+                FakeAnswers *list = word[0] == 'R'   ? &fake_reporter.refreshes
+                                    : word[0] == 'W' ? &fake_reporter.publishes
+                                                     : &fake_reporter.gathers;
 
                 for (size_t i = 0; word[1] == ':' && i < ARRAY_SIZE(answers); i++)
                         if (strcmp(answers[i].name, word + 2) == 0)
@@ -595,7 +434,7 @@ static void let_come(const char *events)
                 else if (strcmp(word, "lost") == 0)
                         world.lost = true;
                 else if (strcmp(word, "may-not") == 0)
-                        world.access = RESHAPER_FORBIDDEN;
+                        fake_reporter.access = RESHAPER_FORBIDDEN;
                 else if (strcmp(word, "audit-fails") == 0)
                         world.audit_fails = true;
                 else if (strcmp(word, "audit") == 0)
@@ -615,7 +454,7 @@ static void let_come(const char *events)
                         assert_int_equal(
                                 tracker_sync(world.tracker, TRACKER_PUBLISH_ALL, NULL, NULL), 0);
         }
-        world.refreshes.n = world.publishes.n = world.gathers.n = 0;
+        fake_reporter.refreshes.n = fake_reporter.publishes.n = fake_reporter.gathers.n = 0;
 }
 
 /* Runs a cycle in which that comes; then is what was done, how things stand, what whoever waited
@@ -629,7 +468,7 @@ static void run_as(const char *about, const char *comes, const char *then)
         let_come(comes);
         status = run_cycle();
         tree = tracker_view(world.tracker).tree;
-        snprintf(text, sizeof(text), "%s %s%s%s%s%s%s%.20s%s%.19s", world.did,
+        snprintf(text, sizeof(text), "%s %s%s%s%s%s%s%.20s%s%.19s", fake_reporter.did,
                  sync_state_to_text(status->sync_state), status->reshape_needed ? ", needed" : "",
                  status->reshape_needed && status->reshape_error.code ? ", failed" : "",
                  status->reshape_access == RESHAPER_FORBIDDEN ? ", forbidden" : "",
@@ -804,28 +643,28 @@ static void test_a_cycle_waits_for_a_later_poll(void **state)
         world.poll_answer.type = DRIVER_EVENT_NONE;
         assert_int_equal(tracker_look(world.tracker, NULL), 0);
         assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
-        while (strcmp(world.did, "PP") != 0)
-                assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
+        while (strcmp(fake_reporter.did, "PP") != 0)
+                assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
         world.poll_answer.type = DRIVER_EVENT_SNAPSHOT;
         post_snapshot(1);
-        assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
-        assert_string_equal(world.did, "PP");
+        assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
+        assert_string_equal(fake_reporter.did, "PP");
         post_snapshot(UINT64_MAX);
         run_until_told(1);
-        assert_string_equal(world.did, "PPRW");
+        assert_string_equal(fake_reporter.did, "PPRW");
 }
 
 static void test_a_request_during_a_cycle_gets_its_own(void **state)
 {
         start(&reporter_config, false);
         assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
-        while (strcmp(world.did, "PR") != 0)
-                assert_true(sd_event_run(world.event, 20 * USEC_PER_MSEC) >= 0);
+        while (strcmp(fake_reporter.did, "PR") != 0)
+                assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
         assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
         run_until_told(1);
-        assert_string_equal(world.did, "PRW");
+        assert_string_equal(fake_reporter.did, "PRW");
         run_until_told(2);
-        assert_string_equal(world.did, "PRWPRW");
+        assert_string_equal(fake_reporter.did, "PRWPRW");
 }
 
 /* Placement is away at the start: what an operator had set there is not forgotten. */
@@ -849,7 +688,7 @@ static void test_without_placement_the_remembered_host_is_used(void **state)
                                                    &remembered, NULL),
                                  0);
                 assert_int_equal(provider_set_inventory(remembered, "CUSTOM_X", &inventory), 0);
-                world.refreshes.results[0] = REPORT_E_UNREACHABLE;
+                fake_reporter.refreshes.results[0] = REPORT_E_UNREACHABLE;
                 start(&reporter_config, false);
                 run_cycle();
                 root = tracker_view(world.tracker).tree->providers[0];
@@ -867,15 +706,91 @@ static void test_a_root_under_another_name_is_refused(void **state)
         Uuid root;
 
         assert_int_equal(uuid_from_text(ROOT, &root), 0);
-        assert_int_equal(provider_tree_new(&world.mirror), 0);
-        assert_int_equal(provider_tree_add(world.mirror, &root, "old", NULL, NULL, NULL), 0);
+        assert_int_equal(provider_tree_new(&fake_reporter.mirror), 0);
+        assert_int_equal(provider_tree_add(fake_reporter.mirror, &root, "old", NULL, NULL, NULL),
+                         0);
         start(&reporter_config, false);
         assert_int_equal(run_cycle()->sync_state, SYNC_STALE);
-        assert_string_equal(world.did, "PR");
+        assert_string_equal(fake_reporter.did, "PR");
         assert_non_null(strstr(world.told.text, "old"));
+}
+
+static char letters[] = "abcdz", called[32];
+
+static void on_called(Tracker *tracker, const Error *error, void *userdata)
+{
+        char letter[2] = { *(const char *)userdata, '\0' };
+
+        assert_int_equal(error->code, EIO);
+        strcat(called, letter);
+        if (letter[0] == 'd') /* requests a cycle and cancels another waiter from inside */
+                assert_int_equal(tracker_sync(tracker, TRACKER_SYNC, on_called, letters + 4), 0);
+        if (letter[0] == 'd')
+                tracker_sync_cancel(tracker, letters + 2);
+}
+
+/* + a letter: it waits for a cycle; * a letter: for a publication; - a letter: it is cancelled;
+ * (: a cycle begins; ): it ended; |: it ended and put off the publication. */
+static void test_waiters(void **state)
+{
+        static const struct {
+                const char *steps, *called;
+        } cases[] = {
+                { "(+a)", "" },
+                { "+a(+b)", "a" },
+                { "+a(+b)()", "ab" },
+                { "+a+b()()", "ab" },
+                { "+a+b+a-a()", "b" },
+                { "+a(-a)()", "" },
+                { "+a(+b)(+c)()", "abc" },
+                { "+a+b(+c)-b()", "abc" },
+                { "*a+b(|", "b" },
+                { "*a+b(|(|()", "ba" },
+                { "*a(|-a()", "" },
+                { "+a+d+c+b()", "adb" },
+                { "+a+d+c+b()()", "adbz" },
+        };
+        const Error error = { .code = EIO };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Tracker tracker = { .phase = CYCLE_POLL };
+
+                called[0] = '\0';
+                for (const char *step = cases[i].steps; *step; step++) {
+                        char *letter = strchr(letters, step[1] ? step[1] : ' ');
+
+                        if (*step == '(')
+                                tracker.n_begun++;
+                        else if (*step == ')' || *step == '|')
+                                tracker_call_waiters(&tracker, &error, *step == '|');
+                        else if (*step == '+' || *step == '*')
+                                assert_int_equal(
+                                        tracker_sync(&tracker,
+                                                     *step == '*' ? TRACKER_PUBLISH : TRACKER_SYNC,
+                                                     on_called, letter),
+                                        0);
+                        else if (*step == '-')
+                                tracker_sync_cancel(&tracker, letter);
+                }
+                if (strcmp(called, cases[i].called) != 0)
+                        fail_msg("%s: %s", cases[i].steps, called);
+                free(tracker.waiters);
+        }
+}
+
+static void test_a_cycle_copies_the_tree_twice(void **state)
+{
+        assert_int_equal(retained_new(&world.retained, "/", true), 0);
+        start(&reporter_config, false);
+        run_cycle();
+        world.n_copies = 0;
+        run_cycle();
+        assert_string_equal(fake_reporter.did, "PRW");
+        assert_int_equal(world.n_copies, 2); /* after the poll and after the read */
 }
 
 TEST_MAIN_WITH(set_up, tear_down, test_cycles, test_times_and_progress, test_a_known_host_is_served,
                test_a_cycle_waits_for_a_later_poll, test_a_request_during_a_cycle_gets_its_own,
                test_without_placement_the_remembered_host_is_used,
-               test_a_root_under_another_name_is_refused)
+               test_a_root_under_another_name_is_refused, test_waiters,
+               test_a_cycle_copies_the_tree_twice)

@@ -3,6 +3,7 @@
 #include "agent/state/state-file.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/json.h"
 #include "tests/fixtures/scratch-folder.h"
@@ -67,4 +68,55 @@ static void test_old_file_stays_when_writing_fails(void **state)
         assert_true(state_file_write("/nowhere/at/all", json, NULL) == -ENOENT);
 }
 
-TEST_MAIN(test_write_and_read, test_corrupt_is_set_aside, test_old_file_stays_when_writing_fails)
+static int read_number(const json_t *json, void *userdata, Error *reterr)
+{
+        const json_t *number = json_object_get(json, "number");
+
+        *(json_int_t *)userdata = json_integer_value(number);
+        return json_is_integer(number) ? 0 : error_setf(reterr, EINVAL, "no number");
+}
+
+static void test_content_that_is_refused_is_set_aside(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "s.json"), *aside = NULL;
+        Error error = ERROR_NULL;
+        json_int_t number = 0;
+
+        assert_int_equal(state_file_load(path, FORMAT, read_number, &number, &error), 0);
+        scratch_write(folder, "s.json", "{\"format\": \"" FORMAT "\", \"number\": 5}");
+        assert_int_equal(state_file_load(path, FORMAT, read_number, &number, &error), 1);
+        assert_int_equal(number, 5);
+        scratch_write(folder, "s.json", "{\"format\": \"" FORMAT "\"}");
+        assert_int_equal(state_file_load(path, FORMAT, read_number, &number, &error), -EINVAL);
+        assert_string_equal(error.text, "no number");
+        aside = scratch_read(folder, "s.json.corrupt");
+        assert_non_null(aside);
+        assert_int_equal(state_file_load(path, FORMAT, read_number, &number, &error), 0);
+}
+
+/* A process never refuses its own lock, so a child asks for it. */
+static void test_a_second_process_is_refused(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_close_ int fd = -EBADF;
+        Error error = ERROR_NULL;
+        char pid[32];
+        int status, other;
+        pid_t child;
+
+        assert_int_equal(state_lock_take("/nowhere/at/all", &fd, &error), -ENOENT);
+        assert_int_equal(state_lock_take(folder, &fd, &error), 0);
+        assert_true(fd >= 0);
+        snprintf(pid, sizeof(pid), "Process %d ", (int)getpid());
+        child = fork();
+        if (child == 0)
+                _exit(state_lock_take(folder, &other, &error) == -EBUSY && strstr(error.text, pid)
+                              ? 0
+                              : 1);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+}
+
+TEST_MAIN(test_write_and_read, test_corrupt_is_set_aside, test_old_file_stays_when_writing_fails,
+          test_content_that_is_refused_is_set_aside, test_a_second_process_is_refused)

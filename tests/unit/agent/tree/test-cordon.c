@@ -109,11 +109,11 @@ static void test_host(void **state)
 {
         Error error = ERROR_NULL;
 
-        assert_null(cordon_host_words(scene.cordon));
+        assert_null(cordon_view(scene.cordon).host);
         assert_int_equal(lift("", &error), -ENOENT);
         assert_string_equal(error.text, "The host is not cordoned");
         assert_int_equal(set("", NULL), 0);
-        assert_string_equal(cordon_host_words(scene.cordon),
+        assert_string_equal(cordon_view(scene.cordon).host,
                             "the host is cordoned by ann since 1970-01-01 00:16 UTC: broken fan");
         assert_true(covers("host") && !covers(GPU) && !covers("other"));
         publish();
@@ -121,11 +121,11 @@ static void test_host(void **state)
         /* A17, A9.4: whoever takes it away does not end it, and a restart does not */
         string_set_remove(&host_of()->traits, CORDON_TRAIT);
         start();
-        assert_non_null(cordon_host_words(scene.cordon));
+        assert_non_null(cordon_view(scene.cordon).host);
         publish();
         assert_true(is_disabled());
         assert_int_equal(lift("", NULL), 0);
-        assert_null(cordon_host_words(scene.cordon));
+        assert_null(cordon_view(scene.cordon).host);
         assert_false(covers("host"));
         /* not lost when the agent is restarted before Placement was told */
         start();
@@ -158,7 +158,7 @@ static void test_devices(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 start_over();
                 assert_int_equal(set(names[i], NULL), 0);
-                assert_int_equal(cordon_count_devices(scene.cordon), 1);
+                assert_int_equal(cordon_view(scene.cordon).n_devices, 1);
                 assert_true(covers(GPU) && !covers("host"));
                 publish();
                 assert_int_equal(reserved(GPU, "VGPU"), 4);
@@ -170,29 +170,29 @@ static void test_devices(void **state)
                 /* what was reserved before */
                 assert_int_equal(reserved(GPU, "VGPU"), 1);
                 publish();
-                assert_int_equal(cordon_count_devices(scene.cordon), 0);
+                assert_int_equal(cordon_view(scene.cordon).n_devices, 0);
         }
         /* cordoned by one name, again by another: one cordon, which any name lifts */
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 start_over();
                 assert_int_equal(set(names[i], NULL), 0);
                 assert_int_equal(set(names[(i + 1) % ARRAY_SIZE(names)], NULL), 0);
-                assert_int_equal(cordon_count_devices(scene.cordon), 1);
+                assert_int_equal(cordon_view(scene.cordon).n_devices, 1);
                 assert_int_equal(lift(names[(i + 2) % ARRAY_SIZE(names)], NULL), 0);
-                assert_int_equal(cordon_count_devices(scene.cordon), 0);
+                assert_int_equal(cordon_view(scene.cordon).n_devices, 0);
         }
         start_over();
         assert_int_equal(set("0000:c1:00.0", NULL), 0);
         publish();
         assert_int_equal(reserved("host_0000:C1:00.0", "CARD"), 1);
-        assert_non_null(strstr(cordon_device_words(scene.cordon), "0000:c1:00.0 cordoned by ann"));
+        assert_non_null(strstr(cordon_view(scene.cordon).devices, "0000:c1:00.0 cordoned by ann"));
         assert_int_equal(set("0000:ff:00.0", &error), -ENODEV);
         assert_non_null(strstr(error.text, "computectl tree"));
         assert_int_equal(set("other", NULL), -ENODEV);
         /* it went away and comes back */
         assert_true(provider_tree_remove(scene.mirror, &card));
         publish();
-        assert_int_equal(cordon_count_devices(scene.cordon), 1);
+        assert_int_equal(cordon_view(scene.cordon).n_devices, 1);
 }
 
 /* What a missing device has reserved is not the cordon's to give back. */
@@ -260,7 +260,7 @@ static void test_bad_files(void **state)
                 start_over();
                 scratch_write(scene.folder, "cordon.json", texts[i]);
                 start();
-                assert_null(cordon_host_words(scene.cordon));
+                assert_null(cordon_view(scene.cordon).host);
                 assert_int_equal(set("", NULL), 0);
         }
 }
@@ -273,7 +273,7 @@ static void test_a_disk_that_cannot_be_written(void **state)
         assert_int_equal(cordon_new(&scene.cordon, "/nonexistent", false), 0);
         assert_true(set("", &error) < 0);
         assert_true(error.text[0] != '\0');
-        assert_null(cordon_host_words(scene.cordon));
+        assert_null(cordon_view(scene.cordon).host);
         publish();
         assert_false(is_disabled());
 }
@@ -286,17 +286,39 @@ static void test_retired(void **state)
         assert_int_equal(set("", NULL), 0);
         assert_int_equal(cordon_set_retired(scene.cordon, true, NULL), 0);
         start();
-        assert_true(cordon_is_retired(scene.cordon));
-        assert_non_null(strstr(cordon_host_words(scene.cordon), "cordoned and retired by ann"));
+        assert_true(cordon_view(scene.cordon).is_retired);
+        assert_non_null(strstr(cordon_view(scene.cordon).host, "cordoned and retired by ann"));
         assert_int_equal(lift("", &error), -EINVAL);
         assert_int_equal(cordon_set_retired(scene.cordon, false, NULL), 0);
         start();
-        assert_false(cordon_is_retired(scene.cordon));
+        assert_false(cordon_view(scene.cordon).is_retired);
         assert_int_equal(lift("", NULL), 0);
         assert_int_equal(cordon_set_retired(scene.cordon, true, NULL), -ENOENT);
 }
 
-TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_host,
-                test_a_trait_of_somebody_else_stays, test_devices, test_a_device_that_is_withheld,
-                test_what_others_reserve_meanwhile, test_a_first_picture, test_bad_files,
-                test_a_disk_that_cannot_be_written)
+static void test_whose_reserved_nova_keeps(void **state)
+{
+        static const struct {
+                const char *name;
+                bool kept;
+        } cases[] = {
+                { "cn1_0000:c1:00.0", true },      { "cn1_0000:C1:00.3", true },
+                { "cn1_pci_0000_c1_00_0", false }, { "cn1", false },
+                { "cn2_0000:c1:00.0", false },     { "cn1_NUMA0", false },
+                { "0000:c1:00.0", false },
+        };
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("cn1 VCPU=1");
+        const Uuid root = make_uuid("cn1");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Provider provider = { .name = (char *)(uintptr_t)cases[i].name };
+
+                if (nova_keeps_reserved(tree, &root, &provider) != cases[i].kept)
+                        fail_msg("%s", cases[i].name);
+        }
+}
+
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_whose_reserved_nova_keeps,
+                test_host, test_a_trait_of_somebody_else_stays, test_devices,
+                test_a_device_that_is_withheld, test_what_others_reserve_meanwhile,
+                test_a_first_picture, test_bad_files, test_a_disk_that_cannot_be_written)

@@ -324,7 +324,31 @@ static void test_write_out_of_memory(void **state)
         assert_true(mirror_has_stale(mirror));
 }
 
+/* An owner of the tree sees none of the changes that follow. */
+static void test_a_referenced_tree_does_not_change(void **state)
+{
+        Mirror *mirror = *state;
+        const ProviderTree *kept = mirror_get_tree(mirror);
+        _cleanup_(provider_tree_freep) ProviderTree *shared = provider_tree_ref(kept),
+                                                    *before = NULL;
+        Provider *gpu = provider_tree_find_name(kept, "gpu");
+        const Uuid uuid = gpu->uuid, host = make_uuid("host");
+        Provider written = { .uuid = host };
+
+        assert_int_equal(provider_tree_copy(&before, shared), 0);
+        assert_int_equal(mirror_write(mirror, &written, PLACEMENT_TRAITS, 9), 0);
+        mirror_remove(mirror, &uuid);
+        assert_true(provider_tree_equal(shared, before));
+        assert_ptr_not_equal(mirror_get_tree(mirror), shared);
+        assert_null(provider_tree_find(mirror_get_tree(mirror), &uuid));
+        /* Without another owner it changes in place. */
+        kept = mirror_get_tree(mirror);
+        assert_int_equal(mirror_write(mirror, &written, PLACEMENT_AGGREGATES, 10), 0);
+        assert_ptr_equal(mirror_get_tree(mirror), kept);
+}
+
 TEST_MAIN_WITH(set_up, tear_down, test_first_read, test_what_is_current,
-               test_unchanged_content_is_kept, test_a_rename_is_seen, test_torn_read,
-               test_bad_answers, test_writes, test_write_to_nobody, test_forgetting,
-               test_forgetting_a_stranger, test_names, test_out_of_memory, test_write_out_of_memory)
+               test_a_referenced_tree_does_not_change, test_unchanged_content_is_kept,
+               test_a_rename_is_seen, test_torn_read, test_bad_answers, test_writes,
+               test_write_to_nobody, test_forgetting, test_forgetting_a_stranger, test_names,
+               test_out_of_memory, test_write_out_of_memory)

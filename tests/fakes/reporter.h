@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A reporter (report/reporter.h) that answers as the test says, from the loop, never from inside a
+ * call. What it published becomes its mirror. Linked before the library. */
+
+#include <systemd/sd-event.h>
+
+#include "report/reporter.h"
+
+typedef struct FakeAnswers {
+        int results[12]; /* in order, then 0 */
+        size_t n;
+} FakeAnswers;
+
+typedef struct FakeReporter {
+        sd_event *event;
+        /* The steps in their order: F forgot Placement, R read it, I read the holders of
+         * inventories, H gathered who holds what, W wrote, S reshaped, p prepared. A test adds
+         * steps of its other fakes: P polled, A audited, g gave an audit up. */
+        char did[64];
+        FakeAnswers refreshes, publishes, gathers;
+        ReshaperAccess access;
+        ProviderTree *mirror;
+        Allocations *consumers; /* found by gathering; NULL: none */
+        size_t n_reshapes;      /* that succeeded */
+        ReporterStatistics statistics;
+        ReporterDone done;
+        void *userdata;
+        int result;
+        sd_event_source *source;
+} FakeReporter;
+
+extern FakeReporter fake_reporter;
+
+void fake_reporter_begin(void); /* makes the loop */
+void fake_reporter_end(void);
+void fake_reporter_note(char what);

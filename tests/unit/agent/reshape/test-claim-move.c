@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Claims of a real database after a reshape, with a driver that moves VGPU from the root to gpu1.
+ */
+
+#include "agent/reshape/claim-move.h"
+
+#include "base/log.h"
+#include "drivers/update.h"
+#include "tests/fixtures/claims.h"
+
+#define BEFORE "host VCPU=8 VGPU=4"
+#define AFTER  "host VCPU=8; gpu1<host VGPU=4; gpu2<host VGPU=4"
+
+static Fixture *fixture;
+static size_t n_updates;
+static int checked;
+
+int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+                    const char *nodename, DriverReshape *reshape, Error *reterr)
+{
+        const Uuid host = make_uuid("host"), gpu = make_uuid("gpu1");
+
+        n_updates++;
+        for (size_t i = 0; i < reshape->consumers->n_consumers; i++) {
+                Consumer *consumer = reshape->consumers->consumers[i];
+                uint64_t amount = consumer_get(consumer, &host, "VGPU"),
+                         cpus = consumer_get(consumer, &host, "VCPU");
+
+                if (amount == 0)
+                        continue;
+                consumer_clear(consumer);
+                assert_int_equal(consumer_add(consumer, &gpu, "VGPU", amount), 0);
+                if (cpus > 0)
+                        assert_int_equal(consumer_add(consumer, &host, "VCPU", cpus), 0);
+        }
+        return DRIVER_UPDATED;
+}
+
+Claims *claim_service_get(ClaimService *service)
+{
+        return fixture->claims;
+}
+
+void claim_service_check(ClaimService *service, int r)
+{
+        checked = r;
+}
+
+/* What the consumer "web" held in Placement before the reshape, and holds after it; NULL: it was
+ * not moved there. */
+static void set_image(ReshapeImage *image, const char *before, const char *after)
+{
+        const char *const texts[] = { before, after };
+        ReshapeShape *shapes[] = { &image->before, &image->after };
+
+        for (size_t i = 0; before && i < ARRAY_SIZE(texts); i++) {
+                Consumer *holding = make_holding("web", texts[i]), *consumer;
+
+                assert_int_equal(allocations_new(&shapes[i]->consumers), 0);
+                assert_int_equal(
+                        allocations_ensure(shapes[i]->consumers, &holding->uuid, &consumer), 0);
+                assert_int_equal(
+                        consumer_set_all(consumer, holding->allocations, holding->n_allocations),
+                        0);
+                consumer_free(holding);
+        }
+}
+
+static char *describe_web(void)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        const Uuid web = make_uuid("web");
+
+        assert_int_equal(claims_find(fixture->claims, &web, false, &claim, NULL), 0);
+        return format_claim(claim);
+}
+
+static void test_claims_follow(void **state)
+{
+        static const struct {
+                const char *about, *request, *tree, *before, *after, *expected;
+                size_t n_updates;
+        } rows[] = {
+                { "nothing moved", "VCPU=2", AFTER, NULL, NULL, "VCPU=2 on host", 0 },
+                { "the same shape", "VGPU=1", BEFORE, NULL, NULL, "VGPU=1 on host", 0 },
+                { "by the rules of the driver", "VGPU=1", AFTER, NULL, NULL, "VGPU=1 on gpu1", 1 },
+                { "as its consumer in Placement", "VGPU=1", AFTER, "host VGPU=1", "gpu2 VGPU=1",
+                  "VGPU=1 on gpu2", 1 },
+                { "its consumer held something else", "VGPU=1", AFTER, "host VGPU=2", "gpu2 VGPU=2",
+                  "VGPU=1 on gpu1", 1 },
+        };
+        static const HostConfig config;
+        const TreeMaker maker = { .config = &config,
+                                  .root = make_uuid("host"),
+                                  .nodename = "host" };
+
+        log_set_level(LOG_EMERG);
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(rows[i].tree);
+                _cleanup_(reshape_image_done) ReshapeImage image = { 0 };
+                _cleanup_free_ char *text = NULL;
+                void *own = NULL;
+                const Snapshot host = { 0 };
+
+                assert_int_equal(fixture_setup(&own), 0);
+                fixture = own;
+                fixture_create(fixture, BEFORE);
+                assert_int_equal(fixture_claim(fixture, "web", rows[i].request, NULL), 0);
+                set_image(&image, rows[i].before, rows[i].after);
+                n_updates = 0;
+                checked = -1;
+                claim_move_follow(NULL, &maker, &host, tree, &image);
+                assert_int_equal(checked, 0);
+                text = describe_web();
+                if (strcmp(text, rows[i].expected) != 0 || n_updates != rows[i].n_updates)
+                        fail_msg("%s: %s, %zu", rows[i].about, text, n_updates);
+                assert_store_sane(fixture->path);
+                assert_int_equal(fixture_teardown(&own), 0);
+        }
+}
+
+TEST_MAIN(test_claims_follow)

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* When a reshape is due, what its rounds do, and what is kept of it: against a fake reporter and a
+ * driver that moves VGPU from the root to a provider below it. */
+
+#include "agent/reshape/control.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "drivers/update.h"
+#include "tests/fakes/reporter.h"
+#include "tests/fixtures/scratch-folder.h"
+#include "tests/fixtures/tree.h"
+
+#define BEFORE "host VCPU=8 VGPU=4"
+#define AFTER  "host VCPU=8; gpu<host VGPU=4"
+
+static struct {
+        ReshapeControl *control;
+        TreeMaker maker;
+        char *folder;
+        size_t n_ended, n_records;
+        int result;
+        Error error;
+        ProviderTree *tree; /* of the last end; NULL: nothing was sent */
+        bool cancels;       /* when the consumers were gathered */
+        int cancelled;
+} world;
+
+int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+                    const char *nodename, DriverReshape *reshape, Error *reterr)
+{
+        Provider *root = provider_tree_find_name(tree, nodename), *gpu;
+        const Uuid uuid = make_uuid("gpu");
+
+        if (!provider_find_inventory(root, "VGPU"))
+                return DRIVER_UPDATED;
+        if (!reshape->consumers)
+                return DRIVER_RESHAPE_NEEDED;
+        if (world.cancels)
+                world.cancelled = reshape_control_cancel(world.control);
+        assert_true(provider_remove_inventory(root, "VGPU"));
+        assert_int_equal(provider_tree_add(tree, &uuid, "gpu", &root->uuid, &gpu, NULL), 0);
+        assert_int_equal(provider_set_inventory(gpu, "VGPU", &INVENTORY_DEFAULT(4)), 0);
+        for (size_t i = 0; i < reshape->consumers->n_consumers; i++) {
+                Consumer *consumer = reshape->consumers->consumers[i];
+
+                consumer_clear(consumer);
+                assert_int_equal(consumer_add(consumer, &uuid, "VGPU", 1), 0);
+        }
+        return DRIVER_UPDATED;
+}
+
+Claims *claim_service_get(ClaimService *service)
+{
+        return NULL;
+}
+
+void claim_service_record(ClaimService *service, const EventNote *note)
+{
+        assert_string_equal(note->kind, EVENT_RESHAPED);
+        world.n_records++;
+}
+
+static int set_up(void **state)
+{
+        static const HostConfig config;
+        const Uuid root = make_uuid("host"), guest = make_uuid("guest");
+        Consumer *consumer;
+
+        log_set_level(LOG_EMERG);
+        fake_reporter_begin();
+        memset(&world, 0, sizeof(world));
+        world.folder = scratch_folder_make();
+        world.maker = (TreeMaker){ .config = &config, .root = root, .nodename = "host" };
+        fake_reporter.mirror = make_tree(BEFORE);
+        assert_int_equal(allocations_new(&fake_reporter.consumers), 0);
+        assert_int_equal(allocations_ensure(fake_reporter.consumers, &guest, &consumer), 0);
+        consumer->project_id = strdup("p");
+        consumer->user_id = strdup("u");
+        consumer->generation = 1;
+        return consumer_add(consumer, &root, "VGPU", 1);
+}
+
+static int tear_down(void **state)
+{
+        reshape_control_free(world.control);
+        provider_tree_free(world.tree);
+        scratch_folder_remove(world.folder);
+        fake_reporter_end();
+        return 0;
+}
+
+static void begin_control(bool at_start)
+{
+        world.control = reshape_control_free(world.control);
+        assert_int_equal(reshape_control_new(&world.control, fake_reporter.event, world.folder, 0,
+                                             at_start, NULL),
+                         0);
+}
+
+static void on_ended(int result, ProviderTree *tree, const Error *device_error, const Error *error,
+                     void *userdata)
+{
+        assert_ptr_equal(userdata, &world);
+        world.n_ended++;
+        world.result = result;
+        world.error = *error;
+        provider_tree_free(world.tree);
+        world.tree = tree;
+}
+
+/* r: of reshape_control_begin(). */
+static void begin_reshape(int r)
+{
+        Snapshot *host;
+
+        assert_int_equal(snapshot_new(&host), 0);
+        memset(fake_reporter.did, 0, sizeof(fake_reporter.did));
+        world.n_ended = 0;
+        assert_int_equal(reshape_control_begin(world.control, &world.maker,
+                                               (Reporter *)&fake_reporter, host, on_ended, &world,
+                                               NULL),
+                         r);
+        snapshot_unref(host);
+}
+
+static void await_end(void)
+{
+        for (int i = 0; i < 400 && world.n_ended == 0; i++)
+                assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
+        assert_int_equal(world.n_ended, 1);
+}
+
+/* Runs the reshape that is due to its end. */
+static void run(void)
+{
+        begin_reshape(0);
+        await_end();
+}
+
+static void assert_mirror(const char *expected)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(expected);
+
+        assert_true(provider_tree_equal(fake_reporter.mirror, tree));
+}
+
+static bool has_file(const char *name)
+{
+        _cleanup_free_ char *path = text_format("%s/%s", world.folder, name);
+
+        return access(path, F_OK) == 0;
+}
+
+static void test_when_one_is_due(void **state)
+{
+        enum { NONE = -1 };
+        static const struct {
+                bool at_start;
+                int asked;
+                bool needed, may, due;
+                bool asked_stays, start_stays; /* the next cycle, with a need and the right */
+        } rows[] = {
+                { true, NONE, true, true, true, false, true },
+                { true, NONE, false, true, false, false, false },
+                { true, NONE, true, false, false, false, true },
+                { false, NONE, true, true, false, false, false },
+                { false, RESHAPE_FORWARD, true, true, true, true, false },
+                { false, RESHAPE_FORWARD, false, true, false, false, false },
+                { false, RESHAPE_FORWARD, true, false, false, false, false },
+                { false, RESHAPE_SHOW, true, false, true, true, false },
+                { false, RESHAPE_UNDO, false, true, true, true, false },
+                { false, RESHAPE_UNDO, false, false, false, false, false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                begin_control(rows[i].at_start);
+                if (rows[i].asked != NONE)
+                        reshape_control_ask(world.control, (ReshapeKind)rows[i].asked, NULL);
+                if (reshape_control_is_due(world.control, rows[i].needed, rows[i].may,
+                                           fake_reporter.mirror) != rows[i].due ||
+                    reshape_control_get_state(world.control)->at_start != rows[i].start_stays ||
+                    reshape_control_is_due(world.control, true, true, fake_reporter.mirror) !=
+                            (rows[i].asked_stays || rows[i].start_stays))
+                        fail_msg("row %zu", i);
+        }
+}
+
+/* A reshape of the start that meets these answers: "R", "H" and "S" name the request. */
+static void test_rounds(void **state)
+{
+        static const struct {
+                const char *about;
+                int refresh, gather, publishes[3];
+                const char *did;
+                int result;
+                bool at_start; /* afterwards */
+        } rows[] = {
+                { "well", .did = "RHS" },
+                { "overtaken", .publishes = { REPORT_E_CONFLICT, REPORT_E_CONFLICT },
+                  .did = "RHSRHSRHS" },
+                { "refused for good",
+                  .publishes = { REPORT_E_REFUSED, REPORT_E_IN_USE, REPORT_E_REFUSED },
+                  .did = "RHSRHSRHS", .result = REPORT_E_REFUSED },
+                { "no right", .publishes = { REPORT_E_FORBIDDEN }, .did = "RHS",
+                  .result = REPORT_E_FORBIDDEN },
+                { "away at once", .refresh = REPORT_E_UNREACHABLE, .did = "R",
+                  .result = REPORT_E_UNREACHABLE, .at_start = true },
+                { "away later", .gather = REPORT_E_UNAVAILABLE, .did = "RH",
+                  .result = REPORT_E_UNAVAILABLE, .at_start = true },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                const ReshapeState *kept;
+                bool away, done = rows[i].result == 0;
+
+                (void)tear_down(NULL);
+                assert_int_equal(set_up(NULL), 0);
+                begin_control(true);
+                kept = reshape_control_get_state(world.control);
+                fake_reporter.refreshes.results[0] = rows[i].refresh;
+                fake_reporter.gathers.results[0] = rows[i].gather;
+                memcpy(fake_reporter.publishes.results, rows[i].publishes,
+                       sizeof(rows[i].publishes));
+                run();
+                if (strcmp(fake_reporter.did, rows[i].did) != 0 || world.result != rows[i].result)
+                        fail_msg("%s: %s %d", rows[i].about, fake_reporter.did, world.result);
+                away = report_outcome_is_away(world.result);
+                assert_int_equal(kept->error.code != 0, !done && !away);
+                assert_int_equal(kept->at_start, rows[i].at_start);
+                assert_int_equal(world.n_records, done);
+                assert_int_equal(world.tree != NULL, done);
+                assert_int_equal(kept->image.after.tree != NULL, done);
+                assert_mirror(done ? AFTER : BEFORE);
+                assert_int_equal(has_file("reshape.json"), done);
+        }
+}
+
+static void test_a_reshape_that_is_shown_sends_nothing(void **state)
+{
+        begin_control(false);
+        reshape_control_ask(world.control, RESHAPE_SHOW, NULL);
+        run();
+        assert_string_equal(fake_reporter.did, "RH");
+        assert_null(world.tree);
+        assert_non_null(reshape_control_get_state(world.control)->document);
+        assert_int_equal(world.n_records, 0);
+        assert_false(has_file("reshape-pending.json"));
+}
+
+static void test_undo(void **state)
+{
+        const ReshapeState *kept;
+
+        begin_control(true);
+        kept = reshape_control_get_state(world.control);
+        reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+        begin_reshape(RESHAPE_CONTROL_E_NO_UNDO);
+        assert_int_equal(world.n_ended, 0);
+        assert_string_equal(kept->undo_error.text, "There is no reshape to undo");
+        run();
+        assert_mirror(AFTER);
+        /* The consumer holds what the reshape gave it. */
+        allocations_free(fake_reporter.consumers);
+        assert_int_equal(allocations_copy(&fake_reporter.consumers, kept->image.after.consumers),
+                         0);
+        reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+        run();
+        assert_string_equal(fake_reporter.did, "RHS");
+        assert_int_equal(world.result, 0);
+        assert_int_equal(kept->undo_error.code, 0);
+        assert_mirror(BEFORE);
+}
+
+/* An answer that was lost: the next start finds the shape in Placement. */
+static void test_a_lost_answer_is_settled_at_the_start(void **state)
+{
+        static const char *const now[] = { AFTER, "host VCPU=8 VGPU=3" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(now); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(now[i]);
+
+                (void)tear_down(NULL);
+                assert_int_equal(set_up(NULL), 0);
+                begin_control(true);
+                fake_reporter.publishes.results[0] = REPORT_E_UNREACHABLE;
+                run();
+                assert_true(has_file("reshape-pending.json"));
+                assert_false(reshape_control_is_due(world.control, false, true, tree));
+                assert_int_equal(has_file("reshape.json"), i == 0);
+        }
+}
+
+static void test_cancel(void **state)
+{
+        begin_control(false);
+        assert_int_equal(reshape_control_cancel(world.control), 0);
+        reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
+        assert_int_equal(reshape_control_cancel(world.control), 0);
+        assert_false(reshape_control_is_due(world.control, true, true, fake_reporter.mirror));
+        /* While it runs: before its request, and too late. */
+        world.cancels = true;
+        reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
+        run();
+        assert_int_equal(world.cancelled, 0);
+        assert_int_equal(world.result, -ECANCELED);
+        world.cancels = false;
+        reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
+        begin_reshape(0);
+        for (int i = 0; i < 400 && strcmp(fake_reporter.did, "RHS") != 0; i++)
+                assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
+        assert_int_equal(reshape_control_cancel(world.control), -EBUSY);
+        await_end();
+        assert_int_equal(world.result, 0);
+}
+
+static void test_alone(void **state)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+        _cleanup_(provider_tree_freep) ProviderTree *expected = make_tree(AFTER), *tree = NULL;
+
+        assert_int_equal(snapshot_new(&host), 0);
+        begin_control(true);
+        assert_int_equal(reshape_control_alone(world.control, true, &world.maker,
+                                               fake_reporter.mirror, host, &tree, NULL),
+                         0);
+        assert_true(provider_tree_equal(tree, expected));
+        tree = provider_tree_free(tree);
+        assert_int_equal(reshape_control_alone(world.control, true, &world.maker,
+                                               fake_reporter.mirror, host, &tree, NULL),
+                         0);
+        assert_null(tree);
+}
+
+TEST_MAIN_WITH(set_up, tear_down, test_when_one_is_due, test_rounds,
+               test_a_reshape_that_is_shown_sends_nothing, test_undo,
+               test_a_lost_answer_is_settled_at_the_start, test_cancel, test_alone)

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The order and the own decisions of the tree maker, with a driver that reports 8 VCPU and, unless
+ * the host is diskless, 50 DISK_GB. */
+
+#include "agent/tree/tree-maker.h"
+
+#include "drivers/update.h"
+#include "tests/fixtures/tree.h"
+
+#define POOL "nfs DISK_GB=900 +MISC_SHARES_VIA_AGGREGATE @A"
+
+static bool diskless;
+
+int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
+                    const char *nodename, DriverReshape *reshape, Error *reterr)
+{
+        Provider *root = provider_tree_find_name(tree, nodename);
+        Inventory disk = INVENTORY_DEFAULT(50);
+
+        disk.reserved = 2;
+        if (!diskless)
+                assert_int_equal(provider_set_inventory(root, "DISK_GB", &disk), 0);
+        return provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
+}
+
+/* Makes the tree of "host" from base, a tree in a line. */
+static int make(TreeMaker *maker, const char *base, MadeTree *ret, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *remote = make_tree(base);
+        static const HostConfig config;
+        const Snapshot host = { 0 };
+
+        maker->root = make_uuid("host");
+        maker->nodename = "host";
+        if (!maker->config)
+                maker->config = &config;
+        return tree_maker_make(maker, &host, remote, true, NULL, ret, reterr);
+}
+
+static void assert_tree(ProviderTree *tree, const char *expected, const char *about)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *other = make_tree(expected);
+
+        if (!provider_tree_equal(tree, other))
+                fail_msg("%s", about);
+        provider_tree_free(tree);
+}
+
+static void test_local_disk(void **state)
+{
+        static const struct {
+                const char *name;
+                int option;
+                const char *pools; /* NULL: none is known */
+                bool left_to_nova, present, unknown;
+                uint64_t allocated, claimed;
+                LocalDisk expected;
+                const char *words; /* NULL: any */
+                bool diskless;
+        } rows[] = {
+                { "no sharing provider", HOST_LOCAL_DISK_AUTO, NULL, .present = true },
+                { "a pool, and nothing is allocated", HOST_LOCAL_DISK_AUTO, POOL, .present = true,
+                  .expected = LOCAL_DISK_LEFT_OUT },
+                { "a pool, and Placement never had it", HOST_LOCAL_DISK_AUTO, POOL, .unknown = true,
+                  .expected = LOCAL_DISK_LEFT_OUT },
+                { "allocated", HOST_LOCAL_DISK_AUTO, POOL, .present = true, .allocated = 7,
+                  .expected = LOCAL_DISK_WITHHELD },
+                { "unknown usage is usage", HOST_LOCAL_DISK_AUTO, POOL, .present = true,
+                  .unknown = true, .expected = LOCAL_DISK_WITHHELD },
+                { "claimed", HOST_LOCAL_DISK_AUTO, POOL, .present = true, .claimed = 3,
+                  .expected = LOCAL_DISK_WITHHELD },
+                { "claimed before the first publication", HOST_LOCAL_DISK_AUTO, POOL, .claimed = 3,
+                  .expected = LOCAL_DISK_WITHHELD },
+                { "a full pool counts", HOST_LOCAL_DISK_AUTO,
+                  "nfs DISK_GB=9/9 +MISC_SHARES_VIA_AGGREGATE", .present = true,
+                  .expected = LOCAL_DISK_LEFT_OUT },
+                { "the second one has it", HOST_LOCAL_DISK_AUTO,
+                  "ips IPV4_ADDRESS=9 +MISC_SHARES_VIA_AGGREGATE; " POOL, .present = true,
+                  .expected = LOCAL_DISK_LEFT_OUT },
+                { "another class is shared", HOST_LOCAL_DISK_AUTO,
+                  "ips IPV4_ADDRESS=9 +MISC_SHARES_VIA_AGGREGATE", .present = true },
+                { "a root that shares nothing", HOST_LOCAL_DISK_AUTO, "other DISK_GB=9",
+                  .present = true },
+                { "yes", HOST_LOCAL_DISK_YES, POOL, .present = true },
+                { "no, without a pool", HOST_LOCAL_DISK_NO, NULL, .present = true,
+                  .expected = LOCAL_DISK_LEFT_OUT },
+                { "no, and it is allocated", HOST_LOCAL_DISK_NO, NULL, .present = true,
+                  .allocated = 7, .expected = LOCAL_DISK_WITHHELD },
+                { "the tree is nova-compute's", HOST_LOCAL_DISK_NO, POOL, .left_to_nova = true,
+                  .present = true },
+                { "a host without disks", HOST_LOCAL_DISK_NO, NULL, .claimed = 3, .diskless = true,
+                  .expected = LOCAL_DISK_WITHHELD },
+                { "words of a pool", HOST_LOCAL_DISK_AUTO, POOL, .expected = LOCAL_DISK_LEFT_OUT,
+                  .words = "Local DISK_GB is not reported: provider nfs shares DISK_GB" },
+                { "words of an allocation", HOST_LOCAL_DISK_AUTO, POOL, .present = true,
+                  .allocated = 7, .expected = LOCAL_DISK_WITHHELD,
+                  .words = "Local DISK_GB is withheld: provider nfs shares DISK_GB; "
+                           "7 of it is still allocated" },
+                { "words of unknown usage", HOST_LOCAL_DISK_AUTO, POOL, .present = true,
+                  .unknown = true, .expected = LOCAL_DISK_WITHHELD,
+                  .words = "Local DISK_GB is withheld: provider nfs shares DISK_GB; "
+                           "its usage is not known" },
+                { "words of a claim", HOST_LOCAL_DISK_NO, NULL, .unknown = true, .claimed = 3,
+                  .expected = LOCAL_DISK_WITHHELD,
+                  .words = "Local DISK_GB is withheld: report_local_disk is no; "
+                           "3 of it is still allocated" },
+        };
+        static const char *const expected[] = {
+                [LOCAL_DISK_OFFERED] = "host VCPU=8 DISK_GB=50/2",
+                [LOCAL_DISK_WITHHELD] = "host VCPU=8 DISK_GB=50/50",
+                [LOCAL_DISK_LEFT_OUT] = "host VCPU=8",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *pools =
+                        rows[i].pools ? make_tree(rows[i].pools) : NULL;
+                HostConfig config = { .report_local_disk = rows[i].option };
+                TreeMaker maker = { .config = &config,
+                                    .local_disk = { .owned = !rows[i].left_to_nova,
+                                                    .allocated_known = !rows[i].unknown,
+                                                    .allocated = rows[i].allocated,
+                                                    .claimed = rows[i].claimed } };
+                MadeTree made;
+
+                tree_maker_note_pool(&maker.local_disk, pools);
+                diskless = rows[i].diskless;
+                assert_int_equal(
+                        make(&maker, rows[i].present ? "host DISK_GB=50" : "host", &made, NULL), 0);
+                if (made.local_disk != rows[i].expected ||
+                    (rows[i].words && strcmp(made.local_disk_words, rows[i].words) != 0) ||
+                    !made.local_disk_words[0] != (made.local_disk == LOCAL_DISK_OFFERED))
+                        fail_msg("%s: %d, %s", rows[i].name, (int)made.local_disk,
+                                 made.local_disk_words);
+                assert_int_equal(made.disk_was_there, rows[i].present);
+                assert_tree(made.tree, diskless ? "host VCPU=8" : expected[made.local_disk],
+                            rows[i].name);
+        }
+        diskless = false;
+}
+
+static void test_pools_are_added_once(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *pools = make_tree(POOL "; host#2 DISK_GB=1");
+        ProviderTree *tree = make_tree("host VCPU=8");
+
+        assert_int_equal(tree_maker_add_pools(pools, tree), 0);
+        assert_int_equal(tree_maker_add_pools(pools, tree), 0);
+        assert_tree(tree, "host VCPU=8; " POOL, "pools");
+}
+
+/* base is the tree of Placement, or of the claims before the start. */
+static void test_base(void **state)
+{
+        static const struct {
+                const char *base, *expected;
+                int r;
+                const char *words;
+        } rows[] = {
+                { "", "host VCPU=8 DISK_GB=50/2", 0, "" },
+                { "host +MISC_SHARES_VIA_AGGREGATE; gpu<host VGPU=1; other VCPU=1; " POOL,
+                  "host VCPU=8 DISK_GB=50/2 +MISC_SHARES_VIA_AGGREGATE; gpu<host VGPU=1; "
+                  "other VCPU=1",
+                  0, "" },
+                { "host +CUSTOM_FOREIGN +CUSTOM_OWN",
+                  "host VCPU=8 DISK_GB=50/2 +CUSTOM_FOREIGN +CUSTOM_OWN", 0, "" },
+                { "above; host<above", NULL, -EINVAL, "was put below \"above\"" },
+        };
+        char foreign[] = "CUSTOM_FOREIGN", *foreign_traits[] = { foreign, NULL };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                TreeMaker maker = { .foreign_traits = foreign_traits };
+                Error error = ERROR_NULL;
+                MadeTree made;
+
+                assert_int_equal(make(&maker, rows[i].base, &made, &error), rows[i].r);
+                assert_non_null(strstr(error.text, rows[i].words));
+                if (rows[i].r == 0)
+                        assert_tree(made.tree, rows[i].expected, rows[i].base);
+        }
+}
+
+/* The uuid is this host's, the name is another one. */
+static void test_a_root_of_another_name_is_refused(void **state)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *remote = make_tree("old");
+        static const HostConfig config;
+        const Snapshot host = { 0 };
+        const TreeMaker maker = { .config = &config, .root = make_uuid("old"), .nodename = "host" };
+        Error error = ERROR_NULL;
+        MadeTree made;
+
+        assert_int_equal(tree_maker_make(&maker, &host, remote, true, NULL, &made, &error),
+                         -EEXIST);
+        assert_non_null(strstr(error.text, "is named \"old\" in Placement"));
+}
+
+#define GPU  "cn1_pci_0000_41_00_0"
+#define CARD "cn1_0000:81:00.0"
+
+/* The claims get the larger reserved amounts. Nova-compute gets the amounts of the card only, in
+ * both directions. */
+static void test_trees_of_nova(void **state)
+{
+        static const struct {
+                const char *remote, *wanted, *to_claim, *to_send;
+        } rows[] = {
+                { "cn1 MEMORY_MB=1000/512; " GPU "<cn1 VGPU=4/0; " CARD "<cn1 CUSTOM_CARD=1/0",
+                  "cn1 MEMORY_MB=2000/100; " GPU "<cn1 VGPU=4/4; " CARD "<cn1 CUSTOM_CARD=1/1",
+                  "cn1 MEMORY_MB=1000/512; " GPU "<cn1 VGPU=4/4; " CARD "<cn1 CUSTOM_CARD=1/1",
+                  "cn1 MEMORY_MB=1000/512; " GPU "<cn1 VGPU=4/0; " CARD "<cn1 CUSTOM_CARD=1/1" },
+                { "cn1; " CARD "<cn1 CUSTOM_CARD=1/1", "cn1; " CARD "<cn1 CUSTOM_CARD=1/0",
+                  "cn1; " CARD "<cn1 CUSTOM_CARD=1/1", "cn1; " CARD "<cn1 CUSTOM_CARD=1/0" },
+                { "", "cn1 MEMORY_MB=2000/100", "cn1 MEMORY_MB=2000/100", "" },
+        };
+        const Uuid root = make_uuid("cn1");
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *remote = make_tree(rows[i].remote),
+                                                            *wanted = make_tree(rows[i].wanted);
+                ProviderTree *tree;
+
+                assert_int_equal(nova_tree_to_claim(remote, wanted, &root, &tree), 0);
+                assert_tree(tree, rows[i].to_claim, "to claim");
+                assert_int_equal(nova_tree_to_send(remote, wanted, &root, &tree), 0);
+                assert_tree(tree, rows[i].to_send, "to send");
+        }
+}
+
+TEST_MAIN(test_local_disk, test_pools_are_added_once, test_base,
+          test_a_root_of_another_name_is_refused, test_trees_of_nova)
