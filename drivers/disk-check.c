@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "drivers/host/instance-folders.h"
-#include "drivers/thread.h"
+#include "drivers/poll-thread.h"
 
 struct DiskCheck {
         unsigned n_references;           /* atomic: each driver that uses it, and the thread */
@@ -76,24 +76,6 @@ void disk_gather(const DiskPlace *place, RbdFigure *figure, DiskFacts *ret)
                                             &ret->folders_error);
 }
 
-static int init_lock(DiskCheck *check)
-{
-        pthread_condattr_t attributes;
-        int r = pthread_mutex_init(&check->lock, NULL);
-
-        if (r > 0)
-                return -r;
-        r = pthread_condattr_init(&attributes);
-        if (r == 0) {
-                pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-                r = pthread_cond_init(&check->changed, &attributes);
-                pthread_condattr_destroy(&attributes);
-        }
-        if (r > 0)
-                pthread_mutex_destroy(&check->lock);
-        return -r;
-}
-
 static void free_all(DiskCheck *check)
 {
         disk_facts_done(&check->facts);
@@ -125,7 +107,9 @@ int disk_check_new(DiskCheck **ret, const DiskPlace *place, DiskGather gather)
                 return -ENOMEM;
         check->n_references = 1;
         check->gather = gather;
-        if (copy_place(check, place) < 0 || init_lock(check) < 0) {
+        check->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        check->changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+        if (copy_place(check, place) < 0) {
                 free_all(check);
                 return -ENOMEM;
         }
@@ -206,7 +190,8 @@ static void wait_for_answer(DiskCheck *check, uint64_t timeout_usec)
                                   .tv_nsec = (long)(until_usec % USEC_PER_SEC * 1000) };
 
         while (check->running)
-                if (pthread_cond_timedwait(&check->changed, &check->lock, &until) != 0)
+                if (pthread_cond_clockwait(&check->changed, &check->lock, CLOCK_MONOTONIC,
+                                           &until) != 0)
                         return;
 }
 

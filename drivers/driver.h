@@ -64,7 +64,7 @@ typedef struct DriverEvent {
 
 typedef struct Driver {
         const char *name;
-        struct PollThread *thread; /* drivers/poll-thread.c */
+        struct Poller *poller; /* drivers/poll-thread.c */
         bool replaced; /* another has its place: it waits for nothing when it is freed */
 } Driver;
 

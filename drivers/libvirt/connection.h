@@ -12,7 +12,7 @@
 #include <libvirt/libvirt.h>
 
 #include "drivers/libvirt/poll-cache.h"
-#include "drivers/mailbox.h"
+#include "drivers/poll-thread.h"
 
 typedef struct LibvirtConnection LibvirtConnection;
 

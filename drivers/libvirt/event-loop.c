@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "drivers/libvirt/error.h"
-#include "drivers/thread.h"
+#include "drivers/poll-thread.h"
 
 /* Once per process, as libvirt's own registration is. Written before pthread_once() returns. */
 static pthread_once_t start_once = PTHREAD_ONCE_INIT;

@@ -123,10 +123,7 @@ int poll_cache_new(PollCache **ret)
 
         if (!cache)
                 return -ENOMEM;
-        if (pthread_mutex_init(&cache->lock, NULL) != 0) {
-                free(cache);
-                return -ENOMEM;
-        }
+        cache->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
         *ret = cache;
         return 0;
 }

@@ -105,6 +105,7 @@ int main(int argc, char *argv[])
 {
         _cleanup_(libvirt_connection_freep) LibvirtConnection *connection = NULL;
         Mailbox *mailbox = NULL;
+        int event_fd;
         Error error = ERROR_NULL;
         size_t n = argc > 2 ? (size_t)strtoul(argv[2], NULL, 10) : 9;
 
@@ -116,7 +117,7 @@ int main(int argc, char *argv[])
                 compare_linux(argv[1], n);
                 return EXIT_SUCCESS;
         }
-        if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&mailbox) < 0 ||
+        if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&mailbox, &event_fd) < 0 ||
             libvirt_connection_open(&connection, &(LibvirtConfig){ .connection_uri = argv[1] }, 0,
                                     mailbox, &error) < 0) {
                 fprintf(stderr, "%s\n", error.text);

@@ -55,7 +55,7 @@ ROOMS = {
     'ctl/verbs': _CLIENT | {'ctl/ask', 'ctl/print'},
     'ctl': _CLIENT | {'ctl/verbs', 'ctl/ask', 'ctl/print'},
 }
-CONTRACT_FILES = re.compile(r'drivers/(driver|driver-reshape|driver-words|disk-check|mailbox|thread|virt-thread|poll-thread)\.[ch]$')
+CONTRACT_FILES = re.compile(r'drivers/(driver|driver-reshape|driver-words|disk-check|poll-thread)\.[ch]$')
 TOPS = {room.split('/')[0] for room in ROOMS if room != CONTRACT}
 
 # A library's headers, and the files that may include them.

@@ -19,6 +19,7 @@
 typedef struct Host {
         char path[64];
         Mailbox *mailbox;
+        int event_fd;
         LibvirtConnection *connection;
 } Host;
 
@@ -79,7 +80,7 @@ static int open_host(void **state)
         if (write_host(host) < 0)
                 return -1;
         snprintf(uri, sizeof(uri), "test://%s", host->path);
-        if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&host->mailbox) < 0 ||
+        if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&host->mailbox, &host->event_fd) < 0 ||
             libvirt_connection_open(&host->connection, &(LibvirtConfig){ .connection_uri = uri }, 0,
                                     host->mailbox, &error) < 0)
                 fail_msg("%s", error.text);
@@ -114,12 +115,12 @@ static Snapshot *poll_host(Host *host)
 
 static void wait_for_change(Host *host)
 {
-        struct pollfd fd = { .fd = mailbox_get_fd(host->mailbox), .events = POLLIN };
+        struct pollfd fd = { .fd = host->event_fd, .events = POLLIN };
         DriverEvent event;
 
         do {
                 assert_true(poll(&fd, 1, 10000) > 0);
-                assert_int_equal(mailbox_take(host->mailbox, &event), 0);
+                mailbox_take(host->mailbox, &event);
         } while (event.type != DRIVER_EVENT_CHANGED);
 }
 
