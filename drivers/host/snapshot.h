@@ -180,7 +180,7 @@ typedef struct Snapshot {
         uint64_t disk_total_bytes; /* file system of instances_path; 0 when there is none. With
                                       disk_error: the last good figure, 0 when there was none */
         Error disk_error;       /* why its size is not known now; code 0: it is. Not in the JSON */
-        Uuid *instance_folders; /* servers with a folder there; sorted (instance-folders.h) */
+        Uuid *instance_folders; /* servers with a folder there; sorted (drivers/disk-check.h) */
         size_t n_instance_folders;
         Error folders_error; /* why they are not known; code 0: they are. Not in the JSON */
         uint64_t taken_realtime_usec; /* when the poll ended, CLOCK_REALTIME */

@@ -177,13 +177,12 @@ static int copy_options(LibvirtState *state, const DriverConfig *config)
         const HostConfig *host = &config->host;
         LibvirtFactsOptions *facts = &state->facts_options;
         const char *pool = host->images_storage_pool;
-        const DiskPlace disk = disk_place_of(host);
 
         facts->domain_type = domain_types[host->virt_type];
         facts->cpu_mode = host->cpu_mode;
         if (!(state->uri = strdup(config->libvirt.connection_uri)) ||
             (pool && !(state->images_storage_pool = strdup(pool))) ||
-            disk_check_new(&state->disk, &disk, disk_gather) < 0 ||
+            disk_check_new(&state->disk, host) < 0 ||
             strings_copy(host->cpu_models, &facts->cpu_models) < 0 ||
             strings_copy(host->cpu_model_extra_flags, &facts->cpu_model_extra_flags) < 0)
                 return -ENOMEM;

@@ -110,15 +110,13 @@ static int poll_host(Poll *poll, Error *reterr)
 static int poll_all(Poll *poll, PollCache *cache, DiskCheck *check, Error *reterr)
 {
         Snapshot *snapshot = poll->snapshot;
-        DiskFacts disk;
         int r;
 
         if ((r = poll_host(poll, reterr)) < 0 ||
             (r = libvirt_poll_devices(poll->connection, cache, snapshot, reterr)) < 0 ||
             (r = libvirt_poll_domains(poll->connection, cache, snapshot, reterr)) < 0)
                 return r;
-        disk_check_run(check, DISK_CHECK_TIMEOUT_USEC, &disk);
-        disk_facts_move(&disk, snapshot);
+        disk_check_run(check, DISK_CHECK_TIMEOUT_USEC, snapshot);
         snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
         return snapshot_seal(snapshot, reterr);
 }

@@ -83,7 +83,6 @@ static int read_names(const LinuxReader *reader, Error *reterr)
 static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr)
 {
         Snapshot *snapshot = reader->snapshot;
-        DiskFacts disk;
         int r;
 
         if ((r = read_names(reader, reterr)) < 0 || (r = linux_read_cells(reader, reterr)) < 0 ||
@@ -93,8 +92,7 @@ static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr
                 return r;
         if (!state->features)
                 string_set_done(&snapshot->cpu_features);
-        disk_check_run(state->disk, DISK_CHECK_TIMEOUT_USEC, &disk);
-        disk_facts_move(&disk, snapshot);
+        disk_check_run(state->disk, DISK_CHECK_TIMEOUT_USEC, snapshot);
         if (state->has_pool) {
                 snapshot->disk_total_bytes = 0;
                 error_setf(&snapshot->disk_error, EOPNOTSUPP,
@@ -171,7 +169,6 @@ static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr
 {
         LinuxState *state = calloc(1, sizeof(LinuxState));
         const HostConfig *host = &config->host;
-        const DiskPlace disk = disk_place_of(host);
 
         if (!state)
                 return error_oom(reterr);
@@ -181,7 +178,7 @@ static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr
         state->serials_needed = needs_serials(&host->pci_specs);
         state->serials = host->pci_specs.n_items > 0 || host->n_mdev_types > 0;
         state->has_pool = host->images_storage_pool;
-        if (disk_check_new(&state->disk, &disk, disk_gather) < 0) {
+        if (disk_check_new(&state->disk, host) < 0) {
                 state_free(state);
                 return error_oom(reterr);
         }
