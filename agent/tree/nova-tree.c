@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "drivers/host/pci-address.h"
+#include "drivers/host/snapshot.h"
 
 bool nova_keeps_reserved(const ProviderTree *tree, const Uuid *root, const Provider *provider)
 {

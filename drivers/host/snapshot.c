@@ -2,13 +2,13 @@
 
 #include "drivers/host/snapshot.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/text.h"
 #include "drivers/host/snapshot-fields.h"
-#include "drivers/host/sysfs.h"
 
 #define CLASS_NETWORK     0x02
 #define CLASS_DISPLAY     0x03
@@ -231,6 +231,18 @@ void snapshot_device_identity(const SnapshotDevice *device, char ret[static DEVI
                              device->serial, ret);
 }
 
+char *snapshot_device_name(const char *subsystem, const char *name)
+{
+        char *text = text_format("%s_%s", subsystem, name);
+
+        if (!text)
+                return NULL;
+        for (char *c = text; *c; c++)
+                if (!isalnum((unsigned char)*c))
+                        *c = '_';
+        return text;
+}
+
 int snapshot_device_set_serial(SnapshotDevice *device, const char *serial)
 {
         char *copy = strndup(serial, DEVICE_IDENTITY_SIZE);
@@ -252,7 +264,7 @@ static int inherit_serial(const Snapshot *snapshot, SnapshotDevice *device)
 
         if (!device->physical_function[0] || (device->has_card_serial && device->serial[0]))
                 return 0;
-        name = sysfs_device_name("pci", device->physical_function);
+        name = snapshot_device_name("pci", device->physical_function);
         if (!name)
                 return -ENOMEM;
         parent = snapshot_find_device(snapshot, name);
@@ -382,4 +394,25 @@ MdevType *snapshot_find_mdev_type(const SnapshotDevice *device, const char *id)
                 if (strcmp(device->mdev_types[i].id, id) == 0)
                         return &device->mdev_types[i];
         return NULL;
+}
+
+int pci_address_parse(const char *text, char ret[PCI_ADDRESS_SIZE])
+{
+        static const char shape[] = "xxxx:xx:xx.x";
+        char address[PCI_ADDRESS_SIZE];
+
+        if (strnlen(text, PCI_ADDRESS_SIZE) != PCI_ADDRESS_SIZE - 1)
+                return -EINVAL;
+        for (size_t i = 0; i < PCI_ADDRESS_SIZE; i++) {
+                unsigned char c = (unsigned char)text[i];
+
+                if (shape[i] == 'x' ? !isxdigit(c) : c != (unsigned char)shape[i])
+                        return -EINVAL;
+                address[i] = (char)tolower(c);
+        }
+        /* slots have five bits, functions three */
+        if (address[8] > '1' || address[11] > '7')
+                return -EINVAL;
+        memcpy(ret, address, PCI_ADDRESS_SIZE);
+        return 0;
 }

@@ -20,13 +20,13 @@
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
-#include "drivers/host/pci-address.h"
 
 #define SNAPSHOT_FORMAT       "compute-agent-host/1" /* "format" member of the JSON form */
 #define NUMA_NODE_NONE        (-1)
 #define SNAPSHOT_TEXT_MAX     4096  /* bytes of any string */
 #define SNAPSHOT_LIST_MAX     65536 /* items of any list */
 #define SNAPSHOT_PROBLEMS_MAX 64
+#define PCI_ADDRESS_SIZE      13 /* "0000:41:00.0" with the NUL: lower case, 16-bit domain */
 
 typedef struct PageSize {
         uint64_t size_kib;
@@ -254,6 +254,14 @@ void snapshot_domain_done(SnapshotDomain *domain);
  * of network cards, of which there are many (their functions come and go with events), nor of a
  * virtual function that has its driver. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device);
+
+/* Reads a PCI address in any case into the one form of this program. -EINVAL, ret untouched, for
+ * something else. */
+int pci_address_parse(const char *text, char ret[PCI_ADDRESS_SIZE]);
+
+/* Makes libvirt's name of a device: "pci_0000_41_00_0" of "pci" and "0000:41:00.0". Every driver
+ * uses it, so that a host keeps its providers when its driver changes. NULL when out of memory. */
+char *snapshot_device_name(const char *subsystem, const char *name);
 
 /* Writes the identity of a PCI device; "" for any other device. */
 void snapshot_device_identity(const SnapshotDevice *device, char ret[static DEVICE_IDENTITY_SIZE]);

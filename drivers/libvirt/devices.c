@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/string-set.h"
-#include "drivers/host/nvme-serial.h"
+#include "drivers/host/sysfs.h"
 #include "drivers/host/vgpu-types.h"
 #include "drivers/libvirt/error.h"
 
@@ -32,7 +32,7 @@ static int add_device(DevicePoll *poll, const SnapshotDevice *device, Error *ret
                 return error_oom(reterr);
         /* libvirt does not know this, and sends no event when it changes. */
         added = &snapshot->devices[snapshot->n_devices++];
-        if (nvme_serial_read(VGPU_TYPES_FOLDER, added) < 0)
+        if (sysfs_read_nvme_serial(VGPU_TYPES_FOLDER, added) < 0)
                 return error_oom(reterr);
         r = vgpu_types_read(VGPU_TYPES_FOLDER, added, &error);
         return r < 0 ? libvirt_leave_out(poll->connection, snapshot, r, &error, reterr) : 0;

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "drivers/host/cell-cpus.h"
+#include "drivers/host/sysfs.h"
 #include "drivers/libvirt/capabilities.h"
 #include "drivers/libvirt/devices.h"
 #include "drivers/libvirt/domains.h"
@@ -102,7 +102,7 @@ static int poll_host(Poll *poll, Error *reterr)
         r = poll_online_cpus(poll, info.cpus, reterr);
         if (r < 0)
                 return r;
-        return cell_cpus_complete("/sys", poll->snapshot) < 0 ? error_oom(reterr) : 0;
+        return sysfs_complete_cells("/sys", poll->snapshot) < 0 ? error_oom(reterr) : 0;
 }
 
 /* The rest */

@@ -9,7 +9,7 @@
 
 #include "base/read-file.h"
 #include "base/text.h"
-#include "drivers/host/cell-cpus.h"
+#include "drivers/host/sysfs.h"
 #include "drivers/linux/reader.h"
 
 #define CPUINFO_SIZE    16384 /* of the first CPU; all are of one kind */
@@ -245,7 +245,7 @@ int linux_read_cells(LinuxReader *reader, Error *reterr)
                         return r;
                 snapshot->memory_kib += cell->memory_kib;
         }
-        return cell_cpus_complete(reader->sys, snapshot) < 0 ? error_oom(reterr) : 0;
+        return sysfs_complete_cells(reader->sys, snapshot) < 0 ? error_oom(reterr) : 0;
 }
 
 /* Features */

@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/read-file.h"
 #include "base/text.h"
-#include "drivers/host/nvme-serial.h"
+#include "drivers/host/sysfs.h"
 #include "drivers/host/vgpu-types.h"
 #include "drivers/linux/reader.h"
 
@@ -60,7 +60,7 @@ static int name_parent(LinuxReader *reader, const char *folder, const char *devi
                       subsystem);
         if (r < 0)
                 return r;
-        *ret = sysfs_device_name(subsystem, parent);
+        *ret = snapshot_device_name(subsystem, parent);
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -188,8 +188,8 @@ static int read_function(LinuxReader *reader, const char *address, const Snapsho
         if (r < 0)
                 return r;
         device->parent = pci_address_parse(above, parent) < 0 ? strdup("computer")
-                                                              : sysfs_device_name("pci", parent);
-        device->name = sysfs_device_name("pci", address);
+                                                              : snapshot_device_name("pci", parent);
+        device->name = snapshot_device_name("pci", address);
         return device->parent && device->name ? snapshot_device_complete(device) : -ENOMEM;
 }
 
@@ -212,7 +212,7 @@ static int add_details(DeviceReader *devices, const char *folder, SnapshotDevice
         Error error = ERROR_NULL;
         int r;
 
-        if (nvme_serial_read(folder, device) < 0)
+        if (sysfs_read_nvme_serial(folder, device) < 0)
                 return error_oom(reterr);
         r = vgpu_types_read(folder, device, &error);
         if (r == -ENOMEM || (r < 0 && snapshot_add_problem(devices->snapshot, error.text) < 0))
@@ -224,7 +224,7 @@ static int poll_function(DeviceReader *devices, const char *address, Error *rete
 {
         char folder[LINUX_PATH_SIZE];
         _cleanup_(snapshot_device_done) SnapshotDevice device = { 0 };
-        _cleanup_free_ char *name = sysfs_device_name("pci", address);
+        _cleanup_free_ char *name = snapshot_device_name("pci", address);
         const LinuxReader *reader = devices->reader;
         const SnapshotDevice *before =
                 name && reader->last ? snapshot_find_device(reader->last, name) : NULL;
@@ -358,7 +358,7 @@ static int add_other(DeviceReader *devices, const char *parent, Error *reterr)
         r = read_link(linux_path(reader, MDEV_BUS "/%.255s/subsystem", parent), ignored, subsystem);
         if (r < 0)
                 return linux_note(reader, r, reterr);
-        device.name = sysfs_device_name(subsystem, parent);
+        device.name = snapshot_device_name(subsystem, parent);
         device.parent = strdup("computer");
         device.driver = strdup(driver);
         if (!device.name || !device.parent || !device.driver ||
@@ -380,7 +380,7 @@ static int poll_mdev_parents(DeviceReader *devices, Error *reterr)
                 return linux_note(devices->reader, r, reterr);
         for (size_t i = 0; i < names.n_items && r >= 0; i++) {
                 const char *parent = names.items[i];
-                _cleanup_free_ char *name = sysfs_device_name("pci", parent);
+                _cleanup_free_ char *name = snapshot_device_name("pci", parent);
                 char address[PCI_ADDRESS_SIZE];
                 SnapshotDevice *device;
 

@@ -292,5 +292,32 @@ static void test_domain_states(void **state)
         assert_null(domain_state_to_text(_DOMAIN_STATE_INVALID));
 }
 
+static void test_pci_addresses(void **state)
+{
+        static const struct {
+                const char *text, *address; /* NULL: refused */
+        } cases[] = {
+                { "0000:41:00.0", "0000:41:00.0" },
+                { "ABCD:EF:1f.7", "abcd:ef:1f.7" },
+                { "", NULL },
+                { "0000:41:00", NULL },
+                { "0000:41:00.8", NULL },
+                { "0000:41:20.0", NULL },
+                { "0000:41:00.00", NULL },
+                { "10000:41:00.0", NULL },
+                { "0000-41-00.0", NULL },
+                { "0000:41:00.g", NULL },
+                { "0000:41:00,0", NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char address[PCI_ADDRESS_SIZE] = "untouched";
+                int r = pci_address_parse(cases[i].text, address);
+
+                assert_int_equal(r, cases[i].address ? 0 : -EINVAL);
+                assert_string_equal(address, cases[i].address ? cases[i].address : "untouched");
+        }
+}
+
 TEST_MAIN(test_whole_host, test_round_trip, test_empty, test_hostile, test_limits,
-          test_domain_states, test_placement)
+          test_domain_states, test_placement, test_pci_addresses)

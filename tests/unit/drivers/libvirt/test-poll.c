@@ -80,7 +80,8 @@ static int open_host(void **state)
         if (write_host(host) < 0)
                 return -1;
         snprintf(uri, sizeof(uri), "test://%s", host->path);
-        if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&host->mailbox, &host->event_fd) < 0 ||
+        if (libvirt_event_loop_start(&error) < 0 ||
+            mailbox_new(&host->mailbox, &host->event_fd) < 0 ||
             libvirt_connection_open(&host->connection, &(LibvirtConfig){ .connection_uri = uri }, 0,
                                     host->mailbox, &error) < 0)
                 fail_msg("%s", error.text);
