@@ -529,7 +529,7 @@ static int list_providers(const HostConfig *config, const Snapshot *snapshot, St
                 const PciSpec *spec = pci_specs_find(&config->pci_specs, device);
                 char name[RESOURCE_CLASS_MAX + 1], text[RESOURCE_CLASS_MAX + PCI_ADDRESS_SIZE + 2];
 
-                if (!spec || pci_spec_has_physical_network(spec))
+                if (!spec || spec->physical_network)
                         continue;
                 pci_spec_resource_class(spec, device, name);
                 snprintf(text, sizeof(text), "%s %s", name,

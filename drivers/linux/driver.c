@@ -160,7 +160,7 @@ static void listen_to_events(void *data, Mailbox *mailbox)
 static bool needs_serials(const PciSpecs *specs)
 {
         for (size_t i = 0; i < specs->n_items; i++)
-                if (pci_spec_is_remote_managed(specs->items[i]))
+                if (specs->items[i]->remote_managed)
                         return true;
         return false;
 }

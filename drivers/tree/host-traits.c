@@ -340,7 +340,7 @@ static void note_remote_managed_ports(Traits *traits)
                                               ? pci_specs_find(&traits->config->pci_specs, device)
                                               : NULL;
 
-                on = spec && pci_spec_is_remote_managed(spec);
+                on = spec && spec->remote_managed;
         }
         note_emulated(traits, "COMPUTE_REMOTE_MANAGED_PORTS",
                       on && has_version(snapshot, VERSION(7, 9, 0), 0));

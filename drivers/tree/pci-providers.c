@@ -139,12 +139,12 @@ static int check_device(const HostConfig *config, const PciView *view, const Sna
                         reterr, EINVAL,
                         "[pci] device_spec: the traits of %s are not those of the other functions of %s",
                         device->address, view->address);
-        if (pci_spec_is_one_time_use(spec) && is_child(device))
+        if (spec->one_time_use && is_child(device))
                 return error_setf(
                         reterr, EINVAL,
                         "[pci] device_spec: one_time_use is not possible for %s, which is a virtual function",
                         device->address);
-        if (pci_spec_is_remote_managed(spec) && device->is_physical_function)
+        if (spec->remote_managed && device->is_physical_function)
                 return error_setf(
                         reterr, EINVAL,
                         "[pci] device_spec: remote_managed is not possible for %s, which is a physical function",
@@ -174,7 +174,7 @@ static int add_matched(PciUpdate *update, PciView *view, const SnapshotDevice *d
                 view->traits = TAKE_STRUCT(traits);
         }
         view->has_parent = !is_child(device);
-        view->one_time_use = pci_spec_is_one_time_use(spec);
+        view->one_time_use = spec->one_time_use;
         view->n_devices++;
         return 0;
 }
@@ -186,7 +186,7 @@ static int add_devices(PciUpdate *update)
                 const PciSpec *spec = pci_specs_find(&update->config->pci_specs, device);
                 PciView *view;
 
-                if (!spec || pci_spec_has_physical_network(spec))
+                if (!spec || spec->physical_network)
                         continue;
                 if (ensure_view(update, provider_address(device), &view) < 0 ||
                     add_matched(update, view, device, spec) < 0)
@@ -210,7 +210,7 @@ static int add_used(PciUpdate *update)
                 PciView *view;
 
                 if (!device->is_pci || !is_used(update->snapshot, device->address, true) ||
-                    (spec && pci_spec_has_physical_network(spec)))
+                    (spec && spec->physical_network))
                         continue;
                 if (ensure_view(update, provider_address(device), &view) < 0)
                         return -ENOMEM;
