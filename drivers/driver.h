@@ -65,7 +65,7 @@ typedef struct DriverEvent {
 typedef struct Driver {
         const char *name;
         struct Poller *poller; /* drivers/poll-thread.c */
-        bool replaced; /* another has its place: it waits for nothing when it is freed */
+        bool replaced;         /* another has its place: it waits for nothing when it is freed */
 } Driver;
 
 /* Stops the threads, unless another driver took its place. A thread that hangs inside the

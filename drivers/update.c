@@ -6,13 +6,11 @@
 
 #include "drivers/reshape/moves.h"
 #include "drivers/tree/child-provider.h"
-#include "drivers/tree/cpu-guests.h"
 #include "drivers/tree/host-traits.h"
 #include "drivers/tree/mdev-providers.h"
 #include "drivers/tree/memory-encryption.h"
 #include "drivers/tree/numa-providers.h"
 #include "drivers/tree/pci-providers.h"
-#include "drivers/tree/root-inventory.h"
 
 /* The inputs and intermediate results of one update. */
 typedef struct Update {
@@ -66,6 +64,56 @@ static int make_plans(Update *update, Error *reterr)
         return 0;
 }
 
+/* Returns whether the folder is missing, as on a host whose guests have their disks elsewhere. */
+static bool is_never_there(const HostConfig *config, const Error *disk_error)
+{
+        return !config->images_storage_pool &&
+               (disk_error->code == ENOENT || disk_error->code == ENOTDIR);
+}
+
+/* Replaces the root's inventories, which are the driver's own (facts C2). A class with a total of 0
+ * is left out (facts G4.7). DISK_GB of unknown size stays as the root has it; that is a problem,
+ * unless the root has none and the folder is missing. heir is for class_amount_record(). -ENOMEM.
+ */
+static int update_root(Update *update, const Provider *heir, Error *reterr)
+{
+        const HostConfig *config = update->config;
+        const HostAmounts *amounts = &update->amounts;
+        const Error *disk_error = &update->snapshot->disk_error;
+        Provider *root = update->root;
+        const ClassAmount *classes[] = { &amounts->disk, &amounts->vcpu, &amounts->pcpu,
+                                         &amounts->memory };
+        const Inventory *disk = provider_find_inventory(root, amounts->disk.resource_class);
+        bool keep_disk = disk_error->code && disk;
+        Inventory records[ARRAY_SIZE(classes)];
+        int r;
+
+        /* all of them before the old ones go: the ratios are read from those */
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
+                records[i] = keep_disk && classes[i] == &amounts->disk
+                                     ? *disk
+                                     : class_amount_record(classes[i], root, heir);
+        provider_clear_inventories(root);
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
+                if (records[i].total == 0 || !numa_is_at_root(config, classes[i]->resource_class))
+                        continue;
+                r = provider_set_inventory(root, classes[i]->resource_class, &records[i]);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "Inventory %s of %s",
+                                             classes[i]->resource_class, root->name);
+        }
+        if (disk_error->code && (keep_disk || !is_never_there(config, disk_error))) {
+                Error error;
+
+                error_setf(&error, disk_error->code, "%s; DISK_GB %s", disk_error->text,
+                           keep_disk                 ? "stays as it was"
+                           : amounts->disk.total > 0 ? "is reported as it was measured last"
+                                                     : "is not reported");
+                error_join(&update->problem, &error);
+        }
+        return 0;
+}
+
 /* Cells come first, since devices go under them. */
 static int edit_providers(Update *update, Error *reterr)
 {
@@ -90,8 +138,7 @@ static int edit_providers(Update *update, Error *reterr)
                 r = memory_encryption_update(config, snapshot, tree, root, &update->problem,
                                              reterr);
         if (r == 0)
-                r = root_inventory_update(config, &update->amounts, &snapshot->disk_error, root,
-                                          &heir, &update->problem, reterr);
+                r = update_root(update, &heir, reterr);
         provider_clear_inventories(&heir);
         free(heir.inventories);
         return r;

@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/json.h"
 #include "drivers/driver-config.h"
-#include "drivers/tree/cpu-guests.h"
+#include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/host-amounts.h"
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/mdev-plan.h"

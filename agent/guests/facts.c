@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/guests/layout.h"
-#include "drivers/tree/cpu-guests.h"
+#include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/mdev-plan.h"
 

@@ -8,7 +8,6 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "drivers/host/snapshot-fields.h"
 
 #define CLASS_NETWORK     0x02
 #define CLASS_DISPLAY     0x03
@@ -17,39 +16,6 @@
 #define EMULATOR_SETS(e)                                                                  \
         &(e)->disk_buses, &(e)->video_models, &(e)->filesystem_drivers, &(e)->tpm_models, \
                 &(e)->tpm_backends, &(e)->tpm_versions
-
-static const char *const domain_state_table[_DOMAIN_STATE_MAX] = {
-        [DOMAIN_SHUTOFF] = "shutoff",
-        [DOMAIN_RUNNING] = "running",
-        [DOMAIN_PAUSED] = "paused",
-};
-
-const char *domain_state_to_text(DomainState state)
-{
-        return state >= 0 && state < _DOMAIN_STATE_MAX ? domain_state_table[state] : NULL;
-}
-
-DomainState domain_state_from_text(const char *text)
-{
-        for (DomainState state = 0; state < _DOMAIN_STATE_MAX; state++)
-                if (strcmp(text, domain_state_table[state]) == 0)
-                        return state;
-        return _DOMAIN_STATE_INVALID;
-}
-
-int snapshot_new(Snapshot **ret)
-{
-        _cleanup_(snapshot_unrefp) Snapshot *snapshot = calloc(1, sizeof(Snapshot));
-
-        if (!snapshot)
-                return -ENOMEM;
-        snapshot->n_references = 1;
-        for (size_t i = 0; i < snapshot_field_list.n_fields; i++)
-                if (field_set_default(&snapshot_field_list.fields[i], snapshot) < 0)
-                        return -ENOMEM;
-        *ret = TAKE_PTR(snapshot);
-        return 0;
-}
 
 int snapshot_set_text(char **text, const char *value, Error *reterr)
 {
@@ -67,27 +33,6 @@ int snapshot_add_problem(Snapshot *snapshot, const char *text)
         return snapshot->problems.n_items < SNAPSHOT_PROBLEMS_MAX
                        ? string_set_add(&snapshot->problems, text)
                        : 0;
-}
-
-/* The count is the one thing in a sealed snapshot that changes: hence the casts. */
-
-Snapshot *snapshot_ref(const Snapshot *snapshot)
-{
-        Snapshot *shared = (Snapshot *)snapshot;
-
-        __atomic_add_fetch(&shared->n_references, 1, __ATOMIC_RELAXED);
-        return shared;
-}
-
-Snapshot *snapshot_unref(const Snapshot *snapshot)
-{
-        Snapshot *shared = (Snapshot *)snapshot;
-
-        if (shared && __atomic_sub_fetch(&shared->n_references, 1, __ATOMIC_ACQ_REL) == 0) {
-                fields_done(&snapshot_field_list, shared);
-                free(shared);
-        }
-        return NULL;
 }
 
 /* Of cells and pins, which begin with their number. */

@@ -96,7 +96,6 @@ typedef enum DomainState {
 } DomainState;
 
 const char *domain_state_to_text(DomainState state); /* "shutoff", "running", "paused" */
-DomainState domain_state_from_text(const char *text);
 
 /* Host CPUs on which one guest CPU may run: <vcpupin>. */
 typedef struct DomainPin {

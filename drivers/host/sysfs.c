@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/unit/drivers/host/test-sysfs.c, and the cells tests/unit/drivers/linux/test-reader.c */
+/* Tests: tests/unit/drivers/host/test-sysfs.c, and the cells tests/unit/drivers/linux/test-reader.c
+ */
 
 #include "drivers/host/sysfs.h"
 

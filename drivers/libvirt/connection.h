@@ -11,6 +11,7 @@
 
 #include <libvirt/libvirt.h>
 
+#include "base/error.h"
 #include "drivers/libvirt/poll-cache.h"
 #include "drivers/poll-thread.h"
 
@@ -36,3 +37,7 @@ bool libvirt_connection_is_alive(const LibvirtConnection *connection);
 /* Posts DRIVER_EVENT_LOST again when it broke: for after a snapshot, which covered the first one
  * up. */
 void libvirt_connection_report_loss(const LibvirtConnection *connection);
+
+/* Starts it the first time; must come before the first connection. Any thread. Negative errno with
+ * words, every time when it failed the first time. */
+int libvirt_event_loop_start(Error *reterr);

@@ -4,10 +4,9 @@
  *
  *   main     orders polls and takes from the mailbox (drivers/poll-thread.h).
  *   virt     for each order connects if it is not connected, polls, and posts a snapshot or a
- *            failure. The only one that makes libvirt calls, so the only one that a hypervisor
- * which hangs can stop. events   libvirt's own loop (drivers/libvirt/event-loop.h): sends
- * keepalives, which end a hung call on the virt thread, and runs the callbacks of
- * drivers/libvirt/connection.c.
+ *            failure. It makes all libvirt calls, so a hypervisor that hangs stops only this
+ * thread. events   libvirt's own loop (libvirt_event_loop_start()): sends keepalives, which end a
+ * hung call on the virt thread, and runs the callbacks of drivers/libvirt/connection.c.
  *
  * LIMITATIONS: keepalive begins when a connection is open. Against a daemon that is stopped before
  * that, the poll hangs in the opening until the daemon goes on or its socket closes. */
@@ -19,7 +18,7 @@
 
 #include "base/text.h"
 #include "drivers/libvirt/connection.h"
-#include "drivers/libvirt/event-loop.h"
+#include "drivers/libvirt/error.h"
 #include "drivers/libvirt/facts.h"
 #include "drivers/libvirt/poll.h"
 
@@ -109,6 +108,30 @@ static int ensure_link(const LibvirtState *state, Link *link, DriverPollKind kin
         return r;
 }
 
+/* Reads the size of libvirt's storage pool of that name. Negative errno with the option's name. */
+static int read_pool(virConnectPtr connection, const char *name, uint64_t *ret_bytes, Error *reterr)
+{
+        virStoragePoolPtr pool = virStoragePoolLookupByName(connection, name);
+        virStoragePoolInfo info;
+        int r = 0;
+
+        if (!pool)
+                return error_prefixf(reterr, libvirt_error(reterr, "Cannot find the storage pool"),
+                                     "[libvirt] images_storage_pool = %.60s", name);
+        if (virStoragePoolGetInfo(pool, &info) < 0)
+                r = error_prefixf(reterr, libvirt_error(reterr, "Cannot get its size"),
+                                  "[libvirt] images_storage_pool = %.60s", name);
+        else if (info.state == VIR_STORAGE_POOL_INACTIVE)
+                r = error_setf(
+                        reterr, EIO,
+                        "[libvirt] images_storage_pool = %.60s: the pool is not started (virsh pool-start)",
+                        name);
+        else
+                *ret_bytes = info.capacity;
+        virStoragePoolFree(pool);
+        return r;
+}
+
 static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind kind,
                      Snapshot **ret, Error *reterr)
 {
@@ -127,8 +150,8 @@ static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind
         if (state->images_storage_pool) {
                 snapshot->disk_total_bytes = 0;
                 snapshot->disk_error = ERROR_NULL;
-                (void)libvirt_read_pool(connection, state->images_storage_pool,
-                                        &snapshot->disk_total_bytes, &snapshot->disk_error);
+                (void)read_pool(connection, state->images_storage_pool, &snapshot->disk_total_bytes,
+                                &snapshot->disk_error);
         }
         *ret = TAKE_PTR(snapshot);
         return 0;

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Asks a hypervisor for its CPU features and emulators. A call that fails is an answer (the
+ * hypervisor does not support it), the end of the poll (the connection broke), or a problem that
+ * makes the list incomplete: note_failure() decides which.
+ *
+ * Tests: tests/unit/drivers/libvirt/test-driver.c tests/unit/drivers/libvirt/test-poll.c */
+
 #include "drivers/libvirt/facts.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "drivers/libvirt/cpu-model.h"
-#include "drivers/libvirt/domain-capabilities.h"
+#include "drivers/libvirt/capabilities.h"
 #include "drivers/libvirt/error.h"
 
 static int add_problem(Snapshot *facts, const Error *error, bool *incomplete, Error *reterr)
@@ -246,28 +251,4 @@ int libvirt_facts_apply(const Snapshot *facts, Snapshot *snapshot)
                 snapshot->n_emulators++;
         }
         return 0;
-}
-
-int libvirt_read_pool(virConnectPtr connection, const char *name, uint64_t *ret_bytes,
-                      Error *reterr)
-{
-        virStoragePoolPtr pool = virStoragePoolLookupByName(connection, name);
-        virStoragePoolInfo info;
-        int r = 0;
-
-        if (!pool)
-                return error_prefixf(reterr, libvirt_error(reterr, "Cannot find the storage pool"),
-                                     "[libvirt] images_storage_pool = %.60s", name);
-        if (virStoragePoolGetInfo(pool, &info) < 0)
-                r = error_prefixf(reterr, libvirt_error(reterr, "Cannot get its size"),
-                                  "[libvirt] images_storage_pool = %.60s", name);
-        else if (info.state == VIR_STORAGE_POOL_INACTIVE)
-                r = error_setf(
-                        reterr, EIO,
-                        "[libvirt] images_storage_pool = %.60s: the pool is not started (virsh pool-start)",
-                        name);
-        else
-                *ret_bytes = info.capacity;
-        virStoragePoolFree(pool);
-        return r;
 }

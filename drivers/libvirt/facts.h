@@ -2,14 +2,13 @@
 #pragma once
 
 /* What a hypervisor says of itself that stays true while the connection lives: CPU features,
- * emulators with what guests may have, versions. Asked for once per connection; and the size of a
- * storage pool, which is asked for each time.
+ * emulators with what guests may have, versions. Asked for once per connection.
  *
  * Blocks as long as the hypervisor does: virt thread only. */
 
 #include <libvirt/libvirt.h>
 
-#include "drivers/host/snapshot.h"
+#include "drivers/host/host-config.h"
 
 /* Copies of the options that count here. */
 typedef struct LibvirtFactsOptions {
@@ -28,7 +27,3 @@ int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const LibvirtFa
 
 /* Adds them to a snapshot that nobody else has seen yet. -ENOMEM. */
 int libvirt_facts_apply(const Snapshot *facts, Snapshot *snapshot);
-
-/* The size of libvirt's storage pool of that name. Negative errno with the option's name. */
-int libvirt_read_pool(virConnectPtr connection, const char *name, uint64_t *ret_bytes,
-                      Error *reterr);

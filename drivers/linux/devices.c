@@ -3,7 +3,9 @@
 /* The PCI functions come first and in the order of their addresses, which is that of their names,
  * too; parents of mdevs that are none stand behind them. */
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -26,6 +28,86 @@ typedef struct DeviceReader {
         size_t n_devices_allocated, n_mdevs_allocated;
         size_t n_pci; /* of snapshot->devices */
 } DeviceReader;
+
+/* PCI vital product data: resources, each a tag and a length, the read-only one a list of keywords
+ * of two letters with a byte of length (PCI Local Bus Specification 3.0, appendix I). */
+
+#define TAG_END       0x78 /* of small resources; the low three bits are the length */
+#define TAG_READ_ONLY 0x90
+#define LARGE         0x80
+
+static void copy_serial(const uint8_t *bytes, size_t n, char ret[static DEVICE_IDENTITY_SIZE])
+{
+        size_t first = 0;
+
+        while (first < n && !isgraph(bytes[first]))
+                first++;
+        while (n > first && !isgraph(bytes[n - 1]))
+                n--;
+        snprintf(ret, DEVICE_IDENTITY_SIZE, "%.*s", (int)(n - first), (const char *)bytes + first);
+        text_sanitize(ret, '?');
+}
+
+/* Reads the fields of the read-only part, which begins at start. */
+static bool read_fields(const uint8_t *vpd, size_t start, size_t end,
+                        char ret[static DEVICE_IDENTITY_SIZE])
+{
+        for (size_t i = start; i + 3 <= end;) {
+                const uint8_t *field = vpd + i;
+                size_t next = i + 3 + field[2];
+
+                if (next > end)
+                        return false;
+                if (field[0] == 'S' && field[1] == 'N')
+                        copy_serial(field + 3, field[2], ret);
+                if (field[0] == 'R' && field[1] == 'V') {
+                        uint8_t sum = 0;
+
+                        /* all bytes up to this field's first add up to nothing */
+                        for (size_t j = 0; j <= i + 3 && j < end; j++)
+                                sum = (uint8_t)(sum + vpd[j]);
+                        return ret[0] && field[2] > 0 && sum == 0;
+                }
+                i = next;
+        }
+        return false;
+}
+
+static bool find_serial(const uint8_t *vpd, size_t n, char ret[static DEVICE_IDENTITY_SIZE])
+{
+        for (size_t i = 0; i < n;) {
+                size_t start, length;
+
+                if (!(vpd[i] & LARGE)) {
+                        if ((vpd[i] & ~7U) == TAG_END)
+                                return false;
+                        i += 1 + (vpd[i] & 7U);
+                        continue;
+                }
+                if (i + 3 > n)
+                        return false;
+                start = i + 3;
+                length = vpd[i + 1] | (size_t)vpd[i + 2] << 8;
+                if (start + length > n)
+                        return false;
+                if (vpd[i] == TAG_READ_ONLY)
+                        return read_fields(vpd, start, start + length, ret);
+                i = start + length;
+        }
+        return false;
+}
+
+/* Reads the serial number of a card from a PCI function's VPD: the keyword SN in a read-only part
+ * whose checksum is right. Cuts it to the room and makes it safe to print. Returns false with ""
+ * when there is none, or when it has no character that can be seen. */
+static bool read_vpd_serial(const uint8_t *vpd, size_t n, char ret[static DEVICE_IDENTITY_SIZE])
+{
+        ret[0] = '\0';
+        if (find_serial(vpd, n, ret))
+                return true;
+        ret[0] = '\0';
+        return false;
+}
 
 /* Links: the last parts of where one leads, ".../PARENT/NAME"; parent may be NULL. -errno. */
 static int read_link(const char *path, char parent[static NAME_SIZE], char name[static NAME_SIZE])
@@ -158,7 +240,7 @@ static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reter
                             sizeof(vpd), &n, NULL);
         if (r < 0)
                 return reader->serials_needed || r == -ENOMEM ? linux_note(reader, r, reterr) : 0;
-        device->has_card_serial = linux_vpd_read_serial(vpd, n, serial);
+        device->has_card_serial = read_vpd_serial(vpd, n, serial);
         return snapshot_device_set_serial(device, serial) < 0 ? error_oom(reterr) : 0;
 }
 

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "drivers/disk-check.h"
 #include "drivers/linux/reader.h"
-#include "drivers/linux/uevents.h"
 
 #define LIFE_USEC (10 * 60 * USEC_PER_SEC)
 
@@ -85,10 +84,8 @@ static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr
         Snapshot *snapshot = reader->snapshot;
         int r;
 
-        if ((r = read_names(reader, reterr)) < 0 || (r = linux_read_cells(reader, reterr)) < 0 ||
-            (r = linux_read_encryption(reader, reterr)) < 0 ||
-            (r = linux_read_devices(reader, reterr)) < 0 ||
-            (r = linux_read_cpu_features(reader, reterr)) < 0)
+        if ((r = read_names(reader, reterr)) < 0 || (r = linux_read_host(reader, reterr)) < 0 ||
+            (r = linux_read_devices(reader, reterr)) < 0)
                 return r;
         if (!state->features)
                 string_set_done(&snapshot->cpu_features);

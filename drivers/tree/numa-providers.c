@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "drivers/tree/child-provider.h"
+#include "drivers/tree/host-amounts.h"
 #include "drivers/tree/huge-pages.h"
-#include "drivers/tree/share.h"
 
 #define OPTION "[compute] numa_in_placement"
 

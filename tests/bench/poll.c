@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "drivers/libvirt/connection.h"
-#include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/poll.h"
 #include "drivers/linux/reader.h"
 #include "tests/bench/libvirt-calls.h"
@@ -73,10 +72,8 @@ static Snapshot *read_linux(const char *sys, const Snapshot *last, double *ret_m
         LinuxReader reader = { .sys = sys, .proc = "/proc", .last = last, .quiet = last };
         Error error = ERROR_NULL;
 
-        if (snapshot_new(&reader.snapshot) < 0 || linux_read_cells(&reader, &error) < 0 ||
-            linux_read_devices(&reader, &error) < 0 ||
-            linux_read_cpu_features(&reader, &error) < 0 ||
-            snapshot_seal(reader.snapshot, &error) < 0) {
+        if (snapshot_new(&reader.snapshot) < 0 || linux_read_host(&reader, &error) < 0 ||
+            linux_read_devices(&reader, &error) < 0 || snapshot_seal(reader.snapshot, &error) < 0) {
                 fprintf(stderr, "%s\n", error.text);
                 exit(EXIT_FAILURE);
         }

@@ -285,9 +285,16 @@ static void test_limits(void **state)
 
 static void test_domain_states(void **state)
 {
-        for (DomainState i = 0; i < _DOMAIN_STATE_MAX; i++)
-                assert_int_equal(domain_state_from_text(domain_state_to_text(i)), i);
-        assert_int_equal(domain_state_from_text("crashed"), _DOMAIN_STATE_INVALID);
+        for (DomainState i = 0; i < _DOMAIN_STATE_MAX; i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+                char text[256];
+
+                snprintf(text, sizeof(text),
+                         HOST(", 'domains': [{'uuid': '" UUID_A "', 'state': '%s'}]"),
+                         domain_state_to_text(i));
+                assert_int_equal(parse_host(text, &host, NULL), 0);
+                assert_int_equal(host->domains[0].state, i);
+        }
         assert_null(domain_state_to_text(_DOMAIN_STATE_MAX));
         assert_null(domain_state_to_text(_DOMAIN_STATE_INVALID));
 }

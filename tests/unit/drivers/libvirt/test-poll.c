@@ -7,7 +7,6 @@
 #include <poll.h>
 
 #include "drivers/libvirt/connection.h"
-#include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/poll.h"
 #include "drivers/registry.h"
 #include "tests/bench/libvirt-calls.h"
