@@ -7,10 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "drivers/tree/host-amounts.h"
 #include "drivers/tree/mdev-providers.h"
 #include "drivers/tree/memory-encryption.h"
 #include "drivers/tree/numa-providers.h"
-#include "drivers/tree/host-amounts.h"
 
 static const char vcpu[] = "VCPU";
 static const char pcpu[] = "PCPU";
