@@ -5,27 +5,13 @@
 #include <errno.h>
 
 #include "drivers/reshape/moves.h"
-#include "drivers/tree/child-provider.h"
 #include "drivers/tree/host-traits.h"
 #include "drivers/tree/mdev-providers.h"
 #include "drivers/tree/memory-encryption.h"
 #include "drivers/tree/numa-providers.h"
 #include "drivers/tree/pci-providers.h"
 
-/* The inputs and intermediate results of one update. */
-typedef struct Update {
-        const HostConfig *config;
-        const Snapshot *snapshot;
-        ProviderTree *tree;
-        Provider *root;
-        CpuPlan cpus;
-        HostAmounts amounts;
-        MdevPlan mdevs;
-        bool moves;    /* allocations move with the tree */
-        Error problem; /* names the providers and classes that could not be updated */
-} Update;
-
-static void update_done(Update *update)
+static void update_done(TreeUpdate *update)
 {
         cpu_plan_done(&update->cpus);
         mdev_plan_done(&update->mdevs);
@@ -43,7 +29,8 @@ static void limit_amounts(HostAmounts *amounts, Error *problem)
         }
 }
 
-static int make_plans(Update *update, Error *reterr)
+/* moves: allocations move with the tree. */
+static int make_plans(TreeUpdate *update, bool moves, Error *reterr)
 {
         const HostConfig *config = update->config;
         const Snapshot *snapshot = update->snapshot;
@@ -53,7 +40,7 @@ static int make_plans(Update *update, Error *reterr)
         if (r < 0)
                 return r;
         /* Allocations that move must fit. The update after the reshape reserves these CPUs. */
-        if (!update->moves && cpu_guests_find(snapshot, &update->cpus, NULL) < 0)
+        if (!moves && cpu_guests_find(snapshot, &update->cpus, NULL) < 0)
                 return error_oom(reterr);
         host_amounts_make(config, snapshot, &update->cpus, &update->amounts);
         limit_amounts(&update->amounts, &update->problem);
@@ -75,7 +62,7 @@ static bool is_never_there(const HostConfig *config, const Error *disk_error)
  * is left out (facts G4.7). DISK_GB of unknown size stays as the root has it; that is a problem,
  * unless the root has none and the folder is missing. heir is for class_amount_record(). -ENOMEM.
  */
-static int update_root(Update *update, const Provider *heir, Error *reterr)
+static int update_root(TreeUpdate *update, const Provider *heir, Error *reterr)
 {
         const HostConfig *config = update->config;
         const HostAmounts *amounts = &update->amounts;
@@ -115,55 +102,41 @@ static int update_root(Update *update, const Provider *heir, Error *reterr)
 }
 
 /* Cells come first, since devices go under them. */
-static int edit_providers(Update *update, Error *reterr)
+static int edit_providers(TreeUpdate *update, Error *reterr)
 {
-        const HostConfig *config = update->config;
-        const Snapshot *snapshot = update->snapshot;
-        ProviderTree *tree = update->tree;
-        Provider *root = update->root;
-        Provider heir = { .name = root->name };
+        Provider heir = { .name = update->root->name };
         int r;
 
-        if (numa_collect_heir(tree, root, &heir) < 0) {
-                provider_clear_inventories(&heir);
-                free(heir.inventories);
-                return error_oom(reterr);
-        }
-        r = numa_providers_update(config, snapshot, &update->cpus, &update->amounts, tree, root,
-                                  &update->problem, reterr);
-        if (r == 0)
-                r = mdev_providers_update(config, &update->mdevs, tree, root, &update->problem,
-                                          reterr);
-        if (r == 0)
-                r = memory_encryption_update(config, snapshot, tree, root, &update->problem,
-                                             reterr);
-        if (r == 0)
+        if (numa_collect_heir(update->tree, update->root, &heir) < 0)
+                r = error_oom(reterr);
+        else if ((r = numa_providers_update(update, reterr)) == 0 &&
+                 (r = mdev_providers_update(update, reterr)) == 0 &&
+                 (r = memory_encryption_update(update, reterr)) == 0)
                 r = update_root(update, &heir, reterr);
         provider_clear_inventories(&heir);
         free(heir.inventories);
         return r;
 }
 
-/* What the host should have, whoever holds what. DRIVER_UPDATED or _IN_PART. */
-static int edit(Update *update, Error *reterr)
+/* Edits the tree into what the host should have, whatever is allocated. Returns DRIVER_UPDATED or
+ * DRIVER_UPDATED_IN_PART. */
+static int edit(TreeUpdate *update, Error *reterr)
 {
-        const HostConfig *config = update->config;
-        const Snapshot *snapshot = update->snapshot;
         int r = edit_providers(update, reterr);
 
         if (r < 0)
                 return r;
         if (string_set_add(&update->root->traits, "COMPUTE_NODE") < 0 ||
-            child_provider_own(update->root, config) < 0 ||
-            host_traits_update(config, snapshot, update->root) < 0)
+            child_provider_own(update, update->root) < 0 ||
+            host_traits_update(update->config, update->snapshot, update->root) < 0)
                 return error_oom(reterr);
-        r = pci_providers_update(config, snapshot, update->tree, update->root, reterr);
+        r = pci_providers_update(update, reterr);
         if (r < 0)
                 return r;
         /* last: cells go when devices have left them */
-        numa_providers_remove_gone(config, snapshot, update->tree, update->root);
+        numa_providers_remove_gone(update);
         if (!update->problem.code)
-                return r;
+                return DRIVER_UPDATED;
         if (reterr)
                 *reterr = update->problem;
         return DRIVER_UPDATED_IN_PART;
@@ -177,7 +150,7 @@ static void swap(ProviderTree *a, ProviderTree *b)
         *b = c;
 }
 
-static int move_allocations(Update *update, const ProviderTree *before, DriverReshape *reshape,
+static int move_allocations(TreeUpdate *update, const ProviderTree *before, DriverReshape *reshape,
                             Error *reterr)
 {
         const ReshapeHost host = {
@@ -197,12 +170,11 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
                     const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *before = NULL;
-        _cleanup_(update_done) Update update = {
+        _cleanup_(update_done) TreeUpdate update = {
                 .config = config,
                 .snapshot = snapshot,
                 .tree = tree,
                 .root = provider_tree_find_name(tree, nodename),
-                .moves = reshape && reshape->consumers,
         };
         Error moving = ERROR_NULL;
         int r, moved;
@@ -212,7 +184,7 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         if (!update.root || !uuid_empty(&update.root->parent))
                 return error_setf(reterr, ENOENT, "The tree has no root provider named \"%.100s\"",
                                   nodename);
-        r = make_plans(&update, reterr);
+        r = make_plans(&update, reshape && reshape->consumers, reterr);
         if (r < 0)
                 return r;
         if (provider_tree_copy(&before, tree) < 0)

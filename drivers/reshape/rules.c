@@ -333,7 +333,7 @@ static unsigned rank_of(const ReshapeItem *item, const Provider *provider)
 
 static const Provider *cell_provider(const ReshapeHost *host, size_t index)
 {
-        return numa_parent(host->after, &host->root->uuid, host->root->name, host->config,
+        return numa_parent(host->config, host->after, host->root,
                            (int)host->snapshot->cells[index].id);
 }
 

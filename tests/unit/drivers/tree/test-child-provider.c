@@ -48,25 +48,23 @@ static void test_ensure(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_make();
-                const Provider *root = provider_tree_find_name(tree, "cn1");
+                Provider *root = provider_tree_find_name(tree, "cn1");
+                TreeUpdate update = { .tree = tree, .root = root };
                 const Provider *parent = provider_tree_find_name(tree, rows[i].parent);
                 const Provider *before = provider_tree_find_name(tree, rows[i].name);
                 size_t n = tree->n_providers;
                 Provider *provider = NULL;
-                Error error = ERROR_NULL;
 
-                assert_int_equal(
-                        child_provider_ensure(tree, root, parent, rows[i].name, &provider, &error),
-                        rows[i].result);
+                assert_int_equal(child_provider_ensure(&update, parent, rows[i].name, &provider),
+                                 rows[i].result);
                 if (rows[i].result != 0) {
                         assert_null(provider);
-                        assert_non_null(strstr(error.text, rows[i].words));
+                        assert_non_null(strstr(update.problem.text, rows[i].words));
                         assert_int_equal(tree->n_providers, n);
                         /* of several the first is told */
-                        assert_int_equal(
-                                child_provider_ensure(tree, root, parent, "", &provider, &error),
-                                CHILD_PROVIDER_REFUSED);
-                        assert_non_null(strstr(error.text, rows[i].words));
+                        assert_int_equal(child_provider_ensure(&update, parent, "", &provider),
+                                         CHILD_PROVIDER_REFUSED);
+                        assert_non_null(strstr(update.problem.text, rows[i].words));
                         continue;
                 }
                 assert_ptr_equal(provider, provider_tree_find_name(tree, rows[i].name));
