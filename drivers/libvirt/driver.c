@@ -136,11 +136,10 @@ static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind
                      Snapshot **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-        virConnectPtr connection = libvirt_connection_get(link->connection);
+        virConnectPtr connection = link->connection->handle;
         int r;
 
-        r = libvirt_poll(connection, libvirt_connection_cache(link->connection), kind, state->disk,
-                         &snapshot, reterr);
+        r = libvirt_poll(connection, link->connection->cache, kind, state->disk, &snapshot, reterr);
         if (r == 0 && (libvirt_facts_apply(link->facts, snapshot) < 0 ||
                        (link->facts_error.code &&
                         snapshot_add_problem(snapshot, link->facts_error.text) < 0)))

@@ -41,8 +41,8 @@ static double poll_once(const LibvirtConnection *connection, DriverPollKind kind
         double begin = now_msec(), msec;
 
         libvirt_calls_reset();
-        if (libvirt_poll(libvirt_connection_get(connection), libvirt_connection_cache(connection),
-                         kind, NULL, &snapshot, &error) < 0) {
+        if (libvirt_poll(connection->handle, connection->cache, kind, NULL, &snapshot, &error) <
+            0) {
                 fprintf(stderr, "%s\n", error.text);
                 exit(EXIT_FAILURE);
         }

@@ -105,9 +105,8 @@ static Snapshot *poll_host(Host *host)
         Error error = ERROR_NULL;
 
         libvirt_calls_reset();
-        if (libvirt_poll(libvirt_connection_get(host->connection),
-                         libvirt_connection_cache(host->connection), DRIVER_POLL_CHANGES, NULL,
-                         &snapshot, &error) < 0)
+        if (libvirt_poll(host->connection->handle, host->connection->cache, DRIVER_POLL_CHANGES,
+                         NULL, &snapshot, &error) < 0)
                 fail_msg("%s", error.text);
         snapshot->taken_realtime_usec = 0;
         return snapshot;
@@ -186,8 +185,7 @@ static void test_changed_domain_is_read_again(void **state)
 {
         Host *host = *state;
         _cleanup_(snapshot_unrefp) Snapshot *first = poll_host(host), *second = NULL;
-        virDomainPtr guest =
-                virDomainLookupByName(libvirt_connection_get(host->connection), "guest7");
+        virDomainPtr guest = virDomainLookupByName(host->connection->handle, "guest7");
         const SnapshotDomain *domain;
         Uuid uuid = { "5d0b6c3e-8a53-4c0f-9d62-000000000007" };
 
@@ -208,8 +206,7 @@ static void test_undefined_domain_is_gone(void **state)
         Host *host = *state;
         _cleanup_(snapshot_unrefp) Snapshot *first = poll_host(host);
         _cleanup_(snapshot_unrefp) Snapshot *second = NULL;
-        virDomainPtr guest =
-                virDomainLookupByName(libvirt_connection_get(host->connection), "guest8");
+        virDomainPtr guest = virDomainLookupByName(host->connection->handle, "guest8");
 
         assert_int_equal(first->n_domains, N_DOMAINS);
         assert_int_equal(virDomainDestroy(guest), 0);
