@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The PCI functions come first and in the order of their addresses, which is that of their names,
- * too; parents of mdevs that are none stand behind them. */
+/* The PCI functions come first in the order of their addresses, which is that of their names, too.
+ * The parents of mdevs that are no PCI functions follow. A function that cannot have changed since
+ * the last poll is copied from it.
+ *
+ * Tests: tests/unit/drivers/linux/test-reader.c */
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* All of it is on the poll thread (drivers/poll-thread.h), which also hears the events. What was
- * found last is kept: while no event comes, what cannot change without one is not read again, for
- * ten minutes at most. */
+/* Everything is on the poll thread (drivers/poll-thread.h), which also receives the events. The
+ * last snapshot is kept: while no event comes, parts that cannot change without one are not read
+ * again, for ten minutes at most. The readers have unit tests
+ * (tests/unit/drivers/linux/test-reader.c); this file asks the kernel and the resolver.
+ *
+ * Tests: tests/integration/driver/test_linux.py */
 
 #include "drivers/linux/driver.h"
 
