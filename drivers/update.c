@@ -15,6 +15,8 @@ static void update_done(TreeUpdate *update)
 {
         cpu_plan_done(&update->cpus);
         mdev_plan_done(&update->mdevs);
+        provider_clear_inventories(&update->heir);
+        free(update->heir.inventories);
 }
 
 static void limit_amounts(HostAmounts *amounts, Error *problem)
@@ -60,9 +62,9 @@ static bool is_never_there(const HostConfig *config, const Error *disk_error)
 
 /* Replaces the root's inventories, which are the driver's own (facts C2). A class with a total of 0
  * is left out (facts G4.7). DISK_GB of unknown size stays as the root has it; that is a problem,
- * unless the root has none and the folder is missing. heir is for class_amount_record(). -ENOMEM.
+ * unless the root has none and the folder is missing. -ENOMEM.
  */
-static int update_root(TreeUpdate *update, const Provider *heir, Error *reterr)
+static int update_root(TreeUpdate *update, Error *reterr)
 {
         const HostConfig *config = update->config;
         const HostAmounts *amounts = &update->amounts;
@@ -79,7 +81,7 @@ static int update_root(TreeUpdate *update, const Provider *heir, Error *reterr)
         for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
                 records[i] = keep_disk && classes[i] == &amounts->disk
                                      ? *disk
-                                     : class_amount_record(classes[i], root, heir);
+                                     : class_amount_record(classes[i], root, &update->heir);
         provider_clear_inventories(root);
         for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
                 if (records[i].total == 0 || !numa_is_at_root(config, classes[i]->resource_class))
@@ -104,18 +106,13 @@ static int update_root(TreeUpdate *update, const Provider *heir, Error *reterr)
 /* Cells come first, since devices go under them. */
 static int edit_providers(TreeUpdate *update, Error *reterr)
 {
-        Provider heir = { .name = update->root->name };
         int r;
 
-        if (numa_collect_heir(update->tree, update->root, &heir) < 0)
-                r = error_oom(reterr);
-        else if ((r = numa_providers_update(update, reterr)) == 0 &&
-                 (r = mdev_providers_update(update, reterr)) == 0 &&
-                 (r = memory_encryption_update(update, reterr)) == 0)
-                r = update_root(update, &heir, reterr);
-        provider_clear_inventories(&heir);
-        free(heir.inventories);
-        return r;
+        if ((r = numa_providers_update(update, reterr)) < 0 ||
+            (r = mdev_providers_update(update, reterr)) < 0 ||
+            (r = memory_encryption_update(update, reterr)) < 0)
+                return r;
+        return update_root(update, reterr);
 }
 
 /* Edits the tree into what the host should have, whatever is allocated. Returns DRIVER_UPDATED or
@@ -150,22 +147,6 @@ static void swap(ProviderTree *a, ProviderTree *b)
         *b = c;
 }
 
-static int move_allocations(TreeUpdate *update, const ProviderTree *before, DriverReshape *reshape,
-                            Error *reterr)
-{
-        const ReshapeHost host = {
-                .config = update->config,
-                .snapshot = update->snapshot,
-                .cpus = &update->cpus,
-                .mdevs = &update->mdevs,
-                .before = before,
-                .after = update->tree,
-                .root = update->root,
-        };
-
-        return reshape_moves_make(&host, update->tree, reshape, reterr);
-}
-
 int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
                     const char *nodename, DriverReshape *reshape, Error *reterr)
 {
@@ -189,10 +170,12 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
                 return r;
         if (provider_tree_copy(&before, tree) < 0)
                 return error_oom(reterr);
+        update.before = before;
+        update.heir.name = update.root->name;
         r = edit(&update, reterr);
         if (r < 0)
                 return r;
-        moved = move_allocations(&update, before, reshape, &moving);
+        moved = reshape_moves_make(&update, reshape, &moving);
         if (moved == DRIVER_RESHAPE_NEEDED)
                 swap(tree, before);
         if (moved != DRIVER_UPDATED && reterr)

@@ -65,10 +65,12 @@ int child_provider_ensure(TreeUpdate *update, const Provider *parent, const char
                           Provider **ret)
 {
         Error words = ERROR_NULL;
-        int r = ensure(update->tree, update->root, parent, name, ret, &words);
+        int r;
 
+        *ret = NULL;
+        r = ensure(update->tree, update->root, parent, name, ret, &words);
         error_join(&update->problem, &words);
-        return r < 0 && r != -ENOMEM ? CHILD_PROVIDER_REFUSED : r;
+        return r == -ENOMEM ? r : 0;
 }
 
 int child_provider_own(const TreeUpdate *update, Provider *provider)

@@ -11,10 +11,13 @@ typedef struct TreeUpdate {
         const HostConfig *config;
         const Snapshot *snapshot;
         ProviderTree *tree;
-        Provider *root; /* of the tree */
+        Provider *root;             /* of the tree */
+        const ProviderTree *before; /* the tree as Placement has it; for drivers/reshape alone */
         CpuPlan cpus;
         HostAmounts amounts;
         MdevPlan mdevs;
+        Provider heir; /* has the inventories that cells had before: the root inherits their ratios
+                        */
         Error problem; /* names the providers and classes that could not be updated */
 } TreeUpdate;
 
@@ -22,16 +25,13 @@ typedef struct TreeUpdate {
  * the same. */
 #define CHILD_NAME_SIZE (2 * PROVIDER_NAME_MAX)
 
-/* An expected outcome of child_provider_ensure(). */
-enum {
-        CHILD_PROVIDER_REFUSED = 1, /* what is in the way is somebody else's: the words say what */
-};
-
 /* Finds the provider of this name, or makes it with the uuid that its name and the root give (so it
  * is the same after a loss of all state), and puts it under parent: the root, or a provider below
- * it, both of the tree. *ret is borrowed from the tree. CHILD_PROVIDER_REFUSED, which costs this
- * child and no other: the name is held outside of root's subtree, or is none that Placement takes;
- * its uuid has another name; parent lies below it. Words are joined to update->problem. -ENOMEM. */
+ * it, both of the tree. *ret is borrowed from the tree.
+ *
+ * *ret is NULL if the child cannot be had, which costs this child and no other: another writer has
+ * the name outside of root's subtree, Placement takes no such name, its uuid has another name, or
+ * parent lies below it. The reason is joined to update->problem. -ENOMEM. */
 int child_provider_ensure(TreeUpdate *update, const Provider *parent, const char *name,
                           Provider **ret);
 

@@ -161,7 +161,7 @@ int mdev_providers_update(TreeUpdate *update, Error *reterr)
                                           name, &provider);
                 if (r < 0)
                         return error_oom(reterr);
-                if (r == CHILD_PROVIDER_REFUSED)
+                if (!provider)
                         continue;
                 r = update_provider(update, offer, provider, reterr);
                 if (r < 0)

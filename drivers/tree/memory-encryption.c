@@ -77,7 +77,7 @@ static int offer(TreeUpdate *update, Model model, uint64_t contexts, Error *rete
         r = child_provider_ensure(update, update->root, name, &provider);
         if (r < 0)
                 return error_oom(reterr);
-        if (r == CHILD_PROVIDER_REFUSED)
+        if (!provider)
                 return 0;
         record.max_unit = 1;
         provider_clear_inventories(provider);

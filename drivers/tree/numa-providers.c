@@ -389,10 +389,32 @@ static int update_cell(const TreeUpdate *update, const CellShare *share, Provide
         return 0;
 }
 
+/* Collects an inventory of each class that some cell has. */
+static int collect_heir(TreeUpdate *update)
+{
+        unsigned cell;
+        int r = 0;
+
+        for (size_t i = 0; i < update->tree->n_providers; i++) {
+                const Provider *provider = update->tree->providers[i];
+
+                if (!numa_is_cell(update->tree, update->root, provider, &cell))
+                        continue;
+                /* -EINVAL: what somebody wrote there that makes no sense is no heritage */
+                for (size_t j = 0; r != -ENOMEM && j < provider->n_inventories; j++)
+                        r = provider_set_inventory(&update->heir,
+                                                   provider->inventories[j].resource_class,
+                                                   &provider->inventories[j].inventory);
+        }
+        return r == -ENOMEM ? r : 0;
+}
+
 int numa_providers_update(TreeUpdate *update, Error *reterr)
 {
         Shares shares = { .update = update };
 
+        if (collect_heir(update) < 0)
+                return error_oom(reterr);
         if (!update->config->numa_in_placement)
                 return 0;
         if (sum_up(&shares) < 0)
@@ -410,7 +432,7 @@ int numa_providers_update(TreeUpdate *update, Error *reterr)
                 r = child_provider_ensure(update, update->root, name, &provider);
                 if (r < 0)
                         return error_oom(reterr);
-                if (r == CHILD_PROVIDER_REFUSED)
+                if (!provider)
                         continue;
                 r = update_cell(update, &share, provider, reterr);
                 if (r < 0)
@@ -453,22 +475,4 @@ void numa_providers_remove_gone(const TreeUpdate *update)
                 if (!child_provider_remove(update, provider))
                         string_set_remove(&provider->traits, cell_trait);
         }
-}
-
-int numa_collect_heir(const ProviderTree *tree, const Provider *root, Provider *ret)
-{
-        unsigned cell;
-        int r = 0;
-
-        for (size_t i = 0; i < tree->n_providers; i++) {
-                const Provider *provider = tree->providers[i];
-
-                if (!numa_is_cell(tree, root, provider, &cell))
-                        continue;
-                /* -EINVAL: what somebody wrote there that makes no sense is no heritage */
-                for (size_t j = 0; r != -ENOMEM && j < provider->n_inventories; j++)
-                        r = provider_set_inventory(ret, provider->inventories[j].resource_class,
-                                                   &provider->inventories[j].inventory);
-        }
-        return r == -ENOMEM ? r : 0;
 }

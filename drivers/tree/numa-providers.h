@@ -39,16 +39,13 @@ bool numa_lacks_memory(const Snapshot *snapshot, const SnapshotCell *cell);
 bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider *provider,
                   unsigned *ret_cell);
 
-/* Makes or adopts (by its name) the provider of each cell and sets its inventories and traits. Does
- * nothing when cells are not wanted. A cell whose provider cannot be had (child-provider.h) is left
- * out, and update->problem says why. -EINVAL, -ENOMEM. */
+/* Collects update->heir from the cells of the tree. Then makes or adopts (by its name) the provider
+ * of each cell and sets its inventories and traits, unless cells are not wanted. A cell whose
+ * provider cannot be had (child-provider.h) is left out, and update->problem says why. -EINVAL,
+ * -ENOMEM. */
 int numa_providers_update(TreeUpdate *update, Error *reterr);
 
 /* Removes the providers of cells that are gone, or of all when cells are not wanted; devices must
  * have been moved from under them. One that somebody else put providers under stays, without
  * inventories and trait. */
 void numa_providers_remove_gone(const TreeUpdate *update);
-
-/* What cells have of each class, of one that has it: the ratios that the root inherits. ret is
- * zeroed; the caller clears and frees its inventories. -ENOMEM. */
-int numa_collect_heir(const ProviderTree *tree, const Provider *root, Provider *ret);

@@ -287,7 +287,7 @@ static int apply_view(TreeUpdate *update, const PciView *view, Error *reterr)
                                   name, &provider);
         if (r < 0)
                 return error_oom(reterr);
-        if (r == CHILD_PROVIDER_REFUSED)
+        if (!provider)
                 return 0;
         remove_other_classes(provider, view->resource_class);
         r = set_total(provider, view->resource_class, view, reterr);

@@ -374,10 +374,7 @@ static void test_limits_of_what_is_used(void **state)
                 Uuid root = uuid_of_letter('f');
                 Inventory record = INVENTORY_DEFAULT(cases[i].total);
                 const HostConfig config = { 0 };
-                const MdevPlan mdevs = { 0 };
-                ReshapeHost host = {
-                        .config = &config, .mdevs = &mdevs, .before = tree, .after = tree
-                };
+                TreeUpdate update = { .config = &config, .before = tree, .tree = tree };
                 DriverReshape reshape = { 0 };
                 Provider *provider;
 
@@ -389,9 +386,9 @@ static void test_limits_of_what_is_used(void **state)
                 allocations = allocations_of("a@h:VCPU=1", tree);
                 assert_int_equal(
                         consumer_set(allocations->consumers[0], &root, "VCPU", cases[i].used), 0);
-                host.root = provider;
+                update.root = provider;
                 reshape.consumers = allocations;
-                assert_int_equal(reshape_moves_make(&host, tree, &reshape, NULL), DRIVER_UPDATED);
+                assert_int_equal(reshape_moves_make(&update, &reshape, NULL), DRIVER_UPDATED);
                 assert_int_equal(provider_find_inventory(provider, "VCPU")->total,
                                  cases[i].expected);
                 assert_int_equal(provider_find_inventory(provider, "VCPU")->max_unit,
