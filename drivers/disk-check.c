@@ -29,10 +29,10 @@ typedef struct DiskFacts {
 struct DiskCheck {
         unsigned n_references; /* atomic: each driver that uses it, and the thread */
         char *path;            /* [DEFAULT] instances_path; "": there is none */
-        RbdPool rbd;           /* its texts are owned; pool NULL: the disks are files below path */
-        RbdFigure figure;      /* only the thread uses it */
-        uint64_t good_bytes;   /* the last good figure; disk_check_run() alone uses it */
-        pthread_mutex_t lock;  /* guards the members below */
+        RbdPool rbd; /* its texts are owned; pool NULL: the disks are files below path. Only the
+thread uses its answer */
+        uint64_t good_bytes;  /* the last good figure; disk_check_run() alone uses it */
+        pthread_mutex_t lock; /* guards the members below */
         pthread_cond_t changed;
         bool running;
         bool answered; /* facts are newer than the last run */
@@ -136,8 +136,8 @@ static void measure_files(const char *path, DiskFacts *ret)
 static void gather(DiskCheck *check, DiskFacts *ret)
 {
         if (check->rbd.pool)
-                (void)rbd_figure_read(&check->figure, &check->rbd, clock_usec(CLOCK_MONOTONIC),
-                                      &ret->total_bytes, &ret->error);
+                (void)rbd_read(&check->rbd, clock_usec(CLOCK_MONOTONIC), &ret->total_bytes,
+                               &ret->error);
         else
                 measure_files(check->path, ret);
         (void)read_folders(check->path, &ret->folders, &ret->n_folders, &ret->folders_error);

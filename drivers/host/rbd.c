@@ -271,16 +271,16 @@ static int read_capacity(const RbdPool *pool, uint64_t *ret_bytes, Error *reterr
                      reterr);
 }
 
-int rbd_figure_read(RbdFigure *figure, const RbdPool *pool, uint64_t now_usec, uint64_t *ret_bytes,
-                    Error *reterr)
+int rbd_read(RbdPool *pool, uint64_t now_usec, uint64_t *ret_bytes, Error *reterr)
 {
-        if (figure->read_usec == 0 || now_usec - figure->read_usec >= RBD_KEEP_USEC) {
-                *figure = (RbdFigure){ 0 };
-                (void)read_capacity(pool, &figure->bytes, &figure->error);
-                figure->read_usec = now_usec;
+        if (pool->read_usec == 0 || now_usec - pool->read_usec >= RBD_KEEP_USEC) {
+                pool->bytes = 0;
+                pool->error = ERROR_NULL;
+                (void)read_capacity(pool, &pool->bytes, &pool->error);
+                pool->read_usec = now_usec;
         }
-        if (figure->error.code)
-                return error_setf(reterr, figure->error.code, "%s", figure->error.text);
-        *ret_bytes = figure->bytes;
+        if (pool->error.code)
+                return error_setf(reterr, pool->error.code, "%s", pool->error.text);
+        *ret_bytes = pool->bytes;
         return 0;
 }

@@ -15,19 +15,17 @@
 #define RBD_OUTPUT_MAX   (1024 * 1024)
 #define RBD_WHAT         "[libvirt] images_type = rbd"
 
-/* [libvirt] images_rbd_pool, images_rbd_ceph_conf and rbd_user. Borrowed. */
+/* A pool, and the latest answer of its cluster. */
 typedef struct RbdPool {
-        const char *pool;
-        const char *conf; /* "": the one that ceph finds */
-        const char *user; /* "": the one that ceph takes */
-} RbdPool;
+        const char *pool; /* [libvirt] images_rbd_pool */
+        const char *conf; /* images_rbd_ceph_conf; "": the one that ceph finds */
+        const char *user; /* rbd_user; "": the one that ceph takes */
 
-/* The latest answer. Zeroed: there is none yet. */
-typedef struct RbdFigure {
-        uint64_t read_usec; /* CLOCK_MONOTONIC, before the program was started */
+        uint64_t read_usec; /* CLOCK_MONOTONIC, before the program was started; 0: there is no
+                               answer */
         uint64_t bytes;
         Error error;
-} RbdFigure;
+} RbdPool;
 
 /* Returns the latest answer while it is younger than RBD_KEEP_USEC, an error too; else runs "ceph
  * df" again. Polls can follow each other closely (each event of libvirt leads to one), and each run
@@ -37,5 +35,4 @@ typedef struct RbdFigure {
  * a thread of its own. Errors begin with RBD_WHAT: -ENOPKG (ceph is not installed), -ETIMEDOUT (no
  * answer, or no monitor accepted the connection), -EBADMSG, -ENODEV (no such pool), -EIO, -ENOMEM.
  */
-int rbd_figure_read(RbdFigure *figure, const RbdPool *pool, uint64_t now_usec, uint64_t *ret_bytes,
-                    Error *reterr);
+int rbd_read(RbdPool *pool, uint64_t now_usec, uint64_t *ret_bytes, Error *reterr);

@@ -89,7 +89,7 @@ typedef enum TraitState {
 typedef struct Traits {
         const HostConfig *config;
         const Snapshot *snapshot;
-        HostTraitVisit visit;
+        int (*visit)(const char *trait, int state, void *userdata);
         void *userdata;
         int r; /* of the visits; no more of them once it is not 0 */
 } Traits;
@@ -436,8 +436,8 @@ static void note_image_types(Traits *traits)
                                    !list_has(config->image_type_exclude_list, types[i].name));
 }
 
-int host_traits_visit(const HostConfig *config, const Snapshot *snapshot, HostTraitVisit visit,
-                      void *userdata)
+int host_traits_visit(const HostConfig *config, const Snapshot *snapshot,
+                      int (*visit)(const char *trait, int state, void *userdata), void *userdata)
 {
         static void (*const lists[])(Traits * traits) = {
                 note_cpu,

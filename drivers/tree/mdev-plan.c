@@ -68,12 +68,6 @@ static const MdevType *find_mdev_type(const SnapshotDevice *device, const HostMd
         return type ? snapshot_find_mdev_type(device, type->type) : NULL;
 }
 
-bool mdev_type_takes_function(const HostConfig *config, const SnapshotDevice *device)
-{
-        return device->is_vgpu_function &&
-               find_mdev_type(device, mdev_type_of_device(config, device));
-}
-
 static uint64_t count_existing(const Snapshot *snapshot, const MdevOffer *offer)
 {
         uint64_t n = find_mdev_type(offer->device, offer->type)->created_instances;

@@ -105,6 +105,16 @@ static bool is_child(const SnapshotDevice *device)
         return device->physical_function[0] != '\0';
 }
 
+/* Returns whether the device, a function that becomes a vGPU itself, counts as one by the
+ * configuration.
+ */
+static bool is_vgpu(const HostConfig *config, const SnapshotDevice *device)
+{
+        const HostMdevType *type = mdev_type_of_device(config, device);
+
+        return device->is_vgpu_function && type && snapshot_find_mdev_type(device, type->type);
+}
+
 /* 0 when the device may stand in the view, -EINVAL with the reason when Nova refuses it, or
  * mediated devices have it. */
 static int check_device(const HostConfig *config, const PciView *view, const SnapshotDevice *device,
@@ -113,7 +123,7 @@ static int check_device(const HostConfig *config, const PciView *view, const Sna
 {
         bool first = view->n_devices == 0;
 
-        if (mdev_type_takes_function(config, device))
+        if (is_vgpu(config, device))
                 return error_setf(
                         reterr, EINVAL,
                         "[pci] device_spec: %s is a vGPU by [devices] enabled_mdev_types; take it out of one of the two",

@@ -20,7 +20,7 @@ static int run_program(const char *script, const RbdPool *pool, uint64_t *ret_by
         _cleanup_free_ char *before = strdup(getenv("PATH")),
                             *text = text_format("#!/bin/sh\n%s\n", script ? script : ""),
                             *path = text_format("%s:/usr/bin:/bin", folder);
-        RbdFigure figure = { 0 };
+        RbdPool asked = *pool;
         int r;
 
         if (script) {
@@ -28,7 +28,7 @@ static int run_program(const char *script, const RbdPool *pool, uint64_t *ret_by
                 scratch_chmod(folder, "ceph", 0755);
         }
         setenv("PATH", script ? path : folder, true);
-        r = rbd_figure_read(&figure, pool, 1, ret_bytes, error);
+        r = rbd_read(&asked, 1, ret_bytes, error);
         setenv("PATH", before, true);
         return r;
 }
@@ -70,7 +70,7 @@ static void test_parse(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                const RbdPool pool = { cases[i].pool, "", "" };
+                const RbdPool pool = { .pool = cases[i].pool, .conf = "", .user = "" };
                 uint64_t bytes = 0;
                 Error error = ERROR_NULL;
                 int r = run_ceph(cases[i].text, "", 0, &pool, &bytes, &error);
@@ -99,7 +99,7 @@ static void test_explain(void **state)
                 { "", -EIO, "failed: no reason given" },
                 { "\n\n", -EIO, "failed: no reason given" },
         };
-        static const RbdPool pool = { "vms", "/etc/c.conf", "nova" };
+        static const RbdPool pool = { .pool = "vms", .conf = "/etc/c.conf", .user = "nova" };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Error error = ERROR_NULL;
@@ -119,7 +119,7 @@ static void test_no_key_is_quoted(void **state)
                 "auth: error setting modifier for [client.nova] type=key val=AQBQq1dn==: Malformed input\n",
                 "KEY = AQBQq1dn==",
         };
-        static const RbdPool pool = { "vms", "", "" };
+        static const RbdPool pool = { .pool = "vms", .conf = "", .user = "" };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Error error = ERROR_NULL;
@@ -151,7 +151,7 @@ static void test_program(void **state)
                 { "echo {", -EBADMSG, "cannot be read" },
                 { "yes | head -c 2000000", -EIO, "File too large" },
         };
-        static const RbdPool pool = { "vms", "/etc/c.conf", "nova" };
+        static const RbdPool pool = { .pool = "vms", .conf = "/etc/c.conf", .user = "nova" };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 uint64_t bytes = 0;
@@ -169,7 +169,7 @@ static void test_program(void **state)
 static void test_hang(void **state)
 {
         static const char *const scripts[] = { "sleep 1000 & wait", "exec sleep 1000 >&- 2>&-" };
-        static const RbdPool pool = { "vms", "", "" };
+        static const RbdPool pool = { .pool = "vms", .conf = "", .user = "" };
 
         for (size_t i = 0; i < ARRAY_SIZE(scripts); i++) {
                 Error error = ERROR_NULL;
@@ -187,27 +187,25 @@ static void test_figure_is_kept(void **state)
                             *path = text_format("%s:/usr/bin:/bin", folder),
                             *script = text_format("#!/bin/sh\necho x >>%s/runs\nexit 1\n", folder),
                             *runs = text_format("%s/runs", folder);
-        const RbdPool pool = { "vms", "", "" };
+        RbdPool pool = { .pool = "vms", .conf = "", .user = "" };
         const uint64_t now = UINT64_C(1000000);
-        RbdFigure figure = { 0 };
         struct stat st;
         uint64_t bytes = 0;
 
         scratch_write(folder, "ceph", script);
         scratch_chmod(folder, "ceph", 0755);
         setenv("PATH", path, true);
-        assert_int_equal(rbd_figure_read(&figure, &pool, now, &bytes, NULL), -EIO);
+        assert_int_equal(rbd_read(&pool, now, &bytes, NULL), -EIO);
         scratch_write(folder, "ceph", "#!/bin/sh\necho '" GOOD "'\n");
         scratch_chmod(folder, "ceph", 0755);
-        assert_int_equal(rbd_figure_read(&figure, &pool, now + RBD_KEEP_USEC - 1, &bytes, NULL),
-                         -EIO);
+        assert_int_equal(rbd_read(&pool, now + RBD_KEEP_USEC - 1, &bytes, NULL), -EIO);
         assert_int_equal(bytes, 0);
-        assert_int_equal(rbd_figure_read(&figure, &pool, now + RBD_KEEP_USEC, &bytes, NULL), 0);
+        assert_int_equal(rbd_read(&pool, now + RBD_KEEP_USEC, &bytes, NULL), 0);
         assert_int_equal(bytes, 1073741824);
         scratch_write(folder, "ceph", script);
         scratch_chmod(folder, "ceph", 0755);
         bytes = 0;
-        assert_int_equal(rbd_figure_read(&figure, &pool, now + RBD_KEEP_USEC + 1, &bytes, NULL), 0);
+        assert_int_equal(rbd_read(&pool, now + RBD_KEEP_USEC + 1, &bytes, NULL), 0);
         assert_int_equal(bytes, 1073741824);
         setenv("PATH", before, true);
         assert_int_equal(stat(runs, &st), 0);
