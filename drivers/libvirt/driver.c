@@ -35,8 +35,8 @@ typedef struct LibvirtState {
         LibvirtConfig address;     /* borrows uri */
         DiskCheck *disk;           /* of instances_path */
         char *images_storage_pool; /* NULL: none */
-        LibvirtFactsOptions facts_options;
-        Link link; /* the virt thread's */
+        HostConfig facts_config;   /* the options that libvirt_facts_read() uses; owns its lists */
+        Link link;                 /* the virt thread's */
 } LibvirtState;
 
 static void state_free(void *data)
@@ -48,8 +48,8 @@ static void state_free(void *data)
         free(state->uri);
         disk_check_unref(state->disk);
         free(state->images_storage_pool);
-        strings_free(state->facts_options.cpu_models);
-        strings_free(state->facts_options.cpu_model_extra_flags);
+        strings_free(state->facts_config.cpu_models);
+        strings_free(state->facts_config.cpu_model_extra_flags);
         free(state);
 }
 
@@ -72,7 +72,7 @@ static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
         int r = libvirt_connect(&handle, &state->address, 0, &error);
 
         if (r == 0) {
-                r = libvirt_facts_read(&facts, handle, &state->facts_options, &error);
+                r = libvirt_facts_read(&facts, handle, &state->facts_config, &error);
                 virConnectClose(handle);
         }
         link->facts_error = ERROR_NULL;
@@ -190,17 +190,11 @@ static void inherit(void *data, void *before)
 
 static int copy_options(LibvirtState *state, const DriverConfig *config)
 {
-        static const char *const domain_types[_HOST_VIRT_TYPE_MAX] = {
-                [HOST_VIRT_KVM] = "kvm",
-                [HOST_VIRT_QEMU] = "qemu",
-                [HOST_VIRT_LXC] = "lxc",
-                [HOST_VIRT_PARALLELS] = "parallels",
-        };
         const HostConfig *host = &config->host;
-        LibvirtFactsOptions *facts = &state->facts_options;
+        HostConfig *facts = &state->facts_config;
         const char *pool = host->images_storage_pool;
 
-        facts->domain_type = domain_types[host->virt_type];
+        facts->virt_type = host->virt_type;
         facts->cpu_mode = host->cpu_mode;
         if (!(state->uri = strdup(config->libvirt.connection_uri)) ||
             (pool && !(state->images_storage_pool = strdup(pool))) ||

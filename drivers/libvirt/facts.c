@@ -87,17 +87,17 @@ static int read_host_features(Snapshot *facts, virConnectPtr connection,
 }
 
 static int read_model_features(Snapshot *facts, virConnectPtr connection,
-                               const GuestCapabilities *capabilities,
-                               const LibvirtFactsOptions *options, Error *reterr)
+                               const GuestCapabilities *capabilities, const HostConfig *config,
+                               Error *reterr)
 {
         const char *arch = capabilities->cpu_arch;
         const char *fallback = cpu_model_of_arch(arch);
 
-        if (options->cpu_mode == HOST_CPU_NONE)
+        if (config->cpu_mode == HOST_CPU_NONE)
                 return fallback
                                ? add_baseline(facts, connection, arch, fallback, NULL, NULL, reterr)
                                : 0;
-        for (char **model = options->cpu_models; model && *model; model++) {
+        for (char **model = config->cpu_models; model && *model; model++) {
                 int r = add_baseline(facts, connection, arch, *model, NULL, NULL, reterr);
 
                 if (r < 0)
@@ -107,16 +107,16 @@ static int read_model_features(Snapshot *facts, virConnectPtr connection,
 }
 
 static int read_features(Snapshot *facts, virConnectPtr connection,
-                         const GuestCapabilities *capabilities, const LibvirtFactsOptions *options,
+                         const GuestCapabilities *capabilities, const HostConfig *config,
                          Error *reterr)
 {
-        bool of_models = options->cpu_mode == HOST_CPU_CUSTOM || options->cpu_mode == HOST_CPU_NONE;
-        int r = of_models ? read_model_features(facts, connection, capabilities, options, reterr)
+        bool of_models = config->cpu_mode == HOST_CPU_CUSTOM || config->cpu_mode == HOST_CPU_NONE;
+        int r = of_models ? read_model_features(facts, connection, capabilities, config, reterr)
                           : read_host_features(facts, connection, capabilities, reterr);
 
-        if (r < 0 || options->cpu_mode == HOST_CPU_NONE)
+        if (r < 0 || config->cpu_mode == HOST_CPU_NONE)
                 return r;
-        return cpu_model_apply_flags(options->cpu_model_extra_flags, &facts->cpu_features) < 0
+        return cpu_model_apply_flags(config->cpu_model_extra_flags, &facts->cpu_features) < 0
                        ? error_oom(reterr)
                        : 0;
 }
@@ -203,9 +203,16 @@ static int read_emulators(Snapshot *facts, virConnectPtr connection,
         return 0;
 }
 
-int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const LibvirtFactsOptions *options,
+int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const HostConfig *config,
                        Error *reterr)
 {
+        static const char *const domain_types[_HOST_VIRT_TYPE_MAX] = {
+                [HOST_VIRT_KVM] = "kvm",
+                [HOST_VIRT_QEMU] = "qemu",
+                [HOST_VIRT_LXC] = "lxc",
+                [HOST_VIRT_PARALLELS] = "parallels",
+        };
+        const char *domain_type = domain_types[config->virt_type];
         _cleanup_(guest_capabilities_done) GuestCapabilities capabilities = { 0 };
         _cleanup_(snapshot_unrefp) Snapshot *facts = NULL;
         _cleanup_free_ char *xml = NULL;
@@ -219,10 +226,9 @@ int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const LibvirtFa
         xml = virConnectGetCapabilities(connection);
         if (!xml)
                 return libvirt_error(reterr, "Cannot get the capabilities of the host");
-        if ((r = guest_capabilities_parse(xml, options->domain_type, &capabilities, reterr)) < 0 ||
-            (r = read_features(facts, connection, &capabilities, options, reterr)) < 0 ||
-            (r = read_emulators(facts, connection, &capabilities, options->domain_type, reterr)) <
-                    0)
+        if ((r = guest_capabilities_parse(xml, domain_type, &capabilities, reterr)) < 0 ||
+            (r = read_features(facts, connection, &capabilities, config, reterr)) < 0 ||
+            (r = read_emulators(facts, connection, &capabilities, domain_type, reterr)) < 0)
                 return r;
         *ret = TAKE_PTR(facts);
         return 0;

@@ -10,19 +10,12 @@
 
 #include "drivers/host/host-config.h"
 
-/* Copies of the options that count here. */
-typedef struct LibvirtFactsOptions {
-        const char *domain_type; /* "kvm" */
-        int cpu_mode;            /* HostCpuMode */
-        char **cpu_models;
-        char **cpu_model_extra_flags;
-} LibvirtFactsOptions;
-
-/* Into a snapshot of its own, which has nothing else. What a hypervisor does not support is left
- * out; what it refuses to say, or says in words that cannot be read, is a problem
+/* Reads them into a snapshot of its own, which has nothing else. Of the configuration virt_type,
+ * cpu_mode, cpu_models and cpu_model_extra_flags count. A fact that a hypervisor does not support
+ * is left out. One that it refuses, or gives in words that cannot be read, is a problem
  * (snapshot_add_problem()) and makes the list incomplete. Negative errno with words when the
  * connection broke. */
-int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const LibvirtFactsOptions *options,
+int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const HostConfig *config,
                        Error *reterr);
 
 /* Adds them to a snapshot that nobody else has seen yet. -ENOMEM. */
