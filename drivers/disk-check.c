@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The poll thread starts a thread that reads, and takes its answer under the lock. Each side has a
+ * reference. An answer that comes after the poll thread stopped waiting stays in "facts" until the
+ * next run. Only a good figure replaces good_bytes. */
+
 #include "drivers/disk-check.h"
 
 #include <dirent.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Makes the plans of one update, copies the tree, edits it, and lets drivers/reshape move what is
+ * allocated. A tree that would move allocations without the right to do so is swapped for its copy.
+ */
+
 #include "drivers/update.h"
 
 #include <errno.h>

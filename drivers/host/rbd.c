@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Runs "ceph df" as a child in a process group of its own, and reads both of its outputs until they
+ * and the child end, or time is up. Its words are foreign text that can hold a key, so at most
+ * their last line is quoted. */
+
 #include "drivers/host/rbd.h"
 
 #include <errno.h>

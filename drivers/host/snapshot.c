@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Sorting, checking and searching a snapshot. snapshot_seal() brings each list into its one order,
+ * which the binary searches below need, and refuses items that are listed twice. The fields
+ * themselves are the tables of drivers/host/snapshot-fields.c. */
+
 #include "drivers/host/snapshot.h"
 
 #include <ctype.h>
@@ -317,12 +321,13 @@ static bool has_address(char (*addresses)[PCI_ADDRESS_SIZE], size_t n, const cha
         return false;
 }
 
-bool snapshot_domain_has(const SnapshotDomain *domain, const char *thing)
+bool snapshot_domain_has(const SnapshotDomain *domain, const char *thing, bool in_config)
 {
         return has_mdev(domain->mdevs, domain->n_mdevs, thing) ||
-               has_mdev(domain->config_mdevs, domain->n_config_mdevs, thing) ||
                has_address(domain->pci_addresses, domain->n_pci_addresses, thing) ||
-               has_address(domain->config_pci_addresses, domain->n_config_pci_addresses, thing);
+               (in_config &&
+                (has_mdev(domain->config_mdevs, domain->n_config_mdevs, thing) ||
+                 has_address(domain->config_pci_addresses, domain->n_config_pci_addresses, thing)));
 }
 
 const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid *uuid)

@@ -237,9 +237,9 @@ const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uui
 const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid *uuid);
 MdevType *snapshot_find_mdev_type(const SnapshotDevice *device, const char *id);
 
-/* Returns whether the domain has the mdev (uuid) or PCI device (address) by one of its
- * definitions. */
-bool snapshot_domain_has(const SnapshotDomain *domain, const char *thing);
+/* Returns whether the domain has the mdev (uuid) or PCI device (address). in_config: also if only
+ * the persistent definition of a domain that runs has it. */
+bool snapshot_domain_has(const SnapshotDomain *domain, const char *thing, bool in_config);
 
 /* Free what the struct owns and leave it zeroed, for those who build one piece by piece. */
 void snapshot_emulator_done(SnapshotEmulator *emulator);

@@ -197,22 +197,6 @@ static int domain_read_placement(const XmlNode *root, SnapshotDomain *domain, Er
 
 /* Devices */
 
-static bool domain_has_mdev(const SnapshotDomain *domain, const Uuid *mdev)
-{
-        for (size_t i = 0; i < domain->n_mdevs; i++)
-                if (uuid_equal(&domain->mdevs[i], mdev))
-                        return true;
-        return false;
-}
-
-static bool domain_has_pci(const SnapshotDomain *domain, const char *address)
-{
-        for (size_t i = 0; i < domain->n_pci_addresses; i++)
-                if (strcmp(domain->pci_addresses[i], address) == 0)
-                        return true;
-        return false;
-}
-
 /* Of one guest. Each device is compared with the others, so this bounds the time. */
 #define DOMAIN_DEVICES_MAX 4096
 
@@ -246,7 +230,7 @@ static int add_pci(const XmlNode *node, Reader *reader, Error *reterr)
         char address[PCI_ADDRESS_SIZE];
         int r = xml_pci_address(node, xml_attribute, address, reterr);
 
-        if (r < 0 || !address[0] || domain_has_pci(domain, address))
+        if (r < 0 || !address[0] || snapshot_domain_has(domain, address, false))
                 return r;
         if (domain->n_pci_addresses >= DOMAIN_DEVICES_MAX)
                 return error_setf(reterr, EBADMSG, "Too many devices");
@@ -395,7 +379,7 @@ static int add_config_mdevs(SnapshotDomain *domain, const SnapshotDomain *config
         if (!domain->config_mdevs)
                 return -ENOMEM;
         for (size_t i = 0; i < config->n_mdevs; i++)
-                if (!domain_has_mdev(domain, &config->mdevs[i]))
+                if (!snapshot_domain_has(domain, config->mdevs[i].text, false))
                         domain->config_mdevs[domain->n_config_mdevs++] = config->mdevs[i];
         return 0;
 }
@@ -408,7 +392,7 @@ static int add_config_pci(SnapshotDomain *domain, const SnapshotDomain *config)
         if (!domain->config_pci_addresses)
                 return -ENOMEM;
         for (size_t i = 0; i < config->n_pci_addresses; i++)
-                if (!domain_has_pci(domain, config->pci_addresses[i]))
+                if (!snapshot_domain_has(domain, config->pci_addresses[i], false))
                         memcpy(domain->config_pci_addresses[domain->n_config_pci_addresses++],
                                config->pci_addresses[i], PCI_ADDRESS_SIZE);
         return 0;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* What the readers of /sys share: the path of the last file, and its name in words and problems;
+ * and the socket of kernel events.
+ *
+ * Tests: tests/unit/drivers/linux/test-reader.c */
+
 #include "drivers/linux/reader.h"
 
 #include <ctype.h>

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/unit/drivers/reshape/test-moves.c */
+/* reshape_rule_find() decides which rule applies to a class of a provider, reshape_rule_place()
+ * where the part of one consumer goes. CPUs and memory go where the guest's domain pins them
+ * (GuestCells); an amount that is pinned nowhere goes where it fits best. No more is placed on a
+ * provider than its inventory allows.
+ *
+ * Tests: tests/unit/drivers/reshape/test-moves.c */
 
 #include "drivers/reshape/rules.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each device with types gets an offer of its configured type. Existing mdevs are counted first.
+ * What max_instances leaves of a type after all of them goes to its devices in their order. */
+
 #include "drivers/tree/mdev-plan.h"
 
 #include <ctype.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A table has the providers by model. Their contexts are counted from the emulators. A provider
+ * whose model has none goes, if it is ours. */
+
 #include "drivers/tree/memory-encryption.h"
 
 #include <string.h>

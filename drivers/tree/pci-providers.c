@@ -48,28 +48,13 @@ static void note_problem(TreeUpdate *update, const Error *error)
 
 /* The view */
 
-static bool has_address(const char (*addresses)[PCI_ADDRESS_SIZE], size_t n, const char *address)
-{
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(addresses[i], address) == 0)
-                        return true;
-        return false;
-}
-
 /* Returns whether a domain has the device. Where in_config is false, the persistent definitions of
  * domains that run do not count. */
 static bool is_used(const Snapshot *snapshot, const char *address, bool in_config)
 {
-        for (size_t i = 0; i < snapshot->n_domains; i++) {
-                const SnapshotDomain *domain = &snapshot->domains[i];
-
-                if (has_address((const char(*)[PCI_ADDRESS_SIZE])domain->pci_addresses,
-                                domain->n_pci_addresses, address) ||
-                    (in_config &&
-                     has_address((const char(*)[PCI_ADDRESS_SIZE])domain->config_pci_addresses,
-                                 domain->n_config_pci_addresses, address)))
+        for (size_t i = 0; i < snapshot->n_domains; i++)
+                if (snapshot_domain_has(&snapshot->domains[i], address, in_config))
                         return true;
-        }
         return false;
 }
 
