@@ -9,6 +9,7 @@
 #include <poll.h>
 
 #include "base/clock.h"
+#include "tests/fixtures/driver.h"
 #include "tests/fixtures/host.h"
 
 #define N_POSTS 2000
@@ -169,12 +170,9 @@ static Driver *make_hung(void)
 
 static void take_snapshot(Driver *driver)
 {
-        struct pollfd fd = { .fd = driver_get_fd(driver), .events = POLLIN };
         DriverEvent event;
 
-        assert_int_equal(poll(&fd, 1, 10000), 1);
-        assert_int_equal(driver_take(driver, &event), 0);
-        assert_int_equal(event.type, DRIVER_EVENT_SNAPSHOT);
+        driver_wait(driver, DRIVER_EVENT_SNAPSHOT, &event);
         snapshot_unref(event.snapshot);
 }
 

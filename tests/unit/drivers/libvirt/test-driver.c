@@ -4,7 +4,6 @@
  * daemon. The suite runs it under ThreadSanitizer, too. */
 
 #include <libvirt/libvirt.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "drivers/registry.h"
+#include "tests/fixtures/driver.h"
 #include "tests/fixtures/host.h"
 #include "tests/fixtures/scratch-folder.h"
 
@@ -47,26 +47,6 @@ static double now_seconds(void)
         return (double)clock_usec(CLOCK_MONOTONIC) / 1e6;
 }
 
-/* Waits for an event of that type, ten seconds at most; others are passed over. */
-static void wait_for(Driver *driver, DriverEventType type, DriverEvent *ret)
-{
-        struct pollfd fd = { .fd = driver_get_fd(driver), .events = POLLIN };
-        double deadline = now_seconds() + 10;
-
-        for (;;) {
-                assert_int_equal(driver_take(driver, ret), 0);
-                if (ret->type == type)
-                        return;
-                snapshot_unref(ret->snapshot);
-                if (ret->type == DRIVER_EVENT_POLL_FAILED)
-                        fail_msg("%s", ret->error.text);
-                if (ret->type != DRIVER_EVENT_NONE)
-                        continue;
-                if (now_seconds() > deadline || poll(&fd, 1, 10000) <= 0)
-                        fail_msg("No event of type %d came", type);
-        }
-}
-
 static void open_driver_after(const char *uri, DriverConfig *config, Driver *before, Driver **ret)
 {
         Error error = ERROR_NULL;
@@ -84,15 +64,6 @@ static void open_driver(const char *uri, DriverConfig *config, Driver **ret)
         open_driver_after(uri, config, NULL, ret);
 }
 
-static Snapshot *poll_once(Driver *driver)
-{
-        DriverEvent event;
-
-        assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
-        wait_for(driver, DRIVER_EVENT_SNAPSHOT, &event);
-        return event.snapshot;
-}
-
 static void test_default_host(void **state)
 {
         _cleanup_(driver_freep) Driver *driver = NULL;
@@ -100,7 +71,7 @@ static void test_default_host(void **state)
         DriverConfig config;
 
         open_driver("test:///default", &config, &driver);
-        host = poll_once(driver);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         assert_string_equal(host->driver, "libvirt");
         assert_string_equal(host->hypervisor, "TEST");
         assert_true(host->nodename[0] != '\0');
@@ -155,7 +126,7 @@ static void test_gpu_host(void **state)
         Uuid uuid = { UUID_MDEV };
 
         open_driver(file->uri, &config, &driver);
-        host = poll_once(driver);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         assert_int_equal(host->n_cells, 0);
         assert_int_equal(host->n_devices, 1);
         gpu = snapshot_find_device(host, "pci_0000_41_00_0");
@@ -180,7 +151,7 @@ static void test_domain_events(void **state)
         Snapshot *host;
 
         open_driver("test:///default", &config, &driver);
-        host = poll_once(driver);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         snapshot_unref(host);
 
         other = virConnectOpen("test:///default");
@@ -188,16 +159,16 @@ static void test_domain_events(void **state)
         domain = virDomainLookupByName(other, "test");
         assert_non_null(domain);
         assert_int_equal(virDomainDestroy(domain), 0);
-        wait_for(driver, DRIVER_EVENT_CHANGED, &event);
-        host = poll_once(driver);
+        driver_wait(driver, DRIVER_EVENT_CHANGED, &event);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         assert_int_equal(host->domains[0].state, DOMAIN_SHUTOFF);
         snapshot_unref(host);
 
         assert_int_equal(virDomainCreate(domain), 0);
-        wait_for(driver, DRIVER_EVENT_CHANGED, &event);
+        driver_wait(driver, DRIVER_EVENT_CHANGED, &event);
         assert_int_equal(virDomainSuspend(domain), 0);
-        wait_for(driver, DRIVER_EVENT_CHANGED, &event);
-        host = poll_once(driver);
+        driver_wait(driver, DRIVER_EVENT_CHANGED, &event);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         assert_int_equal(host->domains[0].state, DOMAIN_PAUSED);
         snapshot_unref(host);
         assert_int_equal(virDomainResume(domain), 0);
@@ -225,7 +196,7 @@ static void test_no_daemon(void **state)
                 /* every poll tries again, and says so again */
                 for (unsigned j = 0; j < 3; j++) {
                         assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
-                        wait_for(driver, DRIVER_EVENT_POLL_FAILED, &event);
+                        driver_wait(driver, DRIVER_EVENT_POLL_FAILED, &event);
                         assert_true(event.error.code > 0);
                         if (!strstr(event.error.text, cases[i].words))
                                 fail_msg("%s: \"%s\"", cases[i].uri, event.error.text);
@@ -246,9 +217,9 @@ static void test_heals(void **state)
         assert_int_equal(rename(file->path, hidden), 0);
         open_driver(file->uri, &config, &driver);
         assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 0);
-        wait_for(driver, DRIVER_EVENT_POLL_FAILED, &event);
+        driver_wait(driver, DRIVER_EVENT_POLL_FAILED, &event);
         assert_int_equal(rename(hidden, file->path), 0);
-        host = poll_once(driver);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         assert_int_equal(host->n_devices, 1);
         snapshot_unref(host);
 }
@@ -298,15 +269,15 @@ static void test_takes_over(void **state)
         DriverConfig configs[2];
 
         open_driver("test:///default", &configs[0], &before);
-        snapshot_unref(poll_once(before));
+        snapshot_unref(driver_poll_once(before, DRIVER_POLL_CHANGES));
         open_driver_after("test:///default", &configs[1], before, &driver);
         assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
         driver_free(before);
-        snapshot_unref(poll_once(driver));
+        snapshot_unref(driver_poll_once(driver, DRIVER_POLL_CHANGES));
         /* one that was made and not wanted after all */
         open_driver_after("test:///default", &configs[0], driver, &before);
         driver_free(before);
-        snapshot_unref(poll_once(driver));
+        snapshot_unref(driver_poll_once(driver, DRIVER_POLL_CHANGES));
         driver_free(driver);
 }
 
@@ -343,7 +314,7 @@ static void test_threads_block_signals(void **state)
         sigaddset(&set, SIGUSR1);
         assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
         open_driver("test:///default", &config, &driver);
-        host = poll_once(driver);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         snapshot_unref(host);
         assert_int_equal(pthread_sigmask(SIG_BLOCK, &set, &old), 0);
         assert_int_equal(kill(getpid(), SIGUSR1), 0);

@@ -10,6 +10,7 @@
 #include "drivers/libvirt/poll.h"
 #include "drivers/registry.h"
 #include "tests/bench/libvirt-calls.h"
+#include "tests/fixtures/driver.h"
 #include "tests/fixtures/host.h"
 
 #define N_DEVICES 300
@@ -149,17 +150,8 @@ static void test_second_poll_reads_only_some_definitions(void **state)
 
 static unsigned count_calls(Driver *driver, DriverPollKind kind)
 {
-        struct pollfd fd = { .fd = driver_get_fd(driver), .events = POLLIN };
-        DriverEvent event;
-
         libvirt_calls_reset();
-        assert_true(driver_poll(driver, kind) >= 0);
-        do {
-                assert_true(poll(&fd, 1, 10000) > 0);
-                assert_int_equal(driver_take(driver, &event), 0);
-                assert_int_not_equal(event.type, DRIVER_EVENT_POLL_FAILED);
-        } while (event.type != DRIVER_EVENT_SNAPSHOT);
-        snapshot_unref(event.snapshot);
+        snapshot_unref(driver_poll_once(driver, kind));
         return libvirt_calls_all();
 }
 
