@@ -4,8 +4,7 @@
  * devices. Each device is compared with the others, so their number is bounded. domain_set_config()
  * compares two definitions of one domain.
  *
- * Tests: tests/unit/drivers/libvirt/test-domain.c
- * tests/unit/drivers/libvirt/test-domain-placement.c */
+ * Tests: tests/unit/drivers/libvirt/test-domain.c */
 
 #include "drivers/libvirt/domain.h"
 
