@@ -1,22 +1,40 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The poll thread starts a thread that reads, and takes its answer under the lock. Each side has a
+ * reference. An answer that comes after the poll thread stopped waiting stays in "facts" until the
+ * next run. Only a good figure replaces good_bytes. */
+
 #include "drivers/disk-check.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/clock.h"
-#include "drivers/host/instance-folders.h"
-#include "drivers/thread.h"
+#include "drivers/host/rbd.h"
+#include "drivers/poll-thread.h"
+
+#define RESIZED "_resize"
+
+DEFINE_CLEANUP(DIR *, closedir);
+
+/* The findings of one check: the members of Snapshot of these names. */
+typedef struct DiskFacts {
+        uint64_t total_bytes;
+        Error error;
+        Uuid *folders;
+        size_t n_folders;
+        Error folders_error;
+} DiskFacts;
 
 struct DiskCheck {
-        unsigned n_references;           /* atomic: each driver that uses it, and the thread */
-        char *path, *pool, *conf, *user; /* owned; place borrows them */
-        DiskPlace place;
-        DiskGather gather;
-        RbdFigure figure;     /* only the thread uses it */
+        unsigned n_references; /* atomic: each driver that uses it, and the thread */
+        char *path;            /* [DEFAULT] instances_path; "": there is none */
+        RbdPool rbd; /* its texts are owned; pool NULL: the disks are files below path. Only the
+thread uses its answer */
         uint64_t good_bytes;  /* the last good figure; disk_check_run() alone uses it */
         pthread_mutex_t lock; /* guards the members below */
         pthread_cond_t changed;
@@ -25,35 +43,90 @@ struct DiskCheck {
         DiskFacts facts;
 };
 
-void disk_facts_done(DiskFacts *facts)
+/* The folders of servers
+ *
+ * Nova makes the folder UUID when it begins to build a server or to copy one to this host, before
+ * libvirt knows the domain. It renames the folder to UUID_resize while a resize waits for its
+ * confirmation. Both show that the server is alive. A folder UUID_del shows nothing: Nova is
+ * deleting it, or failed to. */
+
+/* Returns true if a folder of that name belongs to a server that is alive. */
+static bool is_of_server(const char *name, Uuid *ret)
 {
-        free(facts->folders);
-        *facts = (DiskFacts){ 0 };
+        char text[UUID_TEXT_LENGTH + 1] = "";
+        const char *rest = name + UUID_TEXT_LENGTH;
+
+        if (strlen(name) < UUID_TEXT_LENGTH || (*rest && strcmp(rest, RESIZED) != 0))
+                return false;
+        memcpy(text, name, UUID_TEXT_LENGTH);
+        return uuid_from_text(text, ret) == 0;
 }
 
-void disk_facts_move(DiskFacts *facts, Snapshot *snapshot)
+static int order_uuids(const void *a, const void *b)
 {
-        free(snapshot->instance_folders);
-        snapshot->disk_total_bytes = facts->total_bytes;
-        snapshot->disk_error = facts->error;
-        snapshot->instance_folders = facts->folders;
-        snapshot->n_instance_folders = facts->n_folders;
-        snapshot->folders_error = facts->folders_error;
-        *facts = (DiskFacts){ 0 };
+        return uuid_order(a, b);
 }
 
-DiskPlace disk_place_of(const HostConfig *config)
+static size_t sort_unique(Uuid *uuids, size_t n)
 {
-        DiskPlace place = { .path = config->instances_path };
+        size_t n_kept = 0;
 
-        if (config->images_type == HOST_IMAGES_RBD && !config->images_storage_pool)
-                place.rbd = (RbdPool){ .pool = config->images_rbd_pool,
-                                       .conf = config->images_rbd_ceph_conf,
-                                       .user = config->rbd_user };
-        return place;
+        if (n > 1)
+                qsort(uuids, n, sizeof(Uuid), order_uuids);
+        for (size_t i = 0; i < n; i++)
+                if (n_kept == 0 || !uuid_equal(&uuids[n_kept - 1], &uuids[i]))
+                        uuids[n_kept++] = uuids[i];
+        return n_kept;
 }
 
-static void gather_files(const char *path, DiskFacts *ret)
+/* -E2BIG above SNAPSHOT_LIST_MAX: a list that is cut would hide servers. */
+static int read_names(DIR *dir, Uuid **uuids, size_t *n)
+{
+        size_t n_allocated = 0;
+
+        for (;;) {
+                const struct dirent *entry;
+                Uuid uuid;
+
+                errno = 0;
+                entry = readdir(dir);
+                if (!entry)
+                        return -errno;
+                if (!is_of_server(entry->d_name, &uuid))
+                        continue;
+                if (*n >= SNAPSHOT_LIST_MAX)
+                        return -E2BIG;
+                if (array_grow(uuids, sizeof(Uuid), *n, &n_allocated) < 0)
+                        return -ENOMEM;
+                (*uuids)[(*n)++] = uuid;
+        }
+}
+
+/* Reads the folder names of path into a list that is sorted and has no duplicates. A path that is
+ * empty or does not exist has no folders. -errno with words that name the option, -ENOMEM; then it
+ * is unknown which servers have a folder. */
+static int read_folders(const char *path, Uuid **ret, size_t *ret_n, Error *reterr)
+{
+        _cleanup_(closedirp) DIR *dir = path[0] ? opendir(path) : NULL;
+        _cleanup_free_ Uuid *uuids = NULL;
+        size_t n = 0;
+        int r = 0;
+
+        if (dir)
+                r = read_names(dir, &uuids, &n);
+        else if (path[0] && errno != ENOENT && errno != ENOTDIR)
+                r = -errno;
+        if (r < 0)
+                return error_setf(reterr, r, "[DEFAULT] instances_path: %.100s: %s", path,
+                                  strerror(-r));
+        *ret_n = sort_unique(uuids, n);
+        *ret = TAKE_PTR(uuids);
+        return 0;
+}
+
+/* What the thread reads */
+
+static void measure_files(const char *path, DiskFacts *ret)
 {
         struct statvfs fs;
 
@@ -64,68 +137,47 @@ static void gather_files(const char *path, DiskFacts *ret)
                 ret->total_bytes = INT64_MAX;
 }
 
-void disk_gather(const DiskPlace *place, RbdFigure *figure, DiskFacts *ret)
+static void gather(DiskCheck *check, DiskFacts *ret)
 {
-        if (place->rbd.pool)
-                (void)rbd_figure_read(figure, &place->rbd, clock_usec(CLOCK_MONOTONIC),
-                                      &ret->total_bytes, &ret->error);
+        if (check->rbd.pool)
+                (void)rbd_read(&check->rbd, clock_usec(CLOCK_MONOTONIC), &ret->total_bytes,
+                               &ret->error);
         else
-                gather_files(place->path, ret);
-        if (place->path[0])
-                (void)instance_folders_read(place->path, &ret->folders, &ret->n_folders,
-                                            &ret->folders_error);
-}
-
-static int init_lock(DiskCheck *check)
-{
-        pthread_condattr_t attributes;
-        int r = pthread_mutex_init(&check->lock, NULL);
-
-        if (r > 0)
-                return -r;
-        r = pthread_condattr_init(&attributes);
-        if (r == 0) {
-                pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-                r = pthread_cond_init(&check->changed, &attributes);
-                pthread_condattr_destroy(&attributes);
-        }
-        if (r > 0)
-                pthread_mutex_destroy(&check->lock);
-        return -r;
+                measure_files(check->path, ret);
+        (void)read_folders(check->path, &ret->folders, &ret->n_folders, &ret->folders_error);
 }
 
 static void free_all(DiskCheck *check)
 {
-        disk_facts_done(&check->facts);
+        free(check->facts.folders);
         free(check->path);
-        free(check->pool);
-        free(check->conf);
-        free(check->user);
+        free((char *)check->rbd.pool);
+        free((char *)check->rbd.conf);
+        free((char *)check->rbd.user);
         free(check);
 }
 
-static int copy_place(DiskCheck *check, const DiskPlace *place)
+static int copy_text(const char *text, const char **ret)
 {
-        const RbdPool *rbd = &place->rbd;
-
-        if (!(check->path = strdup(place->path ? place->path : "")) ||
-            (rbd->pool && !(check->pool = strdup(rbd->pool))) ||
-            !(check->conf = strdup(rbd->conf ? rbd->conf : "")) ||
-            !(check->user = strdup(rbd->user ? rbd->user : "")))
-                return -ENOMEM;
-        check->place = (DiskPlace){ check->path, { check->pool, check->conf, check->user } };
-        return 0;
+        *ret = strdup(text ? text : "");
+        return *ret ? 0 : -ENOMEM;
 }
 
-int disk_check_new(DiskCheck **ret, const DiskPlace *place, DiskGather gather)
+int disk_check_new(DiskCheck **ret, const HostConfig *config)
 {
+        bool is_rbd = config->images_type == HOST_IMAGES_RBD && !config->images_storage_pool;
         DiskCheck *check = calloc(1, sizeof(DiskCheck));
 
         if (!check)
                 return -ENOMEM;
         check->n_references = 1;
-        check->gather = gather;
-        if (copy_place(check, place) < 0 || init_lock(check) < 0) {
+        check->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        check->changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+        check->path = strdup(config->instances_path ? config->instances_path : "");
+        if (!check->path || (is_rbd && config->images_rbd_pool &&
+                             (copy_text(config->images_rbd_pool, &check->rbd.pool) < 0 ||
+                              copy_text(config->images_rbd_ceph_conf, &check->rbd.conf) < 0 ||
+                              copy_text(config->rbd_user, &check->rbd.user) < 0))) {
                 free_all(check);
                 return -ENOMEM;
         }
@@ -151,9 +203,11 @@ static DiskCheck *disk_check_ref(DiskCheck *check)
 
 static bool is_same_place(const DiskCheck *a, const DiskCheck *b)
 {
-        return strcmp(a->path, b->path) == 0 && !a->pool == !b->pool &&
-               (!a->pool || strcmp(a->pool, b->pool) == 0) && strcmp(a->conf, b->conf) == 0 &&
-               strcmp(a->user, b->user) == 0;
+        const RbdPool *x = &a->rbd, *y = &b->rbd;
+
+        return strcmp(a->path, b->path) == 0 && !x->pool == !y->pool &&
+               (!x->pool || (strcmp(x->pool, y->pool) == 0 && strcmp(x->conf, y->conf) == 0 &&
+                             strcmp(x->user, y->user) == 0));
 }
 
 void disk_check_inherit(DiskCheck **check, DiskCheck *before)
@@ -169,9 +223,9 @@ static void *run(void *data)
         DiskCheck *check = data;
         DiskFacts facts = { 0 };
 
-        check->gather(&check->place, &check->figure, &facts);
+        gather(check, &facts);
         pthread_mutex_lock(&check->lock);
-        disk_facts_done(&check->facts);
+        free(check->facts.folders);
         check->facts = facts;
         check->answered = true;
         check->running = false;
@@ -206,28 +260,37 @@ static void wait_for_answer(DiskCheck *check, uint64_t timeout_usec)
                                   .tv_nsec = (long)(until_usec % USEC_PER_SEC * 1000) };
 
         while (check->running)
-                if (pthread_cond_timedwait(&check->changed, &check->lock, &until) != 0)
+                if (pthread_cond_clockwait(&check->changed, &check->lock, CLOCK_MONOTONIC,
+                                           &until) != 0)
                         return;
 }
 
-/* With the lock held. Takes the answer that came since the last run, if there is one. */
-static bool take_answer(DiskCheck *check, DiskFacts *ret)
+/* With the lock held. Moves the answer that came since the last run into the snapshot, if there is
+ * one. */
+static bool take_answer(DiskCheck *check, Snapshot *snapshot)
 {
+        DiskFacts *facts = &check->facts;
+
         if (!check->answered)
                 return false;
         check->answered = false;
-        disk_facts_done(ret);
-        *ret = TAKE_STRUCT(check->facts);
+        free(snapshot->instance_folders);
+        snapshot->disk_total_bytes = facts->total_bytes;
+        snapshot->disk_error = facts->error;
+        snapshot->instance_folders = facts->folders;
+        snapshot->n_instance_folders = facts->n_folders;
+        snapshot->folders_error = facts->folders_error;
+        *facts = (DiskFacts){ 0 };
         return true;
 }
 
-/* Says why there is no answer. r: the error of the thread, 0 if it runs. */
+/* Explains why there is no answer. r: the error of the thread, 0 if it runs. */
 static void explain(const DiskCheck *check, int r, Error *ret)
 {
         if (r < 0)
                 error_setf(ret, r, "[DEFAULT] instances_path: %.100s: no thread: %s", check->path,
                            strerror(-r));
-        else if (check->pool)
+        else if (check->rbd.pool)
                 error_setf(ret, ETIMEDOUT, RBD_WHAT ": Ceph did not answer yet");
         else
                 error_setf(ret, ETIMEDOUT,
@@ -235,29 +298,28 @@ static void explain(const DiskCheck *check, int r, Error *ret)
                            check->path);
 }
 
-void disk_check_run(DiskCheck *check, uint64_t timeout_usec, DiskFacts *ret)
+void disk_check_run(DiskCheck *check, uint64_t timeout_usec, Snapshot *snapshot)
 {
         bool answered;
         int r = 0;
 
-        *ret = (DiskFacts){ 0 };
-        if (!check || (!check->path[0] && !check->pool))
+        if (!check || (!check->path[0] && !check->rbd.pool))
                 return;
         pthread_mutex_lock(&check->lock);
-        answered = take_answer(check, ret);
+        answered = take_answer(check, snapshot);
         if (!check->running) {
                 r = start(check);
                 if (r == 0)
                         wait_for_answer(check, timeout_usec);
-                answered = take_answer(check, ret) || answered;
+                answered = take_answer(check, snapshot) || answered;
         }
         pthread_mutex_unlock(&check->lock);
-        if (!answered)
-                explain(check, r, &ret->error);
-        if (!answered)
-                ret->folders_error = ret->error;
-        if (ret->error.code)
-                ret->total_bytes = check->good_bytes;
+        if (!answered) {
+                explain(check, r, &snapshot->disk_error);
+                snapshot->folders_error = snapshot->disk_error;
+        }
+        if (snapshot->disk_error.code)
+                snapshot->disk_total_bytes = check->good_bytes;
         else
-                check->good_bytes = ret->total_bytes;
+                check->good_bytes = snapshot->disk_total_bytes;
 }

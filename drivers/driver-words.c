@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests: tests/unit/drivers/test-registry.c */
+
 #include "drivers/driver-words.h"
 
 #include <string.h>

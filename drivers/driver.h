@@ -64,8 +64,8 @@ typedef struct DriverEvent {
 
 typedef struct Driver {
         const char *name;
-        struct PollThread *thread; /* drivers/poll-thread.c */
-        bool replaced; /* another has its place: it waits for nothing when it is freed */
+        struct Poller *poller; /* drivers/poll-thread.c */
+        bool replaced;         /* another has its place: it waits for nothing when it is freed */
 } Driver;
 
 /* Stops the threads, unless another driver took its place. A thread that hangs inside the

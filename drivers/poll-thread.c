@@ -1,54 +1,212 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The main thread sets "requested" under the lock and writes the order eventfd; the other sleeps
- * until that, or the source's descriptor, can be read. Both hold a reference. driver_free() waits
- * two seconds for the thread; one that is still in a call is left behind with its reference
- * and cleans up if it ever returns. A driver that takes another's place is served by the same
- * thread, after it. */
+/* The main thread sets "requested" of a Poller under its lock and writes the order eventfd. The
+ * virt thread sleeps until that, or the source's descriptor, can be read. It serves the first
+ * Poller of its list; the others wait. The list changes under the lock of the VirtThread, and only
+ * the thread itself removes the first Poller.
+ *
+ * Each Poller has a reference to its VirtThread, and the thread has one to itself and one to each
+ * Poller of the list. driver_free() waits two seconds for the thread. A thread that is still in a
+ * call is left behind, and frees everything if it ever returns.
+ *
+ * Tests: tests/unit/drivers/test-poll-thread.c */
 
 #include "drivers/poll-thread.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
+#include <time.h>
 
-#include "drivers/virt-thread.h"
+#define STOP_TIMEOUT_SEC 2
 
-typedef struct PollThread {
-        unsigned n_references; /* atomic: the driver and the thread */
+struct Mailbox {
+        unsigned n_references; /* atomic */
+        int fd;
+        pthread_mutex_t lock; /* guards what follows, and that fd is readable when any is set */
+        bool pending[_DRIVER_EVENT_TYPE_MAX];
+        Snapshot *snapshot;
+        Error errors[_DRIVER_EVENT_TYPE_MAX];
+};
+
+typedef struct VirtThread {
+        unsigned n_references; /* atomic */
+        unsigned n_drivers;    /* that were not freed; main thread */
+        pthread_t id;
+        pthread_mutex_t lock; /* guards what follows */
+        pthread_cond_t changed;
+        TAILQ_HEAD(, Poller) pollers;
+        bool ended;
+} VirtThread;
+
+typedef struct Poller {
+        unsigned n_references; /* atomic: the driver and the list of the thread */
         PollSource source;
         Mailbox *mailbox;
         int order_fd;
+        int event_fd; /* of the mailbox */
         VirtThread *thread;
+        TAILQ_ENTRY(Poller) link;
 
         pthread_mutex_t lock; /* guards what follows */
         bool requested;       /* a poll is wanted that has not begun */
         DriverPollKind kind;
         bool polling;
         bool stopping;
-} PollThread;
+} Poller;
 
-static PollThread *poll_thread_unref(PollThread *thread)
+int thread_start(const char *name, void *(*run)(void *data), void *data, pthread_t *ret)
 {
-        if (!thread || __atomic_sub_fetch(&thread->n_references, 1, __ATOMIC_ACQ_REL) > 0)
+        sigset_t all, before;
+        pthread_t thread;
+        int r;
+
+        /* the new thread inherits the mask */
+        sigfillset(&all);
+        r = pthread_sigmask(SIG_SETMASK, &all, &before);
+        if (r > 0)
+                return -r;
+        r = pthread_create(&thread, NULL, run, data);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (r > 0)
+                return -r;
+        pthread_setname_np(thread, name);
+        *ret = thread;
+        return 0;
+}
+
+/* The mailbox. Its lock is held for a few instructions at a time, never across a call into foreign
+ * code. */
+
+int mailbox_new(Mailbox **ret, int *ret_fd)
+{
+        Mailbox *mailbox = calloc(1, sizeof(Mailbox));
+        int r;
+
+        if (!mailbox)
+                return -ENOMEM;
+        mailbox->n_references = 1;
+        mailbox->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        mailbox->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (mailbox->fd < 0) {
+                r = -errno;
+                free(mailbox);
+                return r;
+        }
+        *ret = mailbox;
+        *ret_fd = mailbox->fd;
+        return 0;
+}
+
+Mailbox *mailbox_ref(Mailbox *mailbox)
+{
+        __atomic_add_fetch(&mailbox->n_references, 1, __ATOMIC_RELAXED);
+        return mailbox;
+}
+
+Mailbox *mailbox_unref(Mailbox *mailbox)
+{
+        if (!mailbox || __atomic_sub_fetch(&mailbox->n_references, 1, __ATOMIC_ACQ_REL) > 0)
                 return NULL;
-        pthread_mutex_destroy(&thread->lock);
-        closep(&thread->order_fd);
-        mailbox_unref(thread->mailbox);
-        thread->source.free(thread->source.data);
-        free(thread);
+        snapshot_unref(mailbox->snapshot);
+        pthread_mutex_destroy(&mailbox->lock);
+        close(mailbox->fd);
+        free(mailbox);
         return NULL;
 }
 
-/* The thread that polls */
-
-/* Until there is an order; what the source says by itself is heard meanwhile. */
-static int wait_for_word(const PollThread *thread)
+static DriverEventType next_pending(const Mailbox *mailbox)
 {
-        struct pollfd fds[] = { { .fd = thread->order_fd, .events = POLLIN },
-                                { .fd = thread->source.fd, .events = POLLIN } };
+        for (DriverEventType type = 0; type < _DRIVER_EVENT_TYPE_MAX; type++)
+                if (mailbox->pending[type])
+                        return type;
+        return DRIVER_EVENT_NONE;
+}
+
+/* An eventfd's counter cannot overflow here: it is written only when nothing was pending. */
+static void set_pending(Mailbox *mailbox, DriverEventType type)
+{
+        bool readable = next_pending(mailbox) != DRIVER_EVENT_NONE;
+
+        mailbox->pending[type] = true;
+        if (!readable)
+                (void)eventfd_write(mailbox->fd, 1);
+}
+
+void mailbox_post_snapshot(Mailbox *mailbox, Snapshot *snapshot)
+{
+        Snapshot *old;
+
+        pthread_mutex_lock(&mailbox->lock);
+        old = mailbox->snapshot;
+        mailbox->snapshot = snapshot;
+        set_pending(mailbox, DRIVER_EVENT_SNAPSHOT);
+        mailbox->pending[DRIVER_EVENT_POLL_FAILED] = false;
+        mailbox->pending[DRIVER_EVENT_LOST] = false;
+        pthread_mutex_unlock(&mailbox->lock);
+        snapshot_unref(old);
+}
+
+void mailbox_post_error(Mailbox *mailbox, DriverEventType type, const Error *error)
+{
+        assert(type == DRIVER_EVENT_POLL_FAILED || type == DRIVER_EVENT_LOST);
+        pthread_mutex_lock(&mailbox->lock);
+        mailbox->errors[type] = *error;
+        set_pending(mailbox, type);
+        if (type == DRIVER_EVENT_POLL_FAILED)
+                mailbox->pending[DRIVER_EVENT_LOST] = false;
+        pthread_mutex_unlock(&mailbox->lock);
+}
+
+void mailbox_post_changed(Mailbox *mailbox)
+{
+        pthread_mutex_lock(&mailbox->lock);
+        set_pending(mailbox, DRIVER_EVENT_CHANGED);
+        pthread_mutex_unlock(&mailbox->lock);
+}
+
+void mailbox_take(Mailbox *mailbox, DriverEvent *ret)
+{
+        DriverEvent event = { .type = DRIVER_EVENT_NONE };
+        eventfd_t count;
+
+        pthread_mutex_lock(&mailbox->lock);
+        event.type = next_pending(mailbox);
+        if (event.type != DRIVER_EVENT_NONE) {
+                mailbox->pending[event.type] = false;
+                if (event.type == DRIVER_EVENT_SNAPSHOT)
+                        event.snapshot = TAKE_PTR(mailbox->snapshot);
+                event.error = mailbox->errors[event.type];
+                if (next_pending(mailbox) == DRIVER_EVENT_NONE)
+                        (void)eventfd_read(mailbox->fd, &count);
+        }
+        pthread_mutex_unlock(&mailbox->lock);
+        *ret = event;
+}
+
+/* The virt thread */
+
+static Poller *poller_unref(Poller *poller)
+{
+        if (!poller || __atomic_sub_fetch(&poller->n_references, 1, __ATOMIC_ACQ_REL) > 0)
+                return NULL;
+        pthread_mutex_destroy(&poller->lock);
+        closep(&poller->order_fd);
+        mailbox_unref(poller->mailbox);
+        poller->source.free(poller->source.data);
+        free(poller);
+        return NULL;
+}
+
+/* Waits for an order. Meanwhile it forwards the events that the source reports by itself. */
+static int wait_for_word(const Poller *poller)
+{
+        struct pollfd fds[] = { { .fd = poller->order_fd, .events = POLLIN },
+                                { .fd = poller->source.fd, .events = POLLIN } };
         eventfd_t count;
 
         for (;;) {
@@ -58,82 +216,148 @@ static int wait_for_word(const PollThread *thread)
                         continue;
                 }
                 if (fds[1].revents)
-                        thread->source.listen(thread->source.data, thread->mailbox);
+                        poller->source.listen(poller->source.data, poller->mailbox);
                 if (fds[0].revents)
-                        return eventfd_read(thread->order_fd, &count) < 0 ? -errno : 0;
+                        return eventfd_read(poller->order_fd, &count) < 0 ? -errno : 0;
         }
 }
 
-/* True when a poll was ordered, which is then under way; false to end. */
-static bool wait_for_order(PollThread *thread, DriverPollKind *ret_kind)
+/* Returns true when a poll was ordered, which is then under way; false to end. */
+static bool wait_for_order(Poller *poller, DriverPollKind *ret_kind)
 {
         for (;;) {
                 bool stop, poll;
 
-                if (wait_for_word(thread) < 0)
+                if (wait_for_word(poller) < 0)
                         return false;
-                pthread_mutex_lock(&thread->lock);
-                stop = thread->stopping;
-                poll = thread->requested && !stop;
-                thread->polling = poll;
-                thread->requested = false;
-                *ret_kind = thread->kind;
-                thread->kind = DRIVER_POLL_CHANGES;
-                pthread_mutex_unlock(&thread->lock);
+                pthread_mutex_lock(&poller->lock);
+                stop = poller->stopping;
+                poll = poller->requested && !stop;
+                poller->polling = poll;
+                poller->requested = false;
+                *ret_kind = poller->kind;
+                poller->kind = DRIVER_POLL_CHANGES;
+                pthread_mutex_unlock(&poller->lock);
                 if (stop || poll)
                         return poll;
         }
 }
 
-static void serve(void *data)
+static void serve(Poller *poller)
 {
-        PollThread *thread = data;
         DriverPollKind kind;
 
-        while (wait_for_order(thread, &kind)) {
-                thread->source.poll(thread->source.data, kind, thread->mailbox);
-                pthread_mutex_lock(&thread->lock);
-                thread->polling = false;
-                pthread_mutex_unlock(&thread->lock);
+        while (wait_for_order(poller, &kind)) {
+                poller->source.poll(poller->source.data, kind, poller->mailbox);
+                pthread_mutex_lock(&poller->lock);
+                poller->polling = false;
+                pthread_mutex_unlock(&poller->lock);
         }
-        if (thread->source.close)
-                thread->source.close(thread->source.data);
+        if (poller->source.close)
+                poller->source.close(poller->source.data);
 }
 
-static void drop(void *data)
+static void thread_unref(VirtThread *thread)
 {
-        poll_thread_unref(data);
+        if (__atomic_sub_fetch(&thread->n_references, 1, __ATOMIC_ACQ_REL) > 0)
+                return;
+        pthread_cond_destroy(&thread->changed);
+        pthread_mutex_destroy(&thread->lock);
+        free(thread);
+}
+
+static void *run(void *data)
+{
+        VirtThread *thread = data;
+        Poller *poller;
+
+        pthread_mutex_lock(&thread->lock);
+        while ((poller = TAILQ_FIRST(&thread->pollers))) {
+                pthread_mutex_unlock(&thread->lock);
+                serve(poller);
+                pthread_mutex_lock(&thread->lock);
+                TAILQ_REMOVE(&thread->pollers, poller, link);
+                pthread_mutex_unlock(&thread->lock);
+                poller_unref(poller);
+                pthread_mutex_lock(&thread->lock);
+        }
+        thread->ended = true;
+        pthread_cond_signal(&thread->changed);
+        pthread_mutex_unlock(&thread->lock);
+        thread_unref(thread);
+        return NULL;
 }
 
 /* The main thread */
 
-static int start(PollThread **ret, const PollSource *source)
+/* Appends to the list of a thread that still serves. Returns false if it ended. */
+static bool join_thread(VirtThread *thread, Poller *poller)
 {
-        PollThread *thread = calloc(1, sizeof(PollThread));
-        int r = thread ? -pthread_mutex_init(&thread->lock, NULL) : -ENOMEM;
+        bool serves;
 
+        pthread_mutex_lock(&thread->lock);
+        serves = !thread->ended;
+        if (serves)
+                TAILQ_INSERT_TAIL(&thread->pollers, poller, link);
+        pthread_mutex_unlock(&thread->lock);
+        if (!serves)
+                return false;
+        __atomic_add_fetch(&thread->n_references, 1, __ATOMIC_RELAXED);
+        thread->n_drivers++;
+        poller->thread = thread;
+        return true;
+}
+
+static int start_thread(Poller *poller)
+{
+        VirtThread *thread = calloc(1, sizeof(VirtThread));
+        int r;
+
+        if (!thread)
+                return -ENOMEM;
+        thread->n_references = 2; /* the driver's and its own */
+        thread->n_drivers = 1;
+        thread->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        thread->changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+        TAILQ_INIT(&thread->pollers);
+        TAILQ_INSERT_TAIL(&thread->pollers, poller, link);
+        poller->thread = thread;
+        r = thread_start("virt", run, thread, &thread->id);
         if (r < 0) {
-                free(thread);
-                source->free(source->data);
-                return r;
+                thread->n_references = 1;
+                thread_unref(thread);
         }
-        thread->n_references = 1;
-        thread->source = *source;
-        thread->order_fd = eventfd(0, EFD_CLOEXEC);
-        r = thread->order_fd < 0 ? -errno : mailbox_new(&thread->mailbox);
-        if (r < 0)
-                poll_thread_unref(thread);
-        else
-                *ret = thread;
         return r;
 }
 
-/* The thread on which the one before asks what the source asks. */
+/* Frees the source on failure. */
+static int poller_new(Poller **ret, const PollSource *source)
+{
+        Poller *poller = calloc(1, sizeof(Poller));
+        int r;
+
+        if (!poller) {
+                source->free(source->data);
+                return -ENOMEM;
+        }
+        poller->n_references = 1;
+        poller->source = *source;
+        poller->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        poller->order_fd = eventfd(0, EFD_CLOEXEC);
+        r = poller->order_fd < 0 ? -errno : mailbox_new(&poller->mailbox, &poller->event_fd);
+        if (r < 0)
+                poller_unref(poller);
+        else
+                *ret = poller;
+        return r;
+}
+
+/* Returns the thread on which the driver before asks what the source asks, or NULL. */
 static VirtThread *find_common(const Driver *before, const char *name, const PollSource *source)
 {
         return before && strcmp(before->name, name) == 0 &&
-                               strcmp(before->thread->source.address, source->address) == 0
-                       ? before->thread->thread
+                               strcmp(before->poller->source.address, source->address) == 0
+                       ? before->poller->thread
                        : NULL;
 }
 
@@ -141,74 +365,120 @@ int poll_thread_start(Driver **ret, const char *name, const PollSource *source, 
                       Error *reterr)
 {
         _cleanup_free_ Driver *driver = calloc(1, sizeof(Driver));
-        VirtJob job = { .serve = serve, .drop = drop };
         VirtThread *common = find_common(before, name, source);
-        PollThread *thread;
+        Poller *poller;
         int r;
 
         if (!driver) {
                 source->free(source->data);
                 return error_oom(reterr);
         }
-        r = start(&thread, source);
+        r = poller_new(&poller, source);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot make the driver: %s", strerror(-r));
         if (common && source->inherit)
-                source->inherit(source->data, before->thread->source.data);
-        __atomic_add_fetch(&thread->n_references, 1, __ATOMIC_RELAXED);
-        job.data = thread;
-        r = virt_thread_enter(&thread->thread, common, &job);
+                source->inherit(source->data, before->poller->source.data);
+        poller->n_references = 2; /* the driver's and the thread's */
+        r = common && join_thread(common, poller) ? 0 : start_thread(poller);
         if (r < 0) {
-                poll_thread_unref(thread);
-                poll_thread_unref(thread);
+                poller->n_references = 1;
+                poller_unref(poller);
                 return error_setf(reterr, r, "Cannot start the virt thread: %s", strerror(-r));
         }
         driver->name = name;
-        driver->thread = thread;
+        driver->poller = poller;
         if (before)
                 before->replaced = true;
         *ret = TAKE_PTR(driver);
         return 0;
 }
 
+/* Removes a poller whose turn has not come from the list. */
+static void drop_waiting(VirtThread *thread, Poller *poller)
+{
+        Poller *other, *first;
+        bool waits = false;
+
+        pthread_mutex_lock(&thread->lock);
+        first = TAILQ_FIRST(&thread->pollers);
+        TAILQ_FOREACH(other, &thread->pollers, link)
+                waits = waits || (other == poller && other != first);
+        if (waits)
+                TAILQ_REMOVE(&thread->pollers, poller, link);
+        pthread_mutex_unlock(&thread->lock);
+        if (waits)
+                poller_unref(poller);
+}
+
+static bool wait_for_end(VirtThread *thread)
+{
+        struct timespec deadline;
+        bool ended;
+        int r = 0;
+
+        clock_gettime(CLOCK_MONOTONIC, &deadline);
+        deadline.tv_sec += STOP_TIMEOUT_SEC;
+        pthread_mutex_lock(&thread->lock);
+        while (!thread->ended && r == 0)
+                r = pthread_cond_clockwait(&thread->changed, &thread->lock, CLOCK_MONOTONIC,
+                                           &deadline);
+        ended = thread->ended;
+        pthread_mutex_unlock(&thread->lock);
+        return ended;
+}
+
+/* Leaves the thread behind if it does not end in time, or if the driver waits for nothing. */
+static void leave_thread(VirtThread *thread, Poller *poller, bool waits)
+{
+        drop_waiting(thread, poller);
+        if (--thread->n_drivers == 0) {
+                if (waits && wait_for_end(thread))
+                        pthread_join(thread->id, NULL);
+                else
+                        pthread_detach(thread->id);
+        }
+        thread_unref(thread);
+}
+
 Driver *driver_free(Driver *driver)
 {
-        PollThread *thread;
+        Poller *poller;
 
         if (!driver)
                 return NULL;
-        thread = driver->thread;
-        pthread_mutex_lock(&thread->lock);
-        thread->stopping = true;
-        pthread_mutex_unlock(&thread->lock);
-        (void)eventfd_write(thread->order_fd, 1);
-        virt_thread_leave(thread->thread, thread, !driver->replaced);
-        poll_thread_unref(thread);
+        poller = driver->poller;
+        pthread_mutex_lock(&poller->lock);
+        poller->stopping = true;
+        pthread_mutex_unlock(&poller->lock);
+        (void)eventfd_write(poller->order_fd, 1);
+        leave_thread(poller->thread, poller, !driver->replaced);
+        poller_unref(poller);
         free(driver);
         return NULL;
 }
 
-int driver_get_fd(Driver *driver)
-{
-        return mailbox_get_fd(driver->thread->mailbox);
-}
-
 int driver_poll(Driver *driver, DriverPollKind kind)
 {
-        PollThread *thread = driver->thread;
+        Poller *poller = driver->poller;
         bool busy;
 
-        pthread_mutex_lock(&thread->lock);
-        busy = thread->polling || thread->requested;
-        thread->requested = true;
-        thread->kind = MAX(thread->kind, kind);
-        pthread_mutex_unlock(&thread->lock);
-        if (eventfd_write(thread->order_fd, 1) < 0)
+        pthread_mutex_lock(&poller->lock);
+        busy = poller->polling || poller->requested;
+        poller->requested = true;
+        poller->kind = MAX(poller->kind, kind);
+        pthread_mutex_unlock(&poller->lock);
+        if (eventfd_write(poller->order_fd, 1) < 0)
                 return -errno;
         return busy;
 }
 
+int driver_get_fd(Driver *driver)
+{
+        return driver->poller->event_fd;
+}
+
 int driver_take(Driver *driver, DriverEvent *ret)
 {
-        return mailbox_take(driver->thread->mailbox, ret);
+        mailbox_take(driver->poller->mailbox, ret);
+        return 0;
 }

@@ -1,24 +1,53 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How drivers are made: polls are made on a thread of their own (drivers/virt-thread.h), one after
- * another. Orders that come while one runs are merged into the next, what is found goes into a
- * mailbox. What a hypervisor is asked, and how, is the source's.
+/* How drivers are made. Polls run on a thread of their own, one after another. Orders that come
+ * while one runs are merged into the next. What a poll finds goes into a mailbox. The source knows
+ * what a hypervisor is asked.
  *
- * The source is touched on that thread alone, but for its making. It has copies of the
+ * A call into a hypervisor's library can hang for ever. A driver that replaces one that hangs waits
+ * on the same thread, so there is one thread for each hypervisor, however often that happens. The
+ * source is touched on that thread alone, except while it is made. It has copies of the
  * configuration: a thread that hangs outlives the driver. */
 
-#include "drivers/mailbox.h"
+#include <pthread.h>
+
+#include "drivers/driver.h"
+
+/* Where a driver's threads leave what driver_take() returns: one place for each kind of event, and
+ * an eventfd that is readable exactly while one of them is taken up. Any thread can post. Shared by
+ * reference count. */
+typedef struct Mailbox Mailbox;
+
+/* *ret_fd is readable when mailbox_take() has something; the mailbox owns it. -ENOMEM, -EMFILE, …
+ */
+int mailbox_new(Mailbox **ret, int *ret_fd);
+Mailbox *mailbox_ref(Mailbox *mailbox);
+Mailbox *mailbox_unref(Mailbox *mailbox); /* NULL-safe */
+
+/* Posts a poll that ended well, and takes over the reference. Replaces an older snapshot, and the
+ * failure and the loss before it, which are over. */
+void mailbox_post_snapshot(Mailbox *mailbox, Snapshot *snapshot);
+
+/* Posts DRIVER_EVENT_POLL_FAILED or DRIVER_EVENT_LOST. Copies the error, which replaces an older
+ * one. A failed poll replaces an earlier loss. */
+void mailbox_post_error(Mailbox *mailbox, DriverEventType type, const Error *error);
+
+void mailbox_post_changed(Mailbox *mailbox);
+
+/* Takes one event, in the order of DriverEventType; DRIVER_EVENT_NONE when there is none. */
+void mailbox_take(Mailbox *mailbox, DriverEvent *ret);
 
 typedef struct PollSource {
         /* Asks the host and posts one snapshot, or DRIVER_EVENT_POLL_FAILED with words. */
         void (*poll)(void *data, DriverPollKind kind, Mailbox *mailbox);
-        /* Something is to be read from the descriptor; posts what it says. May be NULL. */
+        /* Reads from the descriptor and posts what it says. May be NULL. */
         void (*listen)(void *data, Mailbox *mailbox);
-        /* After the last poll, on the thread that made it. May be NULL. */
+        /* Runs after the last poll, on the same thread. May be NULL. */
         void (*close)(void *data);
-        /* Takes from the source of the driver that it replaces, which asks the same address, what a
-         * hanging call must not start twice. Main thread, before the first poll. May be NULL. */
+        /* Takes over what a hanging call must not start twice from the source of the driver that it
+         * replaces, which asks the same address. Main thread, before the first poll. May be NULL.
+         */
         void (*inherit)(void *data, void *before);
         void (*free)(void *data); /* once, on either thread: nothing uses data any more */
         int fd;                   /* for listen(); < 0: none */
@@ -32,8 +61,12 @@ typedef struct DriverOps {
         int (*open)(const DriverConfig *config, PollSource *ret, Error *reterr);
 } DriverOps;
 
-/* Makes a driver whose thread polls the source, which it takes over; where it fails that is freed.
- * before (may be NULL) is the one whose place it takes: behind that one's calls it waits, on the
- * same thread, where both have a name and an address in common. Negative errno with words. */
+/* Makes a driver whose thread polls the source. Takes over the source, and frees it on failure. The
+ * driver replaces before (may be NULL). If both have the same name and address, it waits on that
+ * one's thread for its calls to end. Negative errno with words. */
 int poll_thread_start(Driver **ret, const char *name, const PollSource *source, Driver *before,
                       Error *reterr);
+
+/* Starts a thread that runs run(data). No signal reaches it: signals are the main loop's. name has
+ * at most 15 characters, and "ps -T" shows it. Negative errno. */
+int thread_start(const char *name, void *(*run)(void *data), void *data, pthread_t *ret);

@@ -1,36 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Makes the plans of one update, copies the tree, edits it, and lets drivers/reshape move what is
+ * allocated. A tree that would move allocations without the right to do so is swapped for its copy.
+ */
+
 #include "drivers/update.h"
 
 #include <errno.h>
 
 #include "drivers/reshape/moves.h"
-#include "drivers/tree/child-provider.h"
-#include "drivers/tree/cpu-guests.h"
 #include "drivers/tree/host-traits.h"
 #include "drivers/tree/mdev-providers.h"
 #include "drivers/tree/memory-encryption.h"
 #include "drivers/tree/numa-providers.h"
 #include "drivers/tree/pci-providers.h"
-#include "drivers/tree/root-inventory.h"
 
-/* The inputs and intermediate results of one update. */
-typedef struct Update {
-        const HostConfig *config;
-        const Snapshot *snapshot;
-        ProviderTree *tree;
-        Provider *root;
-        CpuPlan cpus;
-        HostAmounts amounts;
-        MdevPlan mdevs;
-        bool moves;    /* allocations move with the tree */
-        Error problem; /* names the providers and classes that could not be updated */
-} Update;
-
-static void update_done(Update *update)
+static void update_done(TreeUpdate *update)
 {
         cpu_plan_done(&update->cpus);
         mdev_plan_done(&update->mdevs);
+        provider_clear_inventories(&update->heir);
+        free(update->heir.inventories);
 }
 
 static void limit_amounts(HostAmounts *amounts, Error *problem)
@@ -45,7 +35,8 @@ static void limit_amounts(HostAmounts *amounts, Error *problem)
         }
 }
 
-static int make_plans(Update *update, Error *reterr)
+/* moves: allocations move with the tree. */
+static int make_plans(TreeUpdate *update, bool moves, Error *reterr)
 {
         const HostConfig *config = update->config;
         const Snapshot *snapshot = update->snapshot;
@@ -55,7 +46,7 @@ static int make_plans(Update *update, Error *reterr)
         if (r < 0)
                 return r;
         /* Allocations that move must fit. The update after the reshape reserves these CPUs. */
-        if (!update->moves && cpu_guests_find(snapshot, &update->cpus, NULL) < 0)
+        if (!moves && cpu_guests_find(snapshot, &update->cpus, NULL) < 0)
                 return error_oom(reterr);
         host_amounts_make(config, snapshot, &update->cpus, &update->amounts);
         limit_amounts(&update->amounts, &update->problem);
@@ -66,57 +57,87 @@ static int make_plans(Update *update, Error *reterr)
         return 0;
 }
 
-/* Cells come first, since devices go under them. */
-static int edit_providers(Update *update, Error *reterr)
+/* Returns whether the folder is missing, as on a host whose guests have their disks elsewhere. */
+static bool is_never_there(const HostConfig *config, const Error *disk_error)
 {
-        const HostConfig *config = update->config;
-        const Snapshot *snapshot = update->snapshot;
-        ProviderTree *tree = update->tree;
-        Provider *root = update->root;
-        Provider heir = { .name = root->name };
-        int r;
-
-        if (numa_collect_heir(tree, root, &heir) < 0) {
-                provider_clear_inventories(&heir);
-                free(heir.inventories);
-                return error_oom(reterr);
-        }
-        r = numa_providers_update(config, snapshot, &update->cpus, &update->amounts, tree, root,
-                                  &update->problem, reterr);
-        if (r == 0)
-                r = mdev_providers_update(config, &update->mdevs, tree, root, &update->problem,
-                                          reterr);
-        if (r == 0)
-                r = memory_encryption_update(config, snapshot, tree, root, &update->problem,
-                                             reterr);
-        if (r == 0)
-                r = root_inventory_update(config, &update->amounts, &snapshot->disk_error, root,
-                                          &heir, &update->problem, reterr);
-        provider_clear_inventories(&heir);
-        free(heir.inventories);
-        return r;
+        return !config->images_storage_pool &&
+               (disk_error->code == ENOENT || disk_error->code == ENOTDIR);
 }
 
-/* What the host should have, whoever holds what. DRIVER_UPDATED or _IN_PART. */
-static int edit(Update *update, Error *reterr)
+/* Replaces the root's inventories, which are the driver's own (facts C2). A class with a total of 0
+ * is left out (facts G4.7). DISK_GB of unknown size stays as the root has it; that is a problem,
+ * unless the root has none and the folder is missing. -ENOMEM.
+ */
+static int update_root(TreeUpdate *update, Error *reterr)
 {
         const HostConfig *config = update->config;
-        const Snapshot *snapshot = update->snapshot;
+        const HostAmounts *amounts = &update->amounts;
+        const Error *disk_error = &update->snapshot->disk_error;
+        Provider *root = update->root;
+        const ClassAmount *classes[] = { &amounts->disk, &amounts->vcpu, &amounts->pcpu,
+                                         &amounts->memory };
+        const Inventory *disk = provider_find_inventory(root, amounts->disk.resource_class);
+        bool keep_disk = disk_error->code && disk;
+        Inventory records[ARRAY_SIZE(classes)];
+        int r;
+
+        /* all of them before the old ones go: the ratios are read from those */
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
+                records[i] = keep_disk && classes[i] == &amounts->disk
+                                     ? *disk
+                                     : class_amount_record(classes[i], root, &update->heir);
+        provider_clear_inventories(root);
+        for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
+                if (records[i].total == 0 || !numa_is_at_root(config, classes[i]->resource_class))
+                        continue;
+                r = provider_set_inventory(root, classes[i]->resource_class, &records[i]);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "Inventory %s of %s",
+                                             classes[i]->resource_class, root->name);
+        }
+        if (disk_error->code && (keep_disk || !is_never_there(config, disk_error))) {
+                Error error;
+
+                error_setf(&error, disk_error->code, "%s; DISK_GB %s", disk_error->text,
+                           keep_disk                 ? "stays as it was"
+                           : amounts->disk.total > 0 ? "is reported as it was measured last"
+                                                     : "is not reported");
+                error_join(&update->problem, &error);
+        }
+        return 0;
+}
+
+/* Cells come first, since devices go under them. */
+static int edit_providers(TreeUpdate *update, Error *reterr)
+{
+        int r;
+
+        if ((r = numa_providers_update(update, reterr)) < 0 ||
+            (r = mdev_providers_update(update, reterr)) < 0 ||
+            (r = memory_encryption_update(update, reterr)) < 0)
+                return r;
+        return update_root(update, reterr);
+}
+
+/* Edits the tree into what the host should have, whatever is allocated. Returns DRIVER_UPDATED or
+ * DRIVER_UPDATED_IN_PART. */
+static int edit(TreeUpdate *update, Error *reterr)
+{
         int r = edit_providers(update, reterr);
 
         if (r < 0)
                 return r;
         if (string_set_add(&update->root->traits, "COMPUTE_NODE") < 0 ||
-            child_provider_own(update->root, config) < 0 ||
-            host_traits_update(config, snapshot, update->root) < 0)
+            child_provider_own(update, update->root) < 0 ||
+            host_traits_update(update->config, update->snapshot, update->root) < 0)
                 return error_oom(reterr);
-        r = pci_providers_update(config, snapshot, update->tree, update->root, reterr);
+        r = pci_providers_update(update, reterr);
         if (r < 0)
                 return r;
         /* last: cells go when devices have left them */
-        numa_providers_remove_gone(config, snapshot, update->tree, update->root);
+        numa_providers_remove_gone(update);
         if (!update->problem.code)
-                return r;
+                return DRIVER_UPDATED;
         if (reterr)
                 *reterr = update->problem;
         return DRIVER_UPDATED_IN_PART;
@@ -135,33 +156,16 @@ static int restore(ProviderTree *tree, const ProviderTree *before, Error *reterr
         return DRIVER_RESHAPE_NEEDED;
 }
 
-static int move_allocations(Update *update, const ProviderTree *before, DriverReshape *reshape,
-                            Error *reterr)
-{
-        const ReshapeHost host = {
-                .config = update->config,
-                .snapshot = update->snapshot,
-                .cpus = &update->cpus,
-                .mdevs = &update->mdevs,
-                .before = before,
-                .after = update->tree,
-                .root = update->root,
-        };
-
-        return reshape_moves_make(&host, update->tree, reshape, reterr);
-}
-
 int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
                     const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;
         const ProviderTree *before = reshape ? reshape->before : NULL;
-        _cleanup_(update_done) Update update = {
+        _cleanup_(update_done) TreeUpdate update = {
                 .config = config,
                 .snapshot = snapshot,
                 .tree = tree,
                 .root = provider_tree_find_name(tree, nodename),
-                .moves = reshape && reshape->consumers,
         };
         Error moving = ERROR_NULL;
         int r, moved;
@@ -171,16 +175,18 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         if (!update.root || !uuid_empty(&update.root->parent))
                 return error_setf(reterr, ENOENT, "The tree has no root provider named \"%.100s\"",
                                   nodename);
-        r = make_plans(&update, reterr);
+        r = make_plans(&update, reshape && reshape->consumers, reterr);
         if (r < 0)
                 return r;
         if (!before && provider_tree_copy(&copy, tree) < 0)
                 return error_oom(reterr);
         before = before ? before : copy;
+        update.before = before;
+        update.heir.name = update.root->name;
         r = edit(&update, reterr);
         if (r < 0)
                 return r;
-        moved = move_allocations(&update, before, reshape, &moving);
+        moved = reshape_moves_make(&update, reshape, &moving);
         if (moved != DRIVER_UPDATED && reterr)
                 *reterr = moving;
         if (moved == DRIVER_RESHAPE_NEEDED)

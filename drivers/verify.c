@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each verify_…() function compares one part of the configuration with the host and adds warnings.
+ * verify_update() makes the plans that an update makes, and adds the reasons why it would refuse
+ * them or do without a part.
+ *
+ * Tests: tests/unit/drivers/test-verify.c */
+
 #include "drivers/verify.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/json.h"
 #include "drivers/driver-config.h"
-#include "drivers/tree/cpu-guests.h"
+#include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/host-amounts.h"
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/mdev-plan.h"
@@ -31,34 +36,23 @@ static const char *const options[] = {
         "[libvirt] images_type",
 };
 
-static void finding_done(Finding *finding)
+/* Lists of {"level", "option", "text"}. */
+typedef struct Findings {
+        json_t *errors, *warnings;
+} Findings;
+
+static void findings_done(Findings *findings)
 {
-        free(finding->option);
-        free(finding->text);
+        json_decref(findings->errors);
+        json_decref(findings->warnings);
 }
 
-void findings_done(Findings *findings)
+static int add_finding(json_t *list, const char *level, const char *option, const char *text)
 {
-        for (size_t i = 0; i < findings->n_items; i++)
-                finding_done(&findings->items[i]);
-        free(findings->items);
-        *findings = (Findings){ 0 };
-}
-
-static int add_finding(Findings *findings, FindingLevel level, const char *option, const char *text)
-{
-        _cleanup_(finding_done) Finding finding = { level, strdup(option), strdup(text) };
-        size_t position = 0;
-
-        if (!finding.option || !finding.text ||
-            array_grow(&findings->items, sizeof(Finding), findings->n_items,
-                       &findings->n_allocated) < 0)
-                return -ENOMEM;
-        while (position < findings->n_items && findings->items[position].level >= level)
-                position++;
-        array_open(findings->items, sizeof(Finding), &findings->n_items, position);
-        findings->items[position] = TAKE_STRUCT(finding);
-        return 0;
+        return json_array_append_new(list, json_pack("{ss ss ss}", "level", level, "option", option,
+                                                     "text", text)) < 0
+                       ? -ENOMEM
+                       : 0;
 }
 
 /* Adds a warning. -ENOMEM. */
@@ -72,7 +66,7 @@ static int findings_warn(Findings *findings, const char *option, const char *for
         va_start(ap, format);
         vsnprintf(text, sizeof(text), format, ap);
         va_end(ap);
-        return add_finding(findings, FINDING_WARNING, option, text);
+        return add_finding(findings->warnings, "warning", option, text);
 }
 
 /* What makes the update refuse the host. */
@@ -90,7 +84,7 @@ static int add_error(Findings *findings, int r, const Error *error)
                         option = options[i];
                 }
         }
-        return add_finding(findings, FINDING_ERROR, option, error->text);
+        return add_finding(findings->errors, "error", option, error->text);
 }
 
 static int verify_update(const HostConfig *config, const Snapshot *snapshot, CpuPlan *cpus,
@@ -102,7 +96,7 @@ static int verify_update(const HostConfig *config, const Snapshot *snapshot, Cpu
         int r;
 
         r = add_error(findings, driver_config_check(config, &error), &error);
-        if (r < 0 || findings->n_items > 0)
+        if (r < 0 || json_array_size(findings->errors) > 0)
                 return r;
         r = cpu_plan_make(config, snapshot, cpus, &problem, &error);
         if (r < 0)
@@ -529,7 +523,7 @@ static int list_providers(const HostConfig *config, const Snapshot *snapshot, St
                 const PciSpec *spec = pci_specs_find(&config->pci_specs, device);
                 char name[RESOURCE_CLASS_MAX + 1], text[RESOURCE_CLASS_MAX + PCI_ADDRESS_SIZE + 2];
 
-                if (!spec || pci_spec_has_physical_network(spec))
+                if (!spec || spec->physical_network)
                         continue;
                 pci_spec_resource_class(spec, device, name);
                 snprintf(text, sizeof(text), "%s %s", name,
@@ -599,7 +593,7 @@ static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findin
         return r;
 }
 
-int verify_host(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
+static int verify_all(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
         int r;
@@ -616,20 +610,16 @@ int verify_host(const HostConfig *config, const Snapshot *snapshot, Findings *fi
         return r < 0 ? r : verify_mdevs(config, snapshot, findings);
 }
 
-json_t *findings_to_json(const Findings *findings, const char *nodename)
+json_t *verify_host(const HostConfig *config, const Snapshot *snapshot)
 {
-        _cleanup_json_ json_t *list = json_array();
-        json_int_t n_errors = 0;
+        _cleanup_(findings_done) Findings findings = { json_array(), json_array() };
+        json_int_t n_errors;
 
-        for (size_t i = 0; list && i < findings->n_items; i++) {
-                const Finding *finding = &findings->items[i];
-
-                n_errors += finding->level == FINDING_ERROR;
-                if (json_array_append_new(
-                            list, json_pack("{ss ss ss}", "level",
-                                            finding->level == FINDING_ERROR ? "error" : "warning",
-                                            "option", finding->option, "text", finding->text)) < 0)
-                        return NULL;
-        }
-        return json_pack("{ss sI sO}", "nodename", nodename, "errors", n_errors, "findings", list);
+        if (!findings.errors || !findings.warnings || verify_all(config, snapshot, &findings) < 0)
+                return NULL;
+        n_errors = (json_int_t)json_array_size(findings.errors);
+        if (json_array_extend(findings.errors, findings.warnings) < 0)
+                return NULL;
+        return json_pack("{ss sI sO}", "nodename", snapshot->nodename, "errors", n_errors,
+                         "findings", findings.errors);
 }

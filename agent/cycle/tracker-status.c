@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
-#include "drivers/tree/cpu-guests.h"
+#include "drivers/tree/cpu-plan.h"
 #include "formats/interface.h"
 #include "report/placement/outcome.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/guests/layout.h"
-#include "drivers/tree/cpu-guests.h"
+#include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/mdev-plan.h"
 
@@ -61,7 +61,7 @@ static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFact
                 const PciSpec *spec = pci_specs_find(&config->pci_specs, device);
                 HostPci *pci = &facts->pci[facts->n_pci];
 
-                if (!spec || pci_spec_has_physical_network(spec))
+                if (!spec || spec->physical_network)
                         continue;
                 *pci = (HostPci){ .name = device->name,
                                   .address = device->address,
@@ -70,7 +70,7 @@ static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFact
                                                       ? device->physical_function
                                                       : device->address,
                                   .cell = device->numa_node,
-                                  .managed = pci_spec_is_managed(spec) };
+                                  .managed = spec->managed };
                 pci_spec_resource_class(spec, device, pci->resource_class);
                 facts->n_pci++;
         }

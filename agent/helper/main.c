@@ -587,15 +587,12 @@ static int discover(Config *config, char *arguments[], json_t **ret, Error *rete
 static int verify(Config *config, char *arguments[], json_t **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-        _cleanup_(findings_done) Findings findings = { 0 };
         _cleanup_json_ json_t *document = NULL;
         int r = poll_once(config, "", &snapshot, reterr);
 
         if (r < 0)
                 return r;
-        if (verify_host(&config->driver.host, snapshot, &findings) < 0)
-                return error_oom(reterr);
-        document = findings_to_json(&findings, snapshot->nodename);
+        document = verify_host(&config->driver.host, snapshot);
         if (json_object_set_new(document, "format", json_string(FINDINGS_FORMAT)) < 0)
                 return error_oom(reterr);
         *ret = TAKE_PTR(document);

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
-#include "drivers/host/pci-address.h"
+#include "drivers/host/snapshot.h"
 
 #define CORDON_FORMAT "compute-agent-cordon/1"
 #define DEVICE_MAX    200

@@ -183,7 +183,7 @@ static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
 static const char *find_guest(const Snapshot *snapshot, const char *thing)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++)
-                if (snapshot_domain_has(&snapshot->domains[i], thing))
+                if (snapshot_domain_has(&snapshot->domains[i], thing, true))
                         return snapshot->domains[i].name;
         return "?";
 }

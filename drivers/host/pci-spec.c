@@ -1,16 +1,181 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Reads [pci] device_spec and matches devices with it. A PciSpec has a matcher for each part of the
+ * address: a number (or ANY), or a regular expression. pci_specs_find() tries the specs in their
+ * order. This is the one place that calls PCRE2.
+ *
+ * Tests: tests/unit/drivers/host/test-pci-spec.c */
+
 #include "drivers/host/pci-spec.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <ctype.h>
 #include <errno.h>
+#include <pcre2.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/array.h"
-#include "base/inventory.h"
+#include "base/error.h"
 #include "base/json.h"
-#include "drivers/host/regex.h"
+
+/* Regular expressions
+ *
+ * Nova's options have those of Python's re. A pattern that PCRE2 would read in another way is
+ * refused, so that it means here what it means in Nova, or nothing. For this each pattern is read
+ * once before PCRE2 compiles it. "{,n}", which PCRE2 takes as it stands, is written as "{0,n}".
+ * Length, memory and time are bounded, whatever the pattern is. */
+
+#define REGEX_LENGTH_MAX 128    /* bytes of a pattern */
+#define MATCH_LIMIT      100000 /* steps of a match */
+#define DEPTH_LIMIT      1000
+#define HEAP_LIMIT_KIB   1024
+
+typedef struct Regex {
+        pcre2_code *code;
+        pcre2_match_context *context;
+} Regex;
+
+static Regex *regex_free(Regex *regex)
+{
+        if (!regex)
+                return NULL;
+        pcre2_code_free(regex->code);
+        pcre2_match_context_free(regex->context);
+        free(regex);
+        return NULL;
+}
+DEFINE_CLEANUP(Regex *, regex_free);
+
+/* Letters that stand for something behind a backslash in both; Python refuses all others. */
+static bool is_known_escape(char c)
+{
+        return !isalpha((unsigned char)c) || strchr("AbBdDsSwWZafnrtvx", c);
+}
+
+/* What may follow "(?". Flags for all of the pattern stand at its start. */
+static bool is_known_group(const char *c, bool first)
+{
+        size_t n = strspn(c, "imsx-");
+
+        if (strchr(":=!>#(", *c) && *c)
+                return true;
+        if (c[0] == '<')
+                return c[1] == '=' || c[1] == '!';
+        if (c[0] == 'P')
+                return c[1] == '<' || c[1] == '=';
+        return n > 0 && (c[n] == ':' || (first && c[n] == ')' && !memchr(c, '-', n)));
+}
+
+typedef struct Reader {
+        const char *pattern, *c;
+        char *output;
+        bool in_class;
+} Reader;
+
+static int refuse(const Reader *reader, Error *reterr)
+{
+        return error_setf(reterr, EINVAL,
+                          "Python does not know \"%.10s\", or takes it for something else",
+                          reader->c);
+}
+
+/* One thing of the pattern: moves c behind it. */
+static int read_one(Reader *reader, Error *reterr)
+{
+        const char *c = reader->c;
+        size_t n = 1;
+
+        if (c[0] == '\\') {
+                if (!c[1] || !is_known_escape(c[1]))
+                        return refuse(reader, reterr);
+                n = 2;
+        } else if (reader->in_class) {
+                if (c[0] == '[' && c[1] && strchr(":.=", c[1]))
+                        return refuse(reader, reterr);
+                reader->in_class = c[0] != ']';
+        } else if (c[0] == '[') {
+                reader->in_class = true;
+                n += c[1] == '^';
+                n += c[n] == ']';
+        } else if (c[0] == '(' &&
+                   (c[1] == '*' || (c[1] == '?' && !is_known_group(c + 2, c == reader->pattern)))) {
+                return refuse(reader, reterr);
+        } else if (c[0] == '{' && c[1] == ',') {
+                size_t digits = strspn(c + 2, "0123456789");
+
+                if (c[2 + digits] == '}') {
+                        reader->output = stpcpy(reader->output, "{0");
+                        reader->c++;
+                        return 0;
+                }
+        }
+        memcpy(reader->output, c, n);
+        reader->output += n;
+        reader->c += n;
+        return 0;
+}
+
+static int translate(const char *pattern, char ret[static 2 * REGEX_LENGTH_MAX + 1], Error *reterr)
+{
+        Reader reader = { .pattern = pattern, .c = pattern, .output = ret };
+
+        if (strlen(pattern) > REGEX_LENGTH_MAX)
+                return error_setf(reterr, EINVAL, "longer than %d bytes", REGEX_LENGTH_MAX);
+        while (*reader.c) {
+                int r = read_one(&reader, reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        *reader.output = '\0';
+        return 0;
+}
+
+/* -EINVAL with words for what is no pattern, -ENOMEM. */
+static int regex_new(Regex **ret, const char *pattern, Error *reterr)
+{
+        _cleanup_(regex_freep) Regex *regex = calloc(1, sizeof(Regex));
+        char text[2 * REGEX_LENGTH_MAX + 1];
+        PCRE2_UCHAR words[120] = "";
+        PCRE2_SIZE place;
+        int code, r;
+
+        if (!regex)
+                return error_oom(reterr);
+        r = translate(pattern, text, reterr);
+        if (r < 0)
+                return r;
+        regex->code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
+                                    PCRE2_ANCHORED | PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C, &code,
+                                    &place, NULL);
+        if (!regex->code) {
+                (void)pcre2_get_error_message(code, words, sizeof(words));
+                return error_setf(reterr, EINVAL, "%s", (const char *)words);
+        }
+        regex->context = pcre2_match_context_create(NULL);
+        if (!regex->context)
+                return error_oom(reterr);
+        pcre2_set_match_limit(regex->context, MATCH_LIMIT);
+        pcre2_set_depth_limit(regex->context, DEPTH_LIMIT);
+        pcre2_set_heap_limit(regex->context, HEAP_LIMIT_KIB);
+        *ret = TAKE_PTR(regex);
+        return 0;
+}
+
+/* As re.match(): it begins where the text does, and the text's end may be left over. False also
+ * when the bounds were met, or there is no memory. */
+static bool regex_matches(const Regex *regex, const char *text)
+{
+        pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+        int r;
+
+        if (!data)
+                return false;
+        r = pcre2_match(regex->code, (PCRE2_SPTR)text, strlen(text), 0, 0, data, regex->context);
+        pcre2_match_data_free(data);
+        return r >= 0;
+}
 
 #define ANY (-1)
 #define STANDARD_CLASSES                                                                          \
@@ -35,22 +200,6 @@ static const struct {
         [PART_BUS] = { "bus", 0xff, 5, 2 },
         [PART_SLOT] = { "slot", 0x1f, 8, 2 },
         [PART_FUNCTION] = { "function", 7, 11, 1 },
-};
-
-typedef struct PartMatch {
-        int32_t number; /* ANY, unless it is one number */
-        Regex *regex;
-} PartMatch;
-
-struct PciSpec {
-        int32_t vendor_id, product_id; /* or ANY */
-        PartMatch parts[_PART_MAX];
-        bool is_single; /* the address of one device, which may be a physical function */
-        char *devname;
-        char *physical_network;
-        char *resource_class; /* NULL: by vendor and product */
-        StringSet traits;
-        bool remote_managed, live_migratable, one_time_use, managed;
 };
 
 static PciSpec *pci_spec_free(PciSpec *spec)
@@ -255,14 +404,15 @@ static int read_address(const json_t *object, PciSpec *spec, Error *reterr)
 static bool address_matches(const PciSpec *spec, const char *address)
 {
         for (Part part = 0; part < _PART_MAX; part++) {
-                const PartMatch *match = &spec->parts[part];
+                const Regex *regex = spec->parts[part].regex;
+                int32_t number = spec->parts[part].number;
                 char text[8];
 
                 memcpy(text, address + parts[part].offset, parts[part].length);
                 text[parts[part].length] = '\0';
-                if (match->regex && !regex_matches(match->regex, text))
+                if (regex && !regex_matches(regex, text))
                         return false;
-                if (match->number != ANY && (unsigned long)match->number != strtoul(text, NULL, 16))
+                if (number != ANY && (unsigned long)number != strtoul(text, NULL, 16))
                         return false;
         }
         return true;
@@ -504,26 +654,6 @@ const PciSpec *pci_specs_find(const PciSpecs *specs, const SnapshotDevice *devic
                 if (spec_matches(specs->items[i], device))
                         return specs->items[i];
         return NULL;
-}
-
-bool pci_spec_has_physical_network(const PciSpec *spec)
-{
-        return spec->physical_network != NULL;
-}
-
-bool pci_spec_is_remote_managed(const PciSpec *spec)
-{
-        return spec->remote_managed;
-}
-
-bool pci_spec_is_managed(const PciSpec *spec)
-{
-        return spec->managed;
-}
-
-bool pci_spec_is_one_time_use(const PciSpec *spec)
-{
-        return spec->one_time_use;
 }
 
 void pci_spec_resource_class(const PciSpec *spec, const SnapshotDevice *device,

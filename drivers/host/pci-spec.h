@@ -7,7 +7,7 @@
  * product_id, address (a string whose parts may be "*" or missing, or an object of regular
  * expressions for domain, bus, slot and function), devname, and tags. The address of one physical
  * function matches its virtual functions, too. Of several specs the first that matches counts.
- * Regular expressions are Python's (drivers/host/regex.h). A spec with remote_managed matches
+ * Regular expressions are Python's. A spec with remote_managed matches
  * functions of a card alone that has its serial number. */
 
 #include "base/inventory.h"
@@ -17,7 +17,22 @@
 #define PCI_SPECS_MAX     1024
 #define PCI_SPEC_TEXT_MAX 65536 /* bytes of a value */
 
-typedef struct PciSpec PciSpec;
+/* One object of the option. -1 is any number. */
+typedef struct PciSpec {
+        int32_t vendor_id, product_id;
+        struct {
+                int32_t number; /* -1, unless it is one number */
+                struct Regex *regex;
+        } parts[4];     /* of the address: domain, bus, slot, function */
+        bool is_single; /* the address of one device, which may be a physical function */
+        char *devname;
+        char *physical_network; /* NULL: none. Nova leaves devices of a network to Neutron */
+        char *resource_class;   /* NULL: by vendor and product */
+        StringSet traits;
+        bool remote_managed, live_migratable, one_time_use;
+        bool managed; /* libvirt takes it from its driver for a guest (managed='yes' of a <hostdev>)
+                       */
+} PciSpec;
 
 typedef struct PciSpecs {
         PciSpec **items;
@@ -38,13 +53,6 @@ int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *rete
 
 /* The spec of a device, or NULL. Devices that are not PCI functions have none. */
 const PciSpec *pci_specs_find(const PciSpecs *specs, const SnapshotDevice *device);
-
-/* Nova leaves devices of a physical network to Neutron. */
-bool pci_spec_has_physical_network(const PciSpec *spec);
-bool pci_spec_is_remote_managed(const PciSpec *spec);
-/* Is libvirt to take it from its driver when a guest gets it (managed='yes' of a <hostdev>)? */
-bool pci_spec_is_managed(const PciSpec *spec);
-bool pci_spec_is_one_time_use(const PciSpec *spec);
 
 /* Writes the resource class: the configured one in Placement's form, else
  * CUSTOM_PCI_<vendor>_<product>. */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Runs "ceph df" as a child in a process group of its own, and reads both of its outputs until they
+ * and the child end, or time is up. Its words are foreign text that can hold a key, so at most
+ * their last line is quoted. */
+
 #include "drivers/host/rbd.h"
 
 #include <errno.h>
@@ -24,7 +28,9 @@
 
 extern char **environ;
 
-int rbd_parse(const char *text, size_t n, const char *pool, uint64_t *ret_bytes, Error *reterr)
+/* Reads the output of "ceph df --format=json". -EBADMSG if it is not that, -ENODEV if the cluster
+ * has no such pool. */
+static int parse(const char *text, size_t n, const char *pool, uint64_t *ret_bytes, Error *reterr)
 {
         _cleanup_json_ json_t *document = json_loadb(text, n, 0, NULL);
         const json_t *total = json_object_get(json_object_get(document, "stats"), "total_bytes");
@@ -63,7 +69,9 @@ static void copy_summary(const char *words, char *ret, size_t size)
         text_sanitize(ret, '?');
 }
 
-int rbd_explain(const char *words, const RbdPool *pool, Error *reterr)
+/* Returns the error for the standard error of a "ceph df" that failed, which may be any text.
+ * Quotes at most its last line, because earlier ones can hold the key of a keyring. */
+static int explain_words(const char *words, const RbdPool *pool, Error *reterr)
 {
         const char *user = pool->user[0] ? pool->user : "admin";
         char line[WORDS_MAX];
@@ -234,10 +242,10 @@ static int explain(int r, const Child *child, int status, const RbdPool *pool, E
                 return error_setf(reterr, EIO, RBD_WHAT ": \"ceph df\": %s", strerror(-r));
         if (WIFEXITED(status) && WEXITSTATUS(status) == 127 && !words[0])
                 return error_setf(reterr, ENOPKG, RBD_WHAT ": the program ceph is not installed");
-        return rbd_explain(words, pool, reterr);
+        return explain_words(words, pool, reterr);
 }
 
-int rbd_read_capacity(const RbdPool *pool, uint64_t *ret_bytes, Error *reterr)
+static int read_capacity(const RbdPool *pool, uint64_t *ret_bytes, Error *reterr)
 {
         _cleanup_free_ char *id = text_format("--id=%s", pool->user),
                             *conf = text_format("--conf=%s", pool->conf);
@@ -263,20 +271,20 @@ int rbd_read_capacity(const RbdPool *pool, uint64_t *ret_bytes, Error *reterr)
         status = reap(&child, r < 0);
         if (r < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
                 return explain(r, &child, status, pool, reterr);
-        return rbd_parse(child.texts[0] ? child.texts[0] : "", child.lengths[0], pool->pool,
-                         ret_bytes, reterr);
+        return parse(child.texts[0] ? child.texts[0] : "", child.lengths[0], pool->pool, ret_bytes,
+                     reterr);
 }
 
-int rbd_figure_read(RbdFigure *figure, const RbdPool *pool, uint64_t now_usec, uint64_t *ret_bytes,
-                    Error *reterr)
+int rbd_read(RbdPool *pool, uint64_t now_usec, uint64_t *ret_bytes, Error *reterr)
 {
-        if (figure->read_usec == 0 || now_usec - figure->read_usec >= RBD_KEEP_USEC) {
-                *figure = (RbdFigure){ 0 };
-                (void)rbd_read_capacity(pool, &figure->bytes, &figure->error);
-                figure->read_usec = now_usec;
+        if (pool->read_usec == 0 || now_usec - pool->read_usec >= RBD_KEEP_USEC) {
+                pool->bytes = 0;
+                pool->error = ERROR_NULL;
+                (void)read_capacity(pool, &pool->bytes, &pool->error);
+                pool->read_usec = now_usec;
         }
-        if (figure->error.code)
-                return error_setf(reterr, figure->error.code, "%s", figure->error.text);
-        *ret_bytes = figure->bytes;
+        if (pool->error.code)
+                return error_setf(reterr, pool->error.code, "%s", pool->error.text);
+        *ret_bytes = pool->bytes;
         return 0;
 }

@@ -15,37 +15,24 @@
 #define RBD_OUTPUT_MAX   (1024 * 1024)
 #define RBD_WHAT         "[libvirt] images_type = rbd"
 
-/* [libvirt] images_rbd_pool, images_rbd_ceph_conf and rbd_user. Borrowed. */
+/* A pool, and the latest answer of its cluster. */
 typedef struct RbdPool {
-        const char *pool;
-        const char *conf; /* "": the one that ceph finds */
-        const char *user; /* "": the one that ceph takes */
-} RbdPool;
+        const char *pool; /* [libvirt] images_rbd_pool */
+        const char *conf; /* images_rbd_ceph_conf; "": the one that ceph finds */
+        const char *user; /* rbd_user; "": the one that ceph takes */
 
-/* The latest answer. Zeroed: there is none yet. */
-typedef struct RbdFigure {
-        uint64_t read_usec; /* CLOCK_MONOTONIC, before the program was started */
+        uint64_t read_usec; /* CLOCK_MONOTONIC, before the program was started; 0: there is no
+                               answer */
         uint64_t bytes;
         Error error;
-} RbdFigure;
+} RbdPool;
 
-/* Returns the latest answer while it is younger than RBD_KEEP_USEC, an error too, else that of
- * rbd_read_capacity(). Polls can follow each other closely (each event of libvirt leads to one),
- * and each run of ceph costs about half a second of CPU. Errors and blocking: as
- * rbd_read_capacity(). */
-int rbd_figure_read(RbdFigure *figure, const RbdPool *pool, uint64_t now_usec, uint64_t *ret_bytes,
-                    Error *reterr);
-
-/* Runs "ceph df" and waits for its end, at most RBD_TIMEOUT_USEC; then its process group is killed.
- * Blocks for that long; call it on a thread of its own. Errors begin with RBD_WHAT: -ENOPKG (ceph
- * is not installed), -ETIMEDOUT, -EIO, those of rbd_explain() and rbd_parse(), -ENOMEM. */
-int rbd_read_capacity(const RbdPool *pool, uint64_t *ret_bytes, Error *reterr);
-
-/* Reads the output of "ceph df --format=json". Pure. -EBADMSG if it is not that, -ENODEV if the
- * cluster has no such pool. */
-int rbd_parse(const char *text, size_t n, const char *pool, uint64_t *ret_bytes, Error *reterr);
-
-/* Returns the error for the standard error of a "ceph df" that failed, which may be any text.
- * Quotes at most its last line, because earlier ones can hold the key of a keyring. Pure.
- * -ETIMEDOUT: no monitor accepted the connection; else -EIO. */
-int rbd_explain(const char *words, const RbdPool *pool, Error *reterr);
+/* Returns the latest answer while it is younger than RBD_KEEP_USEC, an error too; else runs "ceph
+ * df" again. Polls can follow each other closely (each event of libvirt leads to one), and each run
+ * of ceph costs about half a second of CPU.
+ *
+ * Waits for the end of ceph, at most RBD_TIMEOUT_USEC; then its process group is killed. Call it on
+ * a thread of its own. Errors begin with RBD_WHAT: -ENOPKG (ceph is not installed), -ETIMEDOUT (no
+ * answer, or no monitor accepted the connection), -EBADMSG, -ENODEV (no such pool), -EIO, -ENOMEM.
+ */
+int rbd_read(RbdPool *pool, uint64_t now_usec, uint64_t *ret_bytes, Error *reterr);

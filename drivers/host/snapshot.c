@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Sorting, checking and searching a snapshot. snapshot_seal() brings each list into its one order,
+ * which the binary searches below need, and refuses items that are listed twice. The fields
+ * themselves are the tables of drivers/host/snapshot-fields.c. */
+
 #include "drivers/host/snapshot.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/text.h"
-#include "drivers/host/snapshot-fields.h"
-#include "drivers/host/sysfs.h"
 
 #define CLASS_NETWORK     0x02
 #define CLASS_DISPLAY     0x03
@@ -17,39 +20,6 @@
 #define EMULATOR_SETS(e)                                                                  \
         &(e)->disk_buses, &(e)->video_models, &(e)->filesystem_drivers, &(e)->tpm_models, \
                 &(e)->tpm_backends, &(e)->tpm_versions
-
-static const char *const domain_state_table[_DOMAIN_STATE_MAX] = {
-        [DOMAIN_SHUTOFF] = "shutoff",
-        [DOMAIN_RUNNING] = "running",
-        [DOMAIN_PAUSED] = "paused",
-};
-
-const char *domain_state_to_text(DomainState state)
-{
-        return state >= 0 && state < _DOMAIN_STATE_MAX ? domain_state_table[state] : NULL;
-}
-
-DomainState domain_state_from_text(const char *text)
-{
-        for (DomainState state = 0; state < _DOMAIN_STATE_MAX; state++)
-                if (strcmp(text, domain_state_table[state]) == 0)
-                        return state;
-        return _DOMAIN_STATE_INVALID;
-}
-
-int snapshot_new(Snapshot **ret)
-{
-        _cleanup_(snapshot_unrefp) Snapshot *snapshot = calloc(1, sizeof(Snapshot));
-
-        if (!snapshot)
-                return -ENOMEM;
-        snapshot->n_references = 1;
-        for (size_t i = 0; i < snapshot_field_list.n_fields; i++)
-                if (field_set_default(&snapshot_field_list.fields[i], snapshot) < 0)
-                        return -ENOMEM;
-        *ret = TAKE_PTR(snapshot);
-        return 0;
-}
 
 int snapshot_set_text(char **text, const char *value, Error *reterr)
 {
@@ -67,27 +37,6 @@ int snapshot_add_problem(Snapshot *snapshot, const char *text)
         return snapshot->problems.n_items < SNAPSHOT_PROBLEMS_MAX
                        ? string_set_add(&snapshot->problems, text)
                        : 0;
-}
-
-/* The count is the one thing in a sealed snapshot that changes: hence the casts. */
-
-Snapshot *snapshot_ref(const Snapshot *snapshot)
-{
-        Snapshot *shared = (Snapshot *)snapshot;
-
-        __atomic_add_fetch(&shared->n_references, 1, __ATOMIC_RELAXED);
-        return shared;
-}
-
-Snapshot *snapshot_unref(const Snapshot *snapshot)
-{
-        Snapshot *shared = (Snapshot *)snapshot;
-
-        if (shared && __atomic_sub_fetch(&shared->n_references, 1, __ATOMIC_ACQ_REL) == 0) {
-                fields_done(&snapshot_field_list, shared);
-                free(shared);
-        }
-        return NULL;
 }
 
 /* Of cells and pins, which begin with their number. */
@@ -231,6 +180,18 @@ void snapshot_device_identity(const SnapshotDevice *device, char ret[static DEVI
                              device->serial, ret);
 }
 
+char *snapshot_device_name(const char *subsystem, const char *name)
+{
+        char *text = text_format("%s_%s", subsystem, name);
+
+        if (!text)
+                return NULL;
+        for (char *c = text; *c; c++)
+                if (!isalnum((unsigned char)*c))
+                        *c = '_';
+        return text;
+}
+
 int snapshot_device_set_serial(SnapshotDevice *device, const char *serial)
 {
         char *copy = strndup(serial, DEVICE_IDENTITY_SIZE);
@@ -252,7 +213,7 @@ static int inherit_serial(const Snapshot *snapshot, SnapshotDevice *device)
 
         if (!device->physical_function[0] || (device->has_card_serial && device->serial[0]))
                 return 0;
-        name = sysfs_device_name("pci", device->physical_function);
+        name = snapshot_device_name("pci", device->physical_function);
         if (!name)
                 return -ENOMEM;
         parent = snapshot_find_device(snapshot, name);
@@ -360,12 +321,13 @@ static bool has_address(char (*addresses)[PCI_ADDRESS_SIZE], size_t n, const cha
         return false;
 }
 
-bool snapshot_domain_has(const SnapshotDomain *domain, const char *thing)
+bool snapshot_domain_has(const SnapshotDomain *domain, const char *thing, bool in_config)
 {
         return has_mdev(domain->mdevs, domain->n_mdevs, thing) ||
-               has_mdev(domain->config_mdevs, domain->n_config_mdevs, thing) ||
                has_address(domain->pci_addresses, domain->n_pci_addresses, thing) ||
-               has_address(domain->config_pci_addresses, domain->n_config_pci_addresses, thing);
+               (in_config &&
+                (has_mdev(domain->config_mdevs, domain->n_config_mdevs, thing) ||
+                 has_address(domain->config_pci_addresses, domain->n_config_pci_addresses, thing)));
 }
 
 const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid *uuid)
@@ -382,4 +344,25 @@ MdevType *snapshot_find_mdev_type(const SnapshotDevice *device, const char *id)
                 if (strcmp(device->mdev_types[i].id, id) == 0)
                         return &device->mdev_types[i];
         return NULL;
+}
+
+int pci_address_parse(const char *text, char ret[PCI_ADDRESS_SIZE])
+{
+        static const char shape[] = "xxxx:xx:xx.x";
+        char address[PCI_ADDRESS_SIZE];
+
+        if (strnlen(text, PCI_ADDRESS_SIZE) != PCI_ADDRESS_SIZE - 1)
+                return -EINVAL;
+        for (size_t i = 0; i < PCI_ADDRESS_SIZE; i++) {
+                unsigned char c = (unsigned char)text[i];
+
+                if (shape[i] == 'x' ? !isxdigit(c) : c != (unsigned char)shape[i])
+                        return -EINVAL;
+                address[i] = (char)tolower(c);
+        }
+        /* slots have five bits, functions three */
+        if (address[8] > '1' || address[11] > '7')
+                return -EINVAL;
+        memcpy(ret, address, PCI_ADDRESS_SIZE);
+        return 0;
 }

@@ -20,13 +20,13 @@
 #include "base/error.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
-#include "drivers/host/pci-address.h"
 
 #define SNAPSHOT_FORMAT       "compute-agent-host/1" /* "format" member of the JSON form */
 #define NUMA_NODE_NONE        (-1)
 #define SNAPSHOT_TEXT_MAX     4096  /* bytes of any string */
 #define SNAPSHOT_LIST_MAX     65536 /* items of any list */
 #define SNAPSHOT_PROBLEMS_MAX 64
+#define PCI_ADDRESS_SIZE      13 /* "0000:41:00.0" with the NUL: lower case, 16-bit domain */
 
 typedef struct PageSize {
         uint64_t size_kib;
@@ -96,7 +96,6 @@ typedef enum DomainState {
 } DomainState;
 
 const char *domain_state_to_text(DomainState state); /* "shutoff", "running", "paused" */
-DomainState domain_state_from_text(const char *text);
 
 /* Host CPUs on which one guest CPU may run: <vcpupin>. */
 typedef struct DomainPin {
@@ -180,7 +179,7 @@ typedef struct Snapshot {
         uint64_t disk_total_bytes; /* file system of instances_path; 0 when there is none. With
                                       disk_error: the last good figure, 0 when there was none */
         Error disk_error;       /* why its size is not known now; code 0: it is. Not in the JSON */
-        Uuid *instance_folders; /* servers with a folder there; sorted (instance-folders.h) */
+        Uuid *instance_folders; /* servers with a folder there; sorted (drivers/disk-check.h) */
         size_t n_instance_folders;
         Error folders_error; /* why they are not known; code 0: they are. Not in the JSON */
         uint64_t taken_realtime_usec; /* when the poll ended, CLOCK_REALTIME */
@@ -238,9 +237,9 @@ const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uui
 const SnapshotDomain *snapshot_find_domain(const Snapshot *snapshot, const Uuid *uuid);
 MdevType *snapshot_find_mdev_type(const SnapshotDevice *device, const char *id);
 
-/* Returns whether the domain has the mdev (uuid) or PCI device (address) by one of its
- * definitions. */
-bool snapshot_domain_has(const SnapshotDomain *domain, const char *thing);
+/* Returns whether the domain has the mdev (uuid) or PCI device (address). in_config: also if only
+ * the persistent definition of a domain that runs has it. */
+bool snapshot_domain_has(const SnapshotDomain *domain, const char *thing, bool in_config);
 
 /* Free what the struct owns and leave it zeroed, for those who build one piece by piece. */
 void snapshot_emulator_done(SnapshotEmulator *emulator);
@@ -254,6 +253,14 @@ void snapshot_domain_done(SnapshotDomain *domain);
  * of network cards, of which there are many (their functions come and go with events), nor of a
  * virtual function that has its driver. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device);
+
+/* Reads a PCI address in any case into the one form of this program. -EINVAL, ret untouched, for
+ * something else. */
+int pci_address_parse(const char *text, char ret[PCI_ADDRESS_SIZE]);
+
+/* Makes libvirt's name of a device: "pci_0000_41_00_0" of "pci" and "0000:41:00.0". Every driver
+ * uses it, so that a host keeps its providers when its driver changes. NULL when out of memory. */
+char *snapshot_device_name(const char *subsystem, const char *name);
 
 /* Writes the identity of a PCI device; "" for any other device. */
 void snapshot_device_identity(const SnapshotDevice *device, char ret[static DEVICE_IDENTITY_SIZE]);

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests: tests/unit/drivers/host/test-sysfs.c, and the cells tests/unit/drivers/linux/test-reader.c
+ */
+
 #include "drivers/host/sysfs.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/read-file.h"
 #include "base/text.h"
 
 /* 64 KiB of a stack are nothing, but a thread's may be small: what is read is what is kept. */
 #define CHUNK 4096
+
+#define CLASS_NVME 0x0108
 
 int sysfs_read(const char *path, char **ret)
 {
@@ -41,14 +48,117 @@ bool sysfs_is_gone(int r)
         return r == -ENOENT || r == -ENOTDIR || r == -ENODEV || r == -ENXIO || r == -EIO;
 }
 
-char *sysfs_device_name(const char *subsystem, const char *name)
-{
-        char *text = text_format("%s_%s", subsystem, name);
+/* The NUMA cells of CPUs that are offline.
+ *
+ * Linux takes an offline CPU out of its node's cpulist, and removes its topology. libvirt lists the
+ * CPUs that were online when libvirtd first read them. The links cpuN below nodeM in sysfs stay, so
+ * they tell the cell. The siblings and the socket of such a CPU are unknown: it is a core of its
+ * own, of no socket. */
 
-        if (!text)
-                return NULL;
-        for (char *c = text; *c; c++)
-                if (!isalnum((unsigned char)*c))
-                        *c = '_';
-        return text;
+static bool has_link(const char *sys, const SnapshotCell *cell, unsigned cpu)
+{
+        char path[512];
+        struct stat st;
+
+        snprintf(path, sizeof(path), "%.255s/devices/system/node/node%u/cpu%u", sys, cell->id, cpu);
+        return lstat(path, &st) == 0;
+}
+
+static bool is_node(const char *sys, const SnapshotCell *cell)
+{
+        for (size_t i = 0; i < cell->n_cpus; i++)
+                if (!has_link(sys, cell, cell->cpus[i].id))
+                        return false;
+        return true;
+}
+
+/* The present CPUs that no cell lists. */
+static int find_unlisted(const Snapshot *snapshot, CpuSet *ret)
+{
+        if (cpu_set_copy(ret, &snapshot->present_cpus) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < snapshot->n_cells; i++)
+                for (size_t j = 0; j < snapshot->cells[i].n_cpus; j++)
+                        cpu_set_remove(ret, snapshot->cells[i].cpus[j].id);
+        return 0;
+}
+
+static int order_cpus(const void *a, const void *b)
+{
+        const SnapshotCpu *x = a, *y = b;
+
+        return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int add_cpu(SnapshotCell *cell, unsigned id)
+{
+        SnapshotCpu cpu = { .id = id, .socket_id = -1 };
+        SnapshotCpu *cpus = reallocarray(cell->cpus, cell->n_cpus + 1, sizeof(SnapshotCpu));
+
+        if (!cpus)
+                return -ENOMEM;
+        cell->cpus = cpus;
+        if (cpu_set_add(&cpu.siblings, id) < 0)
+                return -ENOMEM;
+        cell->cpus[cell->n_cpus++] = cpu;
+        return 0;
+}
+
+static int complete_cell(const char *sys, SnapshotCell *cell, CpuSet *unlisted)
+{
+        if (!is_node(sys, cell))
+                return 0;
+        CPU_SET_FOREACH(cpu, unlisted) {
+                if (!has_link(sys, cell, cpu))
+                        continue;
+                if (add_cpu(cell, cpu) < 0)
+                        return -ENOMEM;
+                cpu_set_remove(unlisted, cpu);
+        }
+        if (cell->n_cpus > 1)
+                qsort(cell->cpus, cell->n_cpus, sizeof(SnapshotCpu), order_cpus);
+        return 0;
+}
+
+int sysfs_complete_cells(const char *sys, Snapshot *snapshot)
+{
+        _cleanup_(cpu_set_done) CpuSet unlisted = CPU_SET_INIT;
+
+        if (find_unlisted(snapshot, &unlisted) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < snapshot->n_cells && cpu_set_count(&unlisted) > 0; i++)
+                if (complete_cell(sys, &snapshot->cells[i], &unlisted) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+/* The serial number of an NVMe controller, which has no VPD: nvme/nvmeN/serial in its folder of
+ * sysfs. The file exists only while the kernel's nvme driver is bound. */
+
+/* Returns the path of the file of the first controller; NULL without one or without memory. */
+static char *find_file(const char *folder, const char *address)
+{
+        _cleanup_free_ char *path = text_format("%s/%s/nvme", folder, address);
+        DIR *dir = path ? opendir(path) : NULL;
+        struct dirent *entry;
+        char *file = NULL;
+
+        while (dir && !file && (entry = readdir(dir)))
+                if (strncmp(entry->d_name, "nvme", strlen("nvme")) == 0)
+                        file = text_format("%s/%s/serial", path, entry->d_name);
+        if (dir)
+                closedir(dir);
+        return file;
+}
+
+int sysfs_read_nvme_serial(const char *folder, SnapshotDevice *device)
+{
+        _cleanup_free_ char *file = NULL, *serial = NULL;
+
+        if (device->class_code >> 8 != CLASS_NVME || device->serial[0])
+                return 0;
+        file = find_file(folder, device->address);
+        if (!file || sysfs_read(file, &serial) < 0)
+                return 0;
+        return snapshot_device_set_serial(device, serial);
 }

@@ -1,41 +1,87 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each event callback holds a reference to its connection: libvirt can still call one after it was
+ * deregistered, and reports when it is done with it. The close callback holds none: libvirt holds a
+ * lock while it calls or deregisters that one, and for hypervisors without it pretends to register
+ * it and never frees.
+ *
+ * Tests: tests/unit/drivers/libvirt/test-driver.c tests/unit/drivers/libvirt/test-poll.c */
+
 #include "drivers/libvirt/connection.h"
 
 #include <errno.h>
+#include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
+#include <pthread.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "drivers/libvirt/error.h"
 
+/* The event loop */
+
+/* Once per process, as libvirt's own registration is. Written before pthread_once() returns. */
+static pthread_once_t start_once = PTHREAD_ONCE_INIT;
+static int start_result;
+static Error start_error;
+
+/* libvirt writes its errors to standard error unless it is given something else to do with them. */
+static void ignore_error(void *data, virErrorPtr error)
+{
+}
+
+static void *run_event_loop(void *data)
+{
+        const struct timespec pause = { .tv_nsec = 100 * 1000 * 1000 };
+
+        for (;;)
+                if (virEventRunDefaultImpl() < 0)
+                        nanosleep(&pause, NULL); /* never spin */
+        return NULL;
+}
+
+static void start(void)
+{
+        pthread_t thread;
+
+        if (virInitialize() < 0) {
+                start_result = libvirt_error(&start_error, "Cannot initialise libvirt");
+                return;
+        }
+        virSetErrorFunc(NULL, ignore_error);
+        if (virEventRegisterDefaultImpl() < 0) {
+                start_result = libvirt_error(&start_error, "Cannot register libvirt's event loop");
+                return;
+        }
+        start_result = thread_start("libvirt-events", run_event_loop, NULL, &thread);
+        if (start_result < 0)
+                error_setf(&start_error, start_result, "Cannot start libvirt's event thread");
+        else
+                pthread_detach(thread);
+}
+
+int libvirt_event_loop_start(Error *reterr)
+{
+        pthread_once(&start_once, start);
+        if (start_result < 0 && reterr)
+                *reterr = start_error;
+        return start_result;
+}
+
+/* Connections */
+
 /* Domains: start, stop, define; a device plugged into or out of a running one; its CPUs pinned
  * anew. */
-static const int domain_events[] = {
+static const int domain_events[LIBVIRT_DOMAIN_EVENTS] = {
         VIR_DOMAIN_EVENT_ID_LIFECYCLE,
         VIR_DOMAIN_EVENT_ID_DEVICE_ADDED,
         VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED,
         VIR_DOMAIN_EVENT_ID_TUNABLE,
 };
 
-static const int device_events[] = {
+static const int device_events[LIBVIRT_DEVICE_EVENTS] = {
         VIR_NODE_DEVICE_EVENT_ID_LIFECYCLE,
         VIR_NODE_DEVICE_EVENT_ID_UPDATE,
-};
-
-/* Each event callback holds a reference: libvirt may still call one after it was taken back, and
- * says when it is done with it. The close callback holds none: libvirt holds a lock while it calls
- * or takes back that one, and for hypervisors without it pretends to register it and never frees.
- */
-struct LibvirtConnection {
-        unsigned n_references; /* atomic */
-        bool lost;             /* atomic */
-        bool closing;          /* atomic */
-        Mailbox *mailbox;
-        PollCache *cache;
-        virConnectPtr connection;
-        bool has_close_callback;
-        int domain_ids[ARRAY_SIZE(domain_events)]; /* -1: not registered */
-        int device_ids[ARRAY_SIZE(device_events)]; /* the same */
 };
 
 static LibvirtConnection *connection_ref(LibvirtConnection *connection)
@@ -158,17 +204,19 @@ static int keep_or_forget(LibvirtConnection *connection, int id, const char *wha
 
 static void register_callbacks(LibvirtConnection *connection)
 {
-        static const virConnectDomainEventGenericCallback domain_callbacks[] = {
-                VIR_DOMAIN_EVENT_CALLBACK(on_domain_lifecycle),
-                VIR_DOMAIN_EVENT_CALLBACK(on_domain_device),
-                VIR_DOMAIN_EVENT_CALLBACK(on_domain_device),
-                VIR_DOMAIN_EVENT_CALLBACK(on_domain_tunable),
-        };
-        static const virConnectNodeDeviceEventGenericCallback device_callbacks[] = {
-                VIR_NODE_DEVICE_EVENT_CALLBACK(on_device_lifecycle),
-                VIR_NODE_DEVICE_EVENT_CALLBACK(on_device_update),
-        };
-        virConnectPtr handle = connection->connection;
+        static const virConnectDomainEventGenericCallback
+                domain_callbacks[LIBVIRT_DOMAIN_EVENTS] = {
+                        VIR_DOMAIN_EVENT_CALLBACK(on_domain_lifecycle),
+                        VIR_DOMAIN_EVENT_CALLBACK(on_domain_device),
+                        VIR_DOMAIN_EVENT_CALLBACK(on_domain_device),
+                        VIR_DOMAIN_EVENT_CALLBACK(on_domain_tunable),
+                };
+        static const virConnectNodeDeviceEventGenericCallback
+                device_callbacks[LIBVIRT_DEVICE_EVENTS] = {
+                        VIR_NODE_DEVICE_EVENT_CALLBACK(on_device_lifecycle),
+                        VIR_NODE_DEVICE_EVENT_CALLBACK(on_device_update),
+                };
+        virConnectPtr handle = connection->handle;
         bool devices = true, domains = true;
         int r;
 
@@ -235,7 +283,7 @@ int libvirt_connection_open(LibvirtConnection **ret, const LibvirtConfig *config
                 virConnectClose(handle);
                 return error_oom(reterr);
         }
-        connection->connection = handle;
+        connection->handle = handle;
         connection->mailbox = mailbox_ref(mailbox);
         connection_ref(connection);
         __atomic_store_n(&connection->closing, false, __ATOMIC_RELEASE);
@@ -250,7 +298,7 @@ LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection)
 
         if (!connection)
                 return NULL;
-        handle = connection->connection;
+        handle = connection->handle;
         __atomic_store_n(&connection->closing, true, __ATOMIC_RELEASE);
         if (connection->has_close_callback)
                 virConnectUnregisterCloseCallback(handle, on_close);
@@ -265,20 +313,10 @@ LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection)
         return NULL;
 }
 
-virConnectPtr libvirt_connection_get(const LibvirtConnection *connection)
-{
-        return connection->connection;
-}
-
-PollCache *libvirt_connection_cache(const LibvirtConnection *connection)
-{
-        return connection->cache;
-}
-
 bool libvirt_connection_is_alive(const LibvirtConnection *connection)
 {
         return !__atomic_load_n(&connection->lost, __ATOMIC_ACQUIRE) &&
-               virConnectIsAlive(connection->connection) == 1;
+               virConnectIsAlive(connection->handle) == 1;
 }
 
 void libvirt_connection_report_loss(const LibvirtConnection *connection)

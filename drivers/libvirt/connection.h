@@ -3,18 +3,32 @@
 
 /* One connection to a hypervisor: opened without ever asking a person, kept alive, and listened to.
  *
- * What libvirt reports between calls becomes events in the mailbox: DRIVER_EVENT_CHANGED when a
- * domain or a device came, went or changed, which is also marked in the connection's poll cache;
- * DRIVER_EVENT_LOST when the connection broke. Its
- * callbacks run on libvirt's event thread and do nothing else. Everything here may block as long as
- * the hypervisor does: virt thread only. */
+ * Events that libvirt reports between calls become DRIVER_EVENT_CHANGED in the mailbox when a
+ * domain or a device came, went or changed, which is also marked in the connection's poll cache,
+ * and DRIVER_EVENT_LOST when the connection broke. The callbacks run on libvirt's event thread and
+ * do nothing else. Everything here can block as long as the hypervisor does: virt thread only. */
 
 #include <libvirt/libvirt.h>
 
 #include "drivers/libvirt/poll-cache.h"
-#include "drivers/mailbox.h"
+#include "drivers/poll-thread.h"
 
-typedef struct LibvirtConnection LibvirtConnection;
+#define LIBVIRT_DOMAIN_EVENTS 4
+#define LIBVIRT_DEVICE_EVENTS 2
+
+typedef struct LibvirtConnection {
+        virConnectPtr handle;
+        PollCache *cache; /* of what was read over this connection */
+
+        /* the rest belongs to connection.c */
+        unsigned n_references; /* atomic */
+        bool lost;             /* atomic */
+        bool closing;          /* atomic */
+        Mailbox *mailbox;
+        bool has_close_callback;
+        int domain_ids[LIBVIRT_DOMAIN_EVENTS]; /* of callbacks; -1: not registered */
+        int device_ids[LIBVIRT_DEVICE_EVENTS]; /* the same */
+} LibvirtConnection;
 
 /* libvirt_event_loop_start() must have been called. With VIR_CONNECT_RO in flags it is read-only
  * where the hypervisor has that, else the other kind. Negative errno with words. */
@@ -26,13 +40,16 @@ int libvirt_connect(virConnectPtr *ret, const LibvirtConfig *config, unsigned fl
 LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection);
 DEFINE_CLEANUP(LibvirtConnection *, libvirt_connection_free);
 
-/* Borrowed. The cache holds what was read over this connection. */
-virConnectPtr libvirt_connection_get(const LibvirtConnection *connection);
-PollCache *libvirt_connection_cache(const LibvirtConnection *connection);
-
 /* False once it broke, whether or not a call has noticed. Does not block. */
 bool libvirt_connection_is_alive(const LibvirtConnection *connection);
 
 /* Posts DRIVER_EVENT_LOST again when it broke: for after a snapshot, which covered the first one
  * up. */
 void libvirt_connection_report_loss(const LibvirtConnection *connection);
+
+/* Starts libvirt's event loop, on a thread of its own, the first time; must come before the first
+ * connection. Without it no keepalive is sent and no event arrives. It must not be the thread that
+ * makes calls, because a call waits where the loop would have to run. libvirt allows one event loop
+ * per process and cannot stop it: it runs until the process ends. Any thread. Negative errno with
+ * words, every time when it failed the first time. */
+int libvirt_event_loop_start(Error *reterr);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests: tests/unit/drivers/libvirt/test-poll.c tests/unit/drivers/libvirt/test-driver.c */
+
 #include "drivers/libvirt/devices.h"
 
 #include <string.h>
 
 #include "base/array.h"
 #include "base/string-set.h"
-#include "drivers/host/nvme-serial.h"
+#include "drivers/host/sysfs.h"
 #include "drivers/host/vgpu-types.h"
 #include "drivers/libvirt/error.h"
 
@@ -32,7 +34,7 @@ static int add_device(DevicePoll *poll, const SnapshotDevice *device, Error *ret
                 return error_oom(reterr);
         /* libvirt does not know this, and sends no event when it changes. */
         added = &snapshot->devices[snapshot->n_devices++];
-        if (nvme_serial_read(VGPU_TYPES_FOLDER, added) < 0)
+        if (sysfs_read_nvme_serial(VGPU_TYPES_FOLDER, added) < 0)
                 return error_oom(reterr);
         r = vgpu_types_read(VGPU_TYPES_FOLDER, added, &error);
         return r < 0 ? libvirt_leave_out(poll->connection, snapshot, r, &error, reterr) : 0;

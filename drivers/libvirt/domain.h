@@ -7,6 +7,10 @@
 
 #include "drivers/host/snapshot.h"
 
+#define DOMAIN_VCPUS_MAX             4096 /* of one guest, what libvirt's own drivers stay below */
+#define DOMAIN_CELLS_MAX             1024
+#define DOMAIN_HUGE_PAGE_DEFAULT_KIB 2048
+
 /* Fills ret, except for its state, which the XML does not have, and for its config fields.
  * Skips devices whose PCI domain has more than 16 bits. The caller frees ret with
  * snapshot_domain_done(). Returns -EBADMSG with words, or -ENOMEM. */

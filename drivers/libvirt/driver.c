@@ -4,10 +4,9 @@
  *
  *   main     orders polls and takes from the mailbox (drivers/poll-thread.h).
  *   virt     for each order connects if it is not connected, polls, and posts a snapshot or a
- *            failure. The only one that makes libvirt calls, so the only one that a hypervisor
- * which hangs can stop. events   libvirt's own loop (drivers/libvirt/event-loop.h): sends
- * keepalives, which end a hung call on the virt thread, and runs the callbacks of
- * drivers/libvirt/connection.c.
+ *            failure. It makes all libvirt calls, so a hypervisor that hangs stops only this
+ * thread. events   libvirt's own loop (libvirt_event_loop_start()): sends keepalives, which end a
+ * hung call on the virt thread, and runs the callbacks of drivers/libvirt/connection.c.
  *
  * LIMITATIONS: keepalive begins when a connection is open. Against a daemon that is stopped before
  * that, the poll hangs in the opening until the daemon goes on or its socket closes. */
@@ -19,7 +18,7 @@
 
 #include "base/text.h"
 #include "drivers/libvirt/connection.h"
-#include "drivers/libvirt/event-loop.h"
+#include "drivers/libvirt/error.h"
 #include "drivers/libvirt/facts.h"
 #include "drivers/libvirt/poll.h"
 
@@ -36,8 +35,8 @@ typedef struct LibvirtState {
         LibvirtConfig address;     /* borrows uri */
         DiskCheck *disk;           /* of instances_path */
         char *images_storage_pool; /* NULL: none */
-        LibvirtFactsOptions facts_options;
-        Link link; /* the virt thread's */
+        HostConfig facts_config;   /* the options that libvirt_facts_read() uses; owns its lists */
+        Link link;                 /* the virt thread's */
 } LibvirtState;
 
 static void state_free(void *data)
@@ -49,8 +48,8 @@ static void state_free(void *data)
         free(state->uri);
         disk_check_unref(state->disk);
         free(state->images_storage_pool);
-        strings_free(state->facts_options.cpu_models);
-        strings_free(state->facts_options.cpu_model_extra_flags);
+        strings_free(state->facts_config.cpu_models);
+        strings_free(state->facts_config.cpu_model_extra_flags);
         free(state);
 }
 
@@ -73,7 +72,7 @@ static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
         int r = libvirt_connect(&handle, &state->address, 0, &error);
 
         if (r == 0) {
-                r = libvirt_facts_read(&facts, handle, &state->facts_options, &error);
+                r = libvirt_facts_read(&facts, handle, &state->facts_config, &error);
                 virConnectClose(handle);
         }
         link->facts_error = ERROR_NULL;
@@ -109,15 +108,38 @@ static int ensure_link(const LibvirtState *state, Link *link, DriverPollKind kin
         return r;
 }
 
+/* Reads the size of libvirt's storage pool of that name. Negative errno with the option's name. */
+static int read_pool(virConnectPtr connection, const char *name, uint64_t *ret_bytes, Error *reterr)
+{
+        virStoragePoolPtr pool = virStoragePoolLookupByName(connection, name);
+        virStoragePoolInfo info;
+        int r = 0;
+
+        if (!pool)
+                return error_prefixf(reterr, libvirt_error(reterr, "Cannot find the storage pool"),
+                                     "[libvirt] images_storage_pool = %.60s", name);
+        if (virStoragePoolGetInfo(pool, &info) < 0)
+                r = error_prefixf(reterr, libvirt_error(reterr, "Cannot get its size"),
+                                  "[libvirt] images_storage_pool = %.60s", name);
+        else if (info.state == VIR_STORAGE_POOL_INACTIVE)
+                r = error_setf(
+                        reterr, EIO,
+                        "[libvirt] images_storage_pool = %.60s: the pool is not started (virsh pool-start)",
+                        name);
+        else
+                *ret_bytes = info.capacity;
+        virStoragePoolFree(pool);
+        return r;
+}
+
 static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind kind,
                      Snapshot **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-        virConnectPtr connection = libvirt_connection_get(link->connection);
+        virConnectPtr connection = link->connection->handle;
         int r;
 
-        r = libvirt_poll(connection, libvirt_connection_cache(link->connection), kind, state->disk,
-                         &snapshot, reterr);
+        r = libvirt_poll(connection, link->connection->cache, kind, state->disk, &snapshot, reterr);
         if (r == 0 && (libvirt_facts_apply(link->facts, snapshot) < 0 ||
                        (link->facts_error.code &&
                         snapshot_add_problem(snapshot, link->facts_error.text) < 0)))
@@ -127,8 +149,8 @@ static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind
         if (state->images_storage_pool) {
                 snapshot->disk_total_bytes = 0;
                 snapshot->disk_error = ERROR_NULL;
-                (void)libvirt_read_pool(connection, state->images_storage_pool,
-                                        &snapshot->disk_total_bytes, &snapshot->disk_error);
+                (void)read_pool(connection, state->images_storage_pool, &snapshot->disk_total_bytes,
+                                &snapshot->disk_error);
         }
         *ret = TAKE_PTR(snapshot);
         return 0;
@@ -168,22 +190,15 @@ static void inherit(void *data, void *before)
 
 static int copy_options(LibvirtState *state, const DriverConfig *config)
 {
-        static const char *const domain_types[_HOST_VIRT_TYPE_MAX] = {
-                [HOST_VIRT_KVM] = "kvm",
-                [HOST_VIRT_QEMU] = "qemu",
-                [HOST_VIRT_LXC] = "lxc",
-                [HOST_VIRT_PARALLELS] = "parallels",
-        };
         const HostConfig *host = &config->host;
-        LibvirtFactsOptions *facts = &state->facts_options;
+        HostConfig *facts = &state->facts_config;
         const char *pool = host->images_storage_pool;
-        const DiskPlace disk = disk_place_of(host);
 
-        facts->domain_type = domain_types[host->virt_type];
+        facts->virt_type = host->virt_type;
         facts->cpu_mode = host->cpu_mode;
         if (!(state->uri = strdup(config->libvirt.connection_uri)) ||
             (pool && !(state->images_storage_pool = strdup(pool))) ||
-            disk_check_new(&state->disk, &disk, disk_gather) < 0 ||
+            disk_check_new(&state->disk, host) < 0 ||
             strings_copy(host->cpu_models, &facts->cpu_models) < 0 ||
             strings_copy(host->cpu_model_extra_flags, &facts->cpu_model_extra_flags) < 0)
                 return -ENOMEM;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A table translates libvirt's codes to an errno and advice. Errors on the way to the daemon have
+ * an errno of their own. */
+
 #include "drivers/libvirt/error.h"
 
 #include <errno.h>

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Asks a hypervisor for its CPU features and emulators. A call that fails is an answer (the
+ * hypervisor does not support it), the end of the poll (the connection broke), or a problem that
+ * makes the list incomplete: note_failure() decides which.
+ *
+ * Tests: tests/unit/drivers/libvirt/test-driver.c tests/unit/drivers/libvirt/test-poll.c */
+
 #include "drivers/libvirt/facts.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "drivers/libvirt/cpu-model.h"
-#include "drivers/libvirt/domain-capabilities.h"
+#include "drivers/libvirt/capabilities.h"
 #include "drivers/libvirt/error.h"
 
 static int add_problem(Snapshot *facts, const Error *error, bool *incomplete, Error *reterr)
@@ -82,17 +87,17 @@ static int read_host_features(Snapshot *facts, virConnectPtr connection,
 }
 
 static int read_model_features(Snapshot *facts, virConnectPtr connection,
-                               const GuestCapabilities *capabilities,
-                               const LibvirtFactsOptions *options, Error *reterr)
+                               const GuestCapabilities *capabilities, const HostConfig *config,
+                               Error *reterr)
 {
         const char *arch = capabilities->cpu_arch;
         const char *fallback = cpu_model_of_arch(arch);
 
-        if (options->cpu_mode == HOST_CPU_NONE)
+        if (config->cpu_mode == HOST_CPU_NONE)
                 return fallback
                                ? add_baseline(facts, connection, arch, fallback, NULL, NULL, reterr)
                                : 0;
-        for (char **model = options->cpu_models; model && *model; model++) {
+        for (char **model = config->cpu_models; model && *model; model++) {
                 int r = add_baseline(facts, connection, arch, *model, NULL, NULL, reterr);
 
                 if (r < 0)
@@ -102,16 +107,16 @@ static int read_model_features(Snapshot *facts, virConnectPtr connection,
 }
 
 static int read_features(Snapshot *facts, virConnectPtr connection,
-                         const GuestCapabilities *capabilities, const LibvirtFactsOptions *options,
+                         const GuestCapabilities *capabilities, const HostConfig *config,
                          Error *reterr)
 {
-        bool of_models = options->cpu_mode == HOST_CPU_CUSTOM || options->cpu_mode == HOST_CPU_NONE;
-        int r = of_models ? read_model_features(facts, connection, capabilities, options, reterr)
+        bool of_models = config->cpu_mode == HOST_CPU_CUSTOM || config->cpu_mode == HOST_CPU_NONE;
+        int r = of_models ? read_model_features(facts, connection, capabilities, config, reterr)
                           : read_host_features(facts, connection, capabilities, reterr);
 
-        if (r < 0 || options->cpu_mode == HOST_CPU_NONE)
+        if (r < 0 || config->cpu_mode == HOST_CPU_NONE)
                 return r;
-        return cpu_model_apply_flags(options->cpu_model_extra_flags, &facts->cpu_features) < 0
+        return cpu_model_apply_flags(config->cpu_model_extra_flags, &facts->cpu_features) < 0
                        ? error_oom(reterr)
                        : 0;
 }
@@ -198,9 +203,16 @@ static int read_emulators(Snapshot *facts, virConnectPtr connection,
         return 0;
 }
 
-int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const LibvirtFactsOptions *options,
+int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const HostConfig *config,
                        Error *reterr)
 {
+        static const char *const domain_types[_HOST_VIRT_TYPE_MAX] = {
+                [HOST_VIRT_KVM] = "kvm",
+                [HOST_VIRT_QEMU] = "qemu",
+                [HOST_VIRT_LXC] = "lxc",
+                [HOST_VIRT_PARALLELS] = "parallels",
+        };
+        const char *domain_type = domain_types[config->virt_type];
         _cleanup_(guest_capabilities_done) GuestCapabilities capabilities = { 0 };
         _cleanup_(snapshot_unrefp) Snapshot *facts = NULL;
         _cleanup_free_ char *xml = NULL;
@@ -214,10 +226,9 @@ int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const LibvirtFa
         xml = virConnectGetCapabilities(connection);
         if (!xml)
                 return libvirt_error(reterr, "Cannot get the capabilities of the host");
-        if ((r = guest_capabilities_parse(xml, options->domain_type, &capabilities, reterr)) < 0 ||
-            (r = read_features(facts, connection, &capabilities, options, reterr)) < 0 ||
-            (r = read_emulators(facts, connection, &capabilities, options->domain_type, reterr)) <
-                    0)
+        if ((r = guest_capabilities_parse(xml, domain_type, &capabilities, reterr)) < 0 ||
+            (r = read_features(facts, connection, &capabilities, config, reterr)) < 0 ||
+            (r = read_emulators(facts, connection, &capabilities, domain_type, reterr)) < 0)
                 return r;
         *ret = TAKE_PTR(facts);
         return 0;
@@ -246,28 +257,4 @@ int libvirt_facts_apply(const Snapshot *facts, Snapshot *snapshot)
                 snapshot->n_emulators++;
         }
         return 0;
-}
-
-int libvirt_read_pool(virConnectPtr connection, const char *name, uint64_t *ret_bytes,
-                      Error *reterr)
-{
-        virStoragePoolPtr pool = virStoragePoolLookupByName(connection, name);
-        virStoragePoolInfo info;
-        int r = 0;
-
-        if (!pool)
-                return error_prefixf(reterr, libvirt_error(reterr, "Cannot find the storage pool"),
-                                     "[libvirt] images_storage_pool = %.60s", name);
-        if (virStoragePoolGetInfo(pool, &info) < 0)
-                r = error_prefixf(reterr, libvirt_error(reterr, "Cannot get its size"),
-                                  "[libvirt] images_storage_pool = %.60s", name);
-        else if (info.state == VIR_STORAGE_POOL_INACTIVE)
-                r = error_setf(
-                        reterr, EIO,
-                        "[libvirt] images_storage_pool = %.60s: the pool is not started (virsh pool-start)",
-                        name);
-        else
-                *ret_bytes = info.capacity;
-        virStoragePoolFree(pool);
-        return r;
 }

@@ -2,33 +2,21 @@
 #pragma once
 
 /* What a hypervisor says of itself that stays true while the connection lives: CPU features,
- * emulators with what guests may have, versions. Asked for once per connection; and the size of a
- * storage pool, which is asked for each time.
+ * emulators with what guests may have, versions. Asked for once per connection.
  *
  * Blocks as long as the hypervisor does: virt thread only. */
 
 #include <libvirt/libvirt.h>
 
-#include "drivers/host/snapshot.h"
+#include "drivers/host/host-config.h"
 
-/* Copies of the options that count here. */
-typedef struct LibvirtFactsOptions {
-        const char *domain_type; /* "kvm" */
-        int cpu_mode;            /* HostCpuMode */
-        char **cpu_models;
-        char **cpu_model_extra_flags;
-} LibvirtFactsOptions;
-
-/* Into a snapshot of its own, which has nothing else. What a hypervisor does not support is left
- * out; what it refuses to say, or says in words that cannot be read, is a problem
+/* Reads them into a snapshot of its own, which has nothing else. Of the configuration virt_type,
+ * cpu_mode, cpu_models and cpu_model_extra_flags count. A fact that a hypervisor does not support
+ * is left out. One that it refuses, or gives in words that cannot be read, is a problem
  * (snapshot_add_problem()) and makes the list incomplete. Negative errno with words when the
  * connection broke. */
-int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const LibvirtFactsOptions *options,
+int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const HostConfig *config,
                        Error *reterr);
 
 /* Adds them to a snapshot that nobody else has seen yet. -ENOMEM. */
 int libvirt_facts_apply(const Snapshot *facts, Snapshot *snapshot);
-
-/* The size of libvirt's storage pool of that name. Negative errno with the option's name. */
-int libvirt_read_pool(virConnectPtr connection, const char *name, uint64_t *ret_bytes,
-                      Error *reterr);

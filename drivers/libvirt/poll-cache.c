@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Two sorted tables, one of devices by name and one of domains by uuid. A poll begins with the
+ * removal of the marked entries and ends with the removal of those that it did not see. The marks
+ * have a lock; everything else is the virt thread's.
+ *
+ * Tests: tests/unit/drivers/libvirt/test-poll-cache.c */
+
 #include "drivers/libvirt/poll-cache.h"
 
 #include <pthread.h>
@@ -123,10 +129,7 @@ int poll_cache_new(PollCache **ret)
 
         if (!cache)
                 return -ENOMEM;
-        if (pthread_mutex_init(&cache->lock, NULL) != 0) {
-                free(cache);
-                return -ENOMEM;
-        }
+        cache->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
         *ret = cache;
         return 0;
 }
@@ -275,18 +278,12 @@ const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name)
         return entry && !node_device_changes_silently(&entry->device) ? &entry->device : NULL;
 }
 
-const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid)
+const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid, bool *ret_stale)
 {
         const CacheEntry *entry = table_find(&cache->domains, uuid);
 
-        return entry && !entry->stale ? &entry->domain : NULL;
-}
-
-const SnapshotDomain *poll_cache_find_stale_domain(PollCache *cache, const char *uuid)
-{
-        const CacheEntry *entry = table_find(&cache->domains, uuid);
-
-        return entry && entry->stale ? &entry->domain : NULL;
+        *ret_stale = entry && entry->stale;
+        return entry ? &entry->domain : NULL;
 }
 
 int poll_cache_put_device(PollCache *cache, const char *name, NodeDevice *value,

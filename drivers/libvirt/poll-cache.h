@@ -46,14 +46,11 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind);
 bool poll_cache_knows_devices(const PollCache *cache);
 const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i);
 
-/* What is known, borrowed until poll_cache_end(); NULL when it must be read, as a device that
- * changes silently always must (node_device_changes_silently()). */
+/* Returns the device or domain as it is known, borrowed until it is put or the poll ends; NULL when
+ * it must be read, as a device that changes silently always must (node_device_changes_silently()).
+ * *ret_stale is set if only the persistent definition of the domain is to be read again. */
 const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name);
-const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid);
-
-/* Returns a domain of which the persistent definition is to be read again, borrowed until it is put
- * or the poll ends; NULL when there is none of that uuid. */
-const SnapshotDomain *poll_cache_find_stale_domain(PollCache *cache, const char *uuid);
+const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid, bool *ret_stale);
 
 /* Hands over what was read (*value is left empty) and lends it back. -ENOMEM leaves it alone. */
 int poll_cache_put_device(PollCache *cache, const char *name, NodeDevice *value,

@@ -1,54 +1,255 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* One poll reads the host, then its devices (drivers/libvirt/devices.c), then its domains, then
+ * waits for the disk. The cache decides which devices and domains are read again. A device or
+ * domain that cannot be read is a problem of the snapshot, unless the connection broke.
+ *
+ * Tests: tests/unit/drivers/libvirt/test-poll.c tests/unit/drivers/libvirt/test-driver.c */
+
 #include "drivers/libvirt/poll.h"
 
+#include <errno.h>
+#include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "drivers/host/cell-cpus.h"
+#include "drivers/host/sysfs.h"
 #include "drivers/libvirt/capabilities.h"
 #include "drivers/libvirt/devices.h"
-#include "drivers/libvirt/domains.h"
+#include "drivers/libvirt/domain.h"
 #include "drivers/libvirt/error.h"
 
-/* A snapshot in the making. */
-typedef struct Poll {
+/* Domains
+ *
+ * One call lists them and says which of them run. A domain that the cache does not have, or has in
+ * another state, costs one more call if it does not run and three if it runs: its state, its live
+ * and its persistent definition. One whose persistent definition is to be read again costs one. An
+ * event announces that a domain is paused or resumed. Domains that vanish after the list was made
+ * are skipped. */
+
+typedef struct DomainPoll {
         virConnectPtr connection;
+        PollCache *cache;
         Snapshot *snapshot;
-} Poll;
+        size_t n_allocated;
+} DomainPoll;
+
+/* As of the listing. A crashed guest may have been preserved, with all it has. */
+static bool is_active(virDomainPtr handle)
+{
+        return virDomainGetID(handle) != (unsigned)-1;
+}
+
+static DomainState translate_state(virDomainPtr handle, int state)
+{
+        if (!is_active(handle) || state == VIR_DOMAIN_SHUTOFF)
+                return DOMAIN_SHUTOFF;
+        return state == VIR_DOMAIN_RUNNING || state == VIR_DOMAIN_BLOCKED ? DOMAIN_RUNNING
+                                                                          : DOMAIN_PAUSED;
+}
+
+/* As much as can be known of one that cannot be read. It is not kept: the next poll tries again. */
+static int add_unread(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid)
+{
+        Snapshot *snapshot = poll->snapshot;
+        SnapshotDomain domain = { .uuid = *uuid, .unread = true };
+        const char *name = virDomainGetName(handle);
+        virDomainInfo info = { .state = VIR_DOMAIN_NOSTATE };
+
+        if (virDomainGetInfo(handle, &info) == 0) {
+                domain.vcpus = info.nrVirtCpu;
+                domain.memory_kib = info.maxMem;
+        }
+        domain.state = translate_state(handle, info.state);
+        domain.name = strdup(name ? name : "");
+        if (!domain.name || array_grow(&snapshot->domains, sizeof(SnapshotDomain),
+                                       snapshot->n_domains, &poll->n_allocated) < 0) {
+                free(domain.name);
+                return -ENOMEM;
+        }
+        snapshot->domains[snapshot->n_domains++] = domain;
+        return 0;
+}
+
+static int leave_out(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid, int r, Error *error,
+                     Error *reterr)
+{
+        const char *name = virDomainGetName(handle);
+
+        error_prefixf(error, r, "Guest %.60s (%s) cannot be read", name ? name : "?", uuid->text);
+        r = libvirt_leave_out(poll->connection, poll->snapshot, r, error, reterr);
+        if (r == 0 && add_unread(poll, handle, uuid) < 0)
+                r = error_oom(reterr);
+        return r;
+}
+
+/* Reads one definition of a domain. flags: 0 for the live one of a domain that runs, else for its
+ * only one; VIR_DOMAIN_XML_INACTIVE for the persistent one. Returns 1 when it was read, 0 when the
+ * domain is gone. */
+static int read_definition(virDomainPtr handle, unsigned flags, SnapshotDomain *ret, Error *reterr)
+{
+        _cleanup_free_ char *xml = virDomainGetXMLDesc(handle, flags);
+        int r;
+
+        if (!xml)
+                return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Domain");
+        r = domain_parse(xml, ret, reterr);
+        return r < 0 ? r : 1;
+}
+
+/* Adds what the persistent definition of a running domain has. A transient domain has none: libvirt
+ * then returns the live one, which adds nothing. */
+static int read_config(virDomainPtr handle, SnapshotDomain *domain, Error *reterr)
+{
+        _cleanup_(snapshot_domain_done) SnapshotDomain config = { 0 };
+        int r = read_definition(handle, VIR_DOMAIN_XML_INACTIVE, &config, reterr);
+
+        if (r < 0)
+                return error_prefixf(reterr, r, "Persistent definition");
+        if (r > 0 && domain_set_config(domain, &config) < 0)
+                return error_oom(reterr);
+        return r;
+}
+
+/* Reads both definitions of a domain into the cache. Returns 1 when it was read, 0 when it is gone.
+ */
+static int read_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
+                       const SnapshotDomain **ret, Error *reterr)
+{
+        int state = VIR_DOMAIN_SHUTOFF;
+        _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
+        int r;
+
+        if (is_active(handle) && virDomainGetState(handle, &state, NULL, 0) < 0)
+                return libvirt_error_is_gone() ? 0 : libvirt_error(reterr, "Domain");
+        r = read_definition(handle, 0, &domain, reterr);
+        if (r > 0 && is_active(handle))
+                r = read_config(handle, &domain, reterr);
+        if (r <= 0)
+                return r;
+        domain.state = translate_state(handle, state);
+        return poll_cache_put_domain(poll->cache, uuid->text, &domain, ret) < 0 ? error_oom(reterr)
+                                                                                : 1;
+}
+
+/* Reads the persistent definition of a running domain again: known is as it was read before. An
+ * event announces each change of the live one. Returns as read_domain(). */
+static int refresh_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
+                          const SnapshotDomain *known, const SnapshotDomain **ret, Error *reterr)
+{
+        _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
+        int r = snapshot_domain_copy(&domain, known);
+
+        if (r < 0)
+                return error_oom(reterr);
+        r = read_config(handle, &domain, reterr);
+        if (r <= 0)
+                return r;
+        return poll_cache_put_domain(poll->cache, uuid->text, &domain, ret) < 0 ? error_oom(reterr)
+                                                                                : 1;
+}
+
+static bool is_as_listed(const SnapshotDomain *domain, virDomainPtr handle)
+{
+        return domain && (domain->state != DOMAIN_SHUTOFF) == is_active(handle);
+}
+
+/* Returns the domain as the cache has it, or reads what is missing there. Returns as read_domain().
+ */
+static int find_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
+                       const SnapshotDomain **ret, Error *reterr)
+{
+        bool stale;
+        const SnapshotDomain *known = poll_cache_find_domain(poll->cache, uuid->text, &stale);
+
+        if (is_as_listed(known, handle) && !stale) {
+                *ret = known;
+                return 1;
+        }
+        if (is_active(handle) && is_as_listed(known, handle))
+                return refresh_domain(poll, handle, uuid, known, ret, reterr);
+        return read_domain(poll, handle, uuid, ret, reterr);
+}
+
+static int poll_domain(DomainPoll *poll, virDomainPtr handle, Error *reterr)
+{
+        Snapshot *snapshot = poll->snapshot;
+        unsigned char bytes[VIR_UUID_BUFLEN];
+        const SnapshotDomain *domain;
+        Error error = ERROR_NULL;
+        Uuid uuid;
+        int r;
+
+        /* the text of libvirt's own takes a third of what there is to do for a guest */
+        if (virDomainGetUUID(handle, bytes) < 0)
+                return libvirt_error(reterr, "Cannot get the uuid of a domain");
+        uuid = uuid_from_bytes(bytes);
+        r = find_domain(poll, handle, &uuid, &domain, &error);
+        if (r < 0)
+                return leave_out(poll, handle, &uuid, r, &error, reterr);
+        if (r == 0)
+                return 0;
+        if (array_grow(&snapshot->domains, sizeof(SnapshotDomain), snapshot->n_domains,
+                       &poll->n_allocated) < 0 ||
+            snapshot_domain_copy(&snapshot->domains[snapshot->n_domains], domain) < 0)
+                return error_oom(reterr);
+        snapshot->n_domains++;
+        return 0;
+}
+
+/* Adds to snapshot, which has no domains yet. Negative errno with words. */
+static int poll_domains(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
+                        Error *reterr)
+{
+        DomainPoll poll = { .connection = connection, .cache = cache, .snapshot = snapshot };
+        virDomainPtr *domains = NULL;
+        int n, r = 0;
+
+        n = virConnectListAllDomains(connection, &domains, 0);
+        if (n < 0)
+                return libvirt_error(reterr, "Cannot list the domains");
+        for (int i = 0; i < n; i++) {
+                if (r == 0)
+                        r = poll_domain(&poll, domains[i], reterr);
+                virDomainFree(domains[i]);
+        }
+        free(domains);
+        return r;
+}
 
 /* The host */
 
-static int poll_names(Poll *poll, Error *reterr)
+static int poll_names(virConnectPtr connection, Snapshot *snapshot, Error *reterr)
 {
-        _cleanup_free_ char *hostname = virConnectGetHostname(poll->connection);
+        _cleanup_free_ char *hostname = virConnectGetHostname(connection);
         unsigned long version = 0;
         const char *type;
         int r;
 
         if (!hostname)
                 return libvirt_error(reterr, "Cannot get the name of the host");
-        type = virConnectGetType(poll->connection);
+        type = virConnectGetType(connection);
         if (!type)
                 return libvirt_error(reterr, "Cannot get the type of the hypervisor");
         /* fails where no emulator is installed */
-        if (virConnectGetVersion(poll->connection, &version) < 0)
+        if (virConnectGetVersion(connection, &version) < 0)
                 log_debug("No version of the hypervisor: %s", virGetLastErrorMessage());
-        if ((r = snapshot_set_text(&poll->snapshot->driver, "libvirt", reterr)) < 0 ||
-            (r = snapshot_set_text(&poll->snapshot->nodename, hostname, reterr)) < 0 ||
-            (r = snapshot_set_text(&poll->snapshot->hypervisor, type, reterr)) < 0)
+        if ((r = snapshot_set_text(&snapshot->driver, "libvirt", reterr)) < 0 ||
+            (r = snapshot_set_text(&snapshot->nodename, hostname, reterr)) < 0 ||
+            (r = snapshot_set_text(&snapshot->hypervisor, type, reterr)) < 0)
                 return r;
-        poll->snapshot->hypervisor_version = version;
+        snapshot->hypervisor_version = version;
         return 0;
 }
 
-static int poll_capabilities(Poll *poll, Error *reterr)
+static int poll_capabilities(virConnectPtr connection, Snapshot *snapshot, Error *reterr)
 {
-        _cleanup_free_ char *xml = virConnectGetCapabilities(poll->connection);
+        _cleanup_free_ char *xml = virConnectGetCapabilities(connection);
 
-        return xml ? capabilities_parse(xml, poll->snapshot, reterr)
+        return xml ? capabilities_parse(xml, snapshot, reterr)
                    : libvirt_error(reterr, "Cannot get the capabilities of the host");
 }
 
@@ -67,58 +268,57 @@ static int guess_online_cpus(const Snapshot *snapshot, unsigned n_cpus, CpuSet *
         return r;
 }
 
-static int poll_online_cpus(Poll *poll, unsigned n_cpus, Error *reterr)
+static int poll_online_cpus(virConnectPtr connection, unsigned n_cpus, Snapshot *snapshot,
+                            Error *reterr)
 {
         _cleanup_free_ unsigned char *map = NULL;
-        int n = virNodeGetCPUMap(poll->connection, &map, NULL, 0);
+        int n = virNodeGetCPUMap(connection, &map, NULL, 0);
         int r = 0;
 
         if (n < 0 && !libvirt_error_is_unsupported())
                 return libvirt_error(reterr, "Cannot get the online CPUs");
         if (n < 0)
-                r = guess_online_cpus(poll->snapshot, n_cpus, &poll->snapshot->online_cpus);
+                r = guess_online_cpus(snapshot, n_cpus, &snapshot->online_cpus);
         for (int cpu = 0; cpu < n && r == 0; cpu++) {
-                r = cpu_set_add(&poll->snapshot->present_cpus, (unsigned)cpu);
+                r = cpu_set_add(&snapshot->present_cpus, (unsigned)cpu);
                 if (r == 0 && VIR_CPU_USED(map, cpu))
-                        r = cpu_set_add(&poll->snapshot->online_cpus, (unsigned)cpu);
+                        r = cpu_set_add(&snapshot->online_cpus, (unsigned)cpu);
         }
         return r < 0 ? error_setf(reterr, r, "Online CPUs: %s", strerror(-r)) : 0;
 }
 
-static int poll_host(Poll *poll, Error *reterr)
+static int poll_host(virConnectPtr connection, Snapshot *snapshot, Error *reterr)
 {
         virNodeInfo info;
         int r;
 
-        r = poll_names(poll, reterr);
+        r = poll_names(connection, snapshot, reterr);
         if (r < 0)
                 return r;
-        if (virNodeGetInfo(poll->connection, &info) < 0)
+        if (virNodeGetInfo(connection, &info) < 0)
                 return libvirt_error(reterr, "Cannot get the size of the host");
-        poll->snapshot->memory_kib = info.memory;
-        r = poll_capabilities(poll, reterr);
+        snapshot->memory_kib = info.memory;
+        r = poll_capabilities(connection, snapshot, reterr);
         if (r < 0)
                 return r;
-        r = poll_online_cpus(poll, info.cpus, reterr);
+        r = poll_online_cpus(connection, info.cpus, snapshot, reterr);
         if (r < 0)
                 return r;
-        return cell_cpus_complete("/sys", poll->snapshot) < 0 ? error_oom(reterr) : 0;
+        return sysfs_complete_cells("/sys", snapshot) < 0 ? error_oom(reterr) : 0;
 }
 
 /* The rest */
 
-static int poll_all(Poll *poll, PollCache *cache, DiskCheck *check, Error *reterr)
+static int poll_all(virConnectPtr connection, PollCache *cache, DiskCheck *check,
+                    Snapshot *snapshot, Error *reterr)
 {
-        Snapshot *snapshot = poll->snapshot;
-        DiskFacts disk;
         int r;
 
-        if ((r = poll_host(poll, reterr)) < 0 ||
-            (r = libvirt_poll_devices(poll->connection, cache, snapshot, reterr)) < 0 ||
-            (r = libvirt_poll_domains(poll->connection, cache, snapshot, reterr)) < 0)
+        if ((r = poll_host(connection, snapshot, reterr)) < 0 ||
+            (r = libvirt_poll_devices(connection, cache, snapshot, reterr)) < 0 ||
+            (r = poll_domains(connection, cache, snapshot, reterr)) < 0)
                 return r;
-        disk_check_run(check, DISK_CHECK_TIMEOUT_USEC, &disk);
-        disk_facts_move(&disk, snapshot);
+        disk_check_run(check, DISK_CHECK_TIMEOUT_USEC, snapshot);
         snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
         return snapshot_seal(snapshot, reterr);
 }
@@ -127,16 +327,14 @@ int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind
                  Snapshot **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
-        Poll poll = { .connection = connection };
         int r;
 
         if (snapshot_new(&snapshot) < 0)
                 return error_oom(reterr);
-        poll.snapshot = snapshot;
         snapshot->begun_realtime_usec = clock_usec(CLOCK_REALTIME);
         snapshot->began_usec = clock_usec(CLOCK_MONOTONIC);
         poll_cache_begin(cache, snapshot->began_usec, kind);
-        r = poll_all(&poll, cache, disk, reterr);
+        r = poll_all(connection, cache, disk, snapshot, reterr);
         poll_cache_end(cache, r >= 0);
         if (r < 0)
                 return r;

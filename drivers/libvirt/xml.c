@@ -4,12 +4,11 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <libxml/SAX2.h>
 #include <libxml/parser.h>
 #include <libxml/parserInternals.h>
 #include <string.h>
-
-#include "drivers/host/snapshot.h"
 
 /* What a parser has seen so far; hangs on its context. */
 typedef struct Limits {
@@ -290,6 +289,18 @@ int xml_optional_int(const char *text, const char *what, int *value, Error *rete
         return r;
 }
 
+/* -ERANGE, ret untouched, when a number does not fit: a domain above 16 bits, for example, whose
+ * devices guests cannot be given. */
+static int format_address(uint64_t domain, uint64_t bus, uint64_t slot, uint64_t function,
+                          char ret[PCI_ADDRESS_SIZE])
+{
+        if (domain > 0xffff || bus > 0xff || slot > 0x1f || function > 7)
+                return -ERANGE;
+        snprintf(ret, PCI_ADDRESS_SIZE, "%04" PRIx64 ":%02" PRIx64 ":%02" PRIx64 ".%" PRIx64,
+                 domain, bus, slot, function);
+        return 0;
+}
+
 int xml_pci_address(const XmlNode *node, const char *(*how)(const XmlNode *, const char *),
                     char ret[static PCI_ADDRESS_SIZE], Error *reterr)
 {
@@ -302,7 +313,7 @@ int xml_pci_address(const XmlNode *node, const char *(*how)(const XmlNode *, con
                 if (r < 0)
                         return r;
         }
-        if (pci_address_format(numbers[0], numbers[1], numbers[2], numbers[3], ret) < 0)
+        if (format_address(numbers[0], numbers[1], numbers[2], numbers[3], ret) < 0)
                 ret[0] = '\0';
         return 0;
 }

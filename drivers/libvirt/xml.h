@@ -10,7 +10,7 @@
  * are borrowed from the document. Any thread; nothing is shared between documents. */
 
 #include "base/error.h"
-#include "drivers/host/pci-address.h"
+#include "drivers/host/snapshot.h"
 
 #define XML_SIZE_MAX  (8 * 1024 * 1024) /* bytes of text */
 #define XML_ITEMS_MAX 200000            /* elements and attributes */

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* NUMA cells, CPUs and their threads, memory and pages, and what kind of CPU it is. */
+/* NUMA cells, CPUs and their threads, memory and pages, the kind of CPU, and encrypted memory. A
+ * file that is bad costs the number that it is of, except for the CPU lists and the memory of a
+ * cell.
+ *
+ * Tests: tests/unit/drivers/linux/test-reader.c */
 
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/read-file.h"
 #include "base/text.h"
-#include "drivers/host/cell-cpus.h"
+#include "drivers/host/sysfs.h"
 #include "drivers/linux/reader.h"
 
 #define CPUINFO_SIZE    16384 /* of the first CPU; all are of one kind */
@@ -212,7 +217,7 @@ static int read_only_cell(LinuxReader *reader, SnapshotCell *cell, Error *reterr
         return r < 0 ? r : read_pages(reader, "kernel/mm/hugepages", cell, reterr);
 }
 
-int linux_read_cells(LinuxReader *reader, Error *reterr)
+static int read_cells(LinuxReader *reader, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet nodes = CPU_SET_INIT;
         Snapshot *snapshot = reader->snapshot;
@@ -245,7 +250,7 @@ int linux_read_cells(LinuxReader *reader, Error *reterr)
                         return r;
                 snapshot->memory_kib += cell->memory_kib;
         }
-        return cell_cpus_complete(reader->sys, snapshot) < 0 ? error_oom(reterr) : 0;
+        return sysfs_complete_cells(reader->sys, snapshot) < 0 ? error_oom(reterr) : 0;
 }
 
 /* Features */
@@ -304,7 +309,7 @@ static int add_features(char *flags, StringSet *ret)
         return 0;
 }
 
-int linux_read_cpu_features(LinuxReader *reader, Error *reterr)
+static int read_features(LinuxReader *reader, Error *reterr)
 {
         Snapshot *snapshot = reader->snapshot;
         char text[CPUINFO_SIZE + 1], *model, *flags;
@@ -330,4 +335,76 @@ int linux_read_cpu_features(LinuxReader *reader, Error *reterr)
         if (!snapshot->cpu_model || (flags && add_features(flags, &snapshot->cpu_features) < 0))
                 return error_oom(reterr);
         return 0;
+}
+
+/* Encrypted memory: SEV, from the kernel's controller */
+
+/* "sev 410\nsev_es 99\n": what the kernel's controller of such resources has, which is what libvirt
+ * reckons from CPUID. */
+static int parse_capacity(char *text, SnapshotEmulator *emulator)
+{
+        char *state = NULL;
+
+        for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+                char name[32], rest;
+                uint64_t n;
+
+                if (sscanf(line, "%31s %19" SCNu64 "%c", name, &n, &rest) != 2 || n > INT64_MAX)
+                        return -EBADMSG;
+                if (strcmp(name, "sev") == 0)
+                        emulator->sev_max_guests = n;
+                else if (strcmp(name, "sev_es") == 0)
+                        emulator->sev_es_max_guests = n;
+        }
+        emulator->sev = emulator->sev_max_guests > 0;
+        emulator->sev_es = emulator->sev_es_max_guests > 0;
+        return 0;
+}
+
+/* Contexts of SEV-ES are those of SEV-SNP where KVM has that. */
+static int read_snp(LinuxReader *reader, SnapshotEmulator *emulator, Error *reterr)
+{
+        _cleanup_free_ char *text = NULL;
+        int r = sysfs_read(linux_path(reader, "module/kvm_amd/parameters/sev_snp"), &text);
+
+        if (r < 0)
+                return linux_note(reader, r, reterr);
+        emulator->sev_snp = emulator->sev_es && (text[0] == 'Y' || text[0] == '1');
+        return 0;
+}
+
+static int read_encryption(LinuxReader *reader, Error *reterr)
+{
+        Snapshot *snapshot = reader->snapshot;
+        SnapshotEmulator emulator = { 0 };
+        _cleanup_free_ char *text = NULL;
+        int r = sysfs_read(linux_path(reader, "fs/cgroup/misc.capacity"), &text);
+
+        snapshot->emulators_incomplete = true;
+        if (r == 0)
+                r = parse_capacity(text, &emulator);
+        if (r < 0)
+                return linux_note(reader, r, reterr);
+        if (!emulator.sev)
+                return 0;
+        if ((r = read_snp(reader, &emulator, reterr)) < 0)
+                return r;
+        emulator.arch = strdup(snapshot->arch);
+        emulator.machine = strdup("");
+        snapshot->emulators = calloc(1, sizeof(SnapshotEmulator));
+        if (!emulator.arch || !emulator.machine || !snapshot->emulators) {
+                snapshot_emulator_done(&emulator);
+                return error_oom(reterr);
+        }
+        snapshot->emulators[snapshot->n_emulators++] = emulator;
+        return 0;
+}
+
+int linux_read_host(LinuxReader *reader, Error *reterr)
+{
+        int r;
+
+        if ((r = read_cells(reader, reterr)) < 0 || (r = read_encryption(reader, reterr)) < 0)
+                return r;
+        return read_features(reader, reterr);
 }

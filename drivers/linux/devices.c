@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The PCI functions come first and in the order of their addresses, which is that of their names,
- * too; parents of mdevs that are none stand behind them. */
+/* The PCI functions come first in the order of their addresses, which is that of their names, too.
+ * The parents of mdevs that are no PCI functions follow. A function that cannot have changed since
+ * the last poll is copied from it.
+ *
+ * Tests: tests/unit/drivers/linux/test-reader.c */
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/read-file.h"
 #include "base/text.h"
-#include "drivers/host/nvme-serial.h"
+#include "drivers/host/sysfs.h"
 #include "drivers/host/vgpu-types.h"
 #include "drivers/linux/reader.h"
 
@@ -26,6 +31,86 @@ typedef struct DeviceReader {
         size_t n_devices_allocated, n_mdevs_allocated;
         size_t n_pci; /* of snapshot->devices */
 } DeviceReader;
+
+/* PCI vital product data: resources, each a tag and a length, the read-only one a list of keywords
+ * of two letters with a byte of length (PCI Local Bus Specification 3.0, appendix I). */
+
+#define TAG_END       0x78 /* of small resources; the low three bits are the length */
+#define TAG_READ_ONLY 0x90
+#define LARGE         0x80
+
+static void copy_serial(const uint8_t *bytes, size_t n, char ret[static DEVICE_IDENTITY_SIZE])
+{
+        size_t first = 0;
+
+        while (first < n && !isgraph(bytes[first]))
+                first++;
+        while (n > first && !isgraph(bytes[n - 1]))
+                n--;
+        snprintf(ret, DEVICE_IDENTITY_SIZE, "%.*s", (int)(n - first), (const char *)bytes + first);
+        text_sanitize(ret, '?');
+}
+
+/* Reads the fields of the read-only part, which begins at start. */
+static bool read_fields(const uint8_t *vpd, size_t start, size_t end,
+                        char ret[static DEVICE_IDENTITY_SIZE])
+{
+        for (size_t i = start; i + 3 <= end;) {
+                const uint8_t *field = vpd + i;
+                size_t next = i + 3 + field[2];
+
+                if (next > end)
+                        return false;
+                if (field[0] == 'S' && field[1] == 'N')
+                        copy_serial(field + 3, field[2], ret);
+                if (field[0] == 'R' && field[1] == 'V') {
+                        uint8_t sum = 0;
+
+                        /* all bytes up to this field's first add up to nothing */
+                        for (size_t j = 0; j <= i + 3 && j < end; j++)
+                                sum = (uint8_t)(sum + vpd[j]);
+                        return ret[0] && field[2] > 0 && sum == 0;
+                }
+                i = next;
+        }
+        return false;
+}
+
+static bool find_serial(const uint8_t *vpd, size_t n, char ret[static DEVICE_IDENTITY_SIZE])
+{
+        for (size_t i = 0; i < n;) {
+                size_t start, length;
+
+                if (!(vpd[i] & LARGE)) {
+                        if ((vpd[i] & ~7U) == TAG_END)
+                                return false;
+                        i += 1 + (vpd[i] & 7U);
+                        continue;
+                }
+                if (i + 3 > n)
+                        return false;
+                start = i + 3;
+                length = vpd[i + 1] | (size_t)vpd[i + 2] << 8;
+                if (start + length > n)
+                        return false;
+                if (vpd[i] == TAG_READ_ONLY)
+                        return read_fields(vpd, start, start + length, ret);
+                i = start + length;
+        }
+        return false;
+}
+
+/* Reads the serial number of a card from a PCI function's VPD: the keyword SN in a read-only part
+ * whose checksum is right. Cuts it to the room and makes it safe to print. Returns false with ""
+ * when there is none, or when it has no character that can be seen. */
+static bool read_vpd_serial(const uint8_t *vpd, size_t n, char ret[static DEVICE_IDENTITY_SIZE])
+{
+        ret[0] = '\0';
+        if (find_serial(vpd, n, ret))
+                return true;
+        ret[0] = '\0';
+        return false;
+}
 
 /* Links: the last parts of where one leads, ".../PARENT/NAME"; parent may be NULL. -errno. */
 static int read_link(const char *path, char parent[static NAME_SIZE], char name[static NAME_SIZE])
@@ -60,7 +145,7 @@ static int name_parent(LinuxReader *reader, const char *folder, const char *devi
                       subsystem);
         if (r < 0)
                 return r;
-        *ret = sysfs_device_name(subsystem, parent);
+        *ret = snapshot_device_name(subsystem, parent);
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -158,7 +243,7 @@ static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reter
                             sizeof(vpd), &n, NULL);
         if (r < 0)
                 return reader->serials_needed || r == -ENOMEM ? linux_note(reader, r, reterr) : 0;
-        device->has_card_serial = linux_vpd_read_serial(vpd, n, serial);
+        device->has_card_serial = read_vpd_serial(vpd, n, serial);
         return snapshot_device_set_serial(device, serial) < 0 ? error_oom(reterr) : 0;
 }
 
@@ -188,8 +273,8 @@ static int read_function(LinuxReader *reader, const char *address, const Snapsho
         if (r < 0)
                 return r;
         device->parent = pci_address_parse(above, parent) < 0 ? strdup("computer")
-                                                              : sysfs_device_name("pci", parent);
-        device->name = sysfs_device_name("pci", address);
+                                                              : snapshot_device_name("pci", parent);
+        device->name = snapshot_device_name("pci", address);
         return device->parent && device->name ? snapshot_device_complete(device) : -ENOMEM;
 }
 
@@ -212,7 +297,7 @@ static int add_details(DeviceReader *devices, const char *folder, SnapshotDevice
         Error error = ERROR_NULL;
         int r;
 
-        if (nvme_serial_read(folder, device) < 0)
+        if (sysfs_read_nvme_serial(folder, device) < 0)
                 return error_oom(reterr);
         r = vgpu_types_read(folder, device, &error);
         if (r == -ENOMEM || (r < 0 && snapshot_add_problem(devices->snapshot, error.text) < 0))
@@ -224,7 +309,7 @@ static int poll_function(DeviceReader *devices, const char *address, Error *rete
 {
         char folder[LINUX_PATH_SIZE];
         _cleanup_(snapshot_device_done) SnapshotDevice device = { 0 };
-        _cleanup_free_ char *name = sysfs_device_name("pci", address);
+        _cleanup_free_ char *name = snapshot_device_name("pci", address);
         const LinuxReader *reader = devices->reader;
         const SnapshotDevice *before =
                 name && reader->last ? snapshot_find_device(reader->last, name) : NULL;
@@ -358,7 +443,7 @@ static int add_other(DeviceReader *devices, const char *parent, Error *reterr)
         r = read_link(linux_path(reader, MDEV_BUS "/%.255s/subsystem", parent), ignored, subsystem);
         if (r < 0)
                 return linux_note(reader, r, reterr);
-        device.name = sysfs_device_name(subsystem, parent);
+        device.name = snapshot_device_name(subsystem, parent);
         device.parent = strdup("computer");
         device.driver = strdup(driver);
         if (!device.name || !device.parent || !device.driver ||
@@ -380,7 +465,7 @@ static int poll_mdev_parents(DeviceReader *devices, Error *reterr)
                 return linux_note(devices->reader, r, reterr);
         for (size_t i = 0; i < names.n_items && r >= 0; i++) {
                 const char *parent = names.items[i];
-                _cleanup_free_ char *name = sysfs_device_name("pci", parent);
+                _cleanup_free_ char *name = snapshot_device_name("pci", parent);
                 char address[PCI_ADDRESS_SIZE];
                 SnapshotDevice *device;
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* All of it is on the poll thread (drivers/poll-thread.h), which also hears the events. What was
- * found last is kept: while no event comes, what cannot change without one is not read again, for
- * ten minutes at most. */
+/* Everything is on the poll thread (drivers/poll-thread.h), which also receives the events. The
+ * last snapshot is kept: while no event comes, parts that cannot change without one are not read
+ * again, for ten minutes at most. The readers have unit tests
+ * (tests/unit/drivers/linux/test-reader.c); this file asks the kernel and the resolver.
+ *
+ * Tests: tests/integration/driver/test_linux.py */
 
 #include "drivers/linux/driver.h"
 
@@ -14,7 +17,6 @@
 #include "base/clock.h"
 #include "drivers/disk-check.h"
 #include "drivers/linux/reader.h"
-#include "drivers/linux/uevents.h"
 
 #define LIFE_USEC (10 * 60 * USEC_PER_SEC)
 
@@ -83,18 +85,14 @@ static int read_names(const LinuxReader *reader, Error *reterr)
 static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr)
 {
         Snapshot *snapshot = reader->snapshot;
-        DiskFacts disk;
         int r;
 
-        if ((r = read_names(reader, reterr)) < 0 || (r = linux_read_cells(reader, reterr)) < 0 ||
-            (r = linux_read_encryption(reader, reterr)) < 0 ||
-            (r = linux_read_devices(reader, reterr)) < 0 ||
-            (r = linux_read_cpu_features(reader, reterr)) < 0)
+        if ((r = read_names(reader, reterr)) < 0 || (r = linux_read_host(reader, reterr)) < 0 ||
+            (r = linux_read_devices(reader, reterr)) < 0)
                 return r;
         if (!state->features)
                 string_set_done(&snapshot->cpu_features);
-        disk_check_run(state->disk, DISK_CHECK_TIMEOUT_USEC, &disk);
-        disk_facts_move(&disk, snapshot);
+        disk_check_run(state->disk, DISK_CHECK_TIMEOUT_USEC, snapshot);
         if (state->has_pool) {
                 snapshot->disk_total_bytes = 0;
                 error_setf(&snapshot->disk_error, EOPNOTSUPP,
@@ -162,7 +160,7 @@ static void listen_to_events(void *data, Mailbox *mailbox)
 static bool needs_serials(const PciSpecs *specs)
 {
         for (size_t i = 0; i < specs->n_items; i++)
-                if (pci_spec_is_remote_managed(specs->items[i]))
+                if (specs->items[i]->remote_managed)
                         return true;
         return false;
 }
@@ -171,7 +169,6 @@ static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr
 {
         LinuxState *state = calloc(1, sizeof(LinuxState));
         const HostConfig *host = &config->host;
-        const DiskPlace disk = disk_place_of(host);
 
         if (!state)
                 return error_oom(reterr);
@@ -181,7 +178,7 @@ static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr
         state->serials_needed = needs_serials(&host->pci_specs);
         state->serials = host->pci_specs.n_items > 0 || host->n_mdev_types > 0;
         state->has_pool = host->images_storage_pool;
-        if (disk_check_new(&state->disk, &disk, disk_gather) < 0) {
+        if (disk_check_new(&state->disk, host) < 0) {
                 state_free(state);
                 return error_oom(reterr);
         }

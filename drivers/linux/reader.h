@@ -10,6 +10,7 @@
  *                               physical_package_id ("-1": no socket)
  *   memory, pages of a cell     nodeN/meminfo (MemTotal), nodeN/hugepages/hugepages-SkB/
  *                               nr_hugepages; the rest of the memory is small pages
+ *   emulators                   fs/cgroup/misc.capacity, module/kvm_amd/parameters/sev_snp
  *   cpu_model, cpu_features     /proc/cpuinfo, of x86; libvirt's names
  *   devices                     bus/pci/devices/A: uevent, numa_node, physfn, sriov_totalvfs, vpd,
  *                               nvidia/ (drivers/host/vgpu-types.h); bus/vdpa/devices
@@ -22,6 +23,7 @@
  * leaves while it is read, is not there. Text is bounded (SYSFS_TEXT_MAX) and made safe to print;
  * links are read and never walked. Blocks as long as the kernel does. */
 
+#include "base/error.h"
 #include "drivers/host/snapshot.h"
 #include "drivers/host/sysfs.h"
 
@@ -38,27 +40,17 @@ typedef struct LinuxReader {
         char path[LINUX_PATH_SIZE]; /* of the last file */
 } LinuxReader;
 
-/* CPUs, cells and memory. Negative errno with words. */
-int linux_read_cells(LinuxReader *reader, Error *reterr);
+/* Reads CPUs, cells and memory, cpu_model and cpu_features, and how many guests can have their
+ * memory encrypted by an AMD CPU. The latter is one emulator of the host's architecture, which must
+ * be set. The kernel lists no feature that it does not use and no other emulator, so
+ * features_incomplete and emulators_incomplete are set. Negative errno with words. */
+int linux_read_host(LinuxReader *reader, Error *reterr);
 
-/* cpu_model and cpu_features. A guest may have others besides: the kernel lists no feature that it
- * does not use, so features_incomplete is set. -ENOMEM. */
-int linux_read_cpu_features(LinuxReader *reader, Error *reterr);
-
-/* How many guests may have their memory encrypted by an AMD CPU, as one emulator of the host's
- * architecture (fs/cgroup/misc.capacity, module/kvm_amd/parameters/sev_snp), behind arch; what else
- * guests may have is not known, so emulators_incomplete is set. -ENOMEM. */
-int linux_read_encryption(LinuxReader *reader, Error *reterr);
-
-/* devices and mdevs. Negative errno with words. */
+/* Reads devices and mdevs. Negative errno with words. */
 int linux_read_devices(LinuxReader *reader, Error *reterr);
 
-/* Reads the serial number of a card from a PCI function's VPD: the keyword SN in a read-only part
- * whose checksum is right. Cuts it to the room and makes it safe to print. Returns false with ""
- * when there is none, or when it has no character that can be seen. Pure. */
-bool linux_vpd_read_serial(const uint8_t *vpd, size_t n, char ret[static DEVICE_IDENTITY_SIZE]);
-
-/* Within the room. Path of a file below sys, kept in reader->path until the next. */
+/* Returns the path of a file below sys, cut to LINUX_PATH_SIZE. It stays in reader->path until the
+ * next call. */
 const char *linux_path(LinuxReader *reader, const char *format, ...) _printf_(2, 3);
 
 /* A decimal number; -EBADMSG when it is none or above max, else as sysfs_read(). */
@@ -72,3 +64,12 @@ int linux_note(LinuxReader *reader, int r, Error *reterr);
 
 /* The names in a folder, sorted; none where it is not there. -errno. */
 int linux_list(const char *path, StringSet *ret);
+
+/* Opens a socket that is readable when the kernel, or udev after it, reports devices or CPUs that
+ * come, go, or are bound to a driver. Any user may listen. The caller closes it. Negative errno: a
+ * container may have none. */
+int uevents_open(void);
+
+/* Reads all that there is, without waiting. True when some of it is about what a host is made of
+ * (PCI functions, mediated and vDPA devices, CPUs, memory), or when some was lost. */
+bool uevents_read(int fd);

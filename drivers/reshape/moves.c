@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Compares the tree before and after the update, class by class. reshape_moves_make() collects what
+ * each consumer holds of a class that leaves its provider, lets rules.c place it, and takes all of
+ * it back if one consumer cannot be placed. Such a class then keeps the inventories of the old tree
+ * (keep_class()). The sums of all consumers (Moves.usage) bound what a provider can take.
+ *
+ * Tests: tests/unit/drivers/reshape/test-moves.c */
+
 #include "drivers/reshape/moves.h"
 
 #include <string.h>
@@ -7,7 +14,252 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "drivers/reshape/keep.h"
+
+/* Inventories that stay as they were, in a tree that was edited already */
+
+/* Where a renamed class would go, its new name takes the record over, unless the provider has one
+ * of that name. -ENOMEM. */
+static int rename_classes(const TreeUpdate *update)
+{
+        for (size_t i = 0; i < update->before->n_providers; i++) {
+                const Provider *before = update->before->providers[i];
+                Provider *after = provider_tree_find(update->tree, &before->uuid);
+
+                if (!after || !provider_tree_in_subtree(update->tree, after, &update->root->uuid))
+                        continue;
+                for (size_t j = 0; j < before->n_inventories; j++) {
+                        const InventoryRecord *record = &before->inventories[j];
+                        const char *name = reshape_new_name(update->config, record->resource_class);
+
+                        if (!name)
+                                continue;
+                        if (!provider_find_inventory(after, name) &&
+                            provider_set_inventory(after, name, &record->inventory) < 0)
+                                return -ENOMEM;
+                        provider_remove_inventory(after, record->resource_class);
+                }
+        }
+        return 0;
+}
+
+/* The provider as it was, with what it hangs below, but without inventories. */
+static int bring_back(const TreeUpdate *update, const Provider *before, Provider **ret,
+                      Error *reterr)
+{
+        const Provider *parent = provider_tree_find(update->before, &before->parent);
+        Provider *after = provider_tree_find(update->tree, &before->uuid), *unused;
+        int r;
+
+        if (after) {
+                *ret = after;
+                return 0;
+        }
+        r = parent ? bring_back(update, parent, &unused, reterr) : 0;
+        if (r < 0)
+                return r;
+        r = provider_tree_add(update->tree, &before->uuid, before->name,
+                              uuid_empty(&before->parent) ? NULL : &before->parent, &after, reterr);
+        if (r < 0)
+                return r;
+        if (string_set_copy(&after->traits, &before->traits) < 0 ||
+            string_set_copy(&after->aggregates, &before->aggregates) < 0)
+                return error_oom(reterr);
+        *ret = after;
+        return 0;
+}
+
+static int keep_record(const TreeUpdate *update, const Provider *before, const char *resource_class,
+                       Error *reterr)
+{
+        const Inventory *record = provider_find_inventory(before, resource_class);
+        Provider *after;
+        int r = bring_back(update, before, &after, reterr);
+
+        if (r < 0)
+                return r;
+        return provider_set_inventory(after, resource_class, record) < 0 ? error_oom(reterr) : 0;
+}
+
+static int restore_class(const TreeUpdate *update, const char *resource_class, Error *reterr)
+{
+        const Uuid root = update->root->uuid;
+
+        for (size_t i = 0; i < update->tree->n_providers; i++) {
+                const Provider *before =
+                        provider_tree_find(update->before, &update->tree->providers[i]->uuid);
+
+                if (provider_tree_in_subtree(update->tree, update->tree->providers[i], &root) &&
+                    (!before || !provider_find_inventory(before, resource_class)))
+                        provider_remove_inventory(update->tree->providers[i], resource_class);
+        }
+        for (size_t i = 0; i < update->before->n_providers; i++) {
+                const Provider *before = update->before->providers[i];
+                int r = 0;
+
+                if (provider_find_inventory(before, resource_class) &&
+                    provider_tree_in_subtree(update->before, before, &root))
+                        r = keep_record(update, before, resource_class, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int link_class(const TreeUpdate *update, const Provider *from, ReshapeRule rule,
+                      const char *resource_class, StringSet *ret)
+{
+        const Provider *after = provider_tree_find(update->tree, &from->uuid);
+        int r = 0;
+
+        switch (rule) {
+        case RESHAPE_RULE_RENAME:
+                return string_set_add(ret, reshape_new_name(update->config, resource_class));
+        case RESHAPE_RULE_CELLS:
+                if (strcmp(resource_class, "MEMORY_MB") == 0 ||
+                    reshape_tree_has_class(update->before, &update->root->uuid, "PCPU") ==
+                            reshape_tree_has_class(update->tree, &update->root->uuid, "PCPU"))
+                        return 0;
+                r = string_set_add(ret, "VCPU");
+                return r < 0 ? r : string_set_add(ret, "PCPU");
+        case RESHAPE_RULE_MDEVS:
+                for (size_t i = 0; r >= 0 && i < update->mdevs.n_offers; i++)
+                        r = string_set_add(ret, update->mdevs.offers[i].type->mdev_class);
+                return r;
+        case RESHAPE_RULE_REGROUP:
+                return string_set_add(ret, after->inventories[0].resource_class);
+        default:
+                return 0;
+        }
+}
+
+/* The class and what it would have turned into. */
+static int find_linked(const TreeUpdate *update, const char *resource_class, StringSet *ret)
+{
+        if (string_set_add(ret, resource_class) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < update->before->n_providers; i++) {
+                const Provider *from = update->before->providers[i];
+
+                if (provider_find_inventory(from, resource_class) &&
+                    provider_tree_in_subtree(update->before, from, &update->root->uuid) &&
+                    link_class(update, from, reshape_rule_find(update, from, resource_class),
+                               resource_class, ret) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Gives the class, and what it would have turned into, the inventories of update->before; providers
+ * that are gone come back for it. -ENOMEM, -EINVAL. */
+static int keep_class(const TreeUpdate *update, const char *resource_class, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet linked = STRING_SET_INIT;
+
+        if (find_linked(update, resource_class, &linked) < 0)
+                return error_oom(reterr);
+        for (size_t i = 0; i < linked.n_items; i++) {
+                int r = restore_class(update, linked.items[i], reterr);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* The same for each inventory that usage still has something of: a class that is in use cannot go
+ * (and Placement would refuse all of the reshape). */
+static int keep_used(const TreeUpdate *update, const Consumer *usage, Error *reterr)
+{
+        for (size_t i = 0; i < usage->n_allocations; i++) {
+                const Allocation *used = &usage->allocations[i];
+                const Provider *before = provider_tree_find(update->before, &used->provider);
+
+                if (!before ||
+                    !provider_tree_in_subtree(update->before, before, &update->root->uuid))
+                        continue;
+                for (size_t j = 0; j < used->resources.n_items; j++) {
+                        const char *name = used->resources.items[j].resource_class;
+                        const Provider *after = provider_tree_find(update->tree, &before->uuid);
+                        int r = 0;
+
+                        if ((!after || !provider_find_inventory(after, name)) &&
+                            provider_find_inventory(before, name))
+                                r = keep_record(update, before, name, reterr);
+                        if (r < 0)
+                                return r;
+                }
+        }
+        return 0;
+}
+
+/* The least total with which there is room for used. */
+static uint64_t find_total(const Inventory *record, uint64_t used)
+{
+        uint64_t low = record->total, high = INVENTORY_MAX_AMOUNT;
+        Inventory trial = *record;
+
+        while (low < high) {
+                trial.total = low + (high - low) / 2;
+                if (inventory_capacity(&trial) < used)
+                        low = trial.total + 1;
+                else
+                        high = trial.total;
+        }
+        return low;
+}
+
+static void relax(Inventory *record, uint64_t amount, uint64_t used)
+{
+        record->max_unit = MAX(record->max_unit, amount);
+        record->min_unit = MIN(record->min_unit, amount);
+        if (amount % record->step_size != 0)
+                record->step_size = 1;
+        record->total = find_total(record, used);
+}
+
+static void relax_holding(const Provider *provider, const Allocation *held, const Consumer *usage)
+{
+        for (size_t i = 0; i < held->resources.n_items; i++) {
+                const ResourceAmount *item = &held->resources.items[i];
+                Inventory *record = provider_find_inventory(provider, item->resource_class);
+
+                if (record)
+                        relax(record, item->amount,
+                              consumer_get(usage, &held->provider, item->resource_class));
+        }
+}
+
+/* Lets each consumer keep what it holds: a total that shrank, and max_unit with it, under an amount
+ * that does not move would make Placement refuse the consumer as a whole. No more than what is used
+ * by all together is made room for, and the next update sets the right limits. */
+static void relax_limits(const TreeUpdate *update, const Allocations *consumers,
+                         const Consumer *usage)
+{
+        for (size_t i = 0; i < consumers->n_consumers; i++)
+                for (size_t j = 0; j < consumers->consumers[i]->n_allocations; j++) {
+                        const Allocation *held = &consumers->consumers[i]->allocations[j];
+                        const Provider *provider =
+                                provider_tree_find(update->tree, &held->provider);
+
+                        if (provider &&
+                            provider_tree_in_subtree(update->tree, provider, &update->root->uuid))
+                                relax_holding(provider, held, usage);
+                }
+}
+
+/* Removes new providers that came to offer nothing. */
+static void drop_empty(const TreeUpdate *update)
+{
+        /* backwards: children first */
+        for (size_t i = update->tree->n_providers; i > 0; i--) {
+                const Provider *provider = update->tree->providers[i - 1];
+
+                if (provider->n_inventories == 0 && provider != update->root &&
+                    !provider_tree_find(update->before, &provider->uuid) &&
+                    !provider_tree_has_children(update->tree, &provider->uuid))
+                        provider_tree_remove(update->tree, &provider->uuid);
+        }
+}
 
 /* One consumer's part of a class on one provider. */
 typedef struct Move {
@@ -21,9 +273,8 @@ typedef struct Move {
 } Move;
 
 typedef struct Moves {
-        const ReshapeHost *host;
+        const TreeUpdate *update;
         DriverReshape *reshape;
-        ProviderTree *tree;
         Consumer usage; /* by provider, of all consumers together */
         const char *resource_class;
         Move *moves; /* of this class */
@@ -106,7 +357,7 @@ static int compare_moves(const void *a, const void *b)
 /* NULL for one that cannot be read, too: what it has is as it was placed. */
 static const SnapshotDomain *find_guest(const Moves *moves, const Uuid *uuid)
 {
-        const SnapshotDomain *guest = snapshot_find_domain(moves->host->snapshot, uuid);
+        const SnapshotDomain *guest = snapshot_find_domain(moves->update->snapshot, uuid);
 
         return guest && !guest->unread ? guest : NULL;
 }
@@ -127,7 +378,7 @@ static int add_move(Moves *moves, Consumer *consumer, const Provider *from, Resh
                 .resource_class = moves->resource_class,
         };
 
-        if (move.amount == 0 || !reshape_rule_concerns(moves->host, &item))
+        if (move.amount == 0 || !reshape_rule_concerns(moves->update, &item))
                 return 0;
         if (array_grow(&moves->moves, sizeof(Move), moves->n_moves, &moves->n_moves_allocated) < 0)
                 return -ENOMEM;
@@ -137,12 +388,12 @@ static int add_move(Moves *moves, Consumer *consumer, const Provider *from, Resh
 
 static int collect_moves(Moves *moves)
 {
-        const ProviderTree *before = moves->host->before;
+        const ProviderTree *before = moves->update->before;
 
         drop_moves(moves);
         for (size_t i = 0; i < before->n_providers; i++) {
                 const Provider *from = before->providers[i];
-                ReshapeRule rule = reshape_rule_find(moves->host, from, moves->resource_class);
+                ReshapeRule rule = reshape_rule_find(moves->update, from, moves->resource_class);
 
                 if (!provider_find_inventory(from, moves->resource_class) ||
                     rule == RESHAPE_RULE_NONE)
@@ -194,7 +445,7 @@ static int make_move(Moves *moves, Move *move)
 
         if (take_away(moves, move) < 0)
                 return -ENOMEM;
-        r = reshape_rule_place(moves->host, move->rule, &item, &move->parts, &reason);
+        r = reshape_rule_place(moves->update, move->rule, &item, &move->parts, &reason);
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
@@ -235,17 +486,17 @@ static int move_class(Moves *moves)
 
 /* All classes */
 
-static int collect_classes(const ReshapeHost *host, StringSet *ret)
+static int collect_classes(const TreeUpdate *update, StringSet *ret)
 {
-        for (size_t i = 0; i < host->before->n_providers; i++) {
-                const Provider *from = host->before->providers[i];
+        for (size_t i = 0; i < update->before->n_providers; i++) {
+                const Provider *from = update->before->providers[i];
 
-                if (!provider_tree_in_subtree(host->before, from, &host->root->uuid))
+                if (!provider_tree_in_subtree(update->before, from, &update->root->uuid))
                         continue;
                 for (size_t j = 0; j < from->n_inventories; j++) {
                         const char *name = from->inventories[j].resource_class;
 
-                        if (reshape_rule_find(host, from, name) != RESHAPE_RULE_NONE &&
+                        if (reshape_rule_find(update, from, name) != RESHAPE_RULE_NONE &&
                             string_set_add(ret, name) < 0)
                                 return -ENOMEM;
                 }
@@ -280,7 +531,7 @@ static int move_or_keep(Moves *moves, Error *reterr)
                 return r < 0 ? error_oom(reterr) : 0;
         if (string_set_add(&reshape->kept, moves->resource_class) < 0)
                 return error_oom(reterr);
-        r = reshape_keep_class(moves->host, moves->tree, moves->resource_class, reterr);
+        r = keep_class(moves->update, moves->resource_class, reterr);
         return r < 0 ? r : 1;
 }
 
@@ -325,14 +576,13 @@ static void name_first_problem(const DriverReshape *reshape, Error *reterr)
                            reshape->n_problems - 1);
 }
 
-int reshape_moves_make(const ReshapeHost *host, ProviderTree *tree, DriverReshape *reshape,
-                       Error *reterr)
+int reshape_moves_make(const TreeUpdate *update, DriverReshape *reshape, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet classes = STRING_SET_INIT;
-        _cleanup_(moves_done) Moves moves = { .host = host, .reshape = reshape, .tree = tree };
+        _cleanup_(moves_done) Moves moves = { .update = update, .reshape = reshape };
         int r;
 
-        if (reshape_rename_classes(host, tree) < 0 || collect_classes(host, &classes) < 0)
+        if (rename_classes(update) < 0 || collect_classes(update, &classes) < 0)
                 return error_oom(reterr);
         if (reshape_needed(&classes, reshape)) {
                 if (reshape && string_set_copy(&reshape->classes, &classes) < 0)
@@ -347,11 +597,11 @@ int reshape_moves_make(const ReshapeHost *host, ProviderTree *tree, DriverReshap
         if (r < 0)
                 return r;
         if (r > 0)
-                reshape_drop_empty(host, tree);
-        if (reshape->consumers && reshape_keep_used(host, tree, &moves.usage, reterr) < 0)
+                drop_empty(update);
+        if (reshape->consumers && keep_used(update, &moves.usage, reterr) < 0)
                 return -ENOMEM;
         if (reshape->consumers)
-                reshape_relax_limits(host, tree, reshape->consumers, &moves.usage);
+                relax_limits(update, reshape->consumers, &moves.usage);
         if (r > 0)
                 name_first_problem(reshape, reterr);
         return r > 0 ? DRIVER_UPDATED_IN_PART : DRIVER_UPDATED;

@@ -11,8 +11,7 @@
 #include "drivers/driver-reshape.h"
 #include "drivers/reshape/rules.h"
 
-/* host->after and tree are the same; it is edited where a class stays. reshape may be NULL: nothing
- * may move. DRIVER_UPDATED; DRIVER_UPDATED_IN_PART with words when a class stays that should not;
- * DRIVER_RESHAPE_NEEDED (tree is undefined then); -ENOMEM, -EINVAL. */
-int reshape_moves_make(const ReshapeHost *host, ProviderTree *tree, DriverReshape *reshape,
-                       Error *reterr);
+/* Compares update->before with update->tree, which is edited where a class stays. reshape may be
+ * NULL: nothing may move. DRIVER_UPDATED; DRIVER_UPDATED_IN_PART with words when a class stays that
+ * should not; DRIVER_RESHAPE_NEEDED (tree is undefined then); -ENOMEM, -EINVAL. */
+int reshape_moves_make(const TreeUpdate *update, DriverReshape *reshape, Error *reterr);

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* reshape_rule_find() decides which rule applies to a class of a provider, reshape_rule_place()
+ * where the part of one consumer goes. CPUs and memory go where the guest's domain pins them
+ * (GuestCells); an amount that is pinned nowhere goes where it fits best. No more is placed on a
+ * provider than its inventory allows.
+ *
+ * Tests: tests/unit/drivers/reshape/test-moves.c */
+
 #include "drivers/reshape/rules.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "drivers/reshape/guest-cells.h"
 #include "drivers/tree/mdev-providers.h"
 #include "drivers/tree/memory-encryption.h"
 #include "drivers/tree/numa-providers.h"
-#include "drivers/tree/share.h"
 
 static const char vcpu[] = "VCPU";
 static const char pcpu[] = "PCPU";
@@ -34,14 +39,14 @@ bool reshape_tree_has_class(const ProviderTree *tree, const Uuid *root, const ch
         return false;
 }
 
-static bool has_class_now(const ReshapeHost *host, const char *resource_class)
+static bool has_class_now(const TreeUpdate *update, const char *resource_class)
 {
-        return reshape_tree_has_class(host->after, &host->root->uuid, resource_class);
+        return reshape_tree_has_class(update->tree, &update->root->uuid, resource_class);
 }
 
-static bool has_class_before(const ReshapeHost *host, const char *resource_class)
+static bool has_class_before(const TreeUpdate *update, const char *resource_class)
 {
-        return reshape_tree_has_class(host->before, &host->root->uuid, resource_class);
+        return reshape_tree_has_class(update->before, &update->root->uuid, resource_class);
 }
 
 /* Which rule */
@@ -52,41 +57,41 @@ static bool is_cpu(const char *resource_class)
 }
 
 /* Dedicated CPUs are new: guests that are pinned to them hold VCPU until now (facts C5.2). */
-static bool dedicates(const ReshapeHost *host)
+static bool dedicates(const TreeUpdate *update)
 {
-        return has_class_now(host, pcpu) && !has_class_before(host, pcpu);
+        return has_class_now(update, pcpu) && !has_class_before(update, pcpu);
 }
 
-static bool is_dedicated(const ReshapeHost *host, const SnapshotDomain *guest)
+static bool is_dedicated(const TreeUpdate *update, const SnapshotDomain *guest)
 {
         for (size_t i = 0; i < guest->n_pins; i++)
-                if (cpu_plan_dedicates(host->cpus, &guest->pins[i].cpus))
+                if (cpu_plan_dedicates(&update->cpus, &guest->pins[i].cpus))
                         return true;
         return false;
 }
 
-static bool has_dedicated_guest(const ReshapeHost *host)
+static bool has_dedicated_guest(const TreeUpdate *update)
 {
-        for (size_t i = 0; i < host->snapshot->n_domains; i++)
-                if (is_dedicated(host, &host->snapshot->domains[i]))
+        for (size_t i = 0; i < update->snapshot->n_domains; i++)
+                if (is_dedicated(update, &update->snapshot->domains[i]))
                         return true;
         return false;
 }
 
-static bool moves_between_cells(const ReshapeHost *host, const Provider *from,
+static bool moves_between_cells(const TreeUpdate *update, const Provider *from,
                                 const Provider *after, const char *resource_class)
 {
         unsigned cell;
 
-        if (!uuid_equal(&from->uuid, &host->root->uuid) &&
-            !numa_is_cell(host->before, host->root, from, &cell))
+        if (!uuid_equal(&from->uuid, &update->root->uuid) &&
+            !numa_is_cell(update->before, update->root, from, &cell))
                 return false;
         if (after && provider_find_inventory(after, resource_class))
-                return strcmp(resource_class, vcpu) == 0 && dedicates(host) &&
-                       has_dedicated_guest(host);
+                return strcmp(resource_class, vcpu) == 0 && dedicates(update) &&
+                       has_dedicated_guest(update);
         if (is_cpu(resource_class))
-                return has_class_now(host, vcpu) || has_class_now(host, pcpu);
-        return strcmp(resource_class, memory) == 0 && has_class_now(host, memory);
+                return has_class_now(update, vcpu) || has_class_now(update, pcpu);
+        return strcmp(resource_class, memory) == 0 && has_class_now(update, memory);
 }
 
 /* The class that a device's provider has now, where it had another. */
@@ -98,34 +103,170 @@ static const char *find_regrouped(const Provider *from, const Provider *after)
         return after->inventories[0].resource_class;
 }
 
-ReshapeRule reshape_rule_find(const ReshapeHost *host, const Provider *from,
+ReshapeRule reshape_rule_find(const TreeUpdate *update, const Provider *from,
                               const char *resource_class)
 {
-        const Provider *after = provider_tree_find(host->after, &from->uuid);
+        const Provider *after = provider_tree_find(update->tree, &from->uuid);
         bool stays = after && provider_find_inventory(after, resource_class);
-        bool of_root = uuid_equal(&from->uuid, &host->root->uuid);
+        bool of_root = uuid_equal(&from->uuid, &update->root->uuid);
 
-        if (moves_between_cells(host, from, after, resource_class))
+        if (moves_between_cells(update, from, after, resource_class))
                 return RESHAPE_RULE_CELLS;
         if (stays)
                 return RESHAPE_RULE_NONE;
-        if (after && reshape_new_name(host->config, resource_class))
+        if (after && reshape_new_name(update->config, resource_class))
                 return RESHAPE_RULE_RENAME;
-        if (of_root && host->mdevs->n_offers > 0 &&
-            mdev_providers_have_class(host->config, resource_class))
+        if (of_root && update->mdevs.n_offers > 0 &&
+            mdev_providers_have_class(update->config, resource_class))
                 return RESHAPE_RULE_MDEVS;
         if (of_root && strcmp(resource_class, memory_encryption_class) == 0 &&
-            memory_encryption_find_sev(host->after, host->root))
+            memory_encryption_find_sev(update->tree, update->root))
                 return RESHAPE_RULE_CONTEXT;
         return find_regrouped(from, after) ? RESHAPE_RULE_REGROUP : RESHAPE_RULE_NONE;
 }
 
-bool reshape_rule_concerns(const ReshapeHost *host, const ReshapeItem *item)
+bool reshape_rule_concerns(const TreeUpdate *update, const ReshapeItem *item)
 {
-        const Provider *after = provider_tree_find(host->after, &item->from->uuid);
+        const Provider *after = provider_tree_find(update->tree, &item->from->uuid);
 
         return !after || !provider_find_inventory(after, item->resource_class) ||
-               (item->guest && is_dedicated(host, item->guest));
+               (item->guest && is_dedicated(update, item->guest));
+}
+
+/* Where on the host a guest's CPUs and memory are, as far as its domain pins them: vcpupin,
+ * numatune and memnode */
+
+/* In CPUs, or in KiB of memory. What is pinned to no single cell counts in all alone. */
+typedef struct GuestWeights {
+        uint64_t *of_cell; /* by index of snapshot->cells */
+        uint64_t all;
+} GuestWeights;
+
+typedef struct GuestCells {
+        GuestWeights shared;    /* CPUs that are not pinned to dedicated ones */
+        GuestWeights dedicated; /* CPUs that are */
+        GuestWeights memory;
+} GuestCells;
+
+#define NO_CELL SIZE_MAX
+
+static int weights_init(GuestWeights *weights, const Snapshot *snapshot)
+{
+        weights->of_cell = calloc(snapshot->n_cells + 1, sizeof(uint64_t));
+        return weights->of_cell ? 0 : -ENOMEM;
+}
+
+static void add_weight(GuestWeights *weights, size_t cell, uint64_t weight)
+{
+        if (u64_add_overflow(weights->all, weight, &weights->all))
+                weights->all = UINT64_MAX;
+        else if (cell != NO_CELL)
+                weights->of_cell[cell] += weight;
+}
+
+static void guest_cells_done(GuestCells *cells)
+{
+        free(cells->shared.of_cell);
+        free(cells->dedicated.of_cell);
+        free(cells->memory.of_cell);
+        *cells = (GuestCells){ 0 };
+}
+
+static bool cell_has_all(const SnapshotCell *cell, const CpuSet *cpus)
+{
+        unsigned n_common = 0;
+
+        for (size_t i = 0; i < cell->n_cpus; i++)
+                n_common += cpu_set_contains(cpus, cell->cpus[i].id);
+        return n_common > 0 && n_common == cpu_set_count(cpus);
+}
+
+static size_t find_cell_of_cpus(const Snapshot *snapshot, const CpuSet *cpus)
+{
+        for (size_t i = 0; i < snapshot->n_cells; i++)
+                if (cell_has_all(&snapshot->cells[i], cpus))
+                        return i;
+        return NO_CELL;
+}
+
+/* The one cell of a set of cells. */
+static size_t find_single_cell(const Snapshot *snapshot, const CpuSet *ids)
+{
+        for (size_t i = 0; cpu_set_count(ids) == 1 && i < snapshot->n_cells; i++)
+                if (cpu_set_contains(ids, snapshot->cells[i].id))
+                        return i;
+        return NO_CELL;
+}
+
+static const CpuSet *find_pin(const SnapshotDomain *domain, unsigned guest_cpu)
+{
+        for (size_t i = 0; i < domain->n_pins; i++)
+                if (domain->pins[i].vcpu == guest_cpu)
+                        return &domain->pins[i].cpus;
+        return &domain->cpus;
+}
+
+static void weigh_cpus(const Snapshot *snapshot, const SnapshotDomain *domain, const CpuPlan *cpus,
+                       GuestCells *ret)
+{
+        for (unsigned i = 0; i < MIN(domain->vcpus, CPU_SET_MAX); i++) {
+                const CpuSet *pin = find_pin(domain, i);
+                bool dedicated = cpu_plan_dedicates(cpus, pin);
+
+                add_weight(dedicated ? &ret->dedicated : &ret->shared,
+                           find_cell_of_cpus(snapshot, pin), 1);
+        }
+}
+
+/* As the CPUs of both kinds together. */
+static void follow_cpus(const Snapshot *snapshot, uint64_t memory_kib, GuestCells *ret)
+{
+        uint64_t n_cpus = ret->shared.all + ret->dedicated.all, before = 0;
+
+        for (size_t i = 0; n_cpus > 0 && i < snapshot->n_cells; i++) {
+                uint64_t own = ret->shared.of_cell[i] + ret->dedicated.of_cell[i];
+
+                add_weight(&ret->memory, i, memory_kib / n_cpus * own);
+                before += memory_kib / n_cpus * own;
+        }
+        add_weight(&ret->memory, NO_CELL, memory_kib - before);
+}
+
+static void weigh_memory(const Snapshot *snapshot, const SnapshotDomain *domain, GuestCells *ret)
+{
+        size_t bound = find_single_cell(snapshot, &domain->memory_cells);
+
+        if (domain->n_cells == 0 && bound == NO_CELL) {
+                follow_cpus(snapshot, domain->memory_kib, ret);
+                return;
+        }
+        if (domain->n_cells == 0)
+                add_weight(&ret->memory, bound, domain->memory_kib);
+        for (size_t i = 0; i < domain->n_cells; i++) {
+                size_t cell = find_single_cell(snapshot, &domain->cells[i].host_cells);
+
+                add_weight(&ret->memory, cell != NO_CELL ? cell : bound,
+                           domain->cells[i].memory_kib);
+        }
+}
+
+/* Weighs the cells for a domain. Without one every weight is 0. Memory that is bound nowhere
+ * follows the CPUs. -ENOMEM. */
+static int guest_cells_make(const Snapshot *snapshot, const SnapshotDomain *domain,
+                            const CpuPlan *cpus, GuestCells *ret)
+{
+        _cleanup_(guest_cells_done) GuestCells cells = { 0 };
+
+        if (weights_init(&cells.shared, snapshot) < 0 ||
+            weights_init(&cells.dedicated, snapshot) < 0 ||
+            weights_init(&cells.memory, snapshot) < 0)
+                return -ENOMEM;
+        if (domain) {
+                weigh_cpus(snapshot, domain, cpus, &cells);
+                weigh_memory(snapshot, domain, &cells);
+        }
+        *ret = TAKE_STRUCT(cells);
+        return 0;
 }
 
 /* How much there is room for */
@@ -194,26 +335,26 @@ static unsigned rank_of(const ReshapeItem *item, const Provider *provider)
         return fits ? 1 : 2;
 }
 
-static const Provider *cell_provider(const ReshapeHost *host, size_t index)
+static const Provider *cell_provider(const TreeUpdate *update, size_t index)
 {
-        return numa_parent(host->after, &host->root->uuid, host->root->name, host->config,
-                           (int)host->snapshot->cells[index].id);
+        return numa_parent(update->config, update->tree, update->root,
+                           (int)update->snapshot->cells[index].id);
 }
 
 /* amount of a class over the cells, or the root; weights may say where it belongs. */
-static int share_over_cells(const ReshapeHost *host, const ReshapeItem *item,
+static int share_over_cells(const TreeUpdate *update, const ReshapeItem *item,
                             const char *resource_class, const GuestWeights *weights,
                             uint64_t amount, Consumer *parts, Error *reterr)
 {
-        bool flat = numa_is_at_root(host->config, resource_class);
-        size_t n = flat ? 1 : host->snapshot->n_cells;
+        bool flat = numa_is_at_root(update->config, resource_class);
+        size_t n = flat ? 1 : update->snapshot->n_cells;
         _cleanup_free_ ReshapeShare *shares = calloc(n + 1, sizeof(ReshapeShare));
         uint64_t before = 0;
 
         if (!shares)
                 return error_oom(reterr);
         for (size_t i = 0; i < n; i++) {
-                const Provider *provider = flat ? host->root : cell_provider(host, i);
+                const Provider *provider = flat ? update->root : cell_provider(update, i);
                 uint64_t own = consumer_get(item->consumer, &provider->uuid, resource_class);
 
                 measure(item, provider, resource_class, own, &shares[i]);
@@ -227,49 +368,50 @@ static int share_over_cells(const ReshapeHost *host, const ReshapeItem *item,
         if (reshape_share_out(shares, n, amount) < 0)
                 return no_room(item, resource_class, reterr);
         for (size_t i = 0; i < n; i++)
-                if (consumer_add(parts, flat ? &host->root->uuid : &cell_provider(host, i)->uuid,
+                if (consumer_add(parts,
+                                 flat ? &update->root->uuid : &cell_provider(update, i)->uuid,
                                  resource_class, shares[i].given) < 0)
                         return error_oom(reterr);
         return 0;
 }
 
 /* How much of an amount of CPUs is PCPU now. */
-static uint64_t count_dedicated(const ReshapeHost *host, const ReshapeItem *item,
+static uint64_t count_dedicated(const TreeUpdate *update, const ReshapeItem *item,
                                 const GuestCells *cells)
 {
         if (strcmp(item->resource_class, pcpu) == 0)
-                return has_class_now(host, pcpu) ? item->amount : 0;
-        if (!dedicates(host))
+                return has_class_now(update, pcpu) ? item->amount : 0;
+        if (!dedicates(update))
                 return 0;
         return reshape_portion(item->amount, 0, cells->dedicated.all,
                                cells->dedicated.all + cells->shared.all);
 }
 
 /* How many of the guest's CPUs are pinned to dedicated ones of this provider's. */
-static uint64_t count_dedicated_here(const ReshapeHost *host, const ReshapeItem *item,
+static uint64_t count_dedicated_here(const TreeUpdate *update, const ReshapeItem *item,
                                      const Provider *here, const GuestCells *cells)
 {
         unsigned id;
 
-        if (!numa_is_cell(host->after, host->root, here, &id))
-                return count_dedicated(host, item, cells);
-        for (size_t i = 0; i < host->snapshot->n_cells; i++)
-                if (host->snapshot->cells[i].id == id)
+        if (!numa_is_cell(update->tree, update->root, here, &id))
+                return count_dedicated(update, item, cells);
+        for (size_t i = 0; i < update->snapshot->n_cells; i++)
+                if (update->snapshot->cells[i].id == id)
                         return MIN(item->amount, cells->dedicated.of_cell[i]);
         return 0;
 }
 
 /* VCPU stay on this provider, but for those that are dedicated now. */
-static int convert_cpus(const ReshapeHost *host, const ReshapeItem *item, const Provider *here,
+static int convert_cpus(const TreeUpdate *update, const ReshapeItem *item, const Provider *here,
                         const GuestCells *cells, Consumer *parts, Error *reterr)
 {
-        uint64_t n_dedicated = count_dedicated_here(host, item, here, cells);
+        uint64_t n_dedicated = count_dedicated_here(update, item, here, cells);
         int r = 0;
 
         if (n_dedicated > 0 && provider_find_inventory(here, pcpu))
                 r = add_whole(item, here, pcpu, n_dedicated, parts, reterr);
         else if (n_dedicated > 0)
-                r = share_over_cells(host, item, pcpu, &cells->dedicated, n_dedicated, parts,
+                r = share_over_cells(update, item, pcpu, &cells->dedicated, n_dedicated, parts,
                                      reterr);
         if (r < 0)
                 return r;
@@ -278,59 +420,59 @@ static int convert_cpus(const ReshapeHost *host, const ReshapeItem *item, const 
                        : 0;
 }
 
-static int place_cpus(const ReshapeHost *host, const ReshapeItem *item, const GuestCells *cells,
+static int place_cpus(const TreeUpdate *update, const ReshapeItem *item, const GuestCells *cells,
                       Consumer *parts, Error *reterr)
 {
-        uint64_t n_dedicated = count_dedicated(host, item, cells);
+        uint64_t n_dedicated = count_dedicated(update, item, cells);
         uint64_t n_shared = item->amount - n_dedicated;
         bool pins_dedicated = cells->dedicated.all > 0, pins_shared = cells->shared.all > 0;
-        const Provider *here = provider_tree_find(host->after, &item->from->uuid);
+        const Provider *here = provider_tree_find(update->tree, &item->from->uuid);
         int r = 0;
 
         if (here && provider_find_inventory(here, item->resource_class))
-                return convert_cpus(host, item, here, cells, parts, reterr);
-        if (n_shared > 0 && !has_class_now(host, vcpu))
+                return convert_cpus(update, item, here, cells, parts, reterr);
+        if (n_shared > 0 && !has_class_now(update, vcpu))
                 return error_setf(
                         reterr, EINVAL,
                         "its guest is not pinned to dedicated CPUs, and there are no others");
         if (n_dedicated > 0)
-                r = share_over_cells(host, item, pcpu,
+                r = share_over_cells(update, item, pcpu,
                                      pins_dedicated ? &cells->dedicated : &cells->shared,
                                      n_dedicated, parts, reterr);
         if (r == 0 && n_shared > 0)
-                r = share_over_cells(host, item, vcpu,
+                r = share_over_cells(update, item, vcpu,
                                      pins_shared ? &cells->shared : &cells->dedicated, n_shared,
                                      parts, reterr);
         return r;
 }
 
-static int place_in_cells(const ReshapeHost *host, const ReshapeItem *item, Consumer *parts,
+static int place_in_cells(const TreeUpdate *update, const ReshapeItem *item, Consumer *parts,
                           Error *reterr)
 {
         _cleanup_(guest_cells_done) GuestCells cells = { 0 };
 
-        if (guest_cells_make(host->snapshot, item->guest, host->cpus, &cells) < 0)
+        if (guest_cells_make(update->snapshot, item->guest, &update->cpus, &cells) < 0)
                 return error_oom(reterr);
         if (is_cpu(item->resource_class))
-                return place_cpus(host, item, &cells, parts, reterr);
-        return share_over_cells(host, item, item->resource_class, &cells.memory, item->amount,
+                return place_cpus(update, item, &cells, parts, reterr);
+        return share_over_cells(update, item, item->resource_class, &cells.memory, item->amount,
                                 parts, reterr);
 }
 
 /* Mediated devices */
 
-static int place_mdev(const ReshapeHost *host, const ReshapeItem *item, const Uuid *uuid,
+static int place_mdev(const TreeUpdate *update, const ReshapeItem *item, const Uuid *uuid,
                       Consumer *parts, Error *reterr)
 {
-        const SnapshotMdev *mdev = snapshot_find_mdev(host->snapshot, uuid);
+        const SnapshotMdev *mdev = snapshot_find_mdev(update->snapshot, uuid);
         const MdevOffer *offer;
         const Provider *provider;
 
         if (!mdev)
                 return error_setf(reterr, EINVAL, "its mediated device %s is not on this host",
                                   uuid->text);
-        offer = mdev_plan_find(host->mdevs, mdev->parent);
-        provider = offer ? mdev_providers_find(host->after, host->root, offer->device) : NULL;
+        offer = mdev_plan_find(&update->mdevs, mdev->parent);
+        provider = offer ? mdev_providers_find(update->tree, update->root, offer->device) : NULL;
         if (!provider)
                 return error_setf(
                         reterr, EINVAL,
@@ -340,7 +482,7 @@ static int place_mdev(const ReshapeHost *host, const ReshapeItem *item, const Uu
 }
 
 /* Where the amounts differ, the mdevs that the guest has count (facts C5.1). */
-static int place_mdevs(const ReshapeHost *host, const ReshapeItem *item, Consumer *parts,
+static int place_mdevs(const TreeUpdate *update, const ReshapeItem *item, Consumer *parts,
                        Error *reterr)
 {
         const SnapshotDomain *guest = item->guest;
@@ -350,7 +492,7 @@ static int place_mdevs(const ReshapeHost *host, const ReshapeItem *item, Consume
                                   guest ? "its domain has no mediated device"
                                         : "it has no domain on this host");
         for (size_t i = 0; i < guest->n_mdevs; i++) {
-                int r = place_mdev(host, item, &guest->mdevs[i], parts, reterr);
+                int r = place_mdev(update, item, &guest->mdevs[i], parts, reterr);
 
                 if (r < 0)
                         return r;
@@ -358,21 +500,21 @@ static int place_mdevs(const ReshapeHost *host, const ReshapeItem *item, Consume
         return 0;
 }
 
-int reshape_rule_place(const ReshapeHost *host, ReshapeRule rule, const ReshapeItem *item,
+int reshape_rule_place(const TreeUpdate *update, ReshapeRule rule, const ReshapeItem *item,
                        Consumer *parts, Error *reterr)
 {
-        const Provider *same = provider_tree_find(host->after, &item->from->uuid);
+        const Provider *same = provider_tree_find(update->tree, &item->from->uuid);
 
         switch (rule) {
         case RESHAPE_RULE_CELLS:
-                return place_in_cells(host, item, parts, reterr);
+                return place_in_cells(update, item, parts, reterr);
         case RESHAPE_RULE_MDEVS:
-                return place_mdevs(host, item, parts, reterr);
+                return place_mdevs(update, item, parts, reterr);
         case RESHAPE_RULE_CONTEXT:
-                return add_whole(item, memory_encryption_find_sev(host->after, host->root),
+                return add_whole(item, memory_encryption_find_sev(update->tree, update->root),
                                  item->resource_class, item->amount, parts, reterr);
         case RESHAPE_RULE_RENAME:
-                return add_whole(item, same, reshape_new_name(host->config, item->resource_class),
+                return add_whole(item, same, reshape_new_name(update->config, item->resource_class),
                                  item->amount, parts, reterr);
         default:
                 return add_whole(item, same, find_regrouped(item->from, same), item->amount, parts,

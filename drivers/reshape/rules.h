@@ -10,20 +10,8 @@
  *   any other               on a device's provider whose class changed: the new class
  *   renamed classes         [agent] renamed_resource_classes: the new name, on the same provider */
 
-#include "base/provider-tree.h"
 #include "drivers/driver-reshape.h"
-#include "drivers/tree/cpu-plan.h"
-#include "drivers/tree/mdev-plan.h"
-
-typedef struct ReshapeHost {
-        const HostConfig *config;
-        const Snapshot *snapshot;
-        const CpuPlan *cpus;
-        const MdevPlan *mdevs;
-        const ProviderTree *before; /* as Placement has it */
-        const ProviderTree *after;  /* as the host is */
-        const Provider *root;       /* of after */
-} ReshapeHost;
+#include "drivers/tree/child-provider.h"
 
 typedef enum ReshapeRule {
         RESHAPE_RULE_NONE,
@@ -37,7 +25,7 @@ typedef enum ReshapeRule {
 
 /* The rule for a class of a provider of before: RESHAPE_RULE_NONE when the class stays, or nobody
  * knows where it would go. */
-ReshapeRule reshape_rule_find(const ReshapeHost *host, const Provider *from,
+ReshapeRule reshape_rule_find(const TreeUpdate *update, const Provider *from,
                               const char *resource_class);
 
 /* What there is to move. */
@@ -51,11 +39,11 @@ typedef struct ReshapeItem {
 } ReshapeItem;
 
 /* False when the class stays on its provider, and this guest's part with it. */
-bool reshape_rule_concerns(const ReshapeHost *host, const ReshapeItem *item);
+bool reshape_rule_concerns(const TreeUpdate *update, const ReshapeItem *item);
 
 /* Adds to parts (by provider) where it goes. -EINVAL and -ENOSPC with the reason, -ENOMEM; parts
  * are undefined then. */
-int reshape_rule_place(const ReshapeHost *host, ReshapeRule rule, const ReshapeItem *item,
+int reshape_rule_place(const TreeUpdate *update, ReshapeRule rule, const ReshapeItem *item,
                        Consumer *parts, Error *reterr);
 
 /* The new name of a class, or NULL. */

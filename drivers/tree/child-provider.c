@@ -61,29 +61,31 @@ static int ensure(ProviderTree *tree, const Provider *root, const Provider *pare
         return 0;
 }
 
-int child_provider_ensure(ProviderTree *tree, const Provider *root, const Provider *parent,
-                          const char *name, Provider **ret, Error *problem)
+int child_provider_ensure(TreeUpdate *update, const Provider *parent, const char *name,
+                          Provider **ret)
 {
         Error words = ERROR_NULL;
-        int r = ensure(tree, root, parent, name, ret, &words);
+        int r;
 
-        error_join(problem, &words);
-        return r < 0 && r != -ENOMEM ? CHILD_PROVIDER_REFUSED : r;
+        *ret = NULL;
+        r = ensure(update->tree, update->root, parent, name, ret, &words);
+        error_join(&update->problem, &words);
+        return r == -ENOMEM ? r : 0;
 }
 
-int child_provider_own(Provider *provider, const HostConfig *config)
+int child_provider_own(const TreeUpdate *update, Provider *provider)
 {
-        const char *trait = config->owner_trait;
+        const char *trait = update->config->owner_trait;
 
         return trait && trait[0] && string_set_add(&provider->traits, trait) < 0 ? -ENOMEM : 0;
 }
 
-bool child_provider_remove(ProviderTree *tree, Provider *provider)
+bool child_provider_remove(const TreeUpdate *update, Provider *provider)
 {
-        if (provider_tree_has_children(tree, &provider->uuid)) {
+        if (provider_tree_has_children(update->tree, &provider->uuid)) {
                 provider_clear_inventories(provider);
                 return false;
         }
-        provider_tree_remove(tree, &provider->uuid);
+        provider_tree_remove(update->tree, &provider->uuid);
         return true;
 }

@@ -12,7 +12,7 @@ typedef struct CpuPlan {
         CpuSet shared_offline; /* configured, and no guest can be given them now */
         CpuSet dedicated_offline;
         CpuSet floated; /* dedicated ones on which running guests without pins can run: empty until
-                           cpu_guests_find() (drivers/tree/cpu-guests.h) */
+                           cpu_guests_find() */
 } CpuPlan;
 
 void cpu_plan_done(CpuPlan *plan);
@@ -34,3 +34,17 @@ int cpu_plan_make(const HostConfig *config, const Snapshot *snapshot, CpuPlan *r
 
 /* Returns whether all CPUs of a set that is not empty are dedicated, online or not. */
 bool cpu_plan_dedicates(const CpuPlan *plan, const CpuSet *cpus);
+
+/* Returns whether guest CPUs of the domain float over CPUs of the set. The evidence is the domain
+ * itself: a guest CPU that is pinned to one host CPU has that CPU for itself. Every other guest CPU
+ * floats over the CPUs of its pin, else over those of <vcpu cpuset>, else over all. Adds these to
+ * ret, which may be NULL. -ENOMEM. */
+int cpu_guest_floats(const SnapshotDomain *domain, const CpuSet *over, CpuSet *ret);
+
+/* Sets plan->floated to the dedicated CPUs over which running guests float. Such a guest was
+ * started before its CPUs became dedicated, or without Nova. A guest that cannot be read is no
+ * evidence. CPUs to which any domain is pinned are left out: the claim of that domain counts them.
+ * If there are such guests, ret_words (may be NULL) gets a sentence without its end that names the
+ * first one and the CPUs; it is untouched otherwise. guests: the domains of this snapshot count.
+ * -ENOMEM. */
+int cpu_guests_find(const Snapshot *guests, CpuPlan *plan, Error *ret_words);

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each note_…() function notes the traits of one list with their state. host_traits_update() sets
+ * or removes those of the root whose state is known. A state is unknown as long as the part of the
+ * snapshot that decides it is incomplete.
+ *
+ * Tests: tests/unit/drivers/tree/test-host-traits.c */
+
 #include "drivers/tree/host-traits.h"
 
 #include <ctype.h>
@@ -7,7 +13,67 @@
 #include <string.h>
 #include <strings.h>
 
-#include "drivers/tree/cpu-traits.h"
+#include "base/macros.h"
+
+/* A trait that a CPU feature becomes (facts C8); a feature may stand for two traits. */
+typedef struct CpuTrait {
+        const char *trait;   /* "HW_CPU_X86_AVX2" */
+        const char *feature; /* libvirt's name, "avx2" */
+        const char *alias;   /* another name of the same, or NULL */
+} CpuTrait;
+
+#define X86(feature_, name, alias_)                                                   \
+        {                                                                             \
+                .trait = "HW_CPU_X86_" name, .feature = (feature_), .alias = (alias_) \
+        }
+
+/* The map is Nova's, with the names that libvirt has beside it: where those are the only ones, Nova
+ * never reports the trait. */
+static const CpuTrait cpu_traits[] = {
+        X86("3dnow", "3DNOW", NULL),
+        X86("abm", "ABM", NULL),
+        X86("aes", "AESNI", NULL),
+        X86("avx", "AVX", NULL),
+        X86("avx2", "AVX2", NULL),
+        X86("avx512-vpopcntdq", "AVX512VPOPCNTDQ", NULL),
+        X86("avx512bitalg", "AVX512BITALG", NULL),
+        X86("avx512bw", "AVX512BW", NULL),
+        X86("avx512cd", "AVX512CD", NULL),
+        X86("avx512dq", "AVX512DQ", NULL),
+        X86("avx512er", "AVX512ER", NULL),
+        X86("avx512f", "AVX512F", NULL),
+        X86("avx512ifma", "AVX512IFMA", NULL),
+        X86("avx512pf", "AVX512PF", NULL),
+        X86("avx512vbmi", "AVX512VBMI", NULL),
+        X86("avx512vbmi2", "AVX512VBMI2", NULL),
+        X86("avx512vl", "AVX512VL", NULL),
+        X86("avx512vnni", "AVX512VNNI", NULL),
+        X86("bmi1", "BMI", NULL),
+        X86("bmi2", "BMI2", NULL),
+        X86("f16c", "F16C", NULL),
+        X86("fma", "FMA3", NULL),
+        X86("fma4", "FMA4", NULL),
+        X86("gfni", "AVX512GFNI", NULL),
+        X86("mmx", "MMX", NULL),
+        X86("mpx", "MPX", NULL),
+        X86("pclmuldq", "CLMUL", "pclmulqdq"),
+        X86("sha-ni", "SHA", NULL),
+        X86("sse", "SSE", NULL),
+        X86("sse2", "SSE2", NULL),
+        X86("sse3", "SSE3", "pni"),
+        X86("sse4.1", "SSE41", NULL),
+        X86("sse4.2", "SSE42", NULL),
+        X86("sse4a", "SSE4A", NULL),
+        X86("ssse3", "SSSE3", NULL),
+        X86("svm", "AMD_SVM", NULL),
+        X86("svm", "SVM", NULL),
+        X86("tbm", "TBM", NULL),
+        X86("vaes", "AVX512VAES", NULL),
+        X86("vmx", "INTEL_VMX", NULL),
+        X86("vmx", "VMX", NULL),
+        X86("vpclmulqdq", "AVX512VPCLMULQDQ", NULL),
+        X86("xop", "XOP", NULL),
+};
 
 #define TRAIT_SIZE 128
 
@@ -23,7 +89,7 @@ typedef enum TraitState {
 typedef struct Traits {
         const HostConfig *config;
         const Snapshot *snapshot;
-        HostTraitVisit visit;
+        int (*visit)(const char *trait, int state, void *userdata);
         void *userdata;
         int r; /* of the visits; no more of them once it is not 0 */
 } Traits;
@@ -95,16 +161,13 @@ static bool has_threads(const Snapshot *snapshot)
 static void note_cpu(Traits *traits)
 {
         const Snapshot *snapshot = traits->snapshot;
-        const CpuTrait *table;
-        size_t n;
 
-        table = cpu_traits(&n);
-        for (size_t i = 0; i < n; i++)
-                note(traits, table[i].trait,
-                     snapshot->cpu_features.n_items == 0 ? TRAIT_UNKNOWN
-                     : has_feature(snapshot, &table[i])  ? TRAIT_ON
-                     : snapshot->features_incomplete     ? TRAIT_UNKNOWN
-                                                         : TRAIT_OFF);
+        for (size_t i = 0; i < ARRAY_SIZE(cpu_traits); i++)
+                note(traits, cpu_traits[i].trait,
+                     snapshot->cpu_features.n_items == 0     ? TRAIT_UNKNOWN
+                     : has_feature(snapshot, &cpu_traits[i]) ? TRAIT_ON
+                     : snapshot->features_incomplete         ? TRAIT_UNKNOWN
+                                                             : TRAIT_OFF);
         /* it is on the providers of memory encryption now (facts C5.3) */
         note_emulated(traits, "HW_CPU_X86_AMD_SEV", false);
         note(traits, "HW_CPU_HYPERTHREADING",
@@ -340,7 +403,7 @@ static void note_remote_managed_ports(Traits *traits)
                                               ? pci_specs_find(&traits->config->pci_specs, device)
                                               : NULL;
 
-                on = spec && pci_spec_is_remote_managed(spec);
+                on = spec && spec->remote_managed;
         }
         note_emulated(traits, "COMPUTE_REMOTE_MANAGED_PORTS",
                       on && has_version(snapshot, VERSION(7, 9, 0), 0));
@@ -373,8 +436,8 @@ static void note_image_types(Traits *traits)
                                    !list_has(config->image_type_exclude_list, types[i].name));
 }
 
-int host_traits_visit(const HostConfig *config, const Snapshot *snapshot, HostTraitVisit visit,
-                      void *userdata)
+int host_traits_visit(const HostConfig *config, const Snapshot *snapshot,
+                      int (*visit)(const char *trait, int state, void *userdata), void *userdata)
 {
         static void (*const lists[])(Traits * traits) = {
                 note_cpu,

@@ -17,6 +17,5 @@ int host_traits_update(const HostConfig *config, const Snapshot *snapshot, Provi
 
 /* Calls visit for each trait of the lists, with its state on that host: 1 on, 0 off, -1 left alone.
  * Stops at the first result that is not 0, and returns it. */
-typedef int (*HostTraitVisit)(const char *trait, int state, void *userdata);
-int host_traits_visit(const HostConfig *config, const Snapshot *snapshot, HostTraitVisit visit,
-                      void *userdata);
+int host_traits_visit(const HostConfig *config, const Snapshot *snapshot,
+                      int (*visit)(const char *trait, int state, void *userdata), void *userdata);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each device with types gets an offer of its configured type. Existing mdevs are counted first.
+ * What max_instances leaves of a type after all of them goes to its devices in their order. */
+
 #include "drivers/tree/mdev-plan.h"
 
 #include <ctype.h>
@@ -66,12 +69,6 @@ const HostMdevType *mdev_type_of_device(const HostConfig *config, const Snapshot
 static const MdevType *find_mdev_type(const SnapshotDevice *device, const HostMdevType *type)
 {
         return type ? snapshot_find_mdev_type(device, type->type) : NULL;
-}
-
-bool mdev_type_takes_function(const HostConfig *config, const SnapshotDevice *device)
-{
-        return device->is_vgpu_function &&
-               find_mdev_type(device, mdev_type_of_device(config, device));
 }
 
 static uint64_t count_existing(const Snapshot *snapshot, const MdevOffer *offer)

@@ -32,8 +32,5 @@ int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, MdevPlan 
 /* The offer of the device of that name, or NULL. */
 const MdevOffer *mdev_plan_find(const MdevPlan *plan, const char *device_name);
 
-/* Does the device, a function that becomes a vGPU itself, count as one by the configuration? */
-bool mdev_type_takes_function(const HostConfig *config, const SnapshotDevice *device);
-
 /* The configured type of a device, whether the device knows it or not; NULL when none is. */
 const HostMdevType *mdev_type_of_device(const HostConfig *config, const SnapshotDevice *device);

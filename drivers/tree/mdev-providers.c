@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* First the providers of devices that offer nothing any more go, then each offer gets its own. A
+ * provider is ours by its name together with the owner trait or its classes, since Nova made some
+ * of them without a trait.
+ *
+ * Tests: tests/unit/drivers/test-update.c */
+
 #include "drivers/tree/mdev-providers.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "drivers/tree/child-provider.h"
 #include "drivers/tree/numa-providers.h"
 
 static const char owner_prefix[] = "OWNER_";
@@ -24,13 +29,7 @@ Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,
         return provider_tree_find_name(tree, name);
 }
 
-static const Provider *choose_parent(const HostConfig *config, const ProviderTree *tree,
-                                     const Provider *root, const SnapshotDevice *device)
-{
-        return numa_parent(tree, &root->uuid, root->name, config, device->numa_node);
-}
-
-static int update_provider(const HostConfig *config, const MdevOffer *offer, Provider *provider,
+static int update_provider(const TreeUpdate *update, const MdevOffer *offer, Provider *provider,
                            Error *reterr)
 {
         Inventory record = INVENTORY_DEFAULT(offer->total);
@@ -42,7 +41,7 @@ static int update_provider(const HostConfig *config, const MdevOffer *offer, Pro
         if (r < 0)
                 return error_prefixf(reterr, r, "Inventory %.60s of %s", offer->type->mdev_class,
                                      provider->name);
-        return child_provider_own(provider, config) < 0 ? error_oom(reterr) : 0;
+        return child_provider_own(update, provider) < 0 ? error_oom(reterr) : 0;
 }
 
 /* libvirt's name of a PCI function: pci_0000_41_00_0. */
@@ -95,15 +94,18 @@ static bool has_foreign_owner(const HostConfig *config, const Provider *provider
         return false;
 }
 
-/* Was this provider made here, or by Nova before, for a device with mediated devices? */
-static bool is_mdev_provider(const HostConfig *config, const ProviderTree *tree,
-                             const Provider *root, const Provider *provider)
+/* Returns whether this provider was made here, or by Nova before, for a device with mediated
+ * devices.
+ */
+static bool is_mdev_provider(const TreeUpdate *update, const Provider *provider)
 {
+        const HostConfig *config = update->config;
+        const Provider *root = update->root;
         size_t n = strlen(root->name);
         const char *device_name;
         bool owned;
 
-        if (provider == root || !provider_tree_in_subtree(tree, provider, &root->uuid))
+        if (provider == root || !provider_tree_in_subtree(update->tree, provider, &root->uuid))
                 return false;
         if (strncmp(provider->name, root->name, n) != 0 || provider->name[n] != '_')
                 return false;
@@ -116,53 +118,52 @@ static bool is_mdev_provider(const HostConfig *config, const ProviderTree *tree,
                (is_device_name(device_name) && has_mdevs_only(config, provider));
 }
 
-/* Somebody renamed it: it looks like another device's, and is none of ours to remove. */
-static bool is_renamed(const MdevPlan *plan, const ProviderTree *tree, const Provider *root,
-                       const Provider *provider)
+/* Returns whether another writer renamed it. It looks like another device's and must stay. */
+static bool is_renamed(const TreeUpdate *update, const Provider *provider)
 {
         char name[CHILD_NAME_SIZE];
 
-        for (size_t i = 0; i < plan->n_offers; i++) {
-                make_name(root, plan->offers[i].device, name);
-                if (child_provider_find_renamed(tree, root, name) == provider)
+        for (size_t i = 0; i < update->mdevs.n_offers; i++) {
+                make_name(update->root, update->mdevs.offers[i].device, name);
+                if (child_provider_find_renamed(update->tree, update->root, name) == provider)
                         return true;
         }
         return false;
 }
 
-static void remove_gone(const HostConfig *config, const MdevPlan *plan, ProviderTree *tree,
-                        const Provider *root)
+static void remove_gone(const TreeUpdate *update)
 {
         /* backwards: what goes is below, and so behind, what comes next */
-        for (size_t i = tree->n_providers; i > 0; i--) {
-                Provider *provider = tree->providers[i - 1];
+        for (size_t i = update->tree->n_providers; i > 0; i--) {
+                Provider *provider = update->tree->providers[i - 1];
 
-                if (!is_mdev_provider(config, tree, root, provider) ||
-                    mdev_plan_find(plan, provider->name + strlen(root->name) + 1) ||
-                    is_renamed(plan, tree, root, provider))
-                        continue;
-                child_provider_remove(tree, provider);
+                if (is_mdev_provider(update, provider) &&
+                    !mdev_plan_find(&update->mdevs,
+                                    provider->name + strlen(update->root->name) + 1) &&
+                    !is_renamed(update, provider))
+                        child_provider_remove(update, provider);
         }
 }
 
-int mdev_providers_update(const HostConfig *config, const MdevPlan *plan, ProviderTree *tree,
-                          const Provider *root, Error *problem, Error *reterr)
+int mdev_providers_update(TreeUpdate *update, Error *reterr)
 {
-        remove_gone(config, plan, tree, root);
-        for (size_t i = 0; i < plan->n_offers; i++) {
-                const SnapshotDevice *device = plan->offers[i].device;
+        remove_gone(update);
+        for (size_t i = 0; i < update->mdevs.n_offers; i++) {
+                const MdevOffer *offer = &update->mdevs.offers[i];
                 char name[CHILD_NAME_SIZE];
                 Provider *provider;
                 int r;
 
-                make_name(root, device, name);
-                r = child_provider_ensure(tree, root, choose_parent(config, tree, root, device),
-                                          name, &provider, problem);
+                make_name(update->root, offer->device, name);
+                r = child_provider_ensure(update,
+                                          numa_parent(update->config, update->tree, update->root,
+                                                      offer->device->numa_node),
+                                          name, &provider);
                 if (r < 0)
                         return error_oom(reterr);
-                if (r == CHILD_PROVIDER_REFUSED)
+                if (!provider)
                         continue;
-                r = update_provider(config, &plan->offers[i], provider, reterr);
+                r = update_provider(update, offer, provider, reterr);
                 if (r < 0)
                         return r;
         }

@@ -4,17 +4,15 @@
 /* One provider "<nodename>_<device>" per device that offers mediated devices, below the root or,
  * with cells in Placement, below the cell that the device is attached to. Pure. */
 
-#include "base/provider-tree.h"
-#include "drivers/tree/mdev-plan.h"
+#include "drivers/tree/child-provider.h"
 
-/* Makes or adopts (by its name) the provider of each offer, sets its inventory and the owner trait,
- * puts it below the cell of its device, and removes those of devices that offer nothing any more
- * (facts G2.5): the ones that have a device's name and the owner trait, or nothing but inventories
- * of mdev classes. One that somebody else put providers under stays, without inventories. Traits
- * and aggregates are left alone. A device whose provider cannot be had (child-provider.h) is left
- * out, and problem says why. -EINVAL, -ENOMEM. */
-int mdev_providers_update(const HostConfig *config, const MdevPlan *plan, ProviderTree *tree,
-                          const Provider *root, Error *problem, Error *reterr);
+/* Makes or adopts (by its name) the provider of each offer of update->mdevs, sets its inventory and
+ * the owner trait, puts it below the cell of its device, and removes those of devices that offer
+ * nothing any more (facts G2.5): the ones that have a device's name and the owner trait, or nothing
+ * but inventories of mdev classes. One that somebody else put providers under stays, without
+ * inventories. Traits and aggregates are left alone. A device whose provider cannot be had
+ * (child-provider.h) is left out, and update->problem says why. -EINVAL, -ENOMEM. */
+int mdev_providers_update(TreeUpdate *update, Error *reterr);
 
 /* The provider of a device, or NULL. */
 Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A table has the providers by model. Their contexts are counted from the emulators. A provider
+ * whose model has none goes, if it is ours. */
+
 #include "drivers/tree/memory-encryption.h"
 
 #include <string.h>
-
-#include "drivers/tree/child-provider.h"
 
 const char memory_encryption_class[] = "MEM_ENCRYPTION_CONTEXT";
 
@@ -68,25 +69,24 @@ const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provi
                                                                                       : NULL;
 }
 
-static int offer(const HostConfig *config, ProviderTree *tree, const Provider *root, Model model,
-                 uint64_t contexts, Error *problem, Error *reterr)
+static int offer(TreeUpdate *update, Model model, uint64_t contexts, Error *reterr)
 {
         Inventory record = INVENTORY_DEFAULT(contexts);
         char name[CHILD_NAME_SIZE];
         Provider *provider;
         int r;
 
-        make_name(root, model, name);
-        r = child_provider_ensure(tree, root, root, name, &provider, problem);
+        make_name(update->root, model, name);
+        r = child_provider_ensure(update, update->root, name, &provider);
         if (r < 0)
                 return error_oom(reterr);
-        if (r == CHILD_PROVIDER_REFUSED)
+        if (!provider)
                 return 0;
         record.max_unit = 1;
         provider_clear_inventories(provider);
         if (provider_set_inventory(provider, memory_encryption_class, &record) < 0 ||
             string_set_add(&provider->traits, models[model].trait) < 0 ||
-            child_provider_own(provider, config) < 0)
+            child_provider_own(update, provider) < 0)
                 return error_oom(reterr);
         return 0;
 }
@@ -100,33 +100,29 @@ static bool is_ours(const Provider *provider, const Provider *root, Model model)
                  provider_find_inventory(provider, memory_encryption_class)));
 }
 
-static void withdraw(ProviderTree *tree, const Provider *root, Model model)
+static void withdraw(const TreeUpdate *update, Model model)
 {
-        Provider *provider = find_provider(tree, root, model);
+        Provider *provider = find_provider(update->tree, update->root, model);
 
-        if (!provider || !is_ours(provider, root, model))
+        if (!provider || !is_ours(provider, update->root, model))
                 return;
-        if (!child_provider_remove(tree, provider))
+        if (!child_provider_remove(update, provider))
                 string_set_remove(&provider->traits, models[model].trait);
 }
 
-int memory_encryption_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                             const Provider *root, Error *problem, Error *reterr)
+int memory_encryption_update(TreeUpdate *update, Error *reterr)
 {
         uint64_t contexts[_MODEL_MAX];
+        int r = 0;
 
-        if (snapshot->n_emulators == 0)
+        if (update->snapshot->n_emulators == 0)
                 return 0;
-        count_contexts(snapshot, contexts);
-        for (Model model = 0; model < _MODEL_MAX; model++) {
-                int r = 0;
-
+        count_contexts(update->snapshot, contexts);
+        for (Model model = 0; r == 0 && model < _MODEL_MAX; model++) {
                 if (contexts[model] > 0)
-                        r = offer(config, tree, root, model, contexts[model], problem, reterr);
+                        r = offer(update, model, contexts[model], reterr);
                 else
-                        withdraw(tree, root, model);
-                if (r < 0)
-                        return r;
+                        withdraw(update, model);
         }
-        return 0;
+        return r;
 }

@@ -4,8 +4,7 @@
 /* Contexts of encrypted memory (AMD SEV, SEV-ES, SEV-SNP) as providers "<nodename>_amd_sev",
  * "…_amd_sev_es" and "…_amd_sev_snp" with MEM_ENCRYPTION_CONTEXT (facts C6). Pure. */
 
-#include "base/provider-tree.h"
-#include "drivers/host/host-config.h"
+#include "drivers/tree/child-provider.h"
 
 extern const char memory_encryption_class[]; /* "MEM_ENCRYPTION_CONTEXT" */
 
@@ -14,7 +13,7 @@ extern const char memory_encryption_class[]; /* "MEM_ENCRYPTION_CONTEXT" */
 const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provider *root);
 
 /* Makes, adopts or removes the three providers. Changes nothing where the host's emulators are not
- * known. A provider that cannot be had (child-provider.h) is left out, and problem says why.
+ * known. A provider that cannot be had (child-provider.h) is left out, and update->problem
+ * says why.
  * -ENOMEM. */
-int memory_encryption_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                             const Provider *root, Error *problem, Error *reterr);
+int memory_encryption_update(TreeUpdate *update, Error *reterr);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each cell gets its own amounts, and its part of the amounts that the host reserves: sum_up() adds
+ * up the weights of all cells that are offered, then the cells are made in their order, each with
+ * the sum of those before it. Parts therefore add up to the whole.
+ *
+ * Tests: tests/unit/drivers/tree/test-numa-providers.c */
+
 #include "drivers/tree/numa-providers.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
-#include "drivers/tree/child-provider.h"
 #include "drivers/tree/huge-pages.h"
-#include "drivers/tree/share.h"
 
 #define OPTION "[compute] numa_in_placement"
 
@@ -43,19 +47,19 @@ bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider
                provider_tree_in_subtree(tree, provider, &root->uuid);
 }
 
-const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const char *nodename,
-                            const HostConfig *config, int numa_node)
+const Provider *numa_parent(const HostConfig *config, const ProviderTree *tree,
+                            const Provider *root, int numa_node)
 {
-        const Provider *top = provider_tree_find(tree, root), *cell;
+        const Provider *cell;
         char name[CHILD_NAME_SIZE];
 
-        if (!config->numa_in_placement || numa_node < 0 || !top)
-                return top;
-        make_name(nodename, (unsigned)numa_node, name);
+        if (!config->numa_in_placement || numa_node < 0)
+                return root;
+        make_name(root->name, (unsigned)numa_node, name);
         cell = provider_tree_find_name(tree, name);
         if (!cell)
-                cell = child_provider_find_renamed(tree, top, name);
-        return cell && provider_tree_in_subtree(tree, cell, root) ? cell : top;
+                cell = child_provider_find_renamed(tree, root, name);
+        return cell && provider_tree_in_subtree(tree, cell, &root->uuid) ? cell : root;
 }
 
 bool numa_is_at_root(const HostConfig *config, const char *resource_class)
@@ -185,12 +189,9 @@ int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan
 
 /* Sharing out */
 
-/* The host, and the sums over its cells by which reserved amounts are shared out. */
+/* The sums over the cells by which reserved amounts are shared out. */
 typedef struct Shares {
-        const HostConfig *config;
-        const Snapshot *snapshot;
-        const CpuPlan *cpus;
-        const HostAmounts *amounts;
+        const TreeUpdate *update;
         uint64_t cpus_before, cpus_all;     /* shared CPUs of the offered cells before; of all */
         uint64_t memory_before, memory_all; /* KiB, the same */
 } Shares;
@@ -225,20 +226,20 @@ bool numa_lacks_memory(const Snapshot *snapshot, const SnapshotCell *cell)
  * its CPUs are offline. */
 static bool is_offered(const Shares *shares, const SnapshotCell *cell, const CpuSet *cpus)
 {
-        bool can_run = cpu_set_count_common(cpus, &shares->snapshot->online_cpus) > 0 ||
-                       cpu_set_count_common(cpus, &shares->cpus->shared) > 0 ||
-                       cpu_set_count_common(cpus, &shares->cpus->dedicated) > 0;
+        bool can_run = cpu_set_count_common(cpus, &shares->update->snapshot->online_cpus) > 0 ||
+                       cpu_set_count_common(cpus, &shares->update->cpus.shared) > 0 ||
+                       cpu_set_count_common(cpus, &shares->update->cpus.dedicated) > 0;
 
-        return can_run && !numa_lacks_memory(shares->snapshot, cell);
+        return can_run && !numa_lacks_memory(shares->update->snapshot, cell);
 }
 
 static uint64_t cell_memory_mb(const Shares *shares, const SnapshotCell *cell)
 {
         /* each cell has its own memory; the remainder of rounding goes to the next cell */
-        if (shares->config->file_backed_memory == 0)
+        if (shares->update->config->file_backed_memory == 0)
                 return add_saturating(shares->memory_before, cell->memory_kib) / 1024 -
                        shares->memory_before / 1024;
-        return reshape_portion(shares->amounts->memory.total, shares->memory_before,
+        return reshape_portion(shares->update->amounts.memory.total, shares->memory_before,
                                cell->memory_kib, shares->memory_all);
 }
 
@@ -287,7 +288,7 @@ static int set_pages(const HostConfig *config, const CellShare *share, uint64_t 
 
 static int share_init(const Shares *shares, const SnapshotCell *cell, CellShare *ret)
 {
-        *ret = (CellShare){ .cell = cell, .amounts = *shares->amounts };
+        *ret = (CellShare){ .cell = cell, .amounts = shares->update->amounts };
         if (add_cpus(cell, &ret->cpus) < 0)
                 return -ENOMEM;
         ret->is_offered = is_offered(shares, cell, &ret->cpus);
@@ -301,12 +302,12 @@ static void share_done(CellShare *share)
 
 static void count_cpus(const Shares *shares, CellShare *share)
 {
-        const CpuPlan *cpus = shares->cpus;
+        const CpuPlan *cpus = &shares->update->cpus;
         ClassAmount *vcpu = &share->amounts.vcpu, *pcpu = &share->amounts.pcpu;
         uint64_t n_shared = cpu_set_count_common(&cpus->shared, &share->cpus);
 
         vcpu->reserved = share->is_offered
-                                 ? reshape_portion(shares->amounts->vcpu.reserved,
+                                 ? reshape_portion(shares->update->amounts.vcpu.reserved,
                                                    shares->cpus_before, n_shared, shares->cpus_all)
                                  : n_shared;
         pcpu->reserved = cpu_set_count_common(share->is_offered ? &cpus->floated : &cpus->dedicated,
@@ -323,15 +324,16 @@ static void count_memory(const Shares *shares, CellShare *share)
         ClassAmount *memory = &share->amounts.memory;
 
         if (!share->is_offered) {
-                memory->total = shares->config->file_backed_memory > 0
+                memory->total = shares->update->config->file_backed_memory > 0
                                         ? 0
                                         : MIN(cell->memory_kib / 1024, INVENTORY_MAX_AMOUNT);
                 memory->reserved = memory->total;
                 return;
         }
         memory->total = MIN(cell_memory_mb(shares, cell), INVENTORY_MAX_AMOUNT);
-        memory->reserved = reshape_portion(shares->amounts->memory.reserved, shares->memory_before,
-                                           cell->memory_kib, shares->memory_all);
+        memory->reserved =
+                reshape_portion(shares->update->amounts.memory.reserved, shares->memory_before,
+                                cell->memory_kib, shares->memory_all);
 }
 
 /* Fills in the amounts of a cell, and counts the cell among those before the next. */
@@ -341,27 +343,27 @@ static void share_make(Shares *shares, CellShare *share)
         count_memory(shares, share);
         if (!share->is_offered)
                 return;
-        shares->cpus_before += cpu_set_count_common(&shares->cpus->shared, &share->cpus);
+        shares->cpus_before += cpu_set_count_common(&shares->update->cpus.shared, &share->cpus);
         shares->memory_before = add_saturating(shares->memory_before, share->cell->memory_kib);
 }
 
 static int sum_up(Shares *shares)
 {
-        for (size_t i = 0; i < shares->snapshot->n_cells; i++) {
+        for (size_t i = 0; i < shares->update->snapshot->n_cells; i++) {
                 _cleanup_(share_done) CellShare share = { 0 };
 
-                if (share_init(shares, &shares->snapshot->cells[i], &share) < 0)
+                if (share_init(shares, &shares->update->snapshot->cells[i], &share) < 0)
                         return -ENOMEM;
                 if (!share.is_offered)
                         continue;
-                shares->cpus_all += cpu_set_count_common(&shares->cpus->shared, &share.cpus);
+                shares->cpus_all += cpu_set_count_common(&shares->update->cpus.shared, &share.cpus);
                 shares->memory_all = add_saturating(shares->memory_all, share.cell->memory_kib);
         }
         return 0;
 }
 
-static int update_cell(const Shares *shares, const CellShare *share, const Provider *root,
-                       Provider *provider, Error *reterr)
+static int update_cell(const TreeUpdate *update, const CellShare *share, Provider *provider,
+                       Error *reterr)
 {
         const ClassAmount *amounts[] = { &share->amounts.vcpu, &share->amounts.pcpu,
                                          &share->amounts.memory };
@@ -370,10 +372,10 @@ static int update_cell(const Shares *shares, const CellShare *share, const Provi
 
         /* beside the old ones, whose ratios are read */
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(amounts); i++)
-                if (!numa_is_at_root(shares->config, amounts[i]->resource_class))
-                        r = set_amount(amounts[i], root, provider, &fresh, reterr);
+                if (!numa_is_at_root(update->config, amounts[i]->resource_class))
+                        r = set_amount(amounts[i], update->root, provider, &fresh, reterr);
         if (r == 0)
-                r = set_pages(shares->config, share, huge_pages_ordinary_size(shares->snapshot),
+                r = set_pages(update->config, share, huge_pages_ordinary_size(update->snapshot),
                               &fresh, reterr);
         if (r == 0 && provider_copy_inventories(provider, &fresh) < 0)
                 r = error_oom(reterr);
@@ -382,39 +384,57 @@ static int update_cell(const Shares *shares, const CellShare *share, const Provi
         if (r < 0)
                 return r;
         if (string_set_add(&provider->traits, cell_trait) < 0 ||
-            child_provider_own(provider, shares->config) < 0)
+            child_provider_own(update, provider) < 0)
                 return error_oom(reterr);
         return 0;
 }
 
-int numa_providers_update(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
-                          const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
-                          Error *problem, Error *reterr)
+/* Collects an inventory of each class that some cell has. */
+static int collect_heir(TreeUpdate *update)
 {
-        Shares shares = {
-                .config = config, .snapshot = snapshot, .cpus = cpus, .amounts = amounts
-        };
+        unsigned cell;
+        int r = 0;
 
-        if (!config->numa_in_placement)
+        for (size_t i = 0; i < update->tree->n_providers; i++) {
+                const Provider *provider = update->tree->providers[i];
+
+                if (!numa_is_cell(update->tree, update->root, provider, &cell))
+                        continue;
+                /* -EINVAL: what somebody wrote there that makes no sense is no heritage */
+                for (size_t j = 0; r != -ENOMEM && j < provider->n_inventories; j++)
+                        r = provider_set_inventory(&update->heir,
+                                                   provider->inventories[j].resource_class,
+                                                   &provider->inventories[j].inventory);
+        }
+        return r == -ENOMEM ? r : 0;
+}
+
+int numa_providers_update(TreeUpdate *update, Error *reterr)
+{
+        Shares shares = { .update = update };
+
+        if (collect_heir(update) < 0)
+                return error_oom(reterr);
+        if (!update->config->numa_in_placement)
                 return 0;
         if (sum_up(&shares) < 0)
                 return error_oom(reterr);
-        for (size_t i = 0; i < snapshot->n_cells; i++) {
+        for (size_t i = 0; i < update->snapshot->n_cells; i++) {
                 _cleanup_(share_done) CellShare share = { 0 };
                 char name[CHILD_NAME_SIZE];
                 Provider *provider;
                 int r;
 
-                if (share_init(&shares, &snapshot->cells[i], &share) < 0)
+                if (share_init(&shares, &update->snapshot->cells[i], &share) < 0)
                         return error_oom(reterr);
                 share_make(&shares, &share);
-                make_name(root->name, share.cell->id, name);
-                r = child_provider_ensure(tree, root, root, name, &provider, problem);
+                make_name(update->root->name, share.cell->id, name);
+                r = child_provider_ensure(update, update->root, name, &provider);
                 if (r < 0)
                         return error_oom(reterr);
-                if (r == CHILD_PROVIDER_REFUSED)
+                if (!provider)
                         continue;
-                r = update_cell(&shares, &share, root, provider, reterr);
+                r = update_cell(update, &share, provider, reterr);
                 if (r < 0)
                         return r;
         }
@@ -429,50 +449,30 @@ static bool has_cell(const Snapshot *snapshot, unsigned id)
         return false;
 }
 
-/* Somebody renamed it: it looks like another cell, and is none of ours to remove. */
-static bool is_renamed(const Snapshot *snapshot, const ProviderTree *tree, const Provider *root,
-                       const Provider *provider)
+/* Returns whether another writer renamed it. It looks like another cell and must stay. */
+static bool is_renamed(const TreeUpdate *update, const Provider *provider)
 {
         char name[CHILD_NAME_SIZE];
 
-        for (size_t i = 0; i < snapshot->n_cells; i++) {
-                make_name(root->name, snapshot->cells[i].id, name);
-                if (child_provider_find_renamed(tree, root, name) == provider)
+        for (size_t i = 0; i < update->snapshot->n_cells; i++) {
+                make_name(update->root->name, update->snapshot->cells[i].id, name);
+                if (child_provider_find_renamed(update->tree, update->root, name) == provider)
                         return true;
         }
         return false;
 }
 
-void numa_providers_remove_gone(const HostConfig *config, const Snapshot *snapshot,
-                                ProviderTree *tree, const Provider *root)
+void numa_providers_remove_gone(const TreeUpdate *update)
 {
-        for (size_t i = tree->n_providers; i > 0; i--) {
-                Provider *provider = tree->providers[i - 1];
+        for (size_t i = update->tree->n_providers; i > 0; i--) {
+                Provider *provider = update->tree->providers[i - 1];
                 unsigned cell;
 
-                if (!numa_is_cell(tree, root, provider, &cell) ||
-                    (config->numa_in_placement &&
-                     (has_cell(snapshot, cell) || is_renamed(snapshot, tree, root, provider))))
+                if (!numa_is_cell(update->tree, update->root, provider, &cell) ||
+                    (update->config->numa_in_placement &&
+                     (has_cell(update->snapshot, cell) || is_renamed(update, provider))))
                         continue;
-                if (!child_provider_remove(tree, provider))
+                if (!child_provider_remove(update, provider))
                         string_set_remove(&provider->traits, cell_trait);
         }
-}
-
-int numa_collect_heir(const ProviderTree *tree, const Provider *root, Provider *ret)
-{
-        unsigned cell;
-        int r = 0;
-
-        for (size_t i = 0; i < tree->n_providers; i++) {
-                const Provider *provider = tree->providers[i];
-
-                if (!numa_is_cell(tree, root, provider, &cell))
-                        continue;
-                /* -EINVAL: what somebody wrote there that makes no sense is no heritage */
-                for (size_t j = 0; r != -ENOMEM && j < provider->n_inventories; j++)
-                        r = provider_set_inventory(ret, provider->inventories[j].resource_class,
-                                                   &provider->inventories[j].inventory);
-        }
-        return r == -ENOMEM ? r : 0;
 }

@@ -12,15 +12,14 @@
  * (decision devices/cpuless). */
 
 #include "base/allocation.h"
-#include "base/provider-tree.h"
-#include "drivers/tree/host-amounts.h"
+#include "drivers/tree/child-provider.h"
 
-/* The provider that a device of that NUMA node belongs under: the cell's (also when somebody
- * renamed it: its devices stay where they are), or the root when cells are not in Placement, the
- * device has no node, or its cell has no provider. NULL only when the root is not in the tree.
- * Borrowed from the tree. Cells must have been brought up to date. */
-const Provider *numa_parent(const ProviderTree *tree, const Uuid *root, const char *nodename,
-                            const HostConfig *config, int numa_node);
+/* Returns the provider that a device of that NUMA node belongs under: the cell's, or the root when
+ * cells are not in Placement, the device has no node, or its cell has no provider. The devices of a
+ * cell that another writer renamed stay where they are. Borrowed from the tree. Cells must be up to
+ * date. */
+const Provider *numa_parent(const HostConfig *config, const ProviderTree *tree,
+                            const Provider *root, int numa_node);
 
 /* Is a class that cells may have, or DISK_GB, at the root? */
 bool numa_is_at_root(const HostConfig *config, const char *resource_class);
@@ -40,19 +39,13 @@ bool numa_lacks_memory(const Snapshot *snapshot, const SnapshotCell *cell);
 bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider *provider,
                   unsigned *ret_cell);
 
-/* Makes or adopts (by its name) the provider of each cell and sets its inventories and traits. Does
- * nothing when cells are not wanted. A cell whose provider cannot be had (child-provider.h) is left
- * out, and problem says why. -EINVAL, -ENOMEM. */
-int numa_providers_update(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
-                          const HostAmounts *amounts, ProviderTree *tree, const Provider *root,
-                          Error *problem, Error *reterr);
+/* Collects update->heir from the cells of the tree. Then makes or adopts (by its name) the provider
+ * of each cell and sets its inventories and traits, unless cells are not wanted. A cell whose
+ * provider cannot be had (child-provider.h) is left out, and update->problem says why. -EINVAL,
+ * -ENOMEM. */
+int numa_providers_update(TreeUpdate *update, Error *reterr);
 
 /* Removes the providers of cells that are gone, or of all when cells are not wanted; devices must
  * have been moved from under them. One that somebody else put providers under stays, without
  * inventories and trait. */
-void numa_providers_remove_gone(const HostConfig *config, const Snapshot *snapshot,
-                                ProviderTree *tree, const Provider *root);
-
-/* What cells have of each class, of one that has it: the ratios that the root inherits. ret is
- * zeroed; the caller clears and frees its inventories. -ENOMEM. */
-int numa_collect_heir(const ProviderTree *tree, const Provider *root, Provider *ret);
+void numa_providers_remove_gone(const TreeUpdate *update);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A view is made first: for each provider that should be there the devices of it. Then the tree is
- * brought to it, and providers with our trait that are in no view go. */
+/* A view is made first: for each provider that should be there the devices of it. Then providers
+ * with our trait that are in no view are removed, and the others are made or updated.
+ *
+ * Tests: tests/unit/drivers/tree/test-pci-providers.c */
 
 #include "drivers/tree/pci-providers.h"
-#include "base/array.h"
-#include "drivers/tree/child-provider.h"
-#include "drivers/tree/mdev-plan.h"
-#include "drivers/tree/numa-providers.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
+
+#include "base/array.h"
+#include "drivers/tree/numa-providers.h"
 
 static const char managed_trait[] = "COMPUTE_MANAGED_PCI_DEVICE";
 
@@ -26,24 +27,20 @@ typedef struct PciView {
         StringSet traits;
 } PciView;
 
-typedef struct PciUpdate {
-        const HostConfig *config;
-        const Snapshot *snapshot;
-        ProviderTree *tree;
-        const Provider *root;
-        PciView *views;
-        size_t n_views, n_allocated;
-        Error problem; /* the first one */
-} PciUpdate;
+typedef struct PciViews {
+        PciView *items;
+        size_t n_items, n_allocated;
+} PciViews;
 
-static void pci_update_done(PciUpdate *update)
+static void views_done(PciViews *views)
 {
-        for (size_t i = 0; i < update->n_views; i++)
-                string_set_done(&update->views[i].traits);
-        free(update->views);
+        for (size_t i = 0; i < views->n_items; i++)
+                string_set_done(&views->items[i].traits);
+        free(views->items);
 }
 
-static void note_problem(PciUpdate *update, const Error *error)
+/* Notes the first problem only. */
+static void note_problem(TreeUpdate *update, const Error *error)
 {
         if (!update->problem.code)
                 update->problem = *error;
@@ -51,52 +48,34 @@ static void note_problem(PciUpdate *update, const Error *error)
 
 /* The view */
 
-static bool has_address(const char (*addresses)[PCI_ADDRESS_SIZE], size_t n, const char *address)
-{
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(addresses[i], address) == 0)
-                        return true;
-        return false;
-}
-
 /* Returns whether a domain has the device. Where in_config is false, the persistent definitions of
  * domains that run do not count. */
 static bool is_used(const Snapshot *snapshot, const char *address, bool in_config)
 {
-        for (size_t i = 0; i < snapshot->n_domains; i++) {
-                const SnapshotDomain *domain = &snapshot->domains[i];
-
-                if (has_address((const char(*)[PCI_ADDRESS_SIZE])domain->pci_addresses,
-                                domain->n_pci_addresses, address) ||
-                    (in_config &&
-                     has_address((const char(*)[PCI_ADDRESS_SIZE])domain->config_pci_addresses,
-                                 domain->n_config_pci_addresses, address)))
+        for (size_t i = 0; i < snapshot->n_domains; i++)
+                if (snapshot_domain_has(&snapshot->domains[i], address, in_config))
                         return true;
-        }
         return false;
 }
 
-static PciView *find_view(const PciUpdate *update, const char *address)
+static PciView *find_view(const PciViews *views, const char *address)
 {
-        for (size_t i = 0; i < update->n_views; i++)
-                if (strcmp(update->views[i].address, address) == 0)
-                        return &update->views[i];
+        for (size_t i = 0; i < views->n_items; i++)
+                if (strcmp(views->items[i].address, address) == 0)
+                        return &views->items[i];
         return NULL;
 }
 
-static int ensure_view(PciUpdate *update, const char *address, PciView **ret)
+static int ensure_view(PciViews *views, const char *address, PciView **ret)
 {
-        PciView *view = find_view(update, address);
-
-        if (!view) {
-                if (array_grow(&update->views, sizeof(PciView), update->n_views,
-                               &update->n_allocated) < 0)
-                        return -ENOMEM;
-                view = &update->views[update->n_views++];
-                *view = (PciView){ 0 };
-                strcpy(view->address, address);
-        }
-        *ret = view;
+        *ret = find_view(views, address);
+        if (*ret)
+                return 0;
+        if (array_grow(&views->items, sizeof(PciView), views->n_items, &views->n_allocated) < 0)
+                return -ENOMEM;
+        *ret = &views->items[views->n_items++];
+        **ret = (PciView){ 0 };
+        strcpy((*ret)->address, address);
         return 0;
 }
 
@@ -111,6 +90,16 @@ static bool is_child(const SnapshotDevice *device)
         return device->physical_function[0] != '\0';
 }
 
+/* Returns whether the device, a function that becomes a vGPU itself, counts as one by the
+ * configuration.
+ */
+static bool is_vgpu(const HostConfig *config, const SnapshotDevice *device)
+{
+        const HostMdevType *type = mdev_type_of_device(config, device);
+
+        return device->is_vgpu_function && type && snapshot_find_mdev_type(device, type->type);
+}
+
 /* 0 when the device may stand in the view, -EINVAL with the reason when Nova refuses it, or
  * mediated devices have it. */
 static int check_device(const HostConfig *config, const PciView *view, const SnapshotDevice *device,
@@ -119,7 +108,7 @@ static int check_device(const HostConfig *config, const PciView *view, const Sna
 {
         bool first = view->n_devices == 0;
 
-        if (mdev_type_takes_function(config, device))
+        if (is_vgpu(config, device))
                 return error_setf(
                         reterr, EINVAL,
                         "[pci] device_spec: %s is a vGPU by [devices] enabled_mdev_types; take it out of one of the two",
@@ -139,12 +128,12 @@ static int check_device(const HostConfig *config, const PciView *view, const Sna
                         reterr, EINVAL,
                         "[pci] device_spec: the traits of %s are not those of the other functions of %s",
                         device->address, view->address);
-        if (pci_spec_is_one_time_use(spec) && is_child(device))
+        if (spec->one_time_use && is_child(device))
                 return error_setf(
                         reterr, EINVAL,
                         "[pci] device_spec: one_time_use is not possible for %s, which is a virtual function",
                         device->address);
-        if (pci_spec_is_remote_managed(spec) && device->is_physical_function)
+        if (spec->remote_managed && device->is_physical_function)
                 return error_setf(
                         reterr, EINVAL,
                         "[pci] device_spec: remote_managed is not possible for %s, which is a physical function",
@@ -152,7 +141,7 @@ static int check_device(const HostConfig *config, const PciView *view, const Sna
         return 0;
 }
 
-static int add_matched(PciUpdate *update, PciView *view, const SnapshotDevice *device,
+static int add_matched(TreeUpdate *update, PciView *view, const SnapshotDevice *device,
                        const PciSpec *spec)
 {
         char resource_class[RESOURCE_CLASS_MAX + 1];
@@ -174,21 +163,21 @@ static int add_matched(PciUpdate *update, PciView *view, const SnapshotDevice *d
                 view->traits = TAKE_STRUCT(traits);
         }
         view->has_parent = !is_child(device);
-        view->one_time_use = pci_spec_is_one_time_use(spec);
+        view->one_time_use = spec->one_time_use;
         view->n_devices++;
         return 0;
 }
 
-static int add_devices(PciUpdate *update)
+static int add_devices(TreeUpdate *update, PciViews *views)
 {
         for (size_t i = 0; i < update->snapshot->n_devices; i++) {
                 const SnapshotDevice *device = &update->snapshot->devices[i];
                 const PciSpec *spec = pci_specs_find(&update->config->pci_specs, device);
                 PciView *view;
 
-                if (!spec || pci_spec_has_physical_network(spec))
+                if (!spec || spec->physical_network)
                         continue;
-                if (ensure_view(update, provider_address(device), &view) < 0 ||
+                if (ensure_view(views, provider_address(device), &view) < 0 ||
                     add_matched(update, view, device, spec) < 0)
                         return -ENOMEM;
         }
@@ -202,7 +191,7 @@ static bool counts_without_spec(const PciView *view, const SnapshotDevice *devic
 }
 
 /* A device in use whose spec is gone still counts, where its provider is there (facts G4.18). */
-static int add_used(PciUpdate *update)
+static int add_used(const TreeUpdate *update, PciViews *views)
 {
         for (size_t i = 0; i < update->snapshot->n_devices; i++) {
                 const SnapshotDevice *device = &update->snapshot->devices[i];
@@ -210,9 +199,9 @@ static int add_used(PciUpdate *update)
                 PciView *view;
 
                 if (!device->is_pci || !is_used(update->snapshot, device->address, true) ||
-                    (spec && pci_spec_has_physical_network(spec)))
+                    (spec && spec->physical_network))
                         continue;
-                if (ensure_view(update, provider_address(device), &view) < 0)
+                if (ensure_view(views, provider_address(device), &view) < 0)
                         return -ENOMEM;
                 if (!spec && !counts_without_spec(view, device))
                         continue;
@@ -225,13 +214,7 @@ static int add_used(PciUpdate *update)
 
 /* The tree */
 
-static const Provider *parent_of(const PciUpdate *update, const SnapshotDevice *device)
-{
-        return numa_parent(update->tree, &update->root->uuid, update->root->name, update->config,
-                           device ? device->numa_node : NUMA_NODE_NONE);
-}
-
-static void make_name(const PciUpdate *update, const char *address, char ret[CHILD_NAME_SIZE])
+static void make_name(const TreeUpdate *update, const char *address, char ret[CHILD_NAME_SIZE])
 {
         size_t n = (size_t)snprintf(ret, CHILD_NAME_SIZE, "%s_", update->root->name);
 
@@ -275,7 +258,7 @@ static void remove_other_classes(Provider *provider, const char *resource_class)
                                                   provider->inventories[i - 1].resource_class);
 }
 
-static int apply_view(PciUpdate *update, const PciView *view, Error *reterr)
+static int apply_view(TreeUpdate *update, const PciView *view, Error *reterr)
 {
         const SnapshotDevice *device;
         char name[CHILD_NAME_SIZE];
@@ -293,11 +276,13 @@ static int apply_view(PciUpdate *update, const PciView *view, Error *reterr)
                 return set_total(provider, provider->inventories[0].resource_class, view, reterr);
         }
         device = find_by_address(update->snapshot, view->address);
-        r = child_provider_ensure(update->tree, update->root, parent_of(update, device), name,
-                                  &provider, &update->problem);
+        r = child_provider_ensure(update,
+                                  numa_parent(update->config, update->tree, update->root,
+                                              device ? device->numa_node : NUMA_NODE_NONE),
+                                  name, &provider);
         if (r < 0)
                 return error_oom(reterr);
-        if (r == CHILD_PROVIDER_REFUSED)
+        if (!provider)
                 return 0;
         remove_other_classes(provider, view->resource_class);
         r = set_total(provider, view->resource_class, view, reterr);
@@ -306,14 +291,14 @@ static int apply_view(PciUpdate *update, const PciView *view, Error *reterr)
         return string_set_copy(&provider->traits, &view->traits) < 0 ? error_oom(reterr) : 0;
 }
 
-static bool is_ours(const PciUpdate *update, const Provider *provider)
+static bool is_ours(const TreeUpdate *update, const Provider *provider)
 {
         return provider != update->root && string_set_contains(&provider->traits, managed_trait) &&
                provider_tree_in_subtree(update->tree, provider, &update->root->uuid);
 }
 
 /* The address in the name of a provider, or one that no device has. */
-static void address_of_provider(const PciUpdate *update, const Provider *provider,
+static void address_of_provider(const TreeUpdate *update, const Provider *provider,
                                 char ret[PCI_ADDRESS_SIZE])
 {
         size_t n = strlen(update->root->name);
@@ -324,28 +309,28 @@ static void address_of_provider(const PciUpdate *update, const Provider *provide
 }
 
 /* A device that is in use and cannot be seen is kept: it may be on its way to its guest. */
-static bool is_kept(const PciUpdate *update, const char *address)
+static bool is_kept(const TreeUpdate *update, const PciViews *views, const char *address)
 {
-        const PciView *view = find_view(update, address);
+        const PciView *view = find_view(views, address);
 
         return (view && (view->refused || view->n_devices > 0)) ||
                is_used(update->snapshot, address, true);
 }
 
-/* Somebody renamed it: no device has its address, and it is none of ours to remove. */
-static bool is_renamed(const PciUpdate *update, const Provider *provider)
+/* Returns whether another writer renamed it. No device has its address, and it must stay. */
+static bool is_renamed(const TreeUpdate *update, const PciViews *views, const Provider *provider)
 {
         char name[CHILD_NAME_SIZE];
 
-        for (size_t i = 0; i < update->n_views; i++) {
-                make_name(update, update->views[i].address, name);
+        for (size_t i = 0; i < views->n_items; i++) {
+                make_name(update, views->items[i].address, name);
                 if (child_provider_find_renamed(update->tree, update->root, name) == provider)
                         return true;
         }
         return false;
 }
 
-static void remove_gone(PciUpdate *update)
+static void remove_gone(const TreeUpdate *update, const PciViews *views)
 {
         /* backwards: what goes is below, and so behind, what comes next */
         for (size_t i = update->tree->n_providers; i > 0; i--) {
@@ -355,13 +340,12 @@ static void remove_gone(PciUpdate *update)
                 if (!is_ours(update, provider))
                         continue;
                 address_of_provider(update, provider, address);
-                if (is_kept(update, address) || is_renamed(update, provider))
-                        continue;
-                child_provider_remove(update->tree, provider);
+                if (!is_kept(update, views, address) && !is_renamed(update, views, provider))
+                        child_provider_remove(update, provider);
         }
 }
 
-static void refuse_if_switched_off(PciUpdate *update)
+static void refuse_if_switched_off(TreeUpdate *update)
 {
         for (size_t i = 0; i < update->tree->n_providers; i++) {
                 const Provider *provider = update->tree->providers[i];
@@ -377,13 +361,19 @@ static void refuse_if_switched_off(PciUpdate *update)
         }
 }
 
-static int run(PciUpdate *update, Error *reterr)
+int pci_providers_update(TreeUpdate *update, Error *reterr)
 {
-        if (add_devices(update) < 0 || add_used(update) < 0)
+        _cleanup_(views_done) PciViews views = { 0 };
+
+        if (!update->config->report_in_placement) {
+                refuse_if_switched_off(update);
+                return 0;
+        }
+        if (add_devices(update, &views) < 0 || add_used(update, &views) < 0)
                 return error_oom(reterr);
-        remove_gone(update);
-        for (size_t i = 0; i < update->n_views; i++) {
-                const PciView *view = &update->views[i];
+        remove_gone(update, &views);
+        for (size_t i = 0; i < views.n_items; i++) {
+                const PciView *view = &views.items[i];
                 int r = 0;
 
                 if (!view->refused && view->n_devices > 0)
@@ -392,25 +382,4 @@ static int run(PciUpdate *update, Error *reterr)
                         return r;
         }
         return 0;
-}
-
-int pci_providers_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                         const Provider *root, Error *reterr)
-{
-        _cleanup_(pci_update_done) PciUpdate update = {
-                .config = config, .snapshot = snapshot, .tree = tree, .root = root
-        };
-        int r = 0;
-
-        if (config->report_in_placement)
-                r = run(&update, reterr);
-        else
-                refuse_if_switched_off(&update);
-        if (r < 0)
-                return r;
-        if (!update.problem.code)
-                return DRIVER_UPDATED;
-        if (reterr)
-                *reterr = update.problem;
-        return DRIVER_UPDATED_IN_PART;
 }

@@ -10,14 +10,10 @@
  * domain of this host has is taken away: a device whose spec was removed stays counted until it is
  * free. */
 
-#include "base/provider-tree.h"
-#include "drivers/driver-reshape.h"
-#include "drivers/host/host-config.h"
+#include "drivers/tree/child-provider.h"
 
 /* Makes, updates and removes providers. A device that Nova would refuse (a physical function and
  * its virtual functions both, virtual functions of different classes or traits, …) costs its own
- * provider, which stays as it was: DRIVER_UPDATED_IN_PART, with the first reason in reterr; so does
- * reporting that was switched off while providers are there. -EINVAL when a name is too long or
- * taken elsewhere in the tree, -ENOMEM. */
-int pci_providers_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                         const Provider *root, Error *reterr);
+ * provider, which stays as it was. The first reason is joined to update->problem; so is reporting
+ * that was switched off while providers are there. -EINVAL, -ENOMEM. */
+int pci_providers_update(TreeUpdate *update, Error *reterr);

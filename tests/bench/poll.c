@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "drivers/libvirt/connection.h"
-#include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/poll.h"
 #include "drivers/linux/reader.h"
 #include "tests/bench/libvirt-calls.h"
@@ -42,8 +41,8 @@ static double poll_once(const LibvirtConnection *connection, DriverPollKind kind
         double begin = now_msec(), msec;
 
         libvirt_calls_reset();
-        if (libvirt_poll(libvirt_connection_get(connection), libvirt_connection_cache(connection),
-                         kind, NULL, &snapshot, &error) < 0) {
+        if (libvirt_poll(connection->handle, connection->cache, kind, NULL, &snapshot, &error) <
+            0) {
                 fprintf(stderr, "%s\n", error.text);
                 exit(EXIT_FAILURE);
         }
@@ -73,10 +72,8 @@ static Snapshot *read_linux(const char *sys, const Snapshot *last, double *ret_m
         LinuxReader reader = { .sys = sys, .proc = "/proc", .last = last, .quiet = last };
         Error error = ERROR_NULL;
 
-        if (snapshot_new(&reader.snapshot) < 0 || linux_read_cells(&reader, &error) < 0 ||
-            linux_read_devices(&reader, &error) < 0 ||
-            linux_read_cpu_features(&reader, &error) < 0 ||
-            snapshot_seal(reader.snapshot, &error) < 0) {
+        if (snapshot_new(&reader.snapshot) < 0 || linux_read_host(&reader, &error) < 0 ||
+            linux_read_devices(&reader, &error) < 0 || snapshot_seal(reader.snapshot, &error) < 0) {
                 fprintf(stderr, "%s\n", error.text);
                 exit(EXIT_FAILURE);
         }
@@ -105,6 +102,7 @@ int main(int argc, char *argv[])
 {
         _cleanup_(libvirt_connection_freep) LibvirtConnection *connection = NULL;
         Mailbox *mailbox = NULL;
+        int event_fd;
         Error error = ERROR_NULL;
         size_t n = argc > 2 ? (size_t)strtoul(argv[2], NULL, 10) : 9;
 
@@ -116,7 +114,7 @@ int main(int argc, char *argv[])
                 compare_linux(argv[1], n);
                 return EXIT_SUCCESS;
         }
-        if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&mailbox) < 0 ||
+        if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&mailbox, &event_fd) < 0 ||
             libvirt_connection_open(&connection, &(LibvirtConfig){ .connection_uri = argv[1] }, 0,
                                     mailbox, &error) < 0) {
                 fprintf(stderr, "%s\n", error.text);

@@ -3,8 +3,6 @@
 /* libvirt's capabilities, read both ways, and a tree of NUMA cells made of what was read. */
 
 #include "drivers/libvirt/capabilities.h"
-#include "drivers/libvirt/cpu-model.h"
-#include "drivers/libvirt/guest-capabilities.h"
 #include "drivers/update.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/libvirt/domain-capabilities.h"
+#include "drivers/libvirt/capabilities.h"
 #include "drivers/tree/host-traits.h"
 #include "tests/fuzz/fuzz.h"
 

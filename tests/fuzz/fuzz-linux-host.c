@@ -91,9 +91,8 @@ static Snapshot *read_host(const Snapshot *last)
         assert(snapshot_set_text(&snapshot->nodename, "cn1", NULL) == 0 &&
                snapshot_set_text(&snapshot->arch, "x86_64", NULL) == 0);
         reader.snapshot = snapshot;
-        if (linux_read_cells(&reader, &error) == 0 && linux_read_devices(&reader, &error) == 0 &&
-            linux_read_cpu_features(&reader, &error) == 0 &&
-            linux_read_encryption(&reader, &error) == 0 && snapshot_seal(snapshot, &error) == 0)
+        if (linux_read_host(&reader, &error) == 0 && linux_read_devices(&reader, &error) == 0 &&
+            snapshot_seal(snapshot, &error) == 0)
                 return snapshot;
         /* one bad part never costs the rest without a name */
         assert(strstr(error.text, "/sys/"));

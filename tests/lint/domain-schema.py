@@ -28,7 +28,6 @@ OTHERS = {'/domain/devices/hostdev/source/address/@uuid', '/domain/devices/inter
 GUEST_ADDRESS = 'address'
 
 DOMAIN = 'tests/unit/drivers/libvirt/test-domain.c '
-PLACEMENT = 'tests/unit/drivers/libvirt/test-domain-placement.c '
 AMOUNTS = 'tests/integration/claims/test_amounts.py '
 BOTH = 'tests/integration/claims/test_both_definitions.py '
 NVME = [DOMAIN + 'test_nvme_disks_are_pci_devices']
@@ -48,23 +47,23 @@ GUEST_CPUS = excluded('numbers of guest CPUs')
 LAYOUT = 'tests/integration/claims/test_layout.py '
 
 PARTS = {
-    '/domain/vcpu/@cpuset': counted(PLACEMENT + 'test_whole', LAYOUT + 'test_a_guest_with_all_of_it_agrees_with_its_claim'),
+    '/domain/vcpu/@cpuset': counted(DOMAIN + 'test_whole_placement', LAYOUT + 'test_a_guest_with_all_of_it_agrees_with_its_claim'),
     '/domain/cputune/vcpupin/@cpuset': counted(
-        PLACEMENT + 'test_whole', BOTH + 'test_a_dedicated_cpu_of_the_next_start_is_not_given_away'),
+        DOMAIN + 'test_whole_placement', BOTH + 'test_a_dedicated_cpu_of_the_next_start_is_not_given_away'),
     '/domain/cputune/emulatorpin/@cpuset': counted(
-        PLACEMENT + 'test_other_threads', AMOUNTS + 'test_cpus_of_emulator_and_io_threads_are_held'),
+        DOMAIN + 'test_other_threads', AMOUNTS + 'test_cpus_of_emulator_and_io_threads_are_held'),
     '/domain/cputune/iothreadpin/@cpuset': counted(
-        PLACEMENT + 'test_other_threads', AMOUNTS + 'test_cpus_of_emulator_and_io_threads_are_held'),
+        DOMAIN + 'test_other_threads', AMOUNTS + 'test_cpus_of_emulator_and_io_threads_are_held'),
     '/domain/cputune/vcpusched/@vcpus': GUEST_CPUS,
     '/domain/cputune/iothreadsched/@iothreads': excluded('numbers of I/O threads of the guest'),
     '/domain/cputune/cachetune/@vcpus': GUEST_CPUS,
     '/domain/cputune/cachetune/monitor/@vcpus': GUEST_CPUS,
     '/domain/cputune/memorytune/@vcpus': GUEST_CPUS,
     '/domain/cputune/memorytune/monitor/@vcpus': GUEST_CPUS,
-    '/domain/cpu/numa/cell/@cpus': counted(PLACEMENT + 'test_whole'),
-    '/domain/numatune/memory/@nodeset': counted(PLACEMENT + 'test_whole'),
-    '/domain/numatune/memnode/@nodeset': counted(PLACEMENT + 'test_whole'),
-    '/domain/memoryBacking/hugepages/page/@nodeset': counted(PLACEMENT + 'test_whole test_pages'),
+    '/domain/cpu/numa/cell/@cpus': counted(DOMAIN + 'test_whole_placement'),
+    '/domain/numatune/memory/@nodeset': counted(DOMAIN + 'test_whole_placement'),
+    '/domain/numatune/memnode/@nodeset': counted(DOMAIN + 'test_whole_placement'),
+    '/domain/memoryBacking/hugepages/page/@nodeset': counted(DOMAIN + 'test_whole test_pages'),
     '/domain/devices/memory/source/nodemask': excluded(
         '<memory> of the domain counts its size; Nova makes no such device of host memory'),
     '/domain/devices/hostdev/source/address': counted(

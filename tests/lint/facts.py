@@ -130,7 +130,7 @@ FACTS = {
     'I6': ['tests/unit/drivers/tree/test-memory-encryption.c test_models_c6'],
     'I7': ['tests/unit/claims/fit/test-device-choice.c test_choice'],
     'I8': ['tests/integration/driver/test_linux.py test_i8_tdx_is_told_by_neither',
-           'tests/unit/drivers/libvirt/test-domain-capabilities.c test_i8_tdx'],
+           'tests/unit/drivers/libvirt/test-capabilities.c test_i8_tdx'],
 }
 
 

@@ -2,17 +2,19 @@
 
 #include "drivers/disk-check.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
-#include <unistd.h>
+#include <sys/statvfs.h>
 
+#include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
 
 #define SHORT_USEC 20000
 #define LONG_USEC  UINT64_C(10000000)
+#define A          "11111111-2222-4333-8444-555555555555"
+#define B          "22222222-2222-4333-8444-555555555555"
+#define C          "33333333-2222-4333-8444-555555555555"
 
-/* A file system that does not answer while it hangs. */
+/* The file system of /mnt/guests, which does not answer while it hangs. */
 static struct {
         pthread_mutex_t lock;
         pthread_cond_t changed;
@@ -22,20 +24,27 @@ static struct {
         int error;
 } fs = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
-static const DiskPlace guests = { .path = "/mnt/guests" };
+static const HostConfig guests = { .instances_path = "/mnt/guests" };
 
-static void gather(const DiskPlace *place, RbdFigure *figure, DiskFacts *ret)
+int __real_statvfs(const char *path, struct statvfs *ret);
+int __wrap_statvfs(const char *path, struct statvfs *ret);
+int __wrap_statvfs(const char *path, struct statvfs *ret)
 {
-        assert_string_equal(place->path, "/mnt/guests");
+        int error;
+
+        if (strcmp(path, "/mnt/guests") != 0)
+                return __real_statvfs(path, ret);
         pthread_mutex_lock(&fs.lock);
         fs.n_calls++;
         while (fs.hangs)
                 pthread_cond_wait(&fs.changed, &fs.lock);
-        ret->total_bytes = fs.bytes;
-        if (fs.error)
-                error_setf(&ret->error, fs.error, "bad");
+        *ret = (struct statvfs){ .f_blocks = fs.bytes, .f_frsize = 1 };
+        error = fs.error;
         fs.n_returned++;
+        pthread_cond_broadcast(&fs.changed);
         pthread_mutex_unlock(&fs.lock);
+        errno = error;
+        return error ? -1 : 0;
 }
 
 static void set_fs(bool hangs, uint64_t bytes, int error)
@@ -58,32 +67,37 @@ static unsigned count_calls(void)
         return n;
 }
 
+/* Runs the check and compares the size of the disk. */
 static void expect_run(DiskCheck *check, uint64_t timeout_usec, uint64_t bytes, int error)
 {
-        DiskFacts facts;
+        Snapshot facts = { 0 };
 
         disk_check_run(check, timeout_usec, &facts);
-        assert_int_equal(facts.total_bytes, bytes);
-        assert_int_equal(facts.error.code, error);
+        assert_int_equal(facts.disk_total_bytes, bytes);
+        assert_int_equal(facts.disk_error.code, error);
         if (error == ETIMEDOUT)
                 assert_string_equal(
-                        facts.error.text,
+                        facts.disk_error.text,
                         "[DEFAULT] instances_path: the file system of /mnt/guests does not answer");
+        free(facts.instance_folders);
 }
 
-static void wait_for_return(unsigned n)
+/* Runs the check until the answer of the call that hung came: its thread returns soon. */
+static void wait_for_answer(DiskCheck *check, uint64_t bytes)
 {
-        for (unsigned i = 0; i < 1000; i++) {
-                bool done;
+        Snapshot facts = { 0 };
 
-                pthread_mutex_lock(&fs.lock);
-                done = fs.n_returned >= n;
-                pthread_mutex_unlock(&fs.lock);
-                if (done)
-                        return;
-                usleep(10000);
-        }
-        fail_msg("the thread did not return");
+        pthread_mutex_lock(&fs.lock);
+        while (fs.n_returned < fs.n_calls)
+                pthread_cond_wait(&fs.changed, &fs.lock);
+        pthread_mutex_unlock(&fs.lock);
+        do {
+                facts = (Snapshot){ 0 };
+                disk_check_run(check, LONG_USEC, &facts);
+                free(facts.instance_folders);
+        } while (facts.disk_error.code == ETIMEDOUT);
+        assert_int_equal(facts.disk_error.code, 0);
+        assert_int_equal(facts.disk_total_bytes, bytes);
 }
 
 /* The last good figure stays, and no second thread is begun beside one that hangs. */
@@ -91,7 +105,7 @@ static void test_a_file_system_that_hangs(void **state)
 {
         DiskCheck *check = NULL, *next = NULL;
 
-        assert_int_equal(disk_check_new(&check, &guests, gather), 0);
+        assert_int_equal(disk_check_new(&check, &guests), 0);
         set_fs(false, 100, 0);
         expect_run(check, LONG_USEC, 100, 0);
         assert_int_equal(count_calls(), 1);
@@ -101,16 +115,14 @@ static void test_a_file_system_that_hangs(void **state)
         assert_int_equal(count_calls(), 2);
 
         /* a driver of the same path that takes the place of this one */
-        assert_int_equal(disk_check_new(&next, &guests, gather), 0);
+        assert_int_equal(disk_check_new(&next, &guests), 0);
         disk_check_inherit(&next, check);
         check = disk_check_unref(check);
         expect_run(next, LONG_USEC, 100, ETIMEDOUT);
         assert_int_equal(count_calls(), 2);
 
         set_fs(false, 300, 0);
-        wait_for_return(2);
-        usleep(SHORT_USEC);
-        expect_run(next, LONG_USEC, 300, 0);
+        wait_for_answer(next, 300);
         assert_null(disk_check_unref(next));
 }
 
@@ -118,7 +130,7 @@ static void test_errors_keep_the_last_good_figure(void **state)
 {
         DiskCheck *check = NULL, *other = NULL, *before;
 
-        assert_int_equal(disk_check_new(&check, &guests, gather), 0);
+        assert_int_equal(disk_check_new(&check, &guests), 0);
         set_fs(false, 0, ENOENT);
         expect_run(check, LONG_USEC, 0, ENOENT);
         set_fs(false, 7, 0);
@@ -126,7 +138,7 @@ static void test_errors_keep_the_last_good_figure(void **state)
         set_fs(false, 0, EIO);
         expect_run(check, LONG_USEC, 7, EIO);
 
-        assert_int_equal(disk_check_new(&other, &(DiskPlace){ .path = "/other" }, gather), 0);
+        assert_int_equal(disk_check_new(&other, &(HostConfig){ .instances_path = "/other" }), 0);
         before = other;
         disk_check_inherit(&other, check);
         assert_ptr_equal(other, before);
@@ -134,25 +146,80 @@ static void test_errors_keep_the_last_good_figure(void **state)
         disk_check_unref(check);
 }
 
-static void test_without_a_path(void **state)
+/* Checks the place of a path once. The caller frees the folders. */
+static Snapshot check_path(const char *path)
 {
+        const HostConfig config = { .instances_path = path };
         DiskCheck *check = NULL;
-        DiskFacts facts;
+        Snapshot facts = { 0 };
 
-        assert_int_equal(disk_check_new(&check, &(DiskPlace){ .path = NULL }, gather), 0);
-        expect_run(check, 0, 0, 0);
-        expect_run(NULL, 0, 0, 0);
+        assert_int_equal(disk_check_new(&check, &config), 0);
+        disk_check_run(check, LONG_USEC, &facts);
         disk_check_inherit(&check, NULL);
         disk_check_unref(check);
-
-        facts = (DiskFacts){ 0 };
-        disk_gather(&(DiskPlace){ .path = "/" }, NULL, &facts);
-        assert_true(facts.total_bytes > 0 && facts.error.code == 0);
-        facts = (DiskFacts){ 0 };
-        disk_gather(&(DiskPlace){ .path = "/nowhere" }, NULL, &facts);
-        assert_int_equal(facts.error.code, ENOENT);
-        assert_string_equal(facts.error.text,
-                            "[DEFAULT] instances_path: /nowhere: No such file or directory");
+        return facts;
 }
 
-TEST_MAIN(test_a_file_system_that_hangs, test_errors_keep_the_last_good_figure, test_without_a_path)
+static void test_paths(void **state)
+{
+        static const struct {
+                const char *path;
+                int error;
+        } cases[] = {
+                { NULL, 0 },
+                { "", 0 },
+                { "/", 0 },
+                { "/nonexistent/instances", ENOENT },
+                { "/dev/null/instances", ENOTDIR },
+        };
+        Snapshot facts;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                facts = check_path(cases[i].path);
+                assert_int_equal(facts.disk_error.code, cases[i].error);
+                assert_int_equal(facts.disk_total_bytes > 0,
+                                 cases[i].path && cases[i].path[0] && !cases[i].error);
+                /* a path that does not exist has no folders */
+                assert_int_equal(facts.folders_error.code, 0);
+                assert_int_equal(facts.n_instance_folders, 0);
+                free(facts.instance_folders);
+        }
+        facts = check_path("/nowhere");
+        assert_string_equal(facts.disk_error.text,
+                            "[DEFAULT] instances_path: /nowhere: No such file or directory");
+        expect_run(NULL, 0, 0, 0);
+}
+
+static void test_which_folders_count(void **state)
+{
+        static const char *const names[] = {
+                B, A "_resize", A, C "_del", C "x", "_base", "locks", "compute_nodes", "11111111",
+        };
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        Snapshot facts;
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                scratch_mkdir(folder, names[i]);
+        facts = check_path(folder);
+        assert_int_equal(facts.folders_error.code, 0);
+        assert_int_equal(facts.n_instance_folders, 2);
+        assert_string_equal(facts.instance_folders[0].text, A);
+        assert_string_equal(facts.instance_folders[1].text, B);
+        free(facts.instance_folders);
+}
+
+static void test_a_path_that_cannot_be_read_is_an_error(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "loop");
+        Snapshot facts;
+
+        scratch_link(folder, "loop", "loop");
+        facts = check_path(path);
+        assert_int_equal(facts.folders_error.code, ELOOP);
+        assert_non_null(strstr(facts.folders_error.text, "[DEFAULT] instances_path: "));
+        assert_null(facts.instance_folders);
+}
+
+TEST_MAIN(test_a_file_system_that_hangs, test_errors_keep_the_last_good_figure, test_paths,
+          test_which_folders_count, test_a_path_that_cannot_be_read_is_an_error)

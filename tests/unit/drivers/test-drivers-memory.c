@@ -4,13 +4,10 @@
  * failing in turn: -ENOMEM, nothing made, nothing lost (which the run under AddressSanitizer sees).
  */
 
-#include "drivers/driver-config.h"
 #include "drivers/libvirt/capabilities.h"
-#include "drivers/libvirt/cpu-model.h"
-#include "drivers/libvirt/domain-capabilities.h"
 #include "drivers/libvirt/domain.h"
-#include "drivers/libvirt/guest-capabilities.h"
 #include "drivers/libvirt/node-device.h"
+#include "drivers/registry.h"
 #include "drivers/update.h"
 #include "tests/fixtures/host.h"
 #include "tests/shims/fail-alloc.h"

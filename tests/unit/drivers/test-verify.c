@@ -34,7 +34,7 @@
 typedef struct Case {
         const char *name, *host;
         void (*set)(HostConfig *config);
-        FindingLevel level;
+        const char *level;
         const char *option; /* NULL: nothing is found */
         const char *words;
 } Case;
@@ -87,21 +87,43 @@ SETTER(type_a_elsewhere, config->mdev_types = type_a_elsewhere; config->n_mdev_t
 SETTER(type_b, config->mdev_types = type_b; config->n_mdev_types = 1)
 SETTER(types_crossed, config->mdev_types = types_crossed; config->n_mdev_types = 1)
 
-static const Case cases[] = {
-        { "nothing", GOOD EMULATORS, set_nothing, 0, NULL, NULL },
-        { "whole cores", GOOD EMULATORS, set_whole_cores, 0, NULL, NULL },
-        { "a thread for the host", GOOD EMULATORS, set_one_thread, 0, NULL, NULL },
-        { "cells", GOOD EMULATORS, set_numa, 0, NULL, NULL },
-        { "pages", GOOD EMULATORS, set_numa_pages, 0, NULL, NULL },
-        { "gpu", GOOD EMULATORS GPU, set_type_a, 0, NULL, NULL },
-        { "gpu by address", GOOD EMULATORS GPU, set_type_a_there, 0, NULL, NULL },
-        { "gpu, nothing enabled", GOOD EMULATORS GPU, set_nothing, 0, NULL, NULL },
+/* The findings of a host, which must be freed, and one of their texts. */
+static json_t *find(const HostConfig *config, const Snapshot *host)
+{
+        json_t *document = verify_host(config, host);
 
-        { "CPUs that are not there", GOOD EMULATORS, set_offline, FINDING_ERROR,
+        assert_non_null(document);
+        return document;
+}
+
+static size_t count(const json_t *document)
+{
+        return json_array_size(json_object_get(document, "findings"));
+}
+
+static const char *get(const json_t *document, size_t i, const char *key)
+{
+        const json_t *finding = json_array_get(json_object_get(document, "findings"), i);
+        const char *text = json_string_value(json_object_get(finding, key));
+
+        return text ? text : "nothing";
+}
+
+static const Case cases[] = {
+        { "nothing", GOOD EMULATORS, set_nothing, NULL, NULL, NULL },
+        { "whole cores", GOOD EMULATORS, set_whole_cores, NULL, NULL, NULL },
+        { "a thread for the host", GOOD EMULATORS, set_one_thread, NULL, NULL, NULL },
+        { "cells", GOOD EMULATORS, set_numa, NULL, NULL, NULL },
+        { "pages", GOOD EMULATORS, set_numa_pages, NULL, NULL, NULL },
+        { "gpu", GOOD EMULATORS GPU, set_type_a, NULL, NULL, NULL },
+        { "gpu by address", GOOD EMULATORS GPU, set_type_a_there, NULL, NULL, NULL },
+        { "gpu, nothing enabled", GOOD EMULATORS GPU, set_nothing, NULL, NULL, NULL },
+
+        { "CPUs that are not there", GOOD EMULATORS, set_offline, "error",
           "[compute] cpu_shared_set", "CPU 4-7" },
-        { "CPUs in both sets", GOOD EMULATORS, set_overlap, FINDING_ERROR,
-          "[compute] cpu_shared_set", "in common" },
-        { "a core in both sets", GOOD EMULATORS, set_split_core, FINDING_WARNING,
+        { "CPUs in both sets", GOOD EMULATORS, set_overlap, "error", "[compute] cpu_shared_set",
+          "in common" },
+        { "a core in both sets", GOOD EMULATORS, set_split_core, "warning",
           "[compute] cpu_dedicated_set", "CPUs 0 and 2 are threads of one core" },
         /* C3, last row: what Nova does not start beside */
         { "pinned to dedicated CPUs",
@@ -113,63 +135,60 @@ static const Case cases[] = {
         { "floats as the domain does", GOOD EMULATORS GUEST(", 'cpus': '0,2'"), set_whole_cores, 0,
           NULL, NULL },
         { "of both kinds", GOOD EMULATORS GUEST(", 'cpus': '0,2', 'pins': [" PIN(1, "3") "]"),
-          set_whole_cores, 0, NULL, NULL },
+          set_whole_cores, NULL, NULL, NULL },
         { "no dedicated CPUs: anything goes", GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "1") "]"),
-          set_nothing, 0, NULL, NULL },
+          set_nothing, NULL, NULL, NULL },
         { "pinned elsewhere", GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "1") "," PIN(1, "2") "]"),
-          set_whole_cores, FINDING_WARNING, "[compute] cpu_dedicated_set",
+          set_whole_cores, "warning", "[compute] cpu_dedicated_set",
           "CPU 1 of the guest g is pinned to CPU 2" },
-        { "not pinned, nothing shared", GOOD EMULATORS GUEST(""), set_only_dedicated,
-          FINDING_WARNING, "[compute] cpu_shared_set", "there are no shared CPUs" },
+        { "not pinned, nothing shared", GOOD EMULATORS GUEST(""), set_only_dedicated, "warning",
+          "[compute] cpu_shared_set", "there are no shared CPUs" },
         { "one CPU not pinned, nothing shared", GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "1") "]"),
-          set_only_dedicated, FINDING_WARNING, "[compute] cpu_shared_set",
-          "there are no shared CPUs" },
-        { "floats over all", GOOD EMULATORS GUEST(""), set_whole_cores, FINDING_WARNING,
+          set_only_dedicated, "warning", "[compute] cpu_shared_set", "there are no shared CPUs" },
+        { "floats over all", GOOD EMULATORS GUEST(""), set_whole_cores, "warning",
           "[compute] cpu_shared_set", "may run on dedicated CPUs" },
         { "floats over one too many",
           GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "0-2") "," PIN(1, "0,2") "]"), set_whole_cores,
-          FINDING_WARNING, "[compute] cpu_shared_set", "may run on dedicated CPUs" },
-        { "reserved memory", GOOD EMULATORS, set_memory, FINDING_ERROR, "reserved_host_memory_mb",
+          "warning", "[compute] cpu_shared_set", "may run on dedicated CPUs" },
+        { "reserved memory", GOOD EMULATORS, set_memory, "error", "reserved_host_memory_mb",
           "has only 4096" },
-        { "reserved disk", GOOD EMULATORS, set_disk, FINDING_ERROR, "reserved_host_disk_mb",
+        { "reserved disk", GOOD EMULATORS, set_disk, "error", "reserved_host_disk_mb",
           "has only 100" },
-        { "reserved CPUs", GOOD EMULATORS, set_cpus, FINDING_ERROR, "reserved_host_cpus",
-          "has only 4" },
-        { "memory in files", GOOD EMULATORS, set_ratio, FINDING_ERROR,
-          "[libvirt] file_backed_memory", "ram_allocation_ratio" },
-        { "no pool", GOOD EMULATORS, set_lvm, FINDING_ERROR, "[libvirt] images_type",
+        { "reserved CPUs", GOOD EMULATORS, set_cpus, "error", "reserved_host_cpus", "has only 4" },
+        { "memory in files", GOOD EMULATORS, set_ratio, "error", "[libvirt] file_backed_memory",
+          "ram_allocation_ratio" },
+        { "no pool", GOOD EMULATORS, set_lvm, "error", "[libvirt] images_type",
           "images_storage_pool" },
         { "no cells",
           "'online_cpus': '0', 'disk_total_bytes': 107374182400, 'memory_kib': 4194304, " EMULATORS,
-          set_numa, FINDING_ERROR, "[compute] numa_in_placement", "reports no NUMA cells" },
-        { "too many pages", GOOD EMULATORS, set_many_pages, FINDING_ERROR, "reserved_huge_pages",
+          set_numa, "error", "[compute] numa_in_placement", "reports no NUMA cells" },
+        { "too many pages", GOOD EMULATORS, set_many_pages, "error", "reserved_huge_pages",
           "has only 8" },
-        { "pages of no cell", GOOD EMULATORS, set_no_such_cell, FINDING_WARNING,
-          "reserved_huge_pages", "cell 4 has no pages of 2048 KiB" },
-        { "pages without cells", GOOD EMULATORS, set_flat_pages, FINDING_WARNING,
-          "reserved_huge_pages", "numa_in_placement = true" },
+        { "pages of no cell", GOOD EMULATORS, set_no_such_cell, "warning", "reserved_huge_pages",
+          "cell 4 has no pages of 2048 KiB" },
+        { "pages without cells", GOOD EMULATORS, set_flat_pages, "warning", "reserved_huge_pages",
+          "numa_in_placement = true" },
         { "no disk", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_nothing,
-          FINDING_WARNING, "instances_path", "no DISK_GB" },
+          "warning", "instances_path", "no DISK_GB" },
         { "empty pool", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_pool,
-          FINDING_WARNING, "[libvirt] images_storage_pool", "guests" },
-        { "no monitor", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_rbd,
-          FINDING_WARNING, "[libvirt] images_type", "Ceph cluster" },
-        { "no emulator", GOOD "'emulators': []", set_nothing, FINDING_WARNING,
-          "[libvirt] virt_type", "kvm" },
-        { "no TPM", GOOD EMULATORS, set_tpm, FINDING_WARNING, "[libvirt] swtpm_enabled",
+          "warning", "[libvirt] images_storage_pool", "guests" },
+        { "no monitor", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_rbd, "warning",
+          "[libvirt] images_type", "Ceph cluster" },
+        { "no emulator", GOOD "'emulators': []", set_nothing, "warning", "[libvirt] virt_type",
+          "kvm" },
+        { "no TPM", GOOD EMULATORS, set_tpm, "warning", "[libvirt] swtpm_enabled",
           "install swtpm" },
-        { "more than allowed", GOOD EMULATORS GPU, set_type_a_once, FINDING_WARNING,
+        { "more than allowed", GOOD EMULATORS GPU, set_type_a_once, "warning",
           "[mdev_A] max_instances", "2 of A exist already" },
-        { "nobody has it", GOOD EMULATORS, set_type_b, FINDING_WARNING,
-          "[devices] enabled_mdev_types", "No device offers B" },
-        { "a device left out", GOOD EMULATORS GPU, set_type_b, FINDING_WARNING,
+        { "nobody has it", GOOD EMULATORS, set_type_b, "warning", "[devices] enabled_mdev_types",
+          "No device offers B" },
+        { "a device left out", GOOD EMULATORS GPU, set_type_b, "warning",
           "[devices] enabled_mdev_types", "The device pci_0000_41_00_0 offers" },
-        { "a device that carries another type", GOOD EMULATORS FULL_GPU, set_type_b,
-          FINDING_WARNING, "[devices] enabled_mdev_types",
-          "The device pci_0000_41_00_0 has no room for B" },
-        { "wrong address", GOOD EMULATORS GPU, set_type_a_elsewhere, FINDING_WARNING,
+        { "a device that carries another type", GOOD EMULATORS FULL_GPU, set_type_b, "warning",
+          "[devices] enabled_mdev_types", "The device pci_0000_41_00_0 has no room for B" },
+        { "wrong address", GOOD EMULATORS GPU, set_type_a_elsewhere, "warning",
           "[mdev_A] device_addresses", "no device 0000:42:00.0" },
-        { "wrong type", GOOD EMULATORS GPU, set_types_crossed, FINDING_WARNING,
+        { "wrong type", GOOD EMULATORS GPU, set_types_crossed, "warning",
           "[devices] enabled_mdev_types", "No device offers B" },
 };
 
@@ -177,21 +196,20 @@ static void test_table(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(snapshot_unrefp) Snapshot *host = host_new(cases[i].host);
-                _cleanup_(findings_done) Findings findings = { 0 };
+                _cleanup_json_ json_t *document = NULL;
                 HostConfig config = config_make(NULL, 0);
                 bool found = false;
 
                 cases[i].set(&config);
-                assert_int_equal(verify_host(&config, host, &findings), 0);
-                if (!cases[i].option && findings.n_items > 0)
-                        fail_msg("%s: %s", cases[i].name, findings.items[0].text);
-                for (size_t j = 0; cases[i].option && j < findings.n_items; j++)
-                        found |= findings.items[j].level == cases[i].level &&
-                                 strcmp(findings.items[j].option, cases[i].option) == 0 &&
-                                 strstr(findings.items[j].text, cases[i].words);
+                document = find(&config, host);
+                if (!cases[i].option && count(document) > 0)
+                        fail_msg("%s: %s", cases[i].name, get(document, 0, "text"));
+                for (size_t j = 0; cases[i].option && j < count(document); j++)
+                        found |= strcmp(get(document, j, "level"), cases[i].level) == 0 &&
+                                 strcmp(get(document, j, "option"), cases[i].option) == 0 &&
+                                 strstr(get(document, j, "text"), cases[i].words);
                 if (cases[i].option && !found)
-                        fail_msg("%s: %s", cases[i].name,
-                                 findings.n_items ? findings.items[0].text : "nothing");
+                        fail_msg("%s: %s", cases[i].name, get(document, 0, "text"));
         }
 }
 
@@ -215,7 +233,7 @@ static void test_like_pci_siblings(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
                 _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
-                _cleanup_(findings_done) Findings findings = { 0 };
+                _cleanup_json_ json_t *document = NULL;
                 HostConfig config = config_make(NULL, 0);
                 char text[4096] = GOOD EMULATORS ", 'devices': [";
 
@@ -228,10 +246,10 @@ static void test_like_pci_siblings(void **state)
                 host = host_new(text);
                 config.report_in_placement = true;
                 assert_int_equal(specs_add(&config.pci_specs, hosts[i].specs, NULL), 0);
-                assert_int_equal(verify_host(&config, host, &findings), 0);
-                assert_int_equal(findings.n_items, hosts[i].words ? 1 : 0);
+                document = find(&config, host);
+                assert_int_equal(count(document), hosts[i].words ? 1 : 0);
                 if (hosts[i].words)
-                        assert_non_null(strstr(findings.items[0].text, hosts[i].words));
+                        assert_non_null(strstr(get(document, 0, "text"), hosts[i].words));
                 pci_specs_done(&config.pci_specs);
         }
 }
@@ -239,19 +257,17 @@ static void test_like_pci_siblings(void **state)
 static void test_errors_come_first(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new("'online_cpus': '0'");
-        _cleanup_(findings_done) Findings findings = { 0 };
-        _cleanup_json_ json_t *json = NULL;
+        _cleanup_json_ json_t *document = NULL;
         HostConfig config = config_make(type_b, 1);
 
         config.numa_in_placement = true;
-        assert_int_equal(verify_host(&config, host, &findings), 0);
-        assert_true(findings.n_items >= 4);
-        assert_int_equal(findings.items[0].level, FINDING_ERROR);
-        for (size_t i = 1; i < findings.n_items; i++)
-                assert_int_equal(findings.items[i].level, FINDING_WARNING);
-        json = findings_to_json(&findings, "cn1");
-        assert_int_equal(json_integer_value(json_object_get(json, "errors")), 1);
-        assert_int_equal(json_array_size(json_object_get(json, "findings")), findings.n_items);
+        document = find(&config, host);
+        assert_true(count(document) >= 4);
+        assert_string_equal(get(document, 0, "level"), "error");
+        for (size_t i = 1; i < count(document); i++)
+                assert_string_equal(get(document, i, "level"), "warning");
+        assert_int_equal(json_integer_value(json_object_get(document, "errors")), 1);
+        assert_string_equal(json_string_value(json_object_get(document, "nodename")), "cn1");
 }
 
 /* As many guests as a host has are one finding of each kind, not one each. */
@@ -259,7 +275,7 @@ static void test_many_guests_are_one_finding(void **state)
 {
         _cleanup_free_ char *text = NULL;
         _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
-        _cleanup_(findings_done) Findings findings = { 0 };
+        _cleanup_json_ json_t *document = NULL;
         HostConfig config = config_make(type_b, 0);
         size_t size;
         FILE *file = open_memstream(&text, &size);
@@ -274,12 +290,12 @@ static void test_many_guests_are_one_finding(void **state)
         fclose(file);
         host = host_new(text);
         set_whole_cores(&config);
-        assert_int_equal(verify_host(&config, host, &findings), 0);
-        assert_int_equal(findings.n_items, 2);
-        assert_string_equal(findings.items[0].text,
+        document = find(&config, host);
+        assert_int_equal(count(document), 2);
+        assert_string_equal(get(document, 0, "text"),
                             "245 guests (g0, g2, g4, g6, g8, …) are pinned to CPUs that are not in "
                             "it, CPU 0 of the first to CPU 2: add those, or move the guests");
-        assert_string_equal(findings.items[1].text,
+        assert_string_equal(get(document, 1, "text"),
                             "245 guests (g1, g3, g5, g7, g9, …) are not pinned and may run on "
                             "dedicated CPUs: start them again on the shared ones, or move them");
 }

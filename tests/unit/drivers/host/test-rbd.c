@@ -13,6 +13,39 @@
 
 #define GOOD "{\"stats\":{\"total_bytes\":1073741824},\"pools\":[{\"name\":\"vms\"}]}"
 
+/* Reads the capacity with that program as ceph; NULL: there is none. */
+static int run_program(const char *script, const RbdPool *pool, uint64_t *ret_bytes, Error *error)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *before = strdup(getenv("PATH")),
+                            *text = text_format("#!/bin/sh\n%s\n", script ? script : ""),
+                            *path = text_format("%s:/usr/bin:/bin", folder);
+        RbdPool asked = *pool;
+        int r;
+
+        if (script) {
+                scratch_write(folder, "ceph", text);
+                scratch_chmod(folder, "ceph", 0755);
+        }
+        setenv("PATH", script ? path : folder, true);
+        r = rbd_read(&asked, 1, ret_bytes, error);
+        setenv("PATH", before, true);
+        return r;
+}
+
+/* The same with a program that writes these texts to its outputs and ends with that status. */
+static int run_ceph(const char *output, const char *words, int status, const RbdPool *pool,
+                    uint64_t *ret_bytes, Error *error)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *script =
+                text_format("cat %s/out; cat %s/err >&2; exit %d", folder, folder, status);
+
+        scratch_write(folder, "out", output);
+        scratch_write(folder, "err", words);
+        return run_program(script, pool, ret_bytes, error);
+}
+
 static void test_parse(void **state)
 {
         static const struct {
@@ -37,10 +70,10 @@ static void test_parse(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const RbdPool pool = { .pool = cases[i].pool, .conf = "", .user = "" };
                 uint64_t bytes = 0;
                 Error error = ERROR_NULL;
-                int r = rbd_parse(cases[i].text, strlen(cases[i].text), cases[i].pool, &bytes,
-                                  &error);
+                int r = run_ceph(cases[i].text, "", 0, &pool, &bytes, &error);
 
                 if (r != cases[i].r || bytes != cases[i].bytes)
                         fail_msg("%s: %d %llu", cases[i].text, r, (unsigned long long)bytes);
@@ -66,11 +99,11 @@ static void test_explain(void **state)
                 { "", -EIO, "failed: no reason given" },
                 { "\n\n", -EIO, "failed: no reason given" },
         };
-        static const RbdPool pool = { "vms", "/etc/c.conf", "nova" };
+        static const RbdPool pool = { .pool = "vms", .conf = "/etc/c.conf", .user = "nova" };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Error error = ERROR_NULL;
-                int r = rbd_explain(cases[i].words, &pool, &error);
+                int r = run_ceph("", cases[i].words, 1, &pool, NULL, &error);
 
                 if (r != cases[i].r || !strstr(error.text, cases[i].expected))
                         fail_msg("%s: %d %s", cases[i].words, r, error.text);
@@ -86,12 +119,12 @@ static void test_no_key_is_quoted(void **state)
                 "auth: error setting modifier for [client.nova] type=key val=AQBQq1dn==: Malformed input\n",
                 "KEY = AQBQq1dn==",
         };
-        static const RbdPool pool = { "vms", "", "" };
+        static const RbdPool pool = { .pool = "vms", .conf = "", .user = "" };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 Error error = ERROR_NULL;
 
-                assert_int_equal(rbd_explain(cases[i], &pool, &error), -EIO);
+                assert_int_equal(run_ceph("", cases[i], 1, &pool, NULL, &error), -EIO);
                 if (strstr(error.text, "AQBQq1dn"))
                         fail_msg("%s", error.text);
         }
@@ -118,63 +151,32 @@ static void test_program(void **state)
                 { "echo {", -EBADMSG, "cannot be read" },
                 { "yes | head -c 2000000", -EIO, "File too large" },
         };
-        _cleanup_free_ char *before = strdup(getenv("PATH"));
+        static const RbdPool pool = { .pool = "vms", .conf = "/etc/c.conf", .user = "nova" };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-                _cleanup_free_ char *script = text_format("#!/bin/sh\n%s\n", cases[i].script ?: ""),
-                                    *path = text_format("%s:/usr/bin:/bin", folder);
-                const RbdPool pool = { "vms", "/etc/c.conf", "nova" };
                 uint64_t bytes = 0;
                 Error error = ERROR_NULL;
-                int r;
+                int r = run_program(cases[i].script, &pool, &bytes, &error);
 
-                if (cases[i].script) {
-                        scratch_write(folder, "ceph", script);
-                        scratch_chmod(folder, "ceph", 0755);
-                }
-                setenv("PATH", cases[i].script ? path : folder, true);
-                r = rbd_read_capacity(&pool, &bytes, &error);
-                setenv("PATH", before, true);
                 if (r != cases[i].r || !strstr(error.text, cases[i].words))
                         fail_msg("case %zu: %d %s", i, r, error.text);
                 assert_int_equal(bytes, r == 0 ? 1073741824 : 0);
         }
 }
 
-/* A child that hangs, with a child of its own, is killed. */
+/* A child that hangs with a child of its own, or closes its outputs and stays, is killed: the
+ * thread must return. */
 static void test_hang(void **state)
 {
-        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_free_ char *before = strdup(getenv("PATH")),
-                            *path = text_format("%s:/usr/bin:/bin", folder);
-        const RbdPool pool = { "vms", "", "" };
-        uint64_t bytes;
-        Error error = ERROR_NULL;
+        static const char *const scripts[] = { "sleep 1000 & wait", "exec sleep 1000 >&- 2>&-" };
+        static const RbdPool pool = { .pool = "vms", .conf = "", .user = "" };
 
-        scratch_write(folder, "ceph", "#!/bin/sh\nsleep 1000 & wait\n");
-        scratch_chmod(folder, "ceph", 0755);
-        setenv("PATH", path, true);
-        assert_int_equal(rbd_read_capacity(&pool, &bytes, &error), -ETIMEDOUT);
-        setenv("PATH", before, true);
-        assert_non_null(strstr(error.text, "did not answer in 8 s"));
-}
+        for (size_t i = 0; i < ARRAY_SIZE(scripts); i++) {
+                Error error = ERROR_NULL;
 
-/* A child that closes its outputs and stays is killed, too: the thread must return. */
-static void test_hang_without_output(void **state)
-{
-        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_free_ char *before = strdup(getenv("PATH")),
-                            *path = text_format("%s:/usr/bin:/bin", folder);
-        const RbdPool pool = { "vms", "", "" };
-        uint64_t bytes;
-        Error error = ERROR_NULL;
-
-        scratch_write(folder, "ceph", "#!/bin/sh\nexec sleep 1000 >&- 2>&-\n");
-        scratch_chmod(folder, "ceph", 0755);
-        setenv("PATH", path, true);
-        assert_int_equal(rbd_read_capacity(&pool, &bytes, &error), -ETIMEDOUT);
-        setenv("PATH", before, true);
+                assert_int_equal(run_program(scripts[i], &pool, NULL, &error), -ETIMEDOUT);
+                assert_non_null(strstr(error.text, "did not answer in 8 s"));
+        }
 }
 
 /* Polls that follow each other closely start one ceph: it appends a line to a file. */
@@ -185,27 +187,25 @@ static void test_figure_is_kept(void **state)
                             *path = text_format("%s:/usr/bin:/bin", folder),
                             *script = text_format("#!/bin/sh\necho x >>%s/runs\nexit 1\n", folder),
                             *runs = text_format("%s/runs", folder);
-        const RbdPool pool = { "vms", "", "" };
+        RbdPool pool = { .pool = "vms", .conf = "", .user = "" };
         const uint64_t now = UINT64_C(1000000);
-        RbdFigure figure = { 0 };
         struct stat st;
         uint64_t bytes = 0;
 
         scratch_write(folder, "ceph", script);
         scratch_chmod(folder, "ceph", 0755);
         setenv("PATH", path, true);
-        assert_int_equal(rbd_figure_read(&figure, &pool, now, &bytes, NULL), -EIO);
+        assert_int_equal(rbd_read(&pool, now, &bytes, NULL), -EIO);
         scratch_write(folder, "ceph", "#!/bin/sh\necho '" GOOD "'\n");
         scratch_chmod(folder, "ceph", 0755);
-        assert_int_equal(rbd_figure_read(&figure, &pool, now + RBD_KEEP_USEC - 1, &bytes, NULL),
-                         -EIO);
+        assert_int_equal(rbd_read(&pool, now + RBD_KEEP_USEC - 1, &bytes, NULL), -EIO);
         assert_int_equal(bytes, 0);
-        assert_int_equal(rbd_figure_read(&figure, &pool, now + RBD_KEEP_USEC, &bytes, NULL), 0);
+        assert_int_equal(rbd_read(&pool, now + RBD_KEEP_USEC, &bytes, NULL), 0);
         assert_int_equal(bytes, 1073741824);
         scratch_write(folder, "ceph", script);
         scratch_chmod(folder, "ceph", 0755);
         bytes = 0;
-        assert_int_equal(rbd_figure_read(&figure, &pool, now + RBD_KEEP_USEC + 1, &bytes, NULL), 0);
+        assert_int_equal(rbd_read(&pool, now + RBD_KEEP_USEC + 1, &bytes, NULL), 0);
         assert_int_equal(bytes, 1073741824);
         setenv("PATH", before, true);
         assert_int_equal(stat(runs, &st), 0);
@@ -213,4 +213,4 @@ static void test_figure_is_kept(void **state)
 }
 
 TEST_MAIN(test_parse, test_explain, test_no_key_is_quoted, test_program, test_hang,
-          test_hang_without_output, test_figure_is_kept)
+          test_figure_is_kept)

@@ -285,12 +285,46 @@ static void test_limits(void **state)
 
 static void test_domain_states(void **state)
 {
-        for (DomainState i = 0; i < _DOMAIN_STATE_MAX; i++)
-                assert_int_equal(domain_state_from_text(domain_state_to_text(i)), i);
-        assert_int_equal(domain_state_from_text("crashed"), _DOMAIN_STATE_INVALID);
+        for (DomainState i = 0; i < _DOMAIN_STATE_MAX; i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
+                char text[256];
+
+                snprintf(text, sizeof(text),
+                         HOST(", 'domains': [{'uuid': '" UUID_A "', 'state': '%s'}]"),
+                         domain_state_to_text(i));
+                assert_int_equal(parse_host(text, &host, NULL), 0);
+                assert_int_equal(host->domains[0].state, i);
+        }
         assert_null(domain_state_to_text(_DOMAIN_STATE_MAX));
         assert_null(domain_state_to_text(_DOMAIN_STATE_INVALID));
 }
 
+static void test_pci_addresses(void **state)
+{
+        static const struct {
+                const char *text, *address; /* NULL: refused */
+        } cases[] = {
+                { "0000:41:00.0", "0000:41:00.0" },
+                { "ABCD:EF:1f.7", "abcd:ef:1f.7" },
+                { "", NULL },
+                { "0000:41:00", NULL },
+                { "0000:41:00.8", NULL },
+                { "0000:41:20.0", NULL },
+                { "0000:41:00.00", NULL },
+                { "10000:41:00.0", NULL },
+                { "0000-41-00.0", NULL },
+                { "0000:41:00.g", NULL },
+                { "0000:41:00,0", NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char address[PCI_ADDRESS_SIZE] = "untouched";
+                int r = pci_address_parse(cases[i].text, address);
+
+                assert_int_equal(r, cases[i].address ? 0 : -EINVAL);
+                assert_string_equal(address, cases[i].address ? cases[i].address : "untouched");
+        }
+}
+
 TEST_MAIN(test_whole_host, test_round_trip, test_empty, test_hostile, test_limits,
-          test_domain_states, test_placement)
+          test_domain_states, test_placement, test_pci_addresses)

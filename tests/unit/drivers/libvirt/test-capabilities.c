@@ -106,4 +106,222 @@ static void test_missing_texts(void **state)
         assert_string_equal(snapshot->cpu_model, "");
 }
 
-TEST_MAIN(test_uneven_host, test_table, test_missing_texts)
+static const char guests_text[] =
+        "<capabilities><host><cpu><arch>x86_64</arch><model>EPYC</model><vendor>AMD</vendor>"
+        "<feature name='ht'/><feature name='pcid'/><feature/></cpu></host>"
+        "<guest><arch name='i686'><emulator>/q32</emulator>"
+        "<machine>pc-1</machine><machine canonical='pc-1'>pc</machine>"
+        "<domain type='qemu'/></arch></guest>"
+        "<guest><arch name='x86_64'><emulator>/q64</emulator>"
+        "<machine canonical='pc-2'>pc</machine><machine canonical='pc-q35-2'>q35</machine>"
+        "<domain type='qemu'/>"
+        "<domain type='kvm'><emulator>/kvm</emulator><machine canonical='x'>own</machine></domain>"
+        "</arch></guest><guest/><guest><arch/></guest></capabilities>";
+
+static void test_guests(void **state)
+{
+        static const struct {
+                const char *type, *path;
+                size_t n_machines;
+                const char *first;
+        } cases[] = { { "qemu", "/q64", 2, "pc" },
+                      { "kvm", "/kvm", 1, "own" },
+                      { "xen", "/q64", 2, "pc" } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(guest_capabilities_done) GuestCapabilities found = { 0 };
+
+                assert_int_equal(guest_capabilities_parse(guests_text, cases[i].type, &found, NULL),
+                                 0);
+                assert_int_equal(found.n_emulators, 2);
+                assert_string_equal(found.emulators[0].path, "/q32");
+                assert_string_equal(found.emulators[1].arch, "x86_64");
+                assert_string_equal(found.emulators[1].path, cases[i].path);
+                assert_int_equal(found.emulators[1].machines.n_items, cases[i].n_machines);
+                assert_string_equal(found.emulators[1].machines.items[0], cases[i].first);
+        }
+}
+
+static void test_cpu(void **state)
+{
+        _cleanup_(guest_capabilities_done) GuestCapabilities found = { 0 }, bare = { 0 };
+        _cleanup_free_ char *xml = NULL;
+
+        assert_int_equal(guest_capabilities_parse(guests_text, "kvm", &found, NULL), 0);
+        assert_string_equal(found.cpu_model, "EPYC");
+        assert_int_equal(found.cpu_features.n_items, 2);
+        xml = cpu_model_format(found.cpu_arch, found.cpu_model, found.cpu_vendor,
+                               &found.cpu_features);
+        assert_string_equal(xml, "<cpu><arch>x86_64</arch><model>EPYC</model><vendor>AMD</vendor>"
+                                 "<feature name='ht'/><feature name='pcid'/></cpu>");
+        assert_int_equal(guest_capabilities_parse("<capabilities/>", "kvm", &bare, NULL), 0);
+        assert_string_equal(bare.cpu_arch, "");
+        assert_int_equal(guest_capabilities_parse("<x/>", "kvm", &bare, NULL), -EBADMSG);
+}
+
+/* Nothing that libvirt or a configuration says gets out of its place in the XML. */
+static void test_hostile_names(void **state)
+{
+        static const char *const names[] = { "", "<x/>", "a'b", "a\"b", "a&b", "\n", "a\001" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                _cleanup_(string_set_done) StringSet features = STRING_SET_INIT;
+                _cleanup_free_ char *xml = NULL;
+
+                assert_null(cpu_model_format(names[i], "m", NULL, NULL));
+                assert_null(cpu_model_format("a", names[i], NULL, NULL));
+                assert_int_equal(string_set_add(&features, names[i]), 1);
+                assert_null(cpu_model_format("a", "m", NULL, &features));
+                xml = cpu_model_format("a", "m", names[i], NULL);
+                assert_string_equal(xml, "<cpu><arch>a</arch><model>m</model></cpu>");
+        }
+}
+
+static void test_cpu_features(void **state)
+{
+        static const char *const flags[] = { "+VMX", "-avx", "pcid", "-nothing", NULL };
+        _cleanup_(string_set_done) StringSet features = STRING_SET_INIT;
+
+        assert_int_equal(cpu_model_read_features("<cpu><feature name='avx' policy='require'/>"
+                                                 "<feature name='sse' policy='disable'/>"
+                                                 "<feature name='mmx' policy='forbid'/>"
+                                                 "<feature name='fma'/><feature name=''/></cpu>",
+                                                 &features, NULL),
+                         0);
+        assert_int_equal(features.n_items, 2);
+        assert_int_equal(cpu_model_apply_flags((char **)flags, &features), 0);
+        assert_int_equal(features.n_items, 3);
+        assert_string_equal(features.items[0], "fma");
+        assert_string_equal(features.items[1], "pcid");
+        assert_string_equal(features.items[2], "vmx");
+        assert_int_equal(cpu_model_apply_flags(NULL, &features), 0);
+        assert_int_equal(cpu_model_read_features("x", &features, NULL), -EBADMSG);
+        assert_string_equal(cpu_model_of_arch("x86_64"), "qemu64");
+        assert_null(cpu_model_of_arch("z80"));
+}
+
+#define HEAD "<domainCapabilities><machine> pc-q35-7.2 </machine><arch>x86_64</arch>"
+#define TAIL "</domainCapabilities>"
+
+static void test_domain_capabilities(void **state)
+{
+        static const char text[] = HEAD
+                "<os supported='yes'><enum name='firmware'/><loader supported='yes'>"
+                "<enum name='type'><value>rom</value><value>pflash</value></enum>"
+                "<enum name='secure'><value>yes</value><value>no</value></enum></loader></os>"
+                "<devices><disk supported='yes'><enum "
+                "name='diskDevice'><value>floppy</value></enum>"
+                "<enum name='bus'><value>virtio</value><value>sata</value><value>sata</value>"
+                "<value/></enum></disk>"
+                "<video supported='yes'><enum name='modelType'><value>vga</value></enum></video>"
+                "<filesystem supported='yes'><enum name='driverType'><value>virtiofs</value></enum>"
+                "</filesystem>"
+                "<tpm supported='yes'><enum name='model'><value>tpm-crb</value></enum>"
+                "<enum name='backendModel'><value>emulator</value></enum>"
+                "<enum name='backendVersion'><value>1.2</value><value>2.0</value></enum></tpm>"
+                "</devices><features><sev supported='yes'><cbitpos>51</cbitpos>"
+                "<maxGuests>15</maxGuests><maxESGuests>500</maxESGuests></sev>"
+                "<launchSecurity supported='yes'><enum name='sectype'><value>sev</value>"
+                "<value>sev-snp</value></enum></launchSecurity></features>" TAIL;
+        _cleanup_(snapshot_emulator_done) SnapshotEmulator emulator = { 0 };
+        Error error = ERROR_NULL;
+
+        if (domain_capabilities_parse(text, &emulator, &error) < 0)
+                fail_msg("%s", error.text);
+        assert_string_equal(emulator.arch, "x86_64");
+        assert_string_equal(emulator.machine, "pc-q35-7.2");
+        assert_true(emulator.secure_boot);
+        assert_true(string_set_contains(&emulator.disk_buses, "sata"));
+        assert_false(string_set_contains(&emulator.disk_buses, "floppy"));
+        assert_int_equal(emulator.video_models.n_items, 1);
+        assert_int_equal(emulator.filesystem_drivers.n_items, 1);
+        assert_true(string_set_contains(&emulator.tpm_models, "tpm-crb"));
+        assert_true(string_set_contains(&emulator.tpm_backends, "emulator"));
+        assert_int_equal(emulator.tpm_versions.n_items, 2);
+        assert_true(emulator.sev && emulator.sev_es && emulator.sev_snp);
+        assert_int_equal(emulator.sev_max_guests, 15);
+        assert_int_equal(emulator.sev_es_max_guests, 500);
+}
+
+/* What an older libvirt does not tell, and what is there and not supported */
+static void test_sparse_domain_capabilities(void **state)
+{
+        static const char text[] = HEAD
+                "<os supported='no'/><devices>"
+                "<disk supported='no'><enum name='bus'><value>sata</value></enum></disk>"
+                "<tpm supported='no'><enum name='model'><value>tpm-tis</value></enum></tpm>"
+                "</devices><features><sev supported='no'><maxGuests>1</maxGuests></sev></features>" TAIL;
+        _cleanup_(snapshot_emulator_done) SnapshotEmulator emulator = { 0 }, bare = { 0 };
+
+        assert_int_equal(domain_capabilities_parse(text, &emulator, NULL), 0);
+        assert_int_equal(emulator.disk_buses.n_items, 0);
+        assert_int_equal(emulator.tpm_models.n_items, 0);
+        assert_false(emulator.secure_boot || emulator.sev || emulator.sev_es);
+
+        assert_int_equal(domain_capabilities_parse(HEAD TAIL, &bare, NULL), 0);
+        snapshot_emulator_done(&bare);
+        assert_int_equal(
+                domain_capabilities_parse(HEAD "<features><sev supported='yes'/></features>" TAIL,
+                                          &bare, NULL),
+                0);
+        assert_true(bare.sev);
+        assert_int_equal(bare.sev_max_guests, INT64_MAX);
+        assert_false(bare.sev_es);
+}
+
+/* Intel's guests are none of AMD's. */
+static void test_i8_tdx(void **state)
+{
+        static const char text[] =
+                HEAD "<features><sev supported='no'/><tdx supported='yes'/>"
+                     "<launchSecurity supported='yes'><enum name='sectype'><value>tdx</value>"
+                     "</enum></launchSecurity></features>" TAIL;
+        _cleanup_(snapshot_emulator_done) SnapshotEmulator emulator = { 0 };
+
+        assert_int_equal(domain_capabilities_parse(text, &emulator, NULL), 0);
+        assert_false(emulator.sev || emulator.sev_es || emulator.sev_snp);
+}
+
+/* Containers have no machine types. */
+static void test_no_machine(void **state)
+{
+        SnapshotEmulator emulator = { 0 };
+
+        assert_int_equal(domain_capabilities_parse("<domainCapabilities><path>/usr/lib/lxc</path>"
+                                                   "<domain>lxc</domain><arch>x86_64</arch>"
+                                                   "</domainCapabilities>",
+                                                   &emulator, NULL),
+                         0);
+        assert_string_equal(emulator.arch, "x86_64");
+        assert_string_equal(emulator.machine, "");
+        snapshot_emulator_done(&emulator);
+}
+
+static void test_domain_capabilities_refused(void **state)
+{
+        static const char *const cases[] = {
+                "",
+                "x",
+                "<capabilities/>",
+                "<domainCapabilities/>",
+                "<domainCapabilities><machine>x</machine></domainCapabilities>",
+                HEAD
+                "<features><sev supported='yes'><maxGuests>-1</maxGuests></sev></features>" TAIL,
+                HEAD
+                "<features><sev supported='yes'><maxESGuests>x</maxESGuests></sev></features>" TAIL,
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                SnapshotEmulator emulator = { 0 };
+                Error error = ERROR_NULL;
+
+                assert_int_equal(domain_capabilities_parse(cases[i], &emulator, &error), -EBADMSG);
+                assert_int_equal(strncmp(error.text, "Domain capabilities", 19), 0);
+                assert_null(emulator.arch);
+        }
+}
+
+TEST_MAIN(test_uneven_host, test_table, test_missing_texts, test_guests, test_cpu,
+          test_hostile_names, test_cpu_features, test_domain_capabilities,
+          test_sparse_domain_capabilities, test_i8_tdx, test_no_machine,
+          test_domain_capabilities_refused)

@@ -7,10 +7,10 @@
 #include <poll.h>
 
 #include "drivers/libvirt/connection.h"
-#include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/poll.h"
 #include "drivers/registry.h"
 #include "tests/bench/libvirt-calls.h"
+#include "tests/fixtures/driver.h"
 #include "tests/fixtures/host.h"
 
 #define N_DEVICES 300
@@ -19,6 +19,7 @@
 typedef struct Host {
         char path[64];
         Mailbox *mailbox;
+        int event_fd;
         LibvirtConnection *connection;
 } Host;
 
@@ -79,7 +80,8 @@ static int open_host(void **state)
         if (write_host(host) < 0)
                 return -1;
         snprintf(uri, sizeof(uri), "test://%s", host->path);
-        if (libvirt_event_loop_start(&error) < 0 || mailbox_new(&host->mailbox) < 0 ||
+        if (libvirt_event_loop_start(&error) < 0 ||
+            mailbox_new(&host->mailbox, &host->event_fd) < 0 ||
             libvirt_connection_open(&host->connection, &(LibvirtConfig){ .connection_uri = uri }, 0,
                                     host->mailbox, &error) < 0)
                 fail_msg("%s", error.text);
@@ -104,9 +106,8 @@ static Snapshot *poll_host(Host *host)
         Error error = ERROR_NULL;
 
         libvirt_calls_reset();
-        if (libvirt_poll(libvirt_connection_get(host->connection),
-                         libvirt_connection_cache(host->connection), DRIVER_POLL_CHANGES, NULL,
-                         &snapshot, &error) < 0)
+        if (libvirt_poll(host->connection->handle, host->connection->cache, DRIVER_POLL_CHANGES,
+                         NULL, &snapshot, &error) < 0)
                 fail_msg("%s", error.text);
         snapshot->taken_realtime_usec = 0;
         return snapshot;
@@ -114,12 +115,12 @@ static Snapshot *poll_host(Host *host)
 
 static void wait_for_change(Host *host)
 {
-        struct pollfd fd = { .fd = mailbox_get_fd(host->mailbox), .events = POLLIN };
+        struct pollfd fd = { .fd = host->event_fd, .events = POLLIN };
         DriverEvent event;
 
         do {
                 assert_true(poll(&fd, 1, 10000) > 0);
-                assert_int_equal(mailbox_take(host->mailbox, &event), 0);
+                mailbox_take(host->mailbox, &event);
         } while (event.type != DRIVER_EVENT_CHANGED);
 }
 
@@ -149,17 +150,8 @@ static void test_second_poll_reads_only_some_definitions(void **state)
 
 static unsigned count_calls(Driver *driver, DriverPollKind kind)
 {
-        struct pollfd fd = { .fd = driver_get_fd(driver), .events = POLLIN };
-        DriverEvent event;
-
         libvirt_calls_reset();
-        assert_true(driver_poll(driver, kind) >= 0);
-        do {
-                assert_true(poll(&fd, 1, 10000) > 0);
-                assert_int_equal(driver_take(driver, &event), 0);
-                assert_int_not_equal(event.type, DRIVER_EVENT_POLL_FAILED);
-        } while (event.type != DRIVER_EVENT_SNAPSHOT);
-        snapshot_unref(event.snapshot);
+        snapshot_unref(driver_poll_once(driver, kind));
         return libvirt_calls_all();
 }
 
@@ -185,8 +177,7 @@ static void test_changed_domain_is_read_again(void **state)
 {
         Host *host = *state;
         _cleanup_(snapshot_unrefp) Snapshot *first = poll_host(host), *second = NULL;
-        virDomainPtr guest =
-                virDomainLookupByName(libvirt_connection_get(host->connection), "guest7");
+        virDomainPtr guest = virDomainLookupByName(host->connection->handle, "guest7");
         const SnapshotDomain *domain;
         Uuid uuid = { "5d0b6c3e-8a53-4c0f-9d62-000000000007" };
 
@@ -207,8 +198,7 @@ static void test_undefined_domain_is_gone(void **state)
         Host *host = *state;
         _cleanup_(snapshot_unrefp) Snapshot *first = poll_host(host);
         _cleanup_(snapshot_unrefp) Snapshot *second = NULL;
-        virDomainPtr guest =
-                virDomainLookupByName(libvirt_connection_get(host->connection), "guest8");
+        virDomainPtr guest = virDomainLookupByName(host->connection->handle, "guest8");
 
         assert_int_equal(first->n_domains, N_DOMAINS);
         assert_int_equal(virDomainDestroy(guest), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "base/text.h"
 #include "drivers/host/snapshot.h"
 #include "drivers/libvirt/xml.h"
 #include "tests/unit/test.h"
@@ -211,5 +212,35 @@ static void test_copy(void **state)
         assert_string_equal(copy, "");
 }
 
+static void test_pci_address(void **state)
+{
+        static const struct {
+                const char *domain, *bus, *slot, *function, *expected; /* NULL: no number */
+        } cases[] = {
+                { "0x10000", "0", "0", "0", "" },
+                { "0", "0x100", "0", "0", "" },
+                { "0", "0", "0x20", "0", "" },
+                { "0", "0", "0", "8", "" },
+                { "0xffff", "0xff", "0x1f", "7", "ffff:ff:1f.7" },
+                { "0", "65", "0", "0", "0000:41:00.0" },
+                { "0", "x", "0", "0", NULL },
+                { "0", "0", "0", "0x100000000", NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(xml_document_freep) XmlDocument *document = NULL;
+                _cleanup_free_ char *text = text_format(
+                        "<a domain='%s' bus='%s' slot='%s' function='%s'/>", cases[i].domain,
+                        cases[i].bus, cases[i].slot, cases[i].function);
+                char address[PCI_ADDRESS_SIZE] = "untouched";
+                int r;
+
+                assert_int_equal(xml_parse(text, "a", &document, NULL), 0);
+                r = xml_pci_address(xml_root(document), xml_attribute, address, NULL);
+                assert_int_equal(r, cases[i].expected ? 0 : -EBADMSG);
+                assert_string_equal(address, cases[i].expected ? cases[i].expected : "untouched");
+        }
+}
+
 TEST_MAIN(test_walk, test_namespaces, test_hostile, test_bounds, test_numbers, test_memory,
-          test_copy)
+          test_copy, test_pci_address)

@@ -2,7 +2,8 @@
 
 #include "drivers/linux/reader.h"
 
-#include "drivers/linux/uevents.h"
+#include <sys/socket.h>
+
 #include "tests/fixtures/host.h"
 #include "tests/fixtures/scratch-folder.h"
 
@@ -78,8 +79,8 @@ static Snapshot *read_host(const char *folder, const Snapshot *last, Error *erro
 
         assert_int_equal(snapshot_new(&snapshot), 0);
         reader.snapshot = snapshot;
-        if (linux_read_cells(&reader, error) < 0 || linux_read_devices(&reader, error) < 0 ||
-            linux_read_cpu_features(&reader, error) < 0 || snapshot_seal(snapshot, error) < 0)
+        if (linux_read_host(&reader, error) < 0 || linux_read_devices(&reader, error) < 0 ||
+            snapshot_seal(snapshot, error) < 0)
                 return snapshot_unref(snapshot);
         return snapshot;
 }
@@ -362,14 +363,20 @@ static void test_vpd(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                /* on the heap, for the sanitizer to see where it ends */
-                _cleanup_free_ uint8_t *bytes = malloc(cases[i].n + 1);
-                char serial[DEVICE_IDENTITY_SIZE];
+                _cleanup_(scratch_folder_removep) char *folder = host_make();
+                _cleanup_free_ char *sys = scratch_path(folder, "sys");
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                LinuxReader reader = { .sys = sys, .serials = true };
+                const SnapshotDevice *card;
 
-                memcpy(bytes, cases[i].bytes, cases[i].n);
-                bytes = realloc(bytes, MAX(cases[i].n, (size_t)1));
-                if (linux_vpd_read_serial(bytes, cases[i].n, serial) != cases[i].serial ||
-                    cases[i].serial != (serial[0] != 0))
+                scratch_write_bytes(folder, NIC_FOLDER "/vpd", cases[i].bytes, cases[i].n);
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                reader.snapshot = snapshot;
+                assert_int_equal(linux_read_devices(&reader, NULL), 0);
+                assert_int_equal(snapshot_seal(snapshot, NULL), 0);
+                card = snapshot_find_device(snapshot, "pci_0000_8a_00_0");
+                if (card->has_card_serial != cases[i].serial ||
+                    cases[i].serial != (card->serial[0] != 0))
                         fail_msg("case %zu", i);
         }
 }
@@ -420,14 +427,15 @@ static void test_encryption(void **state)
                 LinuxReader reader = { 0 };
                 const SnapshotEmulator *emulator;
 
+                scratch_write(folder, CPU "online", "0\n");
                 if (rows[i].capacity)
                         scratch_write(folder, "sys/fs/cgroup/misc.capacity", rows[i].capacity);
                 if (rows[i].snp)
                         scratch_write(folder, "sys/module/kvm_amd/parameters/sev_snp", rows[i].snp);
                 assert_int_equal(snapshot_new(&snapshot), 0);
-                reader = (LinuxReader){ .sys = sys, .snapshot = snapshot };
+                reader = (LinuxReader){ .sys = sys, .proc = sys, .snapshot = snapshot };
                 assert_int_equal(snapshot_set_text(&snapshot->arch, "x86_64", NULL), 0);
-                assert_int_equal(linux_read_encryption(&reader, NULL), 0);
+                assert_int_equal(linux_read_host(&reader, NULL), 0);
                 assert_int_equal(snapshot->problems.n_items, rows[i].n_problems);
                 assert_true(snapshot->emulators_incomplete);
                 assert_int_equal(snapshot->n_emulators, rows[i].sev);
@@ -464,9 +472,16 @@ static void test_uevents(void **state)
                 MESSAGE("", false),
         };
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (uevent_counts(cases[i].text, cases[i].n) != cases[i].counts)
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                int fds[2];
+
+                assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, fds), 0);
+                assert_int_equal(send(fds[1], cases[i].text, cases[i].n, 0), cases[i].n);
+                if (uevents_read(fds[0]) != cases[i].counts)
                         fail_msg("case %zu", i);
+                close(fds[0]);
+                close(fds[1]);
+        }
 }
 
 TEST_MAIN(test_whole_host, test_small_host, test_a_cpu_without_socket,

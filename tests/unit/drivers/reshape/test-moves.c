@@ -3,7 +3,7 @@
 /* Each move as one line: a host, who holds what before, who holds what after.
  * "a@cn1:VCPU=2" is consumer a with 2 VCPU of provider cn1. */
 
-#include "drivers/reshape/keep.h"
+#include "drivers/reshape/moves.h"
 #include "drivers/update.h"
 #include "tests/fixtures/host.h"
 
@@ -373,7 +373,9 @@ static void test_limits_of_what_is_used(void **state)
                 _cleanup_(allocations_freep) Allocations *allocations = NULL;
                 Uuid root = uuid_of_letter('f');
                 Inventory record = INVENTORY_DEFAULT(cases[i].total);
-                ReshapeHost host = { 0 };
+                const HostConfig config = { 0 };
+                TreeUpdate update = { .config = &config, .before = tree, .tree = tree };
+                DriverReshape reshape = { 0 };
                 Provider *provider;
 
                 record.reserved = cases[i].reserved;
@@ -384,8 +386,9 @@ static void test_limits_of_what_is_used(void **state)
                 allocations = allocations_of("a@h:VCPU=1", tree);
                 assert_int_equal(
                         consumer_set(allocations->consumers[0], &root, "VCPU", cases[i].used), 0);
-                host.root = provider;
-                reshape_relax_limits(&host, tree, allocations, allocations->consumers[0]);
+                update.root = provider;
+                reshape.consumers = allocations;
+                assert_int_equal(reshape_moves_make(&update, &reshape, NULL), DRIVER_UPDATED);
                 assert_int_equal(provider_find_inventory(provider, "VCPU")->total,
                                  cases[i].expected);
                 assert_int_equal(provider_find_inventory(provider, "VCPU")->max_unit,

@@ -30,43 +30,39 @@ static void test_ensure(void **state)
 {
         static const struct {
                 const char *name, *parent;
-                int result;
-                const char *words;
+                const char *words; /* of a child that cannot be had */
         } rows[] = {
-                { "cn1_NUMA1", "cn1", 0, NULL },     /* made */
-                { "cn1_pci", "cn1_NUMA0", 0, NULL }, /* made below a cell */
-                { "cn1_NUMA0", "cn1", 0, NULL },     /* there */
-                { "cn1_gpu", "cn1", 0, NULL },       /* moved up */
-                { "cn1_lost", "cn1", CHILD_PROVIDER_REFUSED, "Provider cn1_lost" },
-                { "cn1_lost", "cn1", CHILD_PROVIDER_REFUSED,
-                  "is not below cn1: remove or rename it" },
-                { "storage", "cn1", CHILD_PROVIDER_REFUSED, "is not below cn1" },
-                { "cn1_NUMA0", "cn1_gpu", CHILD_PROVIDER_REFUSED, "cannot be put below cn1_gpu" },
-                { "", "cn1", CHILD_PROVIDER_REFUSED, "1 to 200 characters" },
-                { "cn1_old", "cn1", CHILD_PROVIDER_REFUSED, "was renamed to \"cn1_new\"" },
+                { "cn1_NUMA1", "cn1", NULL },     /* made */
+                { "cn1_pci", "cn1_NUMA0", NULL }, /* made below a cell */
+                { "cn1_NUMA0", "cn1", NULL },     /* there */
+                { "cn1_gpu", "cn1", NULL },       /* moved up */
+                { "cn1_lost", "cn1", "Provider cn1_lost" },
+                { "cn1_lost", "cn1", "is not below cn1: remove or rename it" },
+                { "storage", "cn1", "is not below cn1" },
+                { "cn1_NUMA0", "cn1_gpu", "cannot be put below cn1_gpu" },
+                { "", "cn1", "1 to 200 characters" },
+                { "cn1_old", "cn1", "was renamed to \"cn1_new\"" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_make();
-                const Provider *root = provider_tree_find_name(tree, "cn1");
+                Provider *root = provider_tree_find_name(tree, "cn1");
+                TreeUpdate update = { .tree = tree, .root = root };
                 const Provider *parent = provider_tree_find_name(tree, rows[i].parent);
                 const Provider *before = provider_tree_find_name(tree, rows[i].name);
                 size_t n = tree->n_providers;
                 Provider *provider = NULL;
-                Error error = ERROR_NULL;
 
-                assert_int_equal(
-                        child_provider_ensure(tree, root, parent, rows[i].name, &provider, &error),
-                        rows[i].result);
-                if (rows[i].result != 0) {
+                assert_int_equal(child_provider_ensure(&update, parent, rows[i].name, &provider),
+                                 0);
+                if (rows[i].words) {
                         assert_null(provider);
-                        assert_non_null(strstr(error.text, rows[i].words));
+                        assert_non_null(strstr(update.problem.text, rows[i].words));
                         assert_int_equal(tree->n_providers, n);
                         /* of several the first is told */
-                        assert_int_equal(
-                                child_provider_ensure(tree, root, parent, "", &provider, &error),
-                                CHILD_PROVIDER_REFUSED);
-                        assert_non_null(strstr(error.text, rows[i].words));
+                        assert_int_equal(child_provider_ensure(&update, parent, "", &provider), 0);
+                        assert_null(provider);
+                        assert_non_null(strstr(update.problem.text, rows[i].words));
                         continue;
                 }
                 assert_ptr_equal(provider, provider_tree_find_name(tree, rows[i].name));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/tree/cpu-guests.h"
+#include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/host-amounts.h"
 #include "tests/fixtures/host.h"
 

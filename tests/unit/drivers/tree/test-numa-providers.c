@@ -342,11 +342,10 @@ static void test_devices(void **state)
         assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_02_0")->parent,
                                &find(tree, "cn1_NUMA0")->uuid));
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                assert_string_equal(
-                        numa_parent(tree, &root->uuid, "cn1", &config, cases[i].node)->name,
-                        cases[i].parent);
+                assert_string_equal(numa_parent(&config, tree, root, cases[i].node)->name,
+                                    cases[i].parent);
         config.numa_in_placement = false;
-        assert_ptr_equal(numa_parent(tree, &root->uuid, "cn1", &config, 0), root);
+        assert_ptr_equal(numa_parent(&config, tree, root, 0), root);
 }
 
 /* A cell that is gone goes, with its GPU's provider moved; one with a stranger below it stays bare

@@ -59,15 +59,20 @@ static int update(ProviderTree *tree, const char *members, const char *specs, bo
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(members);
         HostConfig config = config_make(NULL, 0);
+        TreeUpdate edit = {
+                .config = &config, .snapshot = host, .tree = tree, .root = tree->providers[0]
+        };
         Error error = ERROR_NULL;
         int r;
 
         if (specs[0] && specs_add(&config.pci_specs, specs, &error) < 0)
                 fail_msg("%s: %s", specs, error.text);
         config.report_in_placement = report;
-        r = pci_providers_update(&config, host, tree, tree->providers[0], reterr);
+        r = pci_providers_update(&edit, &error);
         pci_specs_done(&config.pci_specs);
-        return r;
+        if (reterr)
+                *reterr = r < 0 ? error : edit.problem;
+        return r == 0 && edit.problem.code ? DRIVER_UPDATED_IN_PART : r;
 }
 
 static void test_new_host(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "drivers/tree/share.h"
+#include "drivers/tree/host-amounts.h"
 #include "tests/unit/test.h"
 
 #define N_SHARES 3

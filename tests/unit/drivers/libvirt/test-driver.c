@@ -3,9 +3,7 @@
 /* The libvirt driver through its public contract, over libvirt's test driver, which needs no
  * daemon. The suite runs it under ThreadSanitizer, too. */
 
-#include <dirent.h>
 #include <libvirt/libvirt.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -14,6 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "drivers/registry.h"
+#include "tests/fixtures/driver.h"
 #include "tests/fixtures/host.h"
 #include "tests/fixtures/scratch-folder.h"
 
@@ -48,26 +47,6 @@ static double now_seconds(void)
         return (double)clock_usec(CLOCK_MONOTONIC) / 1e6;
 }
 
-/* Waits for an event of that type, ten seconds at most; others are passed over. */
-static void wait_for(Driver *driver, DriverEventType type, DriverEvent *ret)
-{
-        struct pollfd fd = { .fd = driver_get_fd(driver), .events = POLLIN };
-        double deadline = now_seconds() + 10;
-
-        for (;;) {
-                assert_int_equal(driver_take(driver, ret), 0);
-                if (ret->type == type)
-                        return;
-                snapshot_unref(ret->snapshot);
-                if (ret->type == DRIVER_EVENT_POLL_FAILED)
-                        fail_msg("%s", ret->error.text);
-                if (ret->type != DRIVER_EVENT_NONE)
-                        continue;
-                if (now_seconds() > deadline || poll(&fd, 1, 10000) <= 0)
-                        fail_msg("No event of type %d came", type);
-        }
-}
-
 static void open_driver_after(const char *uri, DriverConfig *config, Driver *before, Driver **ret)
 {
         Error error = ERROR_NULL;
@@ -85,15 +64,6 @@ static void open_driver(const char *uri, DriverConfig *config, Driver **ret)
         open_driver_after(uri, config, NULL, ret);
 }
 
-static Snapshot *poll_once(Driver *driver)
-{
-        DriverEvent event;
-
-        assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
-        wait_for(driver, DRIVER_EVENT_SNAPSHOT, &event);
-        return event.snapshot;
-}
-
 static void test_default_host(void **state)
 {
         _cleanup_(driver_freep) Driver *driver = NULL;
@@ -101,7 +71,7 @@ static void test_default_host(void **state)
         DriverConfig config;
 
         open_driver("test:///default", &config, &driver);
-        host = poll_once(driver);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         assert_string_equal(host->driver, "libvirt");
         assert_string_equal(host->hypervisor, "TEST");
         assert_true(host->nodename[0] != '\0');
@@ -156,7 +126,7 @@ static void test_gpu_host(void **state)
         Uuid uuid = { UUID_MDEV };
 
         open_driver(file->uri, &config, &driver);
-        host = poll_once(driver);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         assert_int_equal(host->n_cells, 0);
         assert_int_equal(host->n_devices, 1);
         gpu = snapshot_find_device(host, "pci_0000_41_00_0");
@@ -181,7 +151,7 @@ static void test_domain_events(void **state)
         Snapshot *host;
 
         open_driver("test:///default", &config, &driver);
-        host = poll_once(driver);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         snapshot_unref(host);
 
         other = virConnectOpen("test:///default");
@@ -189,48 +159,21 @@ static void test_domain_events(void **state)
         domain = virDomainLookupByName(other, "test");
         assert_non_null(domain);
         assert_int_equal(virDomainDestroy(domain), 0);
-        wait_for(driver, DRIVER_EVENT_CHANGED, &event);
-        host = poll_once(driver);
+        driver_wait(driver, DRIVER_EVENT_CHANGED, &event);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         assert_int_equal(host->domains[0].state, DOMAIN_SHUTOFF);
         snapshot_unref(host);
 
         assert_int_equal(virDomainCreate(domain), 0);
-        wait_for(driver, DRIVER_EVENT_CHANGED, &event);
+        driver_wait(driver, DRIVER_EVENT_CHANGED, &event);
         assert_int_equal(virDomainSuspend(domain), 0);
-        wait_for(driver, DRIVER_EVENT_CHANGED, &event);
-        host = poll_once(driver);
+        driver_wait(driver, DRIVER_EVENT_CHANGED, &event);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         assert_int_equal(host->domains[0].state, DOMAIN_PAUSED);
         snapshot_unref(host);
         assert_int_equal(virDomainResume(domain), 0);
         virDomainFree(domain);
         virConnectClose(other);
-}
-
-/* Requests while one runs are merged into one more poll, and the caller is told. */
-static void test_requests_are_merged(void **state)
-{
-        _cleanup_(driver_freep) Driver *driver = NULL;
-        DriverConfig config;
-        DriverEvent event;
-        struct pollfd fd = { .events = POLLIN };
-        unsigned n_busy = 0, n_snapshots = 0;
-
-        open_driver("test:///default", &config, &driver);
-        fd.fd = driver_get_fd(driver);
-        assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 0);
-        for (unsigned i = 0; i < 1000; i++) {
-                int r = driver_poll(driver, DRIVER_POLL_CHANGES);
-
-                assert_true(r == 0 || r == 1);
-                n_busy += (unsigned)r;
-        }
-        assert_true(n_busy > 0);
-        while (poll(&fd, 1, 300) == 1) {
-                assert_int_equal(driver_take(driver, &event), 0);
-                n_snapshots += event.type == DRIVER_EVENT_SNAPSHOT;
-                snapshot_unref(event.snapshot);
-        }
-        assert_true(n_snapshots >= 1 && n_snapshots < 1000);
 }
 
 static void test_no_daemon(void **state)
@@ -253,7 +196,7 @@ static void test_no_daemon(void **state)
                 /* every poll tries again, and says so again */
                 for (unsigned j = 0; j < 3; j++) {
                         assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
-                        wait_for(driver, DRIVER_EVENT_POLL_FAILED, &event);
+                        driver_wait(driver, DRIVER_EVENT_POLL_FAILED, &event);
                         assert_true(event.error.code > 0);
                         if (!strstr(event.error.text, cases[i].words))
                                 fail_msg("%s: \"%s\"", cases[i].uri, event.error.text);
@@ -274,152 +217,50 @@ static void test_heals(void **state)
         assert_int_equal(rename(file->path, hidden), 0);
         open_driver(file->uri, &config, &driver);
         assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 0);
-        wait_for(driver, DRIVER_EVENT_POLL_FAILED, &event);
+        driver_wait(driver, DRIVER_EVENT_POLL_FAILED, &event);
         assert_int_equal(rename(hidden, file->path), 0);
-        host = poll_once(driver);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         assert_int_equal(host->n_devices, 1);
         snapshot_unref(host);
 }
 
-/* A hypervisor that accepts the connection and never says a word. */
-typedef struct Silent {
-        struct sockaddr_un address;
-        char *folder, *uri;
-        int fd;
-} Silent;
-
-static void silent_begin(Silent *silent)
+/* A hypervisor that accepts the connection and never answers: the driver hangs in its first poll.
+ */
+static void test_free_does_not_hang(void **state)
 {
-        *silent = (Silent){ .address.sun_family = AF_UNIX, .folder = scratch_folder_make() };
-        snprintf(silent->address.sun_path, sizeof(silent->address.sun_path), "%s/sock",
-                 silent->folder);
-        silent->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        assert_true(silent->fd >= 0);
-        assert_int_equal(
-                bind(silent->fd, (struct sockaddr *)&silent->address, sizeof(silent->address)), 0);
-        assert_int_equal(listen(silent->fd, 16), 0);
-        silent->uri = text_format("qemu:///system?socket=%s", silent->address.sun_path);
-}
-
-/* Threads that were left behind come back from their calls, and find that all is over. */
-static void silent_end(const Silent *silent)
-{
-        close(silent->fd);
-        scratch_folder_remove(silent->folder);
-        free(silent->uri);
-        usleep(300000);
-}
-
-static void check_hangs(Driver *driver)
-{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *uri = NULL;
+        Driver *driver = NULL;
+        DriverConfig config;
         DriverEvent event;
+        char bytes[4096];
+        double start;
+        int fd, peer;
 
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", folder);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(listen(fd, 16), 0);
+        uri = text_format("qemu:///system?socket=%s", address.sun_path);
+        open_driver(uri, &config, &driver);
         assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 0);
-        usleep(300000);
+        peer = accept(fd, NULL, NULL);
+        assert_true(recv(peer, bytes, sizeof(bytes), 0) > 0); /* its first call */
         assert_int_equal(driver_take(driver, &event), 0);
         assert_int_equal(event.type, DRIVER_EVENT_NONE);
         assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 1); /* still at it */
-}
 
-static void test_free_does_not_hang(void **state)
-{
-        Driver *driver = NULL;
-        DriverConfig config;
-        Silent silent;
-        double start;
-
-        silent_begin(&silent);
-        open_driver(silent.uri, &config, &driver);
-        check_hangs(driver);
         start = now_seconds();
         driver_free(driver);
         assert_true(now_seconds() - start < 3);
         assert_true(now_seconds() - start > 1.5);
-        silent_end(&silent);
-}
-
-/* A driver that hangs in its first poll. */
-static void open_hung(Silent *silent, DriverConfig *config, Driver **ret)
-{
-        silent_begin(silent);
-        open_driver(silent->uri, config, ret);
-        check_hangs(*ret);
-}
-
-static void free_at_once(Driver *driver)
-{
-        double start = now_seconds();
-
-        driver_free(driver);
-        assert_true(now_seconds() - start < 1.5);
-}
-
-static size_t count_entries(const char *folder)
-{
-        DIR *directory = opendir(folder);
-        size_t n = 0;
-
-        assert_non_null(directory);
-        while (readdir(directory))
-                n++;
-        closedir(directory);
-        return n;
-}
-
-/* Reloads beside a hypervisor that hangs: none waits, and nothing is piled up. */
-static void test_one_after_another_that_hangs(void **state)
-{
-        DriverConfig configs[7];
-        size_t n_threads = 0, n_files = 0;
-        Driver *drivers[7];
-        Silent silent;
-
-        open_hung(&silent, &configs[0], &drivers[0]);
-        for (size_t i = 1; i < ARRAY_SIZE(drivers); i++) {
-                open_driver_after(silent.uri, &configs[i], drivers[i - 1], &drivers[i]);
-                assert_true(driver_poll(drivers[i], DRIVER_POLL_CHANGES) >= 0);
-                free_at_once(drivers[i - 1]);
-                if (i == 1) {
-                        n_threads = count_entries("/proc/self/task");
-                        n_files = count_entries("/proc/self/fd");
-                }
-                assert_int_equal(count_entries("/proc/self/task"), n_threads);
-                assert_int_equal(count_entries("/proc/self/fd"), n_files);
-        }
-        driver_free(drivers[ARRAY_SIZE(drivers) - 1]);
-        silent_end(&silent);
-}
-
-/* Another address is asked at once. */
-static void test_beside_one_that_hangs(void **state)
-{
-        Driver *hung = NULL, *driver = NULL;
-        DriverConfig configs[2];
-        Silent silent;
-
-        open_hung(&silent, &configs[0], &hung);
-        open_driver_after("test:///default", &configs[1], hung, &driver);
-        snapshot_unref(poll_once(driver));
-        free_at_once(hung); /* its thread has nobody else to serve */
-        driver_free(driver);
-        silent_end(&silent);
-}
-
-/* A reload may also choose another driver. */
-static void test_another_kind_than_one_that_hangs(void **state)
-{
-        Driver *hung = NULL, *driver = NULL;
-        DriverConfig configs[2];
-        Error error = ERROR_NULL;
-        Silent silent;
-
-        open_hung(&silent, &configs[0], &hung);
-        configs[1] = (DriverConfig){ .host = config_make(types, ARRAY_SIZE(types)),
-                                     .static_file.path = "/nonexistent" };
-        assert_int_equal(driver_new(&driver, "static", &configs[1], hung, &error), 0);
-        free_at_once(hung);
-        driver_free(driver);
-        silent_end(&silent);
+        /* the thread that was left behind returns from its call, and closes its connection */
+        close(fd);
+        assert_int_equal(shutdown(peer, SHUT_WR), 0);
+        while (recv(peer, bytes, sizeof(bytes), 0) > 0)
+                ;
+        close(peer);
 }
 
 static void test_takes_over(void **state)
@@ -428,15 +269,15 @@ static void test_takes_over(void **state)
         DriverConfig configs[2];
 
         open_driver("test:///default", &configs[0], &before);
-        snapshot_unref(poll_once(before));
+        snapshot_unref(driver_poll_once(before, DRIVER_POLL_CHANGES));
         open_driver_after("test:///default", &configs[1], before, &driver);
         assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
         driver_free(before);
-        snapshot_unref(poll_once(driver));
+        snapshot_unref(driver_poll_once(driver, DRIVER_POLL_CHANGES));
         /* one that was made and not wanted after all */
         open_driver_after("test:///default", &configs[0], driver, &before);
         driver_free(before);
-        snapshot_unref(poll_once(driver));
+        snapshot_unref(driver_poll_once(driver, DRIVER_POLL_CHANGES));
         driver_free(driver);
 }
 
@@ -473,7 +314,7 @@ static void test_threads_block_signals(void **state)
         sigaddset(&set, SIGUSR1);
         assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
         open_driver("test:///default", &config, &driver);
-        host = poll_once(driver);
+        host = driver_poll_once(driver, DRIVER_POLL_CHANGES);
         snapshot_unref(host);
         assert_int_equal(pthread_sigmask(SIG_BLOCK, &set, &old), 0);
         assert_int_equal(kill(getpid(), SIGUSR1), 0);
@@ -489,13 +330,9 @@ int main(void)
                 cmocka_unit_test(test_default_host),
                 cmocka_unit_test_setup_teardown(test_gpu_host, write_host, remove_host),
                 cmocka_unit_test(test_domain_events),
-                cmocka_unit_test(test_requests_are_merged),
                 cmocka_unit_test(test_no_daemon),
                 cmocka_unit_test_setup_teardown(test_heals, write_host, remove_host),
                 cmocka_unit_test(test_free_does_not_hang),
-                cmocka_unit_test(test_one_after_another_that_hangs),
-                cmocka_unit_test(test_beside_one_that_hangs),
-                cmocka_unit_test(test_another_kind_than_one_that_hangs),
                 cmocka_unit_test(test_takes_over),
                 cmocka_unit_test(test_idle_free_is_quick),
                 cmocka_unit_test(test_threads_block_signals),

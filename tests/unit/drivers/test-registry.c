@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "drivers/driver-words.h"
 #include "drivers/registry.h"
 #include "tests/fixtures/host.h"
 
@@ -38,4 +39,22 @@ static void test_refusals(void **state)
         assert_null(driver_free(NULL));
 }
 
-TEST_MAIN(test_refusals)
+static void test_advice_of_each_driver(void **state)
+{
+        static const struct {
+                const char *name, *advice;
+        } cases[] = {
+                { "libvirt", "libvirt runs" },      { "linux", "/proc and /sys" },
+                { "static", "[static] path" },      { NULL, "libvirt runs" },
+                { "of no driver", "libvirt runs" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const DriverWords *words = driver_words(cases[i].name);
+
+                assert_non_null(strstr(words->advice, cases[i].advice));
+                assert_true(words->command[0] != '\0');
+        }
+}
+
+TEST_MAIN(test_refusals, test_advice_of_each_driver)
