@@ -11,6 +11,8 @@
 #include "config/settings.h"
 #include "config/state-dir.h"
 #include "drivers/driver-config.h"
+#include "report/keystone/config.h"
+#include "report/session/nova-mode.h"
 
 #include <string.h>
 #include <syslog.h>
@@ -26,13 +28,6 @@ const char *config_hook_to_text(const Config *config)
         if (!config->hook_enabled)
                 return "";
         return config->hook_when_away == CONFIG_HOOK_DENY ? "deny" : "allow";
-}
-
-IdentityPlaces config_identity_places(const Config *config)
-{
-        return (IdentityPlaces){ .config_files = (const char *const *)config->files,
-                                 .state_dir = config->state_dir,
-                                 .nova_dir = config->state_path };
 }
 
 Config *config_free(Config *config)

@@ -11,12 +11,10 @@
  * Names of sections and options are compared without regard to case. References to other options
  * ("$name") are replaced as oslo.config does it (config/expand.h). */
 
-#include "agent/state/identity.h"
 #include "base/error.h"
+#include "base/placement-options.h"
 #include "base/string-set.h"
 #include "drivers/driver.h"
-#include "report/keystone/config.h"
-#include "report/reporter.h"
 
 /* [agent] on_startup_failure */
 typedef enum ConfigStartupFailure {
@@ -91,9 +89,6 @@ typedef struct Config {
                                      */
         size_t n_ignored;           /* options that belong to Nova or its libraries alone */
 } Config;
-
-/* Returns the places of the file compute_id; borrowed from the configuration. */
-IdentityPlaces config_identity_places(const Config *config);
 
 /* Called for everything worth a warning: "FILE:LINE: unknown option [placement] foo, ignoring". The
  * text is borrowed for the call and holds no secret. */

@@ -18,7 +18,6 @@
 #include "ctl/verbs/request.h"
 #include "formats/format-names.h"
 #include "formats/interface.h"
-#include "formats/tree-json.h"
 
 #define RELEASE_REASON "released with computectl"
 

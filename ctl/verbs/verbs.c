@@ -26,7 +26,6 @@
 #include "ctl/verbs/hook.h"
 #include "ctl/verbs/migrate.h"
 #include "formats/format-names.h"
-#include "formats/tree-json.h"
 
 #define SYNC_TIMEOUT_USEC    (5 * 60 * USEC_PER_SEC)
 #define SYNC_TIMEOUT_MAX_SEC 86400

@@ -20,7 +20,6 @@
 #include "ctl/verbs/common.h"
 #include "formats/format-names.h"
 #include "formats/interface.h"
-#include "formats/tree-json.h"
 
 #define TICK_USEC   USEC_PER_SEC          /* ages are counted on */
 #define SETTLE_USEC (100 * USEC_PER_MSEC) /* signals that come together are one change */
