@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* computectl: compute-agent from a terminal. */
+/* computectl: compute-agent from a terminal. From the command line to the exit code: usage, help,
+ * one verb for one host or for several, and the end of the output.
+ *
+ * Tests: tests/integration/ctl/test_computectl.py tests/integration/ctl/test_exit_codes.py */
 
 #include <locale.h>
 #include <string.h>
 
-#include "ctl/ask/authorization.h"
-#include "ctl/print/pager.h"
+#include "ctl/ask/bus.h"
+#include "ctl/verbs/common.h"
 #include "ctl/verbs/hook.h"
 #include "ctl/verbs/verbs.h"
 
@@ -83,7 +86,7 @@ static int print_asked_help(Ctl *ctl)
 static int finish(Ctl *ctl, int exit_code)
 {
         if (ctl->pager > 0)
-                ctl_pager_close(ctl->pager);
+                ctl_close_pager(ctl);
         if (ctl->page.failed)
                 return fail(NULL, -ENOMEM);
         if (ctl->page.usage.code) {

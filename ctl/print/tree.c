@@ -182,7 +182,9 @@ static const char *branch(const TreePrinter *printer, size_t index, bool first)
         return last ? "  " : (utf8 ? "│ " : "| ");
 }
 
-const char *ctl_tree_mark(const json_t *provider, CtlColour *ret_colour)
+/* Returns the words behind the name of a provider and their colour: " cordoned", " missing", or "".
+ */
+static const char *find_mark(const json_t *provider, CtlColour *ret_colour)
 {
         const char *withheld = ctl_json_text(provider, "withheld");
         bool missing = strcmp(withheld, "missing") == 0,
@@ -201,7 +203,7 @@ static void add_name_cell(TreePrinter *printer, size_t index, const char *prefix
                 printer->children[index] >= 0 ? (printer->page->style.utf8 ? "│" : "|") : "";
         const json_t *provider = json_array_get(printer->providers, index);
         CtlColour colour;
-        const char *mark = ctl_tree_mark(provider, &colour);
+        const char *mark = find_mark(provider, &colour);
 
         ctl_table_cell(printer->table, first ? colour : CTL_PLAIN, "%s%s%s%s", prefix,
                        branch(printer, index, first),

@@ -125,7 +125,7 @@ static int ask(const Policy *policy, CtlHookStep step, const char *xml, const ch
         char uuid[37], reason[128];
         int r = ctl_bus_open(&bus, NULL, reterr);
 
-        if (r != CTL_BUS_DONE)
+        if (r < 0)
                 return r;
         if (step == CTL_HOOK_PREPARE)
                 return ctl_bus_guest(bus, "PrepareGuest", xml, NULL, timeout_usec, ret_refused,
@@ -161,11 +161,11 @@ static int ask_policy(Policy *policy, Error *reterr)
         const char *word;
         int r = ctl_bus_open(&bus, NULL, reterr);
 
-        if (r == CTL_BUS_DONE)
+        if (r == 0)
                 r = ctl_bus_describe(bus, BUS_DOCUMENT_STATUS, STATUS_FORMAT, &status, reterr);
-        if (r == CTL_BUS_DONE)
+        if (r == 0)
                 r = json_read_string(status, "hook", &word, reterr);
-        if (r != CTL_BUS_DONE)
+        if (r < 0)
                 return r;
         policy->enabled = word[0];
         policy->deny = strcmp(word, "deny") == 0;
@@ -193,7 +193,7 @@ static void read_policy(const char *file, Policy *policy)
                 fprintf(stderr, "compute-agent: %s\n", error_text(&words, r));
 }
 
-int ctl_verb_hook(Ctl *ctl, Error *reterr)
+static int verb_hook(Ctl *ctl, Error *reterr)
 {
         const char *const *arguments = ctl->options.arguments + 1;
         CtlHookStep step = ctl_hook_step(arguments[1], arguments[2]);
@@ -217,3 +217,9 @@ int ctl_verb_hook(Ctl *ctl, Error *reterr)
         return r == 0 ? EXIT_SUCCESS
                       : judge(&policy, step, refused, arguments[0], error_text(&words, r));
 }
+
+const CtlVerb ctl_hook_verbs[] = {
+        { "hook", "GUEST OPERATION SUB-OPERATION EXTRA", "Run by libvirt as its hook", 4,
+          CTL_VERB_CHANGES | CTL_VERB_HIDDEN, NULL, verb_hook, NULL },
+        { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
+};

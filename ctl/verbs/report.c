@@ -194,7 +194,7 @@ static void print_made(Ctl *ctl, const char *archive, json_t *index)
                        "Wrote %s. It has no secrets, but names of guests and projects.\n", archive);
 }
 
-int ctl_verb_report(Ctl *ctl, Error *reterr)
+static int verb_report(Ctl *ctl, Error *reterr)
 {
         CtlChild children[ARRAY_SIZE(parts)] = { 0 };
         _cleanup_json_ json_t *index = json_array();
@@ -220,3 +220,9 @@ int ctl_verb_report(Ctl *ctl, Error *reterr)
                 print_made(ctl, archive, index);
         return r;
 }
+
+const CtlVerb ctl_report_verbs[] = {
+        { "report", "[FILE]", "Write an archive for a bug report", 1, CTL_LOCAL, NULL, verb_report,
+          NULL },
+        { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
+};
