@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "ctl/ask/bus.h"
+#include "ctl/print/changes.h"
 #include "ctl/print/claims.h"
 #include "ctl/print/json.h"
-#include "ctl/print/retire.h"
 #include "ctl/verbs/common.h"
 #include "drivers/host/snapshot.h"
 #include "formats/format-names.h"
