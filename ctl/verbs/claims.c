@@ -11,8 +11,8 @@
 #include "ctl/ask/bus.h"
 #include "ctl/print/audit.h"
 #include "ctl/print/claims.h"
-#include "ctl/print/devices.h"
-#include "ctl/print/events.h"
+#include "ctl/print/filter.h"
+#include "ctl/print/json.h"
 #include "ctl/print/xml.h"
 #include "ctl/verbs/common.h"
 #include "ctl/verbs/request.h"
@@ -221,6 +221,17 @@ static int64_t claim_id(Ctl *ctl)
         return id_of(ctl->options.arguments[1]);
 }
 
+static const json_t *find_claim(const json_t *document, uint64_t id)
+{
+        const json_t *claim;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "claims"), i, claim)
+                if (ctl_json_u64(claim, "id") == id)
+                        return claim;
+        return NULL;
+}
+
 static int verb_show(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -229,7 +240,7 @@ static int verb_show(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
-        claim = ctl_claims_get(document, (uint64_t)claim_id(ctl));
+        claim = find_claim(document, (uint64_t)claim_id(ctl));
         if (!claim)
                 return error_setf(reterr, ENOENT, "There is no claim %" PRId64, claim_id(ctl));
         if (!ctl->options.xml)

@@ -9,6 +9,7 @@
 #include "ctl/ask/bus.h"
 #include "ctl/print/changes.h"
 #include "ctl/print/claims.h"
+#include "ctl/print/filter.h"
 #include "ctl/print/json.h"
 #include "ctl/verbs/common.h"
 #include "drivers/host/snapshot.h"
