@@ -5,11 +5,11 @@
  *
  * One table (config/table.c) says for each option its type, default and what is allowed; it
  * is the only place. An unknown section or key is a warning with file and line, a bad value an
- * error with file, line, key and what is allowed. Values are checked here, so that nobody else has
- * to. Nothing is read after config_load() returned.
+ * error with file, line, key and what is allowed. Other modules check no value again. Nothing is
+ * read after config_load() returned.
  *
  * Names of sections and options are compared without regard to case. References to other options
- * ("$name") are replaced as oslo.config does it (config/expand.h). */
+ * ("$name") are replaced as oslo.config does it (config/settings.h). */
 
 #include "base/error.h"
 #include "base/placement-options.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "config/expand.h"
+#include "config/settings.h"
 
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
