@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The table of all options, and setting one of them from its text. A secret is wiped when it is
+ * freed, and no message quotes it.
+ *
+ * Tests: tests/unit/config/test-config.c tests/unit/config/test-example.c */
+
 #include "config/table.h"
 
 #include "base/secret.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Claims and events as tables. Pure. The documents are those of formats/format-names.h; members of
- * a claim and of an event are described in formats/claim-json.h and formats/event-json.h. */
+ * a claim and of an event are described in formats/claim-json.h. */
 
 #include <jansson.h>
 

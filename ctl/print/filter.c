@@ -19,7 +19,7 @@
 
 static const char *const claim_states[] = { "claimed", "confirmed", "released", NULL };
 
-/* The kinds of formats/event-json.h. */
+/* The kinds of formats/claim-json.h. */
 static const char *const event_kinds[] = { "claimed",    "adopted",  "released",  "expired",
                                            "moved",      "reshaped", "healed",    "cordoned",
                                            "uncordoned", "retired",  "unretired", NULL };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* "computectl audit" and "heal". Each asks the agent for one audit and prints parts of
- * its document. "heal CONSUMER" prints what was found of that consumer alone. */
+ * its document. "heal CONSUMER" prints what was found of that consumer alone.
+ *
+ * Tests: tests/integration/agent/test_audit.py tests/integration/agent/test_heal_guests.py */
 
 #include "ctl/verbs/verbs.h"
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The verbs of computectl about claims. */
+/* The verbs about claims: a request is read and its names are resolved before the agent is asked.
+ * Usage that needs no agent is checked at the end of the file.
+ *
+ * Tests: tests/unit/ctl/verbs/test-options.c tests/integration/ctl/test_lists.py
+ * tests/integration/claims/test_claims.py */
 
 #include "ctl/verbs/verbs.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The verbs that take the host or a device out of use. */
+/* The verbs that take the host or a device out of use.
+ *
+ * Tests: tests/integration/agent/test_cordon.py tests/integration/agent/test_retire.py */
 
 #include "ctl/verbs/verbs.h"
 

@@ -5,7 +5,9 @@
  * Each part is the output of one command, which runs in a child process with a time limit: a part
  * that fails or hangs leaves its error in the archive and keeps no other part out. The parts are
  * chosen so that none can hold a secret: the configuration without the values of secrets, and of
- * the unit only properties without an environment. tar(1) makes the archive. */
+ * the unit only properties without an environment. tar(1) makes the archive.
+ *
+ * Tests: tests/integration/ctl/test_lists.py */
 
 #include "ctl/verbs/verbs.h"
 
