@@ -244,7 +244,7 @@ int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json
         _cleanup_free_ char *text = NULL;
         int r = ctl_bus_call(bus, "Describe", 0, &text, reterr, "s", document);
 
-        return r < 0 ? r : ctl_json_read_document(text, !format, format, ret, reterr);
+        return r < 0 ? r : ctl_json_read_document(text, format, ret, reterr);
 }
 
 /* Each type of unit has an interface of its own: "…systemd1.Scope" of "a.scope". */
@@ -484,9 +484,8 @@ int ctl_bus_request(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *ret
         r = claim->consumer ? sd_bus_message_read(reply, BUS_CLAIM_OUT, &id, &text)
                             : sd_bus_message_read(reply, "s", &text);
         return r < 0 ? malformed(r, reterr)
-                     : ctl_json_read_document(text, false,
-                                              claim->consumer ? CLAIM_FORMAT : EXPLAIN_FORMAT, ret,
-                                              reterr);
+                     : ctl_json_read_document(text, claim->consumer ? CLAIM_FORMAT : EXPLAIN_FORMAT,
+                                              ret, reterr);
 }
 
 int ctl_bus_move_claim(sd_bus *bus, const char *from, const char *to, const char *consumer_type,

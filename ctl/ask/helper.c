@@ -72,9 +72,9 @@ int ctl_helper_ask(const char *order, const char *const words[], const char *con
         r = ctl_children_run(&child, 1, run_helper, 1, 0, reterr);
         if (r >= 0) {
                 fputs(child.errors, stderr);
-                r = child.code != 0 ? error_setf(reterr, EIO, "%s", orders[i].failure)
-                                    : ctl_json_read_document(child.output, false, orders[i].format,
-                                                             ret, reterr);
+                r = child.code != 0
+                            ? error_setf(reterr, EIO, "%s", orders[i].failure)
+                            : ctl_json_read_document(child.output, orders[i].format, ret, reterr);
         }
         ctl_children_done(&child, 1);
         return r;

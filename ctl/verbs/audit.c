@@ -59,7 +59,7 @@ static int heal_consumer(Ctl *ctl, const char *consumer, json_t **ret, Error *re
                 return r;
         r = ctl_bus_call(ctl->bus, "HealConsumer", AUDIT_TIMEOUT_USEC, &text, reterr, "s",
                          consumer);
-        return r < 0 ? r : ctl_json_read_document(text, false, AUDIT_FORMAT, ret, reterr);
+        return r < 0 ? r : ctl_json_read_document(text, AUDIT_FORMAT, ret, reterr);
 }
 
 /* Returns the item of a list that is of the consumer, or NULL. */

@@ -244,7 +244,7 @@ int ctl_call_document(Ctl *ctl, const char *method, uint64_t timeout_usec, const
         _cleanup_free_ char *text = NULL;
         int r = ctl_call(ctl, method, timeout_usec, &text, reterr);
 
-        return r < 0 ? r : ctl_json_read_document(text, false, format, ret, reterr);
+        return r < 0 ? r : ctl_json_read_document(text, format, ret, reterr);
 }
 
 int ctl_fetch_status(Ctl *ctl, json_t **ret, Error *reterr)

@@ -213,8 +213,7 @@ static int call_reshape(Ctl *ctl, const char *method, json_t **ret, Error *reter
         _cleanup_free_ char *text = NULL;
         int r = ctl_call(ctl, method, RESHAPE_TIMEOUT_USEC, &text, reterr);
 
-        return r < 0 || !text[0] ? r
-                                 : ctl_json_read_document(text, false, RESHAPE_FORMAT, ret, reterr);
+        return r < 0 || !text[0] ? r : ctl_json_read_document(text, RESHAPE_FORMAT, ret, reterr);
 }
 
 static void print_moves(const json_t *document, CtlPage *page)

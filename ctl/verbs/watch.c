@@ -307,18 +307,7 @@ static int open_bus(Watch *watch, Error *reterr)
         return 0;
 }
 
-/* Keeps the document if there is no new one. */
-static void fetch_document(Watch *watch, const char *name, const char *format, json_t **member)
-{
-        json_t *document;
-
-        if (ctl_bus_describe(watch->bus, name, format, &document, NULL) < 0)
-                return;
-        json_decref(*member);
-        *member = document;
-}
-
-/* Before the first poll there is a status and nothing else. */
+/* Before the first poll there is a status and no other document. */
 static int fetch_facts(Watch *watch, Error *reterr)
 {
         int r = ctl_bus_describe(watch->bus, BUS_DOCUMENT_STATUS, STATUS_FORMAT, &watch->status,
@@ -326,8 +315,9 @@ static int fetch_facts(Watch *watch, Error *reterr)
 
         if (r < 0)
                 return r;
-        fetch_document(watch, BUS_DOCUMENT_TREE, TREE_FORMAT, &watch->tree);
-        fetch_document(watch, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &watch->claims);
+        (void)ctl_bus_describe(watch->bus, BUS_DOCUMENT_TREE, TREE_FORMAT, &watch->tree, NULL);
+        (void)ctl_bus_describe(watch->bus, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &watch->claims,
+                               NULL);
         return 0;
 }
 
@@ -351,7 +341,6 @@ static int fetch_all(Watch *watch)
         if (r == -ENOMEM || (!watch->bus && r != CTL_NOT_RUNNING))
                 return error_setf(&watch->error, r, "%s", why.text);
         fetch_in(watch, RETRY_USEC);
-        json_decref(watch->status);
         watch->status = ctl_status_make_not_running(why.text);
         return watch->status ? 0 : error_oom(&watch->error);
 }
