@@ -39,8 +39,7 @@
 #define FREE          "#ffffff"
 
 #define STYLE                                                                                  \
-        "text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif;font-size:11px;fill:#222;"    \
-        "pointer-events:none}"                                                                 \
+        "text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif;font-size:11px;fill:#222}"    \
         ".title{font-size:18px;font-weight:bold}.head{font-size:13px;font-weight:bold}"        \
         ".small{font-size:10px}.dim{font-size:10px;fill:#666}"                                 \
         ".mono{font-family:'DejaVu Sans Mono',monospace;font-size:10px}"                       \
