@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "ctl/ask/bus.h"
-#include "ctl/ask/helper.h"
+#include "ctl/ask/children.h"
 #include "ctl/print/identity.h"
 #include "ctl/print/json.h"
 #include "ctl/print/text.h"

@@ -11,7 +11,7 @@
  * A node is a configuration: its file names the host, the root provider's identity and the folder
  * of its state. A node that fails keeps no other back; the words are of the first that failed.
  *
- * Tests: tests/integration/reshape/test_moves.py */
+ * Tests: tests/integration/reshape/test_reshape.py */
 
 #include "ctl/verbs/verbs.h"
 
@@ -26,7 +26,7 @@
 
 #include "base/folder-owner.h"
 #include "config/config.h"
-#include "ctl/ask/helper.h"
+#include "ctl/ask/children.h"
 #include "ctl/print/status.h"
 #include "ctl/verbs/common.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/text.h"
 #include "ctl/ask/bus.h"
-#include "ctl/ask/helper.h"
+#include "ctl/ask/children.h"
 #include "ctl/print/changes.h"
 #include "ctl/print/draw.h"
 #include "ctl/print/host.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "ctl/ask/helper.h"
+#include "ctl/ask/children.h"
 
 #include <string.h>
 #include <sys/stat.h>
