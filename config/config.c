@@ -90,9 +90,8 @@ static int set_from_credential(const ConfigOption *option, Config *config, const
         return r < 0 ? error_prefixf(reterr, r, "%s", path) : 1;
 }
 
-/* 1 when the secret is a credential, and was taken. Without systemd's folder, as when a person
- * tries something out, the file that the unit's drop-in names is looked for, by whoever may read
- * it. */
+/* Sets a secret from its credential. Returns 1 if there is one. Without systemd's folder, as in a
+ * terminal, the file that the unit's drop-in names is read, if the caller may. */
 static int try_credential(const ConfigOption *option, Config *config, Error *reterr)
 {
         const char *folder = getenv("CREDENTIALS_DIRECTORY");
@@ -416,7 +415,7 @@ static int finish_agent(Config *config, const ConfigSettings *settings, Error *r
         return 0;
 }
 
-/* Where the option is set that the words name first; NULL: nowhere. */
+/* Finds the entry of the first option that the words name; NULL: no file sets it. */
 static const ConfigEntry *find_named(const ConfigSettings *settings, const char *words)
 {
         const ConfigEntry *ret = NULL;
@@ -437,7 +436,7 @@ static const ConfigEntry *find_named(const ConfigSettings *settings, const char 
         return ret;
 }
 
-/* What no driver would take. */
+/* Checks the options that every driver would refuse. */
 static int check_driver(const Config *config, const ConfigSettings *settings, Error *reterr)
 {
         Error error = ERROR_NULL;
@@ -486,7 +485,7 @@ static int check_keystone(const Config *config, const ConfigSettings *settings, 
                              option);
 }
 
-/* What the authentication needs, once every value is known to be good. */
+/* Checks that the authentication has all options that it needs. Single values are good by then. */
 static int check_placement(const Config *config, const ConfigSettings *settings, const char *place,
                            Error *reterr)
 {

@@ -50,7 +50,7 @@ const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
 const ConfigEntry **config_settings_list(const ConfigSettings *settings, const ConfigOption *option,
                                          size_t *ret_n);
 
-/* Where a section was opened last, or NULL. */
+/* Returns the last header of a section, or NULL. */
 const ConfigSection *config_settings_find_section(const ConfigSettings *settings,
                                                   const char *section);
 

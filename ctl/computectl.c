@@ -111,7 +111,7 @@ static void find_credentials(void)
                 (void)setenv("CREDENTIALS_DIRECTORY", folder, 0);
 }
 
-/* Who is asked for a password sits at this terminal, and polkit runs on this host. */
+/* Passwords are asked for only on this host: polkit and the terminal are here. */
 static int run_verb(const CtlVerb *verb, Ctl *ctl)
 {
         bool asks = (verb->flags & CTL_VERB_RIGHTS) && !ctl->options.host;
@@ -181,7 +181,7 @@ int main(int argc, char *argv[])
         Ctl ctl = { 0 };
         int r;
 
-        /* Of the locale only what the terminal can show. */
+        /* Only the characters of the locale count, not its language. */
         setlocale(LC_CTYPE, "");
         r = finish(&ctl, run_as_called(&ctl, argc, argv));
         sd_bus_flush_close_unref(ctl.bus);

@@ -122,8 +122,8 @@ static json_t *mappings_to_json(const RequestMappings *mappings)
         return TAKE_PTR(object);
 }
 
-/* Of the guest that has it: another one than the consumer while that is its migration. Where it is
- * no domain, by what it is known: "process 1234", without when that started. */
+/* Returns the name of the guest that has the claim. Its uuid is not that of the consumer while the
+ * consumer is a migration. A guest without a domain is "process 1234", without its start time. */
 static const char *guest_name(const Claim *claim, const HostFacts *facts, size_t *ret_length)
 {
         const HostDomain *domain =

@@ -29,8 +29,8 @@ typedef struct CtlClaim {
 } CtlClaim;
 
 /* Starts pkttyagent, which asks for passwords on this terminal, and waits until polkit knows it.
- * Returns its process. 0: it is not installed, or nobody can be asked; polkit answers as it does
- * without. */
+ * Returns its process. 0: it is not installed, or there is no person to ask; polkit answers as it
+ * does without. */
 pid_t ctl_authorization_start(void);
 
 /* Ends it. 0 is allowed. */

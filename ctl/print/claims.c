@@ -28,7 +28,7 @@ static void add_allocation(CtlTable *table, const json_t *allocation, const CtlS
         ctl_table_take(table, ctl_json_format_resources(resources), "");
 }
 
-/* What is shown of each claim. */
+/* The columns of the list of claims. */
 typedef struct View {
         bool history; /* how it ended, not when it expires */
         bool roomy;   /* whole consumers, and when it was made */

@@ -117,7 +117,7 @@ static int judge_files(const CtlFacts *facts, json_t *findings)
         return r;
 }
 
-/* What the agent says of itself. */
+/* Adds the reasons of the status of the agent. */
 static int judge_reasons(const CtlFacts *facts, json_t *findings)
 {
         const json_t *reason;
@@ -160,7 +160,7 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
         if (has_reason(facts, "hypervisor"))
                 return 0;
         if (!facts->snapshot && !facts->config && !is_running(facts))
-                return 0; /* nobody could say which one to ask */
+                return 0; /* the driver is unknown */
         if (!facts->snapshot)
                 return add_finding(
                         findings, "hypervisor", "bad",
@@ -178,7 +178,7 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
                            text_plural(facts->snapshot->n_domains));
 }
 
-/* What the poll could not read, each by itself. */
+/* Adds each part of the host that the poll could not read. */
 static int judge_parts(const CtlFacts *facts, json_t *findings)
 {
         int r = 0;
@@ -418,7 +418,7 @@ static int judge_connection(const CtlFacts *facts, json_t *findings)
         return facts->connect ? judge_way(facts->connect, findings) : 0;
 }
 
-/* What the comparison with Placement came to; without one, what the agent goes by. */
+/* Adds the result of the comparison with Placement; without one, the identity of the agent. */
 static int judge_identity(const CtlFacts *facts, json_t *findings)
 {
         const char *state = ctl_json_text(facts->identity, "state"),

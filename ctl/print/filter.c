@@ -76,7 +76,7 @@ static bool parse_date(const char *text, struct tm *ret)
         return false;
 }
 
-/* Returns the begin of the day that is so many days before now. */
+/* Returns the begin of the day that is that number of days before now. */
 static time_t find_midnight(uint64_t now_usec, int days)
 {
         time_t now = (time_t)(now_usec / USEC_PER_SEC);

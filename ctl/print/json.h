@@ -31,7 +31,7 @@ const json_t *ctl_json_find(const json_t *array, const char *key, const char *te
  * with words. */
 int ctl_json_read_document(const char *text, const char *format, json_t **ret, Error *reterr);
 
-/* What a function writes of a value; NULL when out of memory. The caller frees. */
+/* Returns the text that a function writes of a value; NULL when out of memory. The caller frees. */
 char *ctl_json_format(const json_t *json, void (*write)(const json_t *json, FILE *stream));
 
 /* "VCPU=2, MEMORY_MB=512". Of the text, NULL when out of memory; the caller frees. */

@@ -65,6 +65,6 @@ void ctl_page_rest(CtlPage *page, int indent, CtlColour colour, const char *form
 void ctl_page_field(CtlPage *page, int label_width, const char *label, CtlColour colour,
                     const char *format, ...) _printf_(5, 6);
 
-/* The lines of an escaped text, each in that colour; those below the first begin behind so many
- * blanks. */
+/* Writes the lines of an escaped text, each in that colour; those below the first begin behind
+ * indent blanks. */
 void ctl_page_lines(CtlPage *page, int indent, CtlColour colour, const char *text);

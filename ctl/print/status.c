@@ -86,7 +86,7 @@ static void print_reasons(const json_t *status, CtlPage *page)
                                ctl_json_text(reason, "command"));
 }
 
-/* How long it has not been as it should. */
+/* Prints how long Placement has differed from the host. */
 static void print_since(const json_t *status, CtlPage *page)
 {
         uint64_t usec = ctl_json_u64(status, "sync_since_usec");

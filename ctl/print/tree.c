@@ -130,7 +130,7 @@ static void add_inventory_cells(TreePrinter *printer, const char *resource_class
                        json_number_value(json_object_get(inventory, "allocation_ratio")));
 }
 
-/* What each host of a kind has says nothing about this one. */
+/* Checks whether a trait distinguishes this host from others of its kind. */
 static bool is_specific(const char *trait)
 {
         static const char *const dull[] = { "COMPUTE_", "HW_CPU_", "HW_ARCH_" };
@@ -141,7 +141,8 @@ static bool is_specific(const char *trait)
         return true;
 }
 
-/* The trait of that number, of all or of those that say something; NULL: there are not so many. */
+/* Returns the trait of that number, of all traits or of the specific ones; NULL: there are fewer.
+ */
 static const char *find_trait(const json_t *traits, size_t number, bool all)
 {
         const json_t *trait;

@@ -38,7 +38,7 @@ static void print_claim(Ctl *ctl, const json_t *claim)
                 ctl_claim_print(claim, &ctl->page);
 }
 
-/* Whom a person names by its uuid, or a guest by the name of its domain. */
+/* Finds a consumer by its uuid, or by the name of the domain of its guest. */
 static int find_consumer(Ctl *ctl, const char *name, Uuid *ret, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL;
@@ -82,7 +82,7 @@ static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
                                   : error_setf(reterr, EINVAL, "%s: no number of a process", path);
 }
 
-/* By what its guest is known. ret_group, of a unit, is for the caller to free. */
+/* Stores the process or the control group of the guest. The caller frees *ret_group. */
 static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr)
 {
         const CtlOptions *options = &ctl->options;
@@ -133,7 +133,7 @@ static int verb_claim(Ctl *ctl, Error *reterr)
         return r;
 }
 
-/* Those that live and, with history, behind them those that ended. */
+/* Fetches the living claims and, with history, behind them the ended ones. */
 static int list_claims(Ctl *ctl, bool history, json_t **ret, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL, *ended = NULL;
@@ -214,7 +214,7 @@ static int verb_claims(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Of the command line; checked before. */
+/* Reads an id of the command line, which was checked before. */
 static int64_t id_of(const char *argument)
 {
         return strtoll(argument, NULL, 10);
@@ -256,7 +256,8 @@ static int verb_show(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Else what is mistyped would look free. Before the first poll nobody knows. */
+/* Refuses a word that the host does not have: a typing error would look free. Before the first poll
+ * every word passes. */
 static int check_name(Ctl *ctl, const char *name, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL, *tree = NULL;
@@ -387,8 +388,8 @@ static int release_one(Ctl *ctl, int64_t id, Error *reterr)
         return r;
 }
 
-/* One that cannot be released does not keep the others: each failure but the last, which is the
- * caller's to say, is said here. */
+/* Releases each claim, also behind one that cannot be released. Prints all failures but the last,
+ * which the caller prints. */
 static int verb_release(Ctl *ctl, Error *reterr)
 {
         int failed = 0, r = ctl_connect(ctl, reterr);
@@ -430,7 +431,7 @@ static int verb_move(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* What is wrong with the command line before anything is asked. */
+/* Checks of the command line, before the agent is asked. */
 
 static bool asks_for_nothing(const CtlOptions *options)
 {

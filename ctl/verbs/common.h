@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the verbs of computectl share: reaching the agent of this host or of --host, and printing
- * as the options ask. */
+/* The parts that all verbs of computectl need: reaching the agent of this host or of --host, and
+ * printing as the options ask. */
 
 #include "ctl/ask/unit.h"
 #include "ctl/verbs/verbs.h"
@@ -36,7 +36,8 @@ void ctl_print_json(Ctl *ctl, const json_t *document);
 typedef void (*CtlPrint)(const json_t *document, CtlPage *page);
 void ctl_print_document(Ctl *ctl, const json_t *document, CtlPrint print);
 
-/* What a verb did: as JSON (taken; NULL: memory ran out), or in words, unless it is to be quiet. */
+/* Prints the result of a verb: as JSON (taken; NULL: memory ran out), or in words unless --quiet is
+ * given. */
 void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...) _printf_(3, 4);
 
 /* Checks whether a verb that changes much must ask first: standard input is a terminal, and neither

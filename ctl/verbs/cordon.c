@@ -18,7 +18,7 @@
 #include "formats/format-names.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
-#define EXIT_SOMEBODY       3 /* exit code: somebody is there */
+#define EXIT_OCCUPIED       3 /* exit code: a guest or a provider is in the way */
 
 static int check_cordon(const CtlOptions *options, Error *reterr)
 {
@@ -106,7 +106,7 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
         return 0;
 }
 
-/* Whoever moves them asks until nobody is left. */
+/* The exit code tells scripts when the last claim is gone. */
 static int verb_drain(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -125,7 +125,7 @@ static int verb_drain(Ctl *ctl, Error *reterr)
                 printf("No claims on %s.\n", device_of(ctl)[0] ? device_of(ctl) : "this host");
         else if (!ctl->options.quiet)
                 ctl_claims_print(document, false, &ctl->page);
-        return empty ? EXIT_SUCCESS : EXIT_SOMEBODY;
+        return empty ? EXIT_SUCCESS : EXIT_OCCUPIED;
 }
 
 static int check_retire(const CtlOptions *options, Error *reterr)
@@ -180,7 +180,7 @@ static int ask_and_retire(Ctl *ctl, json_t **document, Error *reterr)
         return r < 0 ? r : call_retire(ctl, "Retire", document, reterr);
 }
 
-/* The exit code is EXIT_SOMEBODY if a guest or a provider is in the way. */
+/* The exit code is EXIT_OCCUPIED if a guest or a provider is in the way. */
 static int verb_retire(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -197,7 +197,7 @@ static int verb_retire(Ctl *ctl, Error *reterr)
                 return r;
         if (ctl_wants_json(ctl) || !ctl->options.quiet)
                 ctl_print_document(ctl, document, ctl_retire_print);
-        return ctl_retire_is_refused(document) ? EXIT_SOMEBODY : EXIT_SUCCESS;
+        return ctl_retire_is_refused(document) ? EXIT_OCCUPIED : EXIT_SUCCESS;
 }
 
 const CtlVerb ctl_cordon_verbs[] = {

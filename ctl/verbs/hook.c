@@ -15,10 +15,10 @@
 
 #define XML_MAX (4 * 1024 * 1024)
 
-/* Where no configuration says it. */
+/* For a host without a configuration. */
 #define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
-/* What [hook] says, or the agent does that read it. */
+/* The options of [hook], from the file or from the agent. */
 typedef struct Policy {
         bool enabled, deny;
         uint64_t timeout_usec;
@@ -61,7 +61,8 @@ bool ctl_hook_find_uuid(const char *xml, char ret[static 37])
         return true;
 }
 
-/* To its end, also when nobody wants it: libvirt does not like a hook that hangs up. */
+/* Reads the input to its end, also if the hook is not enabled: libvirt reports a hook that closes
+ * it early. */
 static int read_input(char **ret, Error *reterr)
 {
         _cleanup_free_ char *text = malloc(XML_MAX + 1);
@@ -172,7 +173,7 @@ static int ask_policy(Policy *policy, Error *reterr)
         return 0;
 }
 
-/* Without a configuration and an agent nobody knows whether there is to be a hook: not enabled. */
+/* Without a configuration and an agent the hook counts as not enabled. */
 static void read_policy(const char *file, Policy *policy)
 {
         _cleanup_(config_freep) Config *config = NULL;

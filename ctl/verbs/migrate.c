@@ -120,7 +120,7 @@ static int wait_for_server(Private *private, Error *reterr)
         return MIGRATE_PLACEMENT;
 }
 
-/* Who is not asked for a token has no role service, which newer releases of Placement want. */
+/* Without tokens there is no role service, which newer releases of Placement want for a reshape. */
 static int write_policy(const Private *private, Error *reterr)
 {
         FILE *file = fopen(private->policy, "wxe");
@@ -176,8 +176,8 @@ static int start_server(const char *direct, Private *ret, Error *reterr)
         return wait_for_server(ret, reterr);
 }
 
-/* The agent goes on as the owner of its state folder, who may not be root. A configuration that
- * cannot be used is the agent's to report. */
+/* Lets the owner of the state folder use the socket: the agent gives up the rights of root. The
+ * agent reports a configuration that cannot be used. */
 static int let_in(const Private *private, const char *file, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = NULL;

@@ -37,7 +37,7 @@ typedef struct CtlOptions {
         const char *columns;             /* the columns of a table, in their order */
         bool config_only, hardware_only; /* the parts of doctor */
         bool allocations;                /* release also what others wrote to Placement */
-        bool full;                       /* sync: read everything anew */
+        bool full;                       /* sync: read everything again */
         const char *timeout;             /* the time limit of sync, in seconds */
         bool undo;                       /* reshape and retire put back what the last one did */
         const char *direct;              /* of migrate-inventory */
@@ -52,7 +52,7 @@ typedef struct CtlOptions {
         const char *const *arguments; /* verb first; borrowed, NULL-terminated */
 } CtlOptions;
 
-/* Where the value of an option goes. */
+/* The place that the value of an option goes to. */
 typedef enum CtlOptionKind {
         OPTION_FLAG,    /* a bool */
         OPTION_TEXT,    /* a const char * */

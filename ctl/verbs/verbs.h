@@ -10,7 +10,7 @@
 #include "ctl/print/page.h"
 #include "ctl/verbs/options.h"
 
-/* What a verb has to work with. */
+/* The command line, the output and the connection of a verb. */
 typedef struct Ctl {
         CtlOptions options;
         CtlPage page; /* of standard output; what it keeps becomes the exit code at the end */

@@ -32,7 +32,7 @@
 
 #define TICK_USEC   USEC_PER_SEC          /* ages are counted on */
 #define SETTLE_USEC (100 * USEC_PER_MSEC) /* signals that come together are one change */
-#define RETRY_USEC  (3 * USEC_PER_SEC)    /* while nobody answers */
+#define RETRY_USEC  (3 * USEC_PER_SEC)    /* while the agent does not answer */
 #define ANSWER_USEC (5 * USEC_PER_SEC)    /* no longer than one would wait for a key */
 
 #define ROWS_DEFAULT 24
