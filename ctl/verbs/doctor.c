@@ -190,22 +190,19 @@ static int get_old_exit(int code)
 
 static int verb_check_config(Ctl *ctl, Error *reterr)
 {
+        _cleanup_json_ json_t *document = NULL, *answer = NULL;
         int r;
 
         ctl_note_old_spelling(ctl, "check-config", "doctor --config-only");
-        if (!ctl_wants_json(ctl)) {
-                r = check_config_only(ctl, reterr);
-        } else {
-                _cleanup_json_ json_t *document = NULL, *answer = NULL;
-
-                r = examine_config(ctl, &document, reterr);
-                if (r < 0)
-                        return r;
-                r = ctl_doctor_exit_of_part(document);
-                answer = json_pack("{sb}", "valid", r != EXIT_FAILURE);
-                ctl_print_json(ctl, answer);
-        }
-        return r < 0 ? r : get_old_exit(r);
+        r = examine_config(ctl, &document, reterr);
+        if (r < 0)
+                return r;
+        if (!ctl_wants_json(ctl))
+                return get_old_exit(print_part(ctl, document));
+        r = ctl_doctor_exit_of_part(document);
+        answer = json_pack("{sb}", "valid", r != EXIT_FAILURE);
+        ctl_print_json(ctl, answer);
+        return get_old_exit(r);
 }
 
 static int verb_verify(Ctl *ctl, Error *reterr)
