@@ -357,7 +357,7 @@ static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
 /* A file that was lost comes back as it was: who this host is lives on in this process. */
 static int check_identity(const Daemon *daemon, const Config *new, Error *reterr)
 {
-        const IdentityPlaces places = config_identity_places(new);
+        const IdentityPlaces places = identity_places(new);
         _cleanup_free_ char *path = NULL;
         Uuid root;
         int r = identity_find(&places, &root, &path, reterr);
@@ -611,7 +611,7 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
 /* A dry run writes nothing, and may be the first thing that is run on a host. */
 static int look_for_identity(Daemon *daemon, Error *reterr)
 {
-        const IdentityPlaces places = config_identity_places(daemon->engine.config);
+        const IdentityPlaces places = identity_places(daemon->engine.config);
         _cleanup_free_ char *path = NULL;
         int r = identity_find(&places, &daemon->root, &path, reterr);
 
@@ -626,7 +626,7 @@ static int look_for_identity(Daemon *daemon, Error *reterr)
 
 static int load_identity(Daemon *daemon, Error *reterr)
 {
-        const IdentityPlaces places = config_identity_places(daemon->engine.config);
+        const IdentityPlaces places = identity_places(daemon->engine.config);
         bool created;
         int r;
 

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* From the configuration files to a Config: the options of the table one by one, then what depends
+ * on several of them (the folder of the state, [mdev_TYPE], [pci], [placement]), then the structs
+ * that borrow the strings.
+ *
+ * Tests: tests/unit/config/test-config.c tests/unit/config/test-state-dir.c
+ * tests/unit/config/test-auth.c */
+
 #include "config/config.h"
 
 #include "base/read-file.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "config/expand.h"
-#include "config/mdev.h"
 #include "config/search.h"
 #include "config/settings.h"
-#include "config/state-dir.h"
 #include "drivers/driver-config.h"
+#include "report/keystone/config.h"
+#include "report/session/nova-mode.h"
 
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 #include <syslog.h>
 
 #define CREDENTIAL_MAX_BYTES (16 * 1024)
 #define CREDENTIAL_FOLDER    SYSCONFDIR "/compute-agent" /* without systemd */
+#define SECTION_MAX          264 /* of a type's name, which its form bounds */
 
 /* A build for another prefix looks there too; which folder is listed twice does not matter. */
 static const char *const roots[] = { SYSCONFDIR, "/etc", "/run", PREFIX_LIB_DIR, "/usr/lib", NULL };
@@ -28,11 +37,20 @@ const char *config_hook_to_text(const Config *config)
         return config->hook_when_away == CONFIG_HOOK_DENY ? "deny" : "allow";
 }
 
-IdentityPlaces config_identity_places(const Config *config)
+static void free_type(HostMdevType *type)
 {
-        return (IdentityPlaces){ .config_files = (const char *const *)config->files,
-                                 .state_dir = config->state_dir,
-                                 .nova_dir = config->state_path };
+        for (const ConfigOption *o = config_mdev_options; o->key; o++)
+                config_option_done(o, type);
+        free(type->type);
+}
+
+static void free_mdev_types(HostConfig *host)
+{
+        for (size_t i = 0; i < host->n_mdev_types; i++)
+                free_type(&host->mdev_types[i]);
+        free(host->mdev_types);
+        host->mdev_types = NULL;
+        host->n_mdev_types = 0;
 }
 
 Config *config_free(Config *config)
@@ -41,7 +59,7 @@ Config *config_free(Config *config)
                 return NULL;
         for (const ConfigOption *o = config_options; o->key; o++)
                 config_option_done(o, config);
-        config_free_mdev_types(&config->driver.host);
+        free_mdev_types(&config->driver.host);
         pci_specs_done(&config->driver.host.pci_specs);
         strings_free(config->files);
         string_set_done(&config->warnings);
@@ -72,9 +90,8 @@ static int set_from_credential(const ConfigOption *option, Config *config, const
         return r < 0 ? error_prefixf(reterr, r, "%s", path) : 1;
 }
 
-/* 1 when the secret is a credential, and was taken. Without systemd's folder, as when a person
- * tries something out, the file that the unit's drop-in names is looked for, by whoever may read
- * it. */
+/* Sets a secret from its credential. Returns 1 if there is one. Without systemd's folder, as in a
+ * terminal, the file that the unit's drop-in names is read, if the caller may. */
 static int try_credential(const ConfigOption *option, Config *config, Error *reterr)
 {
         const char *folder = getenv("CREDENTIALS_DIRECTORY");
@@ -117,21 +134,7 @@ static int load_pci_specs(Config *config, const ConfigSettings *settings, Error 
         return r < 0 ? config_entry_prefix(entry, r, reterr) : 0;
 }
 
-/* Sets an option from the files, else from its default, in which references are replaced, too. */
-static int set_option(const ConfigOption *option, Config *config, ConfigSettings *settings,
-                      Error *reterr)
-{
-        _cleanup_(text_free_secretp) char *text = NULL;
-        int r;
-
-        if (!strchr(option->default_value ?: "", '$') ||
-            config_settings_find_option(settings, option))
-                return config_set_from_settings(option, config, settings, reterr);
-        r = config_expand_default(settings, option->section, option->default_value, &text, reterr);
-        return r < 0 ? r : config_option_set(option, config, text, reterr);
-}
-
-/* section: of that alone; NULL: all. */
+/* section: sets the options of that section alone; NULL: all. */
 static int set_options(Config *config, ConfigSettings *settings, const char *section, Error *reterr)
 {
         int r;
@@ -141,12 +144,259 @@ static int set_options(Config *config, ConfigSettings *settings, const char *sec
                         continue;
                 r = try_credential(o, config, reterr);
                 if (r == 0)
-                        r = set_option(o, config, settings, reterr);
+                        r = config_set_from_settings(o, config, settings, reterr);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
+
+/* The folder of the state. */
+
+/* Replaces the built-in folder by the first one of $STATE_DIRECTORY. */
+static int follow_unit(Config *config)
+{
+        const char *folders = getenv("STATE_DIRECTORY");
+        char *folder;
+
+        if (!folders || folders[0] != '/')
+                return 0;
+        folder = strndup(folders, strcspn(folders, ":"));
+        if (!folder)
+                return -ENOMEM;
+        free(config->state_dir);
+        config->state_dir = folder;
+        return 0;
+}
+
+/* Returns 1 if there is a file of that name in the folder, or the folder itself (""); 0 if not,
+ * -ENOMEM. */
+static int has_file(const char *folder, const char *name)
+{
+        _cleanup_free_ char *path = text_format("%s/%s", folder, name);
+
+        return path ? access(path, F_OK) == 0 : -ENOMEM;
+}
+
+/* Returns 1 if the folder of an older configuration is the only one that can be meant: there is no
+ * other one, and Nova has no instances in it. 0 if not, -ENOMEM. */
+static int is_only_folder(const Config *config)
+{
+        int other = has_file(config->state_dir, ""), former = has_file(config->state_path, ""),
+            nova = has_file(config->state_path, "instances");
+
+        if (other < 0 || former < 0 || nova < 0)
+                return -ENOMEM;
+        return !other && former && !nova;
+}
+
+/* Chooses the folder in which the agent keeps its state: [agent] state_dir, else the first folder
+ * of the unit's StateDirectory= ($STATE_DIRECTORY), else /var/lib/compute-agent.
+ *
+ * Up to version 0.1 [DEFAULT] state_path named this folder. If a configuration still does, the
+ * claim database in that folder is the evidence, and the agent goes on with it. The agent also
+ * takes it if the folder above does not exist and Nova has no instances in it. Blocks on the disk.
+ */
+static int choose_state_dir(Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        const ConfigEntry *entry = config_settings_find(settings, "DEFAULT", "state_path");
+        int r, own, former;
+        char *folder;
+
+        if (config_settings_find(settings, "agent", "state_dir"))
+                return 0;
+        r = follow_unit(config);
+        if (r < 0)
+                return error_oom(reterr);
+        if (!entry || strcmp(config->state_path, config->state_dir) == 0)
+                return 0;
+        former = has_file(config->state_path, config->claim_db);
+        own = has_file(config->state_dir, config->claim_db);
+        if (former < 0 || own < 0)
+                return error_oom(reterr);
+        if (former > 0 && own > 0)
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s:%u: [DEFAULT] state_path: both %s and %s hold a claim database; name the right folder in [agent] state_dir",
+                        entry->file, entry->line, config->state_path, config->state_dir);
+        if (former == 0)
+                former = is_only_folder(config);
+        if (former <= 0)
+                return former < 0 ? error_oom(reterr) : 0;
+        folder = strdup(config->state_path);
+        if (!folder)
+                return error_oom(reterr);
+        free(config->state_dir);
+        config->state_dir = folder;
+        config_warn(
+                settings,
+                "%s:%u: [DEFAULT] state_path is Nova's folder now, and %s is the folder of this agent: write state_dir = %s into the section [agent]",
+                entry->file, entry->line, folder, folder);
+        return 0;
+}
+
+/* Types of mediated devices. */
+
+/* Finds an option in [mdev_TYPE]; its addresses in [vgpu_TYPE], too. */
+static const ConfigEntry *find_entry(const ConfigSettings *settings, const char *type,
+                                     const ConfigOption *option)
+{
+        char name[SECTION_MAX];
+        const ConfigEntry *entry;
+
+        snprintf(name, sizeof(name), "mdev_%s", type);
+        entry = config_settings_find(settings, name, option->key);
+        if (entry || strcmp(option->key, "device_addresses") != 0)
+                return entry;
+        snprintf(name, sizeof(name), "vgpu_%s", type);
+        return config_settings_find(settings, name, option->key);
+}
+
+static const HostMdevType *find_type(const HostConfig *host, const char *type)
+{
+        for (size_t i = 0; i < host->n_mdev_types; i++)
+                if (strcasecmp(host->mdev_types[i].type, type) == 0)
+                        return &host->mdev_types[i];
+        return NULL;
+}
+
+static bool has_address(const HostMdevType *type, size_t n, const char *address)
+{
+        for (size_t i = 0; i < n && type->device_addresses[i]; i++)
+                if (strcmp(type->device_addresses[i], address) == 0)
+                        return true;
+        return false;
+}
+
+/* PCI addresses in small letters, as libvirt writes them; none twice, in any type. */
+static int check_addresses(const HostConfig *host, HostMdevType *type, Error *reterr)
+{
+        for (size_t i = 0; type->device_addresses && type->device_addresses[i]; i++) {
+                char *address = type->device_addresses[i];
+
+                for (char *c = address; address[0] != '/' && *c; c++)
+                        *c = (char)tolower((unsigned char)*c);
+                if (has_address(type, i, address))
+                        return error_setf(reterr, EINVAL, "%s is there twice", address);
+                for (size_t j = 0; j < host->n_mdev_types; j++)
+                        if (host->mdev_types[j].device_addresses &&
+                            has_address(&host->mdev_types[j], SIZE_MAX, address))
+                                return error_setf(reterr, EINVAL,
+                                                  "%s is given to the type %s already", address,
+                                                  host->mdev_types[j].type);
+        }
+        return 0;
+}
+
+static int load_type(const Config *config, const ConfigSettings *settings, HostMdevType *type,
+                     Error *reterr)
+{
+        const ConfigEntry *addresses;
+        int r;
+
+        for (const ConfigOption *o = config_mdev_options; o->key; o++) {
+                r = config_set_from_entry(o, type, find_entry(settings, type->type, o), reterr);
+                if (r < 0)
+                        return r;
+        }
+        r = check_addresses(&config->driver.host, type, reterr);
+        addresses = find_entry(settings, type->type, config_mdev_options);
+        if (r < 0 && addresses)
+                return config_entry_prefix(addresses, r, reterr);
+        return r;
+}
+
+static bool takes_what_is_left(const HostMdevType *type)
+{
+        return !type->device_addresses || !type->device_addresses[0];
+}
+
+/* The first type without addresses, or NULL. */
+static const HostMdevType *find_default(const HostConfig *host)
+{
+        for (size_t i = 0; i < host->n_mdev_types; i++)
+                if (takes_what_is_left(&host->mdev_types[i]))
+                        return &host->mdev_types[i];
+        return NULL;
+}
+
+static int add_type(Config *config, const ConfigSettings *settings, const char *name, Error *reterr)
+{
+        _cleanup_(free_type) HostMdevType type = {};
+        const HostMdevType *fallback;
+        int r;
+
+        type.type = strdup(name);
+        if (!type.type)
+                return error_oom(reterr);
+        r = load_type(config, settings, &type, reterr);
+        if (r < 0)
+                return r;
+
+        fallback = find_default(&config->driver.host);
+        if (fallback && takes_what_is_left(&type)) {
+                config_warn(
+                        settings,
+                        "[mdev_%.59s] device_addresses is not set, and the type %.64s takes all devices that are left already, ignoring the type",
+                        name, fallback->type);
+                return 0;
+        }
+        config->driver.host.mdev_types[config->driver.host.n_mdev_types++] = type;
+        type = (HostMdevType){};
+        return 0;
+}
+
+static bool is_enabled(const Config *config, const char *type)
+{
+        for (char **t = config->enabled_mdev_types; t && *t; t++)
+                if (strcasecmp(*t, type) == 0)
+                        return true;
+        return false;
+}
+
+static void warn_not_enabled(const Config *config, const ConfigSettings *settings)
+{
+        for (size_t i = 0; i < settings->n_sections; i++) {
+                const ConfigSection *section = &settings->sections[i];
+
+                if (strncasecmp(section->name, "mdev_", 5) != 0 &&
+                    strncasecmp(section->name, "vgpu_", 5) != 0)
+                        continue;
+                if (!is_enabled(config, section->name + 5))
+                        config_warn(
+                                settings,
+                                "%s:%u: [devices] enabled_mdev_types does not list the type of [%.64s], ignoring",
+                                section->file, section->line, section->name);
+        }
+}
+
+/* Reads the sections [mdev_TYPE] by Nova's rules (facts C4). A type without addresses takes all
+ * devices that are left; a second such type is ignored with a warning. */
+static int load_mdev_types(Config *config, const ConfigSettings *settings, Error *reterr)
+{
+        size_t n = 0;
+        int r;
+
+        warn_not_enabled(config, settings);
+        for (char **t = config->enabled_mdev_types; t && *t; t++)
+                n++;
+        if (n == 0)
+                return 0;
+        config->driver.host.mdev_types = calloc(n, sizeof(HostMdevType));
+        if (!config->driver.host.mdev_types)
+                return error_oom(reterr);
+
+        for (char **t = config->enabled_mdev_types; *t; t++) {
+                if (find_type(&config->driver.host, *t))
+                        continue;
+                r = add_type(config, settings, *t, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Checks of several options. */
 
 static int finish_agent(Config *config, const ConfigSettings *settings, Error *reterr)
 {
@@ -165,7 +415,7 @@ static int finish_agent(Config *config, const ConfigSettings *settings, Error *r
         return 0;
 }
 
-/* Where the option is set that the words name first; NULL: nowhere. */
+/* Finds the entry of the first option that the words name; NULL: no file sets it. */
 static const ConfigEntry *find_named(const ConfigSettings *settings, const char *words)
 {
         const ConfigEntry *ret = NULL;
@@ -186,7 +436,7 @@ static const ConfigEntry *find_named(const ConfigSettings *settings, const char 
         return ret;
 }
 
-/* What no driver would take. */
+/* Checks the options that every driver would refuse. */
 static int check_driver(const Config *config, const ConfigSettings *settings, Error *reterr)
 {
         Error error = ERROR_NULL;
@@ -235,7 +485,7 @@ static int check_keystone(const Config *config, const ConfigSettings *settings, 
                              option);
 }
 
-/* What the authentication needs, once every value is known to be good. */
+/* Checks that the authentication has all options that it needs. Single values are good by then. */
 static int check_placement(const Config *config, const ConfigSettings *settings, const char *place,
                            Error *reterr)
 {
@@ -351,13 +601,13 @@ static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
                 return error_oom(reterr);
         r = set_options(config, settings, NULL, reterr);
         if (r >= 0)
-                r = config_choose_state_dir(config, settings, reterr);
+                r = choose_state_dir(config, settings, reterr);
         if (r >= 0)
                 r = finish_agent(config, settings, reterr);
         if (r < 0)
                 return r;
         warn_old_options(settings);
-        r = config_load_mdev_types(config, settings, reterr);
+        r = load_mdev_types(config, settings, reterr);
         if (r >= 0)
                 r = load_pci_specs(config, settings, reterr);
         if (r >= 0)

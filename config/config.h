@@ -5,18 +5,16 @@
  *
  * One table (config/table.c) says for each option its type, default and what is allowed; it
  * is the only place. An unknown section or key is a warning with file and line, a bad value an
- * error with file, line, key and what is allowed. Values are checked here, so that nobody else has
- * to. Nothing is read after config_load() returned.
+ * error with file, line, key and what is allowed. Other modules check no value again. Nothing is
+ * read after config_load() returned.
  *
  * Names of sections and options are compared without regard to case. References to other options
- * ("$name") are replaced as oslo.config does it (config/expand.h). */
+ * ("$name") are replaced as oslo.config does it (config/settings.h). */
 
-#include "agent/state/identity.h"
 #include "base/error.h"
+#include "base/placement-options.h"
 #include "base/string-set.h"
 #include "drivers/driver.h"
-#include "report/keystone/config.h"
-#include "report/reporter.h"
 
 /* [agent] on_startup_failure */
 typedef enum ConfigStartupFailure {
@@ -91,9 +89,6 @@ typedef struct Config {
                                      */
         size_t n_ignored;           /* options that belong to Nova or its libraries alone */
 } Config;
-
-/* Returns the places of the file compute_id; borrowed from the configuration. */
-IdentityPlaces config_identity_places(const Config *config);
 
 /* Called for everything worth a warning: "FILE:LINE: unknown option [placement] foo, ignoring". The
  * text is borrowed for the call and holds no secret. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Written by tests/lint/nova-options.py --write. */
+/* Written by tests/lint/nova-options.py --write.
+ *
+ * Tests: tests/unit/config/test-config.c */
 
 #include "config/nova-options.h"
 

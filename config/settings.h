@@ -16,6 +16,20 @@ int config_settings_read(ConfigSettings *settings, char *const paths[], Error *r
  * words when there is no such section. */
 int config_settings_follow_auth(ConfigSettings *settings, Error *reterr);
 
+/* Replaces the references in the values that count for an option of this agent, as oslo.config
+ * does:
+ *
+ *   $name, ${name}    the option of that name in the same section, else in [DEFAULT]
+ *   ${section.name}   the option of another section
+ *   $$, \\$           a dollar sign
+ *
+ * The value of a referenced option has its own references replaced. An option that no file sets has
+ * its default, if this agent knows the option. Other text after a dollar sign stays as it is.
+ *
+ * Other values are replaced only where one of these refers to them. -EINVAL with words that name
+ * file, line and option if a reference leads nowhere or in a circle, -ENOMEM. */
+int config_expand(ConfigSettings *settings, Error *reterr);
+
 /* The option that an entry sets: of its own section, or as one of [placement] in auth_section. NULL
  * when there is none. */
 const ConfigOption *config_settings_option_of(const ConfigSettings *settings,
@@ -36,7 +50,7 @@ const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
 const ConfigEntry **config_settings_list(const ConfigSettings *settings, const ConfigOption *option,
                                          size_t *ret_n);
 
-/* Where a section was opened last, or NULL. */
+/* Returns the last header of a section, or NULL. */
 const ConfigSection *config_settings_find_section(const ConfigSettings *settings,
                                                   const char *section);
 
@@ -49,8 +63,8 @@ int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEn
                           Error *reterr);
 
 /* Sets an option of base from all its entries, in the order of reading (CONFIG_MULTI), or from the
- * last. */
-int config_set_from_settings(const ConfigOption *option, void *base, const ConfigSettings *settings,
+ * last, or from its default, in which references are replaced. */
+int config_set_from_settings(const ConfigOption *option, void *base, ConfigSettings *settings,
                              Error *reterr);
 
 /* Warns about each section that neither this agent nor Nova defines, and about each such option of

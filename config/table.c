@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The table of all options, and setting one of them from its text. A secret is wiped when it is
+ * freed, and no message quotes it.
+ *
+ * Tests: tests/unit/config/test-config.c tests/unit/config/test-example.c */
+
 #include "config/table.h"
 
 #include "base/secret.h"
@@ -94,37 +99,6 @@ static const ConfigWord images_types[] = {
         { "rbd", HOST_IMAGES_RBD },       {},
 };
 
-static bool is_driver_name(const char *text)
-{
-        return strcmp(text, "libvirt") == 0 || strcmp(text, "libvirt.LibvirtDriver") == 0 ||
-               strcmp(text, "linux") == 0 || strcmp(text, "static") == 0;
-}
-
-static bool is_tpm_secret_security(const char *text)
-{
-        return strcasecmp(text, "user") == 0 || strcasecmp(text, "host") == 0 ||
-               strcasecmp(text, "deployment") == 0;
-}
-
-static bool is_file_below(const char *text)
-{
-        return text[0] != '\0' && text[0] != '/' && text[strlen(text) - 1] != '/' &&
-               !strchr(text, '$');
-}
-
-/* "OLD:NEW", two names of resource classes of which the first is a custom one. */
-static bool is_renaming(const char *text)
-{
-        const char *colon = strchr(text, ':');
-        char name[RESOURCE_CLASS_MAX + 1];
-
-        if (!colon || (size_t)(colon - text) >= sizeof(name))
-                return false;
-        snprintf(name, sizeof(name), "%.*s", (int)(colon - text), text);
-        return resource_class_valid(name) && resource_class_is_custom(name) &&
-               resource_class_valid(colon + 1) && strcmp(name, colon + 1) != 0;
-}
-
 /* Begins an option of Config. */
 #define OPTION(s, k, t, m) .section = s, .key = k, .type = t, .offset = offsetof(Config, m)
 
@@ -149,31 +123,30 @@ static bool is_renaming(const char *text)
                 OPTION(s, k, CONFIG_ENUM, m), .default_value = value, .words = all, \
                                               .allowed = words_                     \
         }
-#define TEXT(s, k, m, value, check, words_)                                             \
-        {                                                                               \
-                OPTION(s, k, CONFIG_STRING, m), .default_value = value, .valid = check, \
-                                                .allowed = words_                       \
+#define TEXT(s, k, m, value, check, words_)                                            \
+        {                                                                              \
+                OPTION(s, k, CONFIG_STRING, m), .default_value = value, .form = check, \
+                                                .allowed = words_                      \
         }
-#define PATH(s, k, m, value)                                                      \
-        {                                                                         \
-                OPTION(s, k, CONFIG_STRING, m), .default_value = value,           \
-                                                .valid = config_is_absolute_path, \
-                                                .allowed = "an absolute path"     \
+#define PATH(s, k, m, value)                                                                      \
+        {                                                                                         \
+                OPTION(s, k, CONFIG_STRING, m), .default_value = value, .form = CONFIG_FORM_PATH, \
+                                                .allowed = "an absolute path"                     \
         }
-#define LIST(s, k, old_name, m, check, words_)                                               \
-        {                                                                                    \
-                OPTION(s, k, CONFIG_LIST, m), .old = { { NULL, old_name } }, .valid = check, \
-                                              .allowed = words_                              \
+#define LIST(s, k, old_name, m, check, words_)                                              \
+        {                                                                                   \
+                OPTION(s, k, CONFIG_LIST, m), .old = { { NULL, old_name } }, .form = check, \
+                                              .allowed = words_                             \
         }
 #define CPUS(s, k, m)                                                                           \
         {                                                                                       \
                 OPTION(s, k, CONFIG_STRING, m), .allowed = "a list of CPUs such as 4-12,^8,15", \
         }
-#define SECRET(k, m, check, words_, name)                                                    \
-        {                                                                                    \
-                OPTION("placement", k, CONFIG_STRING, m), .valid = check, .allowed = words_, \
-                                                          .secret = true, .of_auth = true,   \
-                                                          .credential = name                 \
+#define SECRET(k, m, check, words_, name)                                                   \
+        {                                                                                   \
+                OPTION("placement", k, CONFIG_STRING, m), .form = check, .allowed = words_, \
+                                                          .secret = true, .of_auth = true,  \
+                                                          .credential = name                \
         }
 #define KEYSTONE(k, old_name, m, auth)                                                        \
         {                                                                                     \
@@ -190,12 +163,12 @@ static bool is_renaming(const char *text)
 
 const ConfigOption config_options[] = {
         PATH("DEFAULT", "state_path", state_path, "/var/lib/nova"),
-        TEXT("DEFAULT", "claim_db", claim_db, "claim.sqlite", is_file_below,
+        TEXT("DEFAULT", "claim_db", claim_db, "claim.sqlite", CONFIG_FORM_FILE_BELOW,
              "the path of a file, relative to [agent] state_dir"),
         PATH("DEFAULT", "instances_path", driver.host.instances_path, "$state_path/instances"),
-        TEXT("DEFAULT", "host", host, "", config_is_host_name,
+        TEXT("DEFAULT", "host", host, "", CONFIG_FORM_HOST_NAME,
              "a name of up to 255 printable characters without spaces"),
-        TEXT("DEFAULT", "compute_driver", compute_driver, "libvirt", is_driver_name,
+        TEXT("DEFAULT", "compute_driver", compute_driver, "libvirt", CONFIG_FORM_DRIVER_NAME,
              "libvirt, libvirt.LibvirtDriver, linux or static"),
         BOOL("DEFAULT", "debug", debug, "false"),
         NUMBER("DEFAULT", "claim_expiry_time", CONFIG_SECONDS, claim_expiry_usec, "300", 0,
@@ -229,15 +202,15 @@ const ConfigOption config_options[] = {
         NUMBER("agent", "start_jitter_sec", CONFIG_SECONDS, start_jitter_usec, "5", 0, 3600),
         WORD("agent", "log_level", log_level, "info", log_levels,
              "debug, info, notice, warning, err or crit"),
-        TEXT("agent", "owner_trait", driver.host.owner_trait, "OWNER_NOVA", config_is_trait,
+        TEXT("agent", "owner_trait", driver.host.owner_trait, "OWNER_NOVA", CONFIG_FORM_TRAIT,
              "a trait's name (A-Z, 0-9, _; up to 255), or nothing for none"),
         PATH("agent", "metrics_file", metrics_file, NULL),
-        LIST("agent", "renamed_resource_classes", NULL, driver.host.renamed_classes, is_renaming,
-             "CUSTOM_OLD:NEW pairs"),
+        LIST("agent", "renamed_resource_classes", NULL, driver.host.renamed_classes,
+             CONFIG_FORM_RENAMING, "CUSTOM_OLD:NEW pairs"),
         NUMBER("agent", "reshape_timeout", CONFIG_SECONDS, reshape_patience_usec, "300", 1, 86400),
         NUMBER("agent", "heal_each_cycles", CONFIG_U64, heal_cycles, "0", 0, 2147483647),
         WORD("agent", "claim_mode", claim_mode, "auto", claim_modes, "auto, verify or write"),
-        LIST("agent", "foreign_traits", NULL, foreign_traits, config_is_trait,
+        LIST("agent", "foreign_traits", NULL, foreign_traits, CONFIG_FORM_TRAIT,
              "a list of traits, with commas between them"),
         WORD("agent", "nova", reporter.nova, "none", nova_modes, "none, observe, beside or top"),
         WORD("agent", "on_startup_failure", on_startup_failure, "degraded", startup_failures,
@@ -254,10 +227,10 @@ const ConfigOption config_options[] = {
         WORD("compute", "report_local_disk", driver.host.report_local_disk, "auto", local_disks,
              "auto, yes or no"),
         LIST("compute", "image_type_exclude_list", NULL, driver.host.image_type_exclude_list,
-             config_is_word, "a list such as vmdk, raw, with commas between them"),
+             CONFIG_FORM_WORD, "a list such as vmdk, raw, with commas between them"),
 
         { OPTION("libvirt", "connection_uri", CONFIG_STRING, driver.libvirt.connection_uri),
-          .default_value = "qemu:///system", .valid = config_is_driver_uri,
+          .default_value = "qemu:///system", .form = CONFIG_FORM_DRIVER_URI,
           .empty_is_default = true, .allowed = "a libvirt URI such as qemu:///system" },
         NUMBER("libvirt", "keepalive_interval", CONFIG_U64, driver.libvirt.keepalive_interval_sec,
                "5", 0, 3600),
@@ -268,26 +241,27 @@ const ConfigOption config_options[] = {
              "kvm, qemu, lxc or parallels"),
         WORD("libvirt", "cpu_mode", driver.host.cpu_mode, NULL, cpu_modes,
              "host-model, host-passthrough, custom or none"),
-        LIST("libvirt", "cpu_models", "cpu_model", driver.host.cpu_models, config_is_word,
+        LIST("libvirt", "cpu_models", "cpu_model", driver.host.cpu_models, CONFIG_FORM_WORD,
              "a list of libvirt's CPU models, with commas between them"),
         LIST("libvirt", "cpu_model_extra_flags", NULL, driver.host.cpu_model_extra_flags,
-             config_is_word,
+             CONFIG_FORM_WORD,
              "a list of CPU features, + or - before each, with commas between them"),
         BOOL("libvirt", "cpu_power_management", driver.host.cpu_power_management, "false"),
         WORD("libvirt", "images_type", driver.host.images_type, "default", images_types,
              "default, raw, flat, qcow2, ploop, lvm or rbd"),
         TEXT("libvirt", "images_storage_pool", driver.host.images_storage_pool, NULL,
-             config_is_word, "the name of a storage pool of libvirt"),
-        TEXT("libvirt", "images_rbd_pool", driver.host.images_rbd_pool, "rbd", config_is_word,
+             CONFIG_FORM_WORD, "the name of a storage pool of libvirt"),
+        TEXT("libvirt", "images_rbd_pool", driver.host.images_rbd_pool, "rbd", CONFIG_FORM_WORD,
              "the name of a pool of Ceph"),
-        TEXT("libvirt", "images_rbd_ceph_conf", driver.host.images_rbd_ceph_conf, "", NULL,
-             "a path, or nothing for the file that ceph finds"),
-        TEXT("libvirt", "rbd_user", driver.host.rbd_user, "", NULL, "the name of a user of Ceph"),
+        TEXT("libvirt", "images_rbd_ceph_conf", driver.host.images_rbd_ceph_conf, "",
+             CONFIG_FORM_ANY, "a path, or nothing for the file that ceph finds"),
+        TEXT("libvirt", "rbd_user", driver.host.rbd_user, "", CONFIG_FORM_ANY,
+             "the name of a user of Ceph"),
         NUMBER("libvirt", "file_backed_memory", CONFIG_U64, driver.host.file_backed_memory, "0", 0,
                2147483647),
         BOOL("libvirt", "swtpm_enabled", driver.host.swtpm_enabled, "false"),
         LIST("libvirt", "supported_tpm_secret_security", NULL,
-             driver.host.supported_tpm_secret_security, is_tpm_secret_security,
+             driver.host.supported_tpm_secret_security, CONFIG_FORM_TPM_SECURITY,
              "a list of user, host and deployment"),
 
         PATH("static", "path", driver.static_file.path, NULL),
@@ -299,18 +273,19 @@ const ConfigOption config_options[] = {
         BOOL("pci", "report_in_placement", driver.host.report_in_placement, "false"),
 
         LIST("devices", "enabled_mdev_types", "enabled_vgpu_types", enabled_mdev_types,
-             config_is_mdev_type,
+             CONFIG_FORM_MDEV_TYPE,
              "a list of mdev types such as nvidia-35, with commas between them"),
 
-        TEXT("placement", "auth_section", auth_section, NULL, NULL, "the name of a section"),
+        TEXT("placement", "auth_section", auth_section, NULL, CONFIG_FORM_ANY,
+             "the name of a section"),
         { OPTION("placement", "auth_type", CONFIG_ENUM, reporter.auth.kind),
           .old = { { NULL, "auth_plugin" } }, .default_value = "none", .words = auth_types,
           .of_auth = true, .allowed = "none, admin_token, password or v3applicationcredential" },
-        TEXT("placement", "endpoint_override", placement_endpoint, NULL, config_is_endpoint,
+        TEXT("placement", "endpoint_override", placement_endpoint, NULL, CONFIG_FORM_ENDPOINT,
              ENDPOINT_WORDS),
         { OPTION("placement", "endpoint", CONFIG_STRING, placement_fallback),
-          .valid = config_is_endpoint, .of_auth = true, .allowed = ENDPOINT_WORDS },
-        SECRET("token", placement_token, config_is_token, "printable ASCII without spaces",
+          .form = CONFIG_FORM_ENDPOINT, .of_auth = true, .allowed = ENDPOINT_WORDS },
+        SECRET("token", placement_token, CONFIG_FORM_TOKEN, "printable ASCII without spaces",
                "placement-token"),
         PATH("placement", "cafile", cafile, NULL),
         PATH("placement", "certfile", certfile, NULL),
@@ -323,12 +298,12 @@ const ConfigOption config_options[] = {
         NUMBER("placement", "timeout", CONFIG_SECONDS, reporter.http.timeout_usec, "60", 1, 3600),
 
         { OPTION("placement", "auth_url", CONFIG_STRING, keystone.auth_url),
-          .valid = config_is_http_url, .of_auth = true, .allowed = HTTP_WORDS },
+          .form = CONFIG_FORM_HTTP_URL, .of_auth = true, .allowed = HTTP_WORDS },
         KEYSTONE("username", "user_name", username, true),
         KEYSTONE("user_id", NULL, user_id, true),
         KEYSTONE("user_domain_name", NULL, user_domain_name, true),
         KEYSTONE("user_domain_id", NULL, user_domain_id, true),
-        SECRET("password", keystone.password, NULL, "any text", "placement-password"),
+        SECRET("password", keystone.password, CONFIG_FORM_ANY, "any text", "placement-password"),
         KEYSTONE("project_name", "tenant_name", project_name, true),
         KEYSTONE("project_id", "tenant_id", project_id, true),
         KEYSTONE("project_domain_name", NULL, project_domain_name, true),
@@ -341,13 +316,13 @@ const ConfigOption config_options[] = {
         KEYSTONE("trust_id", NULL, trust_id, true),
         KEYSTONE("application_credential_id", NULL, application_credential_id, true),
         KEYSTONE("application_credential_name", NULL, application_credential_name, true),
-        SECRET("application_credential_secret", keystone.application_credential_secret, NULL,
-               "any text", "placement-application-credential-secret"),
+        SECRET("application_credential_secret", keystone.application_credential_secret,
+               CONFIG_FORM_ANY, "any text", "placement-application-credential-secret"),
         KEYSTONE("region_name", "os_region_name", region_name, false),
         KEYSTONE("service_type", NULL, service_type, false),
         KEYSTONE("service_name", NULL, service_name, false),
         KEYSTONE("interface", "os_interface", interface, false),
-        LIST("placement", "valid_interfaces", NULL, keystone.valid_interfaces, NULL,
+        LIST("placement", "valid_interfaces", NULL, keystone.valid_interfaces, CONFIG_FORM_ANY,
              "a list such as internal, public, with commas between them"),
         UNUSED("collect_timing"),
         UNUSED("connect_retries"),
@@ -366,14 +341,14 @@ const ConfigOption config_mdev_options[] = {
           .key = "device_addresses",
           .type = CONFIG_LIST,
           .offset = offsetof(HostMdevType, device_addresses),
-          .valid = config_is_device_address,
+          .form = CONFIG_FORM_DEVICE_ADDRESS,
           .allowed = "a list of PCI addresses (0000:41:00.0) or paths below /sys/devices/" },
         { .section = CONFIG_MDEV_SECTION,
           .key = "mdev_class",
           .type = CONFIG_STRING,
           .offset = offsetof(HostMdevType, mdev_class),
           .default_value = "VGPU",
-          .valid = config_is_mdev_class,
+          .form = CONFIG_FORM_MDEV_CLASS,
           .allowed = "VGPU, or CUSTOM_ with A-Z, 0-9 and _ (up to 255)" },
         { .section = CONFIG_MDEV_SECTION,
           .key = "max_instances",
@@ -475,7 +450,7 @@ static int set_secret(const ConfigOption *option, char **member, const char *tex
 {
         char *value;
 
-        if (option->valid && !option->valid(text))
+        if (!config_value_has_form(text, option->form))
                 return -EINVAL;
         value = secret_copy(text);
         if (!value)
@@ -489,7 +464,7 @@ static int set_string(const ConfigOption *option, char **member, const char *tex
 {
         char *value;
 
-        if (option->valid && !option->valid(text))
+        if (!config_value_has_form(text, option->form))
                 return -EINVAL;
         value = strdup(text);
         if (!value)
@@ -547,8 +522,8 @@ static int set_list(const ConfigOption *option, char ***member, const char *text
 
         if (config_value_list(text, &items) < 0)
                 return error_oom(reterr);
-        for (char **item = items; *item && option->valid; item++)
-                if (!option->valid(*item))
+        for (char **item = items; *item; item++)
+                if (!config_value_has_form(*item, option->form))
                         return refuse(option, *item, reterr);
         strings_free(*member);
         *member = TAKE_PTR(items);
@@ -560,7 +535,7 @@ static int add_item(const ConfigOption *option, char ***member, const char *text
         size_t n = 0;
         char **grown;
 
-        if (option->valid && !option->valid(text))
+        if (!config_value_has_form(text, option->form))
                 return refuse(option, text, reterr);
         while (*member && (*member)[n])
                 n++;

@@ -4,6 +4,7 @@
 /* The table of all options, and setting one of them in a struct. */
 
 #include "config/config.h"
+#include "config/value.h"
 
 /* The section of the options of an mdev type; TYPE stands for each. */
 #define CONFIG_MDEV_SECTION "mdev_TYPE"
@@ -43,8 +44,8 @@ typedef struct ConfigOption {
         const char *allowed;       /* "allowed is …" */
         double min, max;           /* of numbers, before they become microseconds */
         const ConfigWord *words;
-        bool (*valid)(const char *text); /* of strings and paths, and of each item of a list */
-        bool empty_is_default;           /* of strings: an empty text stands for the default */
+        ConfigForm form;       /* of strings and paths, and of each item of a list */
+        bool empty_is_default; /* of strings: an empty text stands for the default */
         bool secret;
         bool of_auth;           /* [placement] auth_section says in which section it stands */
         const char *credential; /* name in $CREDENTIALS_DIRECTORY that goes before all files */

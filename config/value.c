@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Values of options from their texts. A form is checked by one function of a table. */
+
 #include "config/value.h"
 
 #include "base/inventory.h"
@@ -100,7 +102,7 @@ int config_value_list(const char *text, char ***ret)
         return 0;
 }
 
-bool config_is_absolute_path(const char *text)
+static bool is_absolute_path(const char *text)
 {
         return text[0] == '/';
 }
@@ -114,23 +116,23 @@ static bool is_plain(const char *text)
         return true;
 }
 
-bool config_is_host_name(const char *text)
+static bool is_host_name(const char *text)
 {
         return is_plain(text) && strlen(text) <= NAME_MAX_LENGTH;
 }
 
-bool config_is_trait(const char *text)
+static bool is_trait(const char *text)
 {
         return text[0] == '\0' || resource_class_valid(text);
 }
 
 /* It becomes a line of an HTTP header. */
-bool config_is_token(const char *text)
+static bool is_token(const char *text)
 {
         return text[0] != '\0' && is_plain(text);
 }
 
-bool config_is_driver_uri(const char *text)
+static bool is_driver_uri(const char *text)
 {
         const char *end = strstr(text, ":");
 
@@ -149,7 +151,7 @@ static bool is_unix_url(const char *text)
         return n > 1 && n < sizeof(((struct sockaddr_un *)NULL)->sun_path);
 }
 
-bool config_is_http_url(const char *text)
+static bool is_http_url(const char *text)
 {
         const char *host;
         size_t n;
@@ -166,17 +168,17 @@ bool config_is_http_url(const char *text)
                !strpbrk(text, "?#") && strlen(text) <= URL_MAX_LENGTH;
 }
 
-bool config_is_endpoint(const char *text)
+static bool is_endpoint(const char *text)
 {
-        return config_is_http_url(text) || is_unix_url(text);
+        return is_http_url(text) || is_unix_url(text);
 }
 
-bool config_is_word(const char *text)
+static bool is_word(const char *text)
 {
         return text[0] != '\0' && is_plain(text) && strlen(text) <= NAME_MAX_LENGTH;
 }
 
-bool config_is_mdev_class(const char *text)
+static bool is_mdev_class(const char *text)
 {
         return strcmp(text, "VGPU") == 0 ||
                (resource_class_valid(text) && resource_class_is_custom(text) &&
@@ -184,7 +186,7 @@ bool config_is_mdev_class(const char *text)
 }
 
 /* It becomes the name of a folder in /sys. */
-bool config_is_mdev_type(const char *text)
+static bool is_mdev_type(const char *text)
 {
         return text[0] != '\0' && text[0] != '.' && is_plain(text) && !strchr(text, '/') &&
                strlen(text) <= NAME_MAX_LENGTH;
@@ -207,7 +209,7 @@ static bool is_pci_address(const char *text)
         return true;
 }
 
-bool config_is_device_address(const char *text)
+static bool is_device_address(const char *text)
 {
         static const char devices[] = "/sys/devices/";
         size_t skip = strlen(devices), n = strlen(text);
@@ -216,4 +218,58 @@ bool config_is_device_address(const char *text)
                 return is_pci_address(text);
         return n > skip && is_plain(text) && !strstr(text, "/../") &&
                (n < 3 || strcmp(text + n - 3, "/..") != 0);
+}
+
+static bool is_driver_name(const char *text)
+{
+        return strcmp(text, "libvirt") == 0 || strcmp(text, "libvirt.LibvirtDriver") == 0 ||
+               strcmp(text, "linux") == 0 || strcmp(text, "static") == 0;
+}
+
+static bool is_tpm_secret_security(const char *text)
+{
+        return strcasecmp(text, "user") == 0 || strcasecmp(text, "host") == 0 ||
+               strcasecmp(text, "deployment") == 0;
+}
+
+static bool is_file_below(const char *text)
+{
+        return text[0] != '\0' && text[0] != '/' && text[strlen(text) - 1] != '/' &&
+               !strchr(text, '$');
+}
+
+/* "OLD:NEW", two names of resource classes of which the first is a custom one. */
+static bool is_renaming(const char *text)
+{
+        const char *colon = strchr(text, ':');
+        char name[RESOURCE_CLASS_MAX + 1];
+
+        if (!colon || (size_t)(colon - text) >= sizeof(name))
+                return false;
+        snprintf(name, sizeof(name), "%.*s", (int)(colon - text), text);
+        return resource_class_valid(name) && resource_class_is_custom(name) &&
+               resource_class_valid(colon + 1) && strcmp(name, colon + 1) != 0;
+}
+
+bool config_value_has_form(const char *text, ConfigForm form)
+{
+        static bool (*const checks[_CONFIG_FORM_MAX])(const char *text) = {
+                [CONFIG_FORM_PATH] = is_absolute_path,
+                [CONFIG_FORM_HOST_NAME] = is_host_name,
+                [CONFIG_FORM_TRAIT] = is_trait,
+                [CONFIG_FORM_TOKEN] = is_token,
+                [CONFIG_FORM_DRIVER_URI] = is_driver_uri,
+                [CONFIG_FORM_ENDPOINT] = is_endpoint,
+                [CONFIG_FORM_HTTP_URL] = is_http_url,
+                [CONFIG_FORM_WORD] = is_word,
+                [CONFIG_FORM_MDEV_CLASS] = is_mdev_class,
+                [CONFIG_FORM_MDEV_TYPE] = is_mdev_type,
+                [CONFIG_FORM_DEVICE_ADDRESS] = is_device_address,
+                [CONFIG_FORM_DRIVER_NAME] = is_driver_name,
+                [CONFIG_FORM_TPM_SECURITY] = is_tpm_secret_security,
+                [CONFIG_FORM_FILE_BELOW] = is_file_below,
+                [CONFIG_FORM_RENAMING] = is_renaming,
+        };
+
+        return !checks[form] || checks[form](text);
 }

@@ -19,15 +19,25 @@ int config_value_double(const char *text, double *ret);
 /* Items between commas, trimmed, empty ones left out; NULL-terminated, strings_free(). -ENOMEM. */
 int config_value_list(const char *text, char ***ret);
 
-/* What the checks take is said by the "allowed" text of the table. */
-bool config_is_absolute_path(const char *text);
-bool config_is_host_name(const char *text); /* "" too */
-bool config_is_trait(const char *text);     /* "" too */
-bool config_is_token(const char *text);
-bool config_is_driver_uri(const char *text);
-bool config_is_endpoint(const char *text);
-bool config_is_http_url(const char *text);
-bool config_is_word(const char *text); /* printable, no white space */
-bool config_is_mdev_class(const char *text);
-bool config_is_mdev_type(const char *text);
-bool config_is_device_address(const char *text);
+/* The forms of texts; the "allowed" text of an option describes its form. */
+typedef enum ConfigForm {
+        CONFIG_FORM_ANY,
+        CONFIG_FORM_PATH,
+        CONFIG_FORM_HOST_NAME, /* or empty */
+        CONFIG_FORM_TRAIT,     /* or empty */
+        CONFIG_FORM_TOKEN,
+        CONFIG_FORM_DRIVER_URI,
+        CONFIG_FORM_ENDPOINT,
+        CONFIG_FORM_HTTP_URL,
+        CONFIG_FORM_WORD, /* printable, no white space */
+        CONFIG_FORM_MDEV_CLASS,
+        CONFIG_FORM_MDEV_TYPE,
+        CONFIG_FORM_DEVICE_ADDRESS,
+        CONFIG_FORM_DRIVER_NAME,
+        CONFIG_FORM_TPM_SECURITY,
+        CONFIG_FORM_FILE_BELOW, /* relative */
+        CONFIG_FORM_RENAMING,   /* OLD:NEW, two resource classes */
+        _CONFIG_FORM_MAX,
+} ConfigForm;
+
+bool config_value_has_form(const char *text, ConfigForm form);

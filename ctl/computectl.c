@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* computectl: compute-agent from a terminal. */
+/* computectl: compute-agent from a terminal. From the command line to the exit code: usage, help,
+ * one verb for one host or for several, and the end of the output.
+ *
+ * Tests: tests/integration/ctl/test_computectl.py tests/integration/ctl/test_exit_codes.py */
 
 #include <locale.h>
 #include <string.h>
 
-#include "ctl/ask/authorization.h"
-#include "ctl/print/pager.h"
+#include "ctl/ask/bus.h"
+#include "ctl/verbs/common.h"
 #include "ctl/verbs/hook.h"
 #include "ctl/verbs/verbs.h"
 
@@ -83,7 +86,7 @@ static int print_asked_help(Ctl *ctl)
 static int finish(Ctl *ctl, int exit_code)
 {
         if (ctl->pager > 0)
-                ctl_pager_close(ctl->pager);
+                ctl_close_pager(ctl);
         if (ctl->page.failed)
                 return fail(NULL, -ENOMEM);
         if (ctl->page.usage.code) {
@@ -108,7 +111,7 @@ static void find_credentials(void)
                 (void)setenv("CREDENTIALS_DIRECTORY", folder, 0);
 }
 
-/* Who is asked for a password sits at this terminal, and polkit runs on this host. */
+/* Passwords are asked for only on this host: polkit and the terminal are here. */
 static int run_verb(const CtlVerb *verb, Ctl *ctl)
 {
         bool asks = (verb->flags & CTL_VERB_RIGHTS) && !ctl->options.host;
@@ -178,7 +181,7 @@ int main(int argc, char *argv[])
         Ctl ctl = { 0 };
         int r;
 
-        /* Of the locale only what the terminal can show. */
+        /* Only the characters of the locale count, not its language. */
         setlocale(LC_CTYPE, "");
         r = finish(&ctl, run_as_called(&ctl, argc, argv));
         sd_bus_flush_close_unref(ctl.bus);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prints the completion of computectl for bash or zsh, out of the tables that computectl itself
- * works with. Runs at build time only. */
+ * works with. Runs at build time only.
+ *
+ * Tests: tests/integration/ctl/test_completion.py */
 
 #include <string.h>
 
@@ -70,14 +72,14 @@ static const char bash_tail[] =
 static void print_options_of(const char *verb)
 {
         for (const CtlOption *option = ctl_options; option->name; option++)
-                if (verb ? ctl_option_is_of(option, verb) : !option->verb)
+                if (verb ? ctl_option_is_of(option->name, verb) : !option->verb)
                         printf(" --%s", option->name);
 }
 
 static bool has_options(const char *verb)
 {
         for (const CtlOption *option = ctl_options; option->name; option++)
-                if (ctl_option_is_of(option, verb))
+                if (ctl_option_is_of(option->name, verb))
                         return true;
         return false;
 }
@@ -98,14 +100,15 @@ static void print_words_of(const CtlVerb *verb)
 static void print_bash(void)
 {
         fputs(bash_head, stdout);
-        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
-                if (!(verb->flags & CTL_VERB_HIDDEN))
-                        printf("%s%s", verb == ctl_verbs ? "" : " ", verb->name);
+        CTL_VERBS_FOREACH(verb)
+        if (!(verb->flags & CTL_VERB_HIDDEN))
+                printf("%s%s", verb == ctl_verb_tables[0] ? "" : " ", verb->name);
         fputs("' options='", stdout);
         print_options_of(NULL);
         fputs("'\n", stdout);
         fputs(bash_middle, stdout);
-        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++) {
+        CTL_VERBS_FOREACH(verb)
+        {
                 if (!has_options(verb->name))
                         continue;
                 printf("        %s) options+='", verb->name);
@@ -113,9 +116,9 @@ static void print_bash(void)
                 fputs("' ;;\n", stdout);
         }
         fputs(bash_words, stdout);
-        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
-                if (verb->completed)
-                        print_words_of(verb);
+        CTL_VERBS_FOREACH(verb)
+        if (verb->completed)
+                print_words_of(verb);
         fputs(bash_tail, stdout);
 }
 
@@ -156,7 +159,8 @@ static void print_zsh(void)
              "_computectl() {\n"
              "        local -a verbs\n"
              "        verbs=(");
-        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++) {
+        CTL_VERBS_FOREACH(verb)
+        {
                 if (verb->flags & CTL_VERB_HIDDEN)
                         continue;
                 printf("                '%s:", verb->name);

@@ -122,8 +122,8 @@ static json_t *mappings_to_json(const RequestMappings *mappings)
         return TAKE_PTR(object);
 }
 
-/* Of the guest that has it: another one than the consumer while that is its migration. Where it is
- * no domain, by what it is known: "process 1234", without when that started. */
+/* Returns the name of the guest that has the claim. Its uuid is not that of the consumer while the
+ * consumer is a migration. A guest without a domain is "process 1234", without its start time. */
 static const char *guest_name(const Claim *claim, const HostFacts *facts, size_t *ret_length)
 {
         const HostDomain *domain =
@@ -169,4 +169,38 @@ json_t *claim_to_json(const Claim *claim, const HostFacts *facts)
                 "consumer_type", claim->consumer_type, "cells", cells_to_json(&claim->layout),
                 "cpus", cpus_to_json(&claim->layout), "held", held, "mappings",
                 mappings_to_json(&claim->mappings), "beyond_domain", beyond_domain_to_json(claim));
+}
+
+/* Events. */
+
+/* Reads an array that the store keeps as JSON; a changed file can hold anything. */
+static json_t *read_array(const char *text)
+{
+        json_t *array = json_loads(text, 0, NULL);
+
+        if (json_is_array(array))
+                return array;
+        json_decref(array);
+        return json_array();
+}
+
+static const char *find_name(const HostFacts *facts, const char *text)
+{
+        const HostDomain *domain = NULL;
+        Uuid uuid;
+
+        if (facts && uuid_from_text(text, &uuid) == 0)
+                domain = host_facts_find_domain(facts, &uuid);
+        return domain ? domain->name : "";
+}
+
+json_t *event_to_json(const Event *event, const HostFacts *facts)
+{
+        return json_pack("{sI sI ss ss sI sI ss ss ss so so ss}", "id", (json_int_t)event->id,
+                         "usec", (json_int_t)event->usec, "event", event->kind, "author",
+                         event->author, "uid", (json_int_t)event->uid, "claim",
+                         (json_int_t)event->claim, "consumer", event->consumer, "guest",
+                         find_name(facts, event->guest[0] ? event->guest : event->consumer), "of",
+                         event->guest, "allocations", read_array(event->allocations), "devices",
+                         read_array(event->devices), "reason", event->reason);
 }

@@ -7,7 +7,7 @@
 #define AUDIT_FORMAT   "compute-agent-audit/1"   /* agent/audit/audit-json.h */
 #define CLAIM_FORMAT   "compute-agent-claim/1"   /* claim-json.h, and "format" */
 #define CLAIMS_FORMAT  "compute-agent-claims/1"  /* {"format", "claims": [claim-json.h]} */
-#define EVENTS_FORMAT  "compute-agent-events/1"  /* {"format", "events": [event-json.h]} */
+#define EVENTS_FORMAT  "compute-agent-events/1"  /* {"format", "events": [claim-json.h]} */
 #define EXPLAIN_FORMAT "compute-agent-explain/1" /* agent/bus/claims.c */
 #define STATUS_FORMAT  "compute-agent-status/1"  /* agent/bus/properties.h; see print/status.h */
 #define RETIRE_FORMAT  "compute-agent-retire/1"  /* agent/cycle/retire.h, with "done" */

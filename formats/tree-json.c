@@ -52,7 +52,7 @@ static json_t *provider_to_json(const Provider *provider, const HostView *view)
                          inventories_to_json(provider, view));
 }
 
-/* Where a provider stands in the tree. */
+/* The place of a provider in the tree. */
 typedef struct Place {
         const Provider *provider;
         const struct Place *parent; /* NULL: a root */

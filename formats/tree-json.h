@@ -24,5 +24,5 @@ json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid 
 /* Reads the providers of such a document. -EBADMSG with words, -ENOMEM. */
 int tree_from_json(const json_t *object, ProviderTree **ret, Error *reterr);
 
-/* What living claims hold of one class of one provider; view may be NULL. */
+/* Returns the amount of one class of one provider that living claims hold; view may be NULL. */
 uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class);

@@ -14,6 +14,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/allocation.h"
+#include "base/placement-options.h"
 #include "base/progress.h"
 #include "base/provider-tree.h"
 #include "report/keystone/auth.h"
@@ -22,14 +23,6 @@
 #include "report/placement/request-counts.h"
 #include "report/session/nova-mode.h"
 #include "report/sharing.h"
-
-/* [placement]. Filled by agent/, borrowed, must outlive the reporter. */
-typedef struct ReporterConfig {
-        HttpConfig http;     /* endpoint NULL: as Keystone's catalogue has it */
-        AuthConfig auth;     /* wants_endpoint follows from that */
-        NovaMode nova;       /* [agent] nova: what may be written */
-        SharingUse disk_use; /* when the usage of the root's DISK_GB is read */
-} ReporterConfig;
 
 typedef struct ReporterStatistics {
         uint64_t n_requests; /* all since start */

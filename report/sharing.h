@@ -18,18 +18,12 @@
  *
  * A failure leaves what was known before. The next attempt reads again. */
 
+#include "base/placement-options.h"
 #include "base/provider-tree.h"
 #include "report/placement/answer.h"
 #include "report/session/session.h"
 
 #define SHARING_AGE_USEC (300 * USEC_PER_SEC)
-
-/* When the usage of the root's DISK_GB is read. */
-typedef enum SharingUse {
-        SHARING_USE_NEVER,
-        SHARING_USE_WITH_POOL, /* while a sharing provider has DISK_GB */
-        SHARING_USE_ALWAYS,
-} SharingUse;
 
 typedef struct Sharing Sharing;
 

@@ -8,7 +8,6 @@
 #include "agent/bus/methods.h"
 #include "base/json.h"
 #include "formats/claim-json.h"
-#include "formats/event-json.h"
 #include "formats/format-names.h"
 #include "formats/interface.h"
 #include "formats/tree-json.h"

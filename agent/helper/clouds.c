@@ -10,6 +10,7 @@
 #include "base/read-file.h"
 #include "base/text.h"
 #include "config/table.h"
+#include "report/keystone/config.h"
 
 /* A file that was found, parsed. */
 typedef struct CloudsFile {

@@ -450,7 +450,7 @@ static int ask_placement(Work *work, Error *reterr)
 
 static int gather(Work *work, Error *reterr)
 {
-        const IdentityPlaces places = config_identity_places(work->task->config);
+        const IdentityPlaces places = identity_places(work->task->config);
         int r;
 
         identity_facts_done(&work->facts);
@@ -463,7 +463,7 @@ static int gather(Work *work, Error *reterr)
 static int adopt(Work *work, Error *reterr)
 {
         const Config *config = work->task->config;
-        const IdentityPlaces places = config_identity_places(config);
+        const IdentityPlaces places = identity_places(config);
         _cleanup_close_ int lock_fd = -EBADF;
         int r = identity_may_adopt(&work->facts, work->task->force, reterr);
 

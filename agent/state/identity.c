@@ -16,6 +16,13 @@
 #define FILE_NAME      "compute_id"
 #define MAX_BYTES_READ 40 /* Nova's */
 
+IdentityPlaces identity_places(const Config *config)
+{
+        return (IdentityPlaces){ .config_files = (const char *const *)config->files,
+                                 .state_dir = config->state_dir,
+                                 .nova_dir = config->state_path };
+}
+
 /* Nova takes what Python's uuid.UUID() takes; of that, 32 digits without dashes are in use. */
 static int parse_uuid(const char *text, Uuid *ret)
 {

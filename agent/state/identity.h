@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/uuid.h"
+#include "config/config.h"
 
 /* Where the file can be. Everything is borrowed. */
 typedef struct IdentityPlaces {
@@ -19,6 +20,9 @@ typedef struct IdentityPlaces {
         const char *state_dir;           /* of the agent */
         const char *nova_dir;            /* of Nova; never written; NULL: none */
 } IdentityPlaces;
+
+/* Returns the places that a configuration names; borrowed from it. */
+IdentityPlaces identity_places(const Config *config);
 
 /* -EINVAL with words (a file that is no uuid, files that differ: both named), -EROFS, -EACCES,
  * -ENOENT (no state folder) … with words that say what to do. Blocks on the disk. ret_created may

@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Calls of compute-agentd over D-Bus, from the connection to the answer. A request of "claim" and
+ * "explain" is written into its message here. Each failure gets words that say what to do; systemd
+ * is asked why an agent is absent.
+ *
+ * On a terminal polkit can ask for a password: pkttyagent(1), as systemctl(1) starts it, runs as
+ * long as the verb does.
+ *
+ * Tests: tests/unit/ctl/ask/test-bus.c */
+
 #include "ctl/ask/bus.h"
 
 #include <ctype.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "base/text.h"
-#include "ctl/ask/authorization.h"
 #include "ctl/ask/progress-line.h"
 #include "ctl/ask/unit.h"
 #include "ctl/print/json.h"
@@ -17,26 +30,81 @@
 #define MANAGER_NAME "org.freedesktop.systemd1"
 #define MANAGER_PATH "/org/freedesktop/systemd1"
 
+#define POLKIT_AGENT           "/usr/bin/pkttyagent"
+#define POLKIT_TIMEOUT_USEC    (90 * USEC_PER_SEC) /* of a call; the agent gives up after 60 s */
+#define POLKIT_START_WAIT_MSEC 5000
+
+/* Checks whether polkit could ask a person for a password. */
+static bool can_ask_for_password(void)
+{
+        return geteuid() != 0 && isatty(STDIN_FILENO);
+}
+
+/* Runs in the child. pkttyagent asks about its parent process, which is this one. */
+static _Noreturn void run_agent(int ready)
+{
+        char number[16];
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+        (void)fcntl(ready, F_SETFD, 0);
+        snprintf(number, sizeof(number), "%d", ready);
+        (void)execl(POLKIT_AGENT, POLKIT_AGENT, "--notify-fd", number, "--fallback", NULL);
+        _exit(EXIT_FAILURE);
+}
+
+pid_t ctl_authorization_start(void)
+{
+        struct pollfd end = { .events = POLLHUP };
+        int fds[2];
+        pid_t pid;
+
+        if (!can_ask_for_password() || access(POLKIT_AGENT, X_OK) < 0 || pipe2(fds, O_CLOEXEC) < 0)
+                return 0;
+        pid = fork();
+        if (pid == 0)
+                run_agent(fds[1]);
+        close(fds[1]);
+        end.fd = fds[0];
+        /* pkttyagent closes its end when polkit knows it, or when it fails. */
+        if (pid > 0)
+                (void)poll(&end, 1, POLKIT_START_WAIT_MSEC);
+        close(fds[0]);
+        return pid > 0 ? pid : 0;
+}
+
+void ctl_authorization_stop(pid_t pid)
+{
+        if (pid == 0)
+                return;
+        /* The terminal may have stopped it. */
+        (void)kill(pid, SIGTERM);
+        (void)kill(pid, SIGCONT);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+}
+
 static int open_local(sd_bus **ret, Error *reterr)
 {
         int r = sd_bus_open_system_with_description(ret, "computectl");
 
         if (r >= 0) {
-                if (ctl_authorization_may_ask())
-                        ctl_authorization_allow(*ret);
-                return CTL_BUS_DONE;
+                if (can_ask_for_password()) {
+                        (void)sd_bus_set_allow_interactive_authorization(*ret, true);
+                        (void)sd_bus_set_method_call_timeout(*ret, POLKIT_TIMEOUT_USEC);
+                }
+                return 0;
         }
         if (r == -ENOENT || r == -ECONNREFUSED) {
                 error_setf(
                         reterr, r,
                         "The system bus is not there (%s), so compute-agent cannot be asked; is dbus running?",
                         strerror(-r));
-                return CTL_BUS_E_NOT_RUNNING;
+                return CTL_NOT_RUNNING;
         }
         return error_setf(reterr, r, "The system bus cannot be used: %s", strerror(-r));
 }
 
-/* The bus is asked for our name on it, so that what keeps ssh from getting there is known here. */
+/* Asks the bus for the name of this connection: an error of ssh shows in the answer. */
 static int open_remote(sd_bus **ret, const char *host, Error *reterr)
 {
         _cleanup_(sd_bus_close_unrefp) sd_bus *bus = NULL;
@@ -53,7 +121,7 @@ static int open_remote(sd_bus **ret, const char *host, Error *reterr)
                         "The bus of that host cannot be reached over ssh (%s); can you log in there, and is systemd-stdio-bridge installed?",
                         strerror(-r));
         *ret = TAKE_PTR(bus);
-        return CTL_BUS_DONE;
+        return 0;
 }
 
 int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr)
@@ -70,7 +138,7 @@ static int explain_absence(sd_bus *bus, Error *reterr)
                 error_setf(
                         reterr, ESRCH,
                         "compute-agent is not running; start it with: systemctl start compute-agent");
-        return CTL_BUS_E_NOT_RUNNING;
+        return CTL_NOT_RUNNING;
 }
 
 /* Stores the reason why a call failed. */
@@ -93,6 +161,8 @@ static int explain(sd_bus *bus, int r, const sd_bus_error *error, Error *reterr)
                         "The compute-agent that runs does not know this request; is it of the same version as computectl?");
         if (sd_bus_error_has_name(error, BUS_ERROR_TOO_HARD))
                 r = -E2BIG;
+        if (r == CTL_NOT_RUNNING) /* an error of an agent that does run */
+                r = -EIO;
         if (error->message && error->message[0])
                 return error_setf(reterr, r, "%s", error->message);
         return error_setf(reterr, r, "compute-agent cannot be asked: %s", strerror(-r));
@@ -123,53 +193,17 @@ static int call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_bus_me
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         int r = sd_bus_call(bus, m, timeout_usec, &error, ret);
 
-        return r < 0 ? explain(bus, r, &error, reterr) : CTL_BUS_DONE;
+        return r < 0 ? explain(bus, r, &error, reterr) : 0;
 }
 
-/* What appending to a message can fail with here: memory, or a text that is not UTF-8. */
+/* Appending fails for lack of memory, or at a text that is not UTF-8. */
 static int append_failed(int r, Error *reterr)
 {
         return r == -ENOMEM ? error_oom(reterr)
                             : error_setf(reterr, EINVAL, "An argument is not a UTF-8 text");
 }
 
-/* The arguments as sd_bus_message_append() takes them. */
-static int call_with(sd_bus *bus, const char *method, uint64_t timeout_usec, sd_bus_message **ret,
-                     Error *reterr, const char *types, ...)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        va_list ap;
-        int r = new_call(bus, method, &m, reterr);
-
-        if (r < 0)
-                return r;
-        va_start(ap, types);
-        r = sd_bus_message_appendv(m, types, ap);
-        va_end(ap);
-        return r < 0 ? append_failed(r, reterr) : call(bus, m, timeout_usec, ret, reterr);
-}
-
-/* One that may take its time. */
-static int call_long(sd_bus *bus, const char *method, uint64_t timeout_usec, sd_bus_message **ret,
-                     Error *reterr)
-{
-        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = new_call(bus, method, &m, reterr);
-
-        if (r < 0)
-                return r;
-        r = ctl_progress_call(bus, m, timeout_usec, &error, ret);
-        return r < 0 ? explain(bus, r, &error, reterr) : CTL_BUS_DONE;
-}
-
-int ctl_bus_reload(sd_bus *bus, uint64_t timeout_usec, Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-
-        return call_long(bus, "Reload", timeout_usec, &reply, reterr);
-}
-
+/* Copies the text of a reply. */
 static int read_text(sd_bus_message *reply, char **ret, Error *reterr)
 {
         const char *text;
@@ -178,44 +212,39 @@ static int read_text(sd_bus_message *reply, char **ret, Error *reterr)
         if (r < 0)
                 return malformed(r, reterr);
         *ret = strdup(text);
-        return *ret ? CTL_BUS_DONE : error_oom(reterr);
+        return *ret ? 0 : error_oom(reterr);
 }
 
-/* format NULL: an array. */
-static int read_document(sd_bus_message *reply, const char *format, json_t **ret, Error *reterr)
+int ctl_bus_call(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret, Error *reterr,
+                 const char *types, ...)
 {
-        const char *text;
-        int r = sd_bus_message_read(reply, "s", &text);
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        va_list ap;
+        int r = new_call(bus, method, &m, reterr);
 
-        return r < 0 ? malformed(r, reterr)
-                     : ctl_json_read_document(text, !format, format, ret, reterr);
-}
-
-int ctl_bus_get_text(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret,
-                     Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        int r = call_long(bus, method, timeout_usec, &reply, reterr);
-
-        return r == CTL_BUS_DONE ? read_text(reply, ret, reterr) : r;
-}
-
-int ctl_bus_heal_consumer(sd_bus *bus, const char *consumer, uint64_t timeout_usec, char **ret,
-                          Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        int r = call_with(bus, "HealConsumer", timeout_usec, &reply, reterr, "s", consumer);
-
-        return r == CTL_BUS_DONE ? read_text(reply, ret, reterr) : r;
+        if (r < 0)
+                return r;
+        va_start(ap, types);
+        r = sd_bus_message_appendv(m, types, ap);
+        va_end(ap);
+        if (r < 0)
+                return append_failed(r, reterr);
+        /* The agent signals the progress of the operations without arguments alone. */
+        r = types[0] ? sd_bus_call(bus, m, timeout_usec, &error, &reply)
+                     : ctl_progress_call(bus, m, timeout_usec, &error, &reply);
+        if (r < 0)
+                return explain(bus, r, &error, reterr);
+        return ret ? read_text(reply, ret, reterr) : 0;
 }
 
 int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json_t **ret,
                      Error *reterr)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        int r = call_with(bus, "Describe", 0, &reply, reterr, "s", document);
+        _cleanup_free_ char *text = NULL;
+        int r = ctl_bus_call(bus, "Describe", 0, &text, reterr, "s", document);
 
-        return r == CTL_BUS_DONE ? read_document(reply, format, ret, reterr) : r;
+        return r < 0 ? r : ctl_json_read_document(text, format, ret, reterr);
 }
 
 /* Each type of unit has an interface of its own: "…systemd1.Scope" of "a.scope". */
@@ -258,53 +287,223 @@ int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *rete
         return 0;
 }
 
-/* Claims. */
+/* Requests of claims. */
 
-/* The consumer, if there is one, and what it asks for. */
-static int call_request(sd_bus *bus, const char *method, const CtlClaim *claim,
-                        sd_bus_message **ret, Error *reterr)
+static int append_resources(sd_bus_message *m, const Resources *resources)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r = new_call(bus, method, &m, reterr);
+        int r = sd_bus_message_open_container(m, 'a', "{st}");
+
+        for (size_t i = 0; r >= 0 && i < resources->n_items; i++)
+                r = sd_bus_message_append(m, "{st}", resources->items[i].resource_class,
+                                          resources->items[i].amount);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_set(sd_bus_message *m, const StringSet *set)
+{
+        int r = sd_bus_message_open_container(m, 'a', "s");
+
+        for (size_t i = 0; r >= 0 && i < set->n_items; i++)
+                r = sd_bus_message_append(m, "s", set->items[i]);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_groups(sd_bus_message *m, const ResourceRequest *request)
+{
+        int r = sd_bus_message_open_container(m, 'a', "(sa{st}asas)");
+
+        for (size_t i = 0; r >= 0 && i < request->n_groups; i++) {
+                const RequestGroup *group = &request->groups[i];
+
+                if ((r = sd_bus_message_open_container(m, 'r', "sa{st}asas")) < 0 ||
+                    (r = sd_bus_message_append(m, "s", group->suffix)) < 0 ||
+                    (r = append_resources(m, &group->resources)) < 0 ||
+                    (r = append_set(m, &group->required)) < 0 ||
+                    (r = append_set(m, &group->forbidden)) < 0)
+                        return r;
+                r = sd_bus_message_close_container(m);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_subtrees(sd_bus_message *m, const CtlClaim *claim)
+{
+        const ResourceRequest *request = claim->request;
+        int r = sd_bus_message_open_container(m, 'a', "as");
+
+        for (size_t i = 0; r >= 0 && i < request->n_subtrees; i++)
+                r = append_set(m, &request->subtrees[i].suffixes);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_trees(sd_bus_message *m, const CtlClaim *claim)
+{
+        const ResourceRequest *request = claim->request;
+        int r = sd_bus_message_open_container(m, 'a', "{ss}");
+
+        for (size_t i = 0; r >= 0 && i < request->n_groups; i++)
+                if (!uuid_empty(&request->groups[i].in_tree))
+                        r = sd_bus_message_append(m, "{ss}", request->groups[i].suffix,
+                                                  request->groups[i].in_tree.text);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_cpus(sd_bus_message *m, const CtlClaim *claim)
+{
+        return sd_bus_message_append_strv(m, (char **)claim->numa->cpus);
+}
+
+static int append_memory(sd_bus_message *m, const CtlClaim *claim)
+{
+        return sd_bus_message_append_array(m, 't', claim->numa->memory_mb,
+                                           claim->numa->n_memory * sizeof(uint64_t));
+}
+
+/* "a{sas}": equal suffixes stand next to each other. */
+static int append_mappings(sd_bus_message *m, const CtlClaim *claim)
+{
+        const RequestMappings *mappings = claim->mappings;
+        int r = sd_bus_message_open_container(m, 'a', "{sas}");
+
+        for (size_t i = 0, next; r >= 0 && i < mappings->n_items; i = next) {
+                const char *suffix = mappings->items[i].suffix;
+
+                if ((r = sd_bus_message_open_container(m, 'e', "sas")) < 0 ||
+                    (r = sd_bus_message_append(m, "s", suffix)) < 0 ||
+                    (r = sd_bus_message_open_container(m, 'a', "s")) < 0)
+                        return r;
+                for (next = i;
+                     next < mappings->n_items && strcmp(mappings->items[next].suffix, suffix) == 0;
+                     next++)
+                        if ((r = sd_bus_message_append(m, "s",
+                                                       mappings->items[next].provider.text)) < 0)
+                                return r;
+                if ((r = sd_bus_message_close_container(m)) < 0)
+                        return r;
+                r = sd_bus_message_close_container(m);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static bool names_trees(const ResourceRequest *request)
+{
+        for (size_t i = 0; i < request->n_groups; i++)
+                if (!uuid_empty(&request->groups[i].in_tree))
+                        return true;
+        return false;
+}
+
+static int append_texts(sd_bus_message *m, const CtlClaim *claim)
+{
+        const NumaOptions *numa = claim->numa;
+        const struct {
+                const char *name, *text;
+        } texts[] = { { "consumer-type", claim->consumer_type },
+                      { "project", claim->project },
+                      { "user", claim->user },
+                      { "control-group", claim->control_group },
+                      { "cpu-policy", numa->cpu_policy },
+                      { "cpu-dedicated-mask", numa->dedicated_mask },
+                      { "cpu-thread-policy", numa->thread_policy },
+                      { "mem-page-size", numa->page_size },
+                      { "pci-numa-affinity-policy", numa->affinity },
+                      { "numa-strategy", numa->strategy } };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(texts); i++)
+                if (texts[i].text)
+                        r = sd_bus_message_append(m, "{sv}", texts[i].name, "s", texts[i].text);
+        return r;
+}
+
+/* Options whose values are written by a function. */
+static int append_lists(sd_bus_message *m, const CtlClaim *claim)
+{
+        const struct {
+                bool given;
+                const char *name, *type;
+                int (*append)(sd_bus_message *m, const CtlClaim *claim);
+        } lists[] = { { claim->numa->n_cpus > 0, "numa-cpus", "as", append_cpus },
+                      { claim->numa->n_memory > 0, "numa-mem", "at", append_memory },
+                      { claim->request->n_subtrees > 0, "same-subtree", "aas", append_subtrees },
+                      { names_trees(claim->request), "in-tree", "a{ss}", append_trees },
+                      { claim->mappings && claim->mappings->n_items > 0, "mappings", "a{sas}",
+                        append_mappings } };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(lists); i++)
+                if (lists[i].given &&
+                    ((r = sd_bus_message_open_container(m, 'e', "sv")) < 0 ||
+                     (r = sd_bus_message_append(m, "s", lists[i].name)) < 0 ||
+                     (r = sd_bus_message_open_container(m, 'v', lists[i].type)) < 0 ||
+                     (r = lists[i].append(m, claim)) < 0 ||
+                     (r = sd_bus_message_close_container(m)) < 0 ||
+                     (r = sd_bus_message_close_container(m)) < 0))
+                        return r;
+        return r;
+}
+
+static int append_options(sd_bus_message *m, const CtlClaim *claim)
+{
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        if (r >= 0)
+                r = append_texts(m, claim);
+        if (r >= 0)
+                r = append_lists(m, claim);
+        if (r >= 0 && claim->numa->nodes > 0)
+                r = sd_bus_message_append(m, "{sv}", "numa-nodes", "t", claim->numa->nodes);
+        if (r >= 0 && claim->process > 0)
+                r = sd_bus_message_append(m, "{sv}", "process", "u", claim->process);
+        if (r >= 0 && claim->resize_target)
+                r = sd_bus_message_append(m, "{sv}", "resize-target", "b", 1);
+        if (r >= 0 && claim->request->isolate)
+                r = sd_bus_message_append(m, "{sv}", "isolate", "b", 1);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int ctl_bus_request(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        const char *text;
+        int64_t id;
+        int r = new_call(bus, claim->consumer ? "Claim" : "Explain", &m, reterr);
 
         if (r < 0)
                 return r;
         r = claim->consumer ? sd_bus_message_append(m, "s", claim->consumer) : 0;
         if (r >= 0)
-                r = ctl_message_append_request(m, claim);
-        return r < 0 ? append_failed(r, reterr) : call(bus, m, 0, ret, reterr);
-}
-
-int ctl_bus_claim(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        const char *text;
-        int64_t id;
-        int r = call_request(bus, "Claim", claim, &reply, reterr);
-
-        if (r != CTL_BUS_DONE)
+                r = append_groups(m, claim->request);
+        if (r >= 0)
+                r = append_options(m, claim);
+        if (r < 0)
+                return append_failed(r, reterr);
+        r = call(bus, m, 0, &reply, reterr);
+        if (r < 0)
                 return r;
-        r = sd_bus_message_read(reply, BUS_CLAIM_OUT, &id, &text);
+        r = claim->consumer ? sd_bus_message_read(reply, BUS_CLAIM_OUT, &id, &text)
+                            : sd_bus_message_read(reply, "s", &text);
         return r < 0 ? malformed(r, reterr)
-                     : ctl_json_read_document(text, false, CLAIM_FORMAT, ret, reterr);
+                     : ctl_json_read_document(text, claim->consumer ? CLAIM_FORMAT : EXPLAIN_FORMAT,
+                                              ret, reterr);
 }
 
-int ctl_bus_explain(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr)
+int ctl_bus_move_claim(sd_bus *bus, const char *from, const char *to, const char *consumer_type,
+                       int64_t *ret_id, Error *reterr)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        int r = call_request(bus, "Explain", claim, &reply, reterr);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r = new_call(bus, "MoveClaim", &m, reterr);
 
-        return r == CTL_BUS_DONE ? read_document(reply, EXPLAIN_FORMAT, ret, reterr) : r;
-}
-
-int ctl_bus_cordon(sd_bus *bus, const char *method, const char *device, const char *reason,
-                   uint64_t timeout_usec, char **ret, Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        int r = call_with(bus, method, timeout_usec, &reply, reterr, reason ? "ss" : "s", device,
-                          reason);
-
-        return r == CTL_BUS_DONE ? read_text(reply, ret, reterr) : r;
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "sss", from, to, consumer_type ? consumer_type : "");
+        if (r < 0)
+                return append_failed(r, reterr);
+        r = call(bus, m, 0, &reply, reterr);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_read(reply, "x", ret_id);
+        return r < 0 ? malformed(r, reterr) : 0;
 }
 
 int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const char *argument2,
@@ -321,39 +520,11 @@ int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const c
                 return append_failed(r, reterr);
         r = sd_bus_call(bus, m, timeout_usec, &error, &reply);
         if (r >= 0)
-                return CTL_BUS_DONE;
+                return 0;
         if (sd_bus_error_has_name(&error, BUS_ERROR_INVALID))
                 *ret_refused = "the agent cannot read the domain of";
         else if (sd_bus_error_has_names(&error, BUS_ERROR_NO_CAPACITY, BUS_ERROR_UNKNOWN_CLASS,
                                         BUS_ERROR_CONFLICT))
                 *ret_refused = "no room on this host for";
         return explain(bus, r, &error, reterr);
-}
-
-int ctl_bus_confirm(sd_bus *bus, int64_t id, Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-
-        return call_with(bus, "Confirm", 0, &reply, reterr, "x", id);
-}
-
-int ctl_bus_move_claim(sd_bus *bus, const char *from, const char *to, const char *consumer_type,
-                       int64_t *ret_id, Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        int r = call_with(bus, "MoveClaim", 0, &reply, reterr, "sss", from, to,
-                          consumer_type ? consumer_type : "");
-
-        if (r != CTL_BUS_DONE)
-                return r;
-        r = sd_bus_message_read(reply, "x", ret_id);
-        return r < 0 ? malformed(r, reterr) : CTL_BUS_DONE;
-}
-
-int ctl_bus_release(sd_bus *bus, int64_t id, const char *reason, bool allocations, Error *reterr)
-{
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-
-        return call_with(bus, allocations ? "ReleaseAllocations" : "Release", 0, &reply, reterr,
-                         "xs", id, reason);
 }

@@ -38,7 +38,7 @@ void ctl_progress_format(const char *kind, const Progress *progress, const CtlSt
                  (int)(filled < room ? room - filled - 1 : 0), "");
 }
 
-/* How far the agent is, as the signals say. */
+/* The progress of the agent, from its signals. */
 typedef struct Waiting {
         const CtlStyle *style;
         const char *method;
@@ -113,7 +113,7 @@ static int on_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-/* How far it is already: what we wait for may have been under way, and its phase been signalled. */
+/* Reads the present progress: an operation that was under way has signalled its phase before. */
 static int on_properties(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
         if (!sd_bus_message_is_method_error(m, NULL))
@@ -127,8 +127,8 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-/* What is said in the quiet time may be all that is said for long: it is drawn when that is over.
- */
+/* Draws the last signal of the quiet time when that time is over: the next signal can be long in
+ * coming. */
 static int wait_for_reply(sd_bus *bus, Waiting *waiting)
 {
         while (!waiting->reply) {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
-#include "ctl/print/style.h"
+#include "ctl/print/page.h"
 
 /* "reshape: gathering 12/40 [=======>             ]", cut at the width of the style; the bar only
  * where requests are counted and there is room for it. Pure. */

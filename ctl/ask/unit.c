@@ -167,24 +167,24 @@ static int get_credentials(sd_bus *bus, CtlUnit *unit)
 int ctl_unit_read(sd_bus *bus, CtlUnit *ret)
 {
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
-        int r = get_text(bus, UNIT, "LoadState", &unit.load_state);
+        const struct {
+                const char *interface, *name;
+                char **text;
+        } texts[] = {
+                { UNIT, "LoadState", &unit.load_state },
+                { UNIT, "ActiveState", &unit.active_state },
+                { SERVICE, "Result", &unit.result },
+                { SERVICE, "StatusText", &unit.status_text },
+                { SERVICE, "User", &unit.user },
+        };
+        int (*const reads[])(sd_bus * bus, CtlUnit * unit) = { get_exit_status, get_groups,
+                                                               get_sandbox, get_credentials };
+        int r = 0;
 
-        if (r >= 0)
-                r = get_text(bus, UNIT, "ActiveState", &unit.active_state);
-        if (r >= 0)
-                r = get_text(bus, SERVICE, "Result", &unit.result);
-        if (r >= 0)
-                r = get_text(bus, SERVICE, "StatusText", &unit.status_text);
-        if (r >= 0)
-                r = get_text(bus, SERVICE, "User", &unit.user);
-        if (r >= 0)
-                r = get_exit_status(bus, &unit);
-        if (r >= 0)
-                r = get_groups(bus, &unit);
-        if (r >= 0)
-                r = get_sandbox(bus, &unit);
-        if (r >= 0)
-                r = get_credentials(bus, &unit);
+        for (size_t i = 0; i < ARRAY_SIZE(texts) && r >= 0; i++)
+                r = get_text(bus, texts[i].interface, texts[i].name, texts[i].text);
+        for (size_t i = 0; i < ARRAY_SIZE(reads) && r >= 0; i++)
+                r = reads[i](bus, &unit);
         if (r < 0)
                 return r;
         *ret = TAKE_STRUCT(unit);

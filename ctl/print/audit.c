@@ -114,7 +114,7 @@ static void write_held(const json_t *held, FILE *stream)
         }
 }
 
-/* How many of them are equal to this one; 0: that was shown with an earlier one. */
+/* Counts the words that are equal to this one; 0: an earlier word is equal, and was counted. */
 static size_t count_equal(const json_t *words, size_t index)
 {
         const json_t *word;

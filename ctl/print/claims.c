@@ -1,22 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Claims and their history on a terminal: the list of "claims", one claim of "show" and "claim",
+ * "claims --problems", "explain" and "history". Pure. */
+
 #include "ctl/print/claims.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/cpu-set.h"
 #include "base/text.h"
-#include "base/uuid.h"
-#include "ctl/print/devices.h"
 #include "ctl/print/json.h"
 #include "ctl/print/table.h"
 #include "ctl/print/text.h"
 
 #define COLUMNS_MAX 9
+#define LABEL_WIDTH 9
 
-/* What is shown of each claim. */
+/* Lists. */
+
+/* Adds the provider of an allocation, and the amounts there. */
+static void add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
+{
+        const json_t *resources = json_object_get(allocation, "resources");
+
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(allocation, "name"));
+        ctl_table_take(table, ctl_json_format_resources(resources), "");
+}
+
+/* The columns of the list of claims. */
 typedef struct View {
         bool history; /* how it ended, not when it expires */
         bool roomy;   /* whole consumers, and when it was made */
@@ -103,7 +115,7 @@ static void add_claim(CtlTable *table, const json_t *claim, const View *view, co
                         add_claim_cells(table, claim, view, style);
                 else
                         ctl_table_skip(table, n_of_claim);
-                ctl_allocation_cells(table, json_array_get(allocations, i), style);
+                add_allocation(table, json_array_get(allocations, i), style);
                 if (view->history && i == 0)
                         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(claim, "end_reason"));
         }
@@ -154,205 +166,6 @@ void ctl_claims_print(const json_t *document, bool history, CtlPage *page)
                 print_beyond_domains(claims, page);
 }
 
-/* A device or provider of that name. */
-static bool has_name(const json_t *claim, const char *name)
-{
-        const json_t *devices = json_object_get(claim, "devices"),
-                     *allocations = json_object_get(claim, "allocations");
-
-        return ctl_json_find(devices, "device", name) || ctl_json_find(devices, "mdev", name) ||
-               ctl_json_find(allocations, "name", name) ||
-               ctl_json_find(allocations, "provider", name);
-}
-
-void ctl_claims_keep(json_t *document, const char *name)
-{
-        json_t *claims = json_object_get(document, "claims");
-
-        for (size_t i = json_array_size(claims); i-- > 0;)
-                if (!has_name(json_array_get(claims, i), name))
-                        (void)json_array_remove(claims, i);
-}
-
-/* "cpu:5", "cell:1". False when it is something else. */
-static bool parse_place(const char *what, bool *ret_cpu, unsigned *ret)
-{
-        const char *colon = strchr(what, ':');
-
-        *ret_cpu = strncmp(what, "cpu:", 4) == 0;
-        if ((!*ret_cpu && strncmp(what, "cell:", 5) != 0) || !colon[1] || strlen(colon + 1) > 9 ||
-            strspn(colon + 1, "0123456789") != strlen(colon + 1))
-                return false;
-        *ret = (unsigned)strtoul(colon + 1, NULL, 10);
-        return true;
-}
-
-static bool has_cpu(const char *list, unsigned cpu)
-{
-        _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
-
-        return cpu_set_parse(list, &set, NULL) == 0 && cpu_set_contains(&set, cpu);
-}
-
-static bool is_there(const json_t *claim, bool cpu, unsigned number)
-{
-        const json_t *item;
-        size_t i;
-
-        if (cpu && has_cpu(ctl_json_text(claim, "held"), number))
-                return true;
-        json_array_foreach(json_object_get(claim, cpu ? "cpus" : "cells"), i, item)
-                if (cpu ? has_cpu(ctl_json_text(item, "cpus"), number)
-                        : ctl_json_u64(item, "host_cell") == number)
-                        return true;
-        return false;
-}
-
-void ctl_claims_find(json_t *document, const char *what)
-{
-        json_t *claims = json_object_get(document, "claims");
-        const char *name = what;
-        unsigned number;
-        bool cpu, is_place = parse_place(what, &cpu, &number);
-        Uuid uuid;
-
-        if (uuid_from_text(what, &uuid) == 0)
-                what = uuid.text;
-        for (size_t i = json_array_size(claims); i-- > 0;) {
-                const json_t *claim = json_array_get(claims, i),
-                             *devices = json_object_get(claim, "devices");
-
-                if (is_place ? !is_there(claim, cpu, number)
-                             : strcmp(ctl_json_text(claim, "consumer"), what) != 0 &&
-                                       strcmp(ctl_json_text(claim, "guest"), name) != 0 &&
-                                       !has_name(claim, what) &&
-                                       !ctl_json_find(devices, "address", what))
-                        (void)json_array_remove(claims, i);
-        }
-}
-
-static bool has_place(const json_t *host, bool cpu, unsigned number)
-{
-        const json_t *cell, *item;
-        size_t i, j;
-
-        json_array_foreach(json_object_get(host, "cells"), i, cell)
-                if (!cpu && ctl_json_u64(cell, "id") == number)
-                        return true;
-                else
-                        json_array_foreach(json_object_get(cell, "cpus"), j, item)
-                                if (cpu && ctl_json_u64(item, "id") == number)
-                                        return true;
-        return false;
-}
-
-const json_t *ctl_host_find_device(const json_t *host, const char *what)
-{
-        const json_t *device;
-        size_t i;
-
-        json_array_foreach(json_object_get(host, "devices"), i, device)
-                if (strcasecmp(ctl_json_text(device, "name"), what) == 0 ||
-                    strcasecmp(ctl_json_text(device, "address"), what) == 0)
-                        return device;
-        return NULL;
-}
-
-bool ctl_host_has(const json_t *host, const char *what)
-{
-        unsigned number;
-        bool cpu;
-        Uuid uuid;
-
-        if (parse_place(what, &cpu, &number))
-                return has_place(host, cpu, number);
-        return uuid_from_text(what, &uuid) == 0 || ctl_host_find_device(host, what) ||
-               ctl_json_find(json_object_get(host, "domains"), "name", what);
-}
-
-const json_t *ctl_claims_get(const json_t *document, uint64_t id)
-{
-        const json_t *claim;
-        size_t i;
-
-        json_array_foreach(json_object_get(document, "claims"), i, claim)
-                if (ctl_json_u64(claim, "id") == id)
-                        return claim;
-        return NULL;
-}
-
-void ctl_claim_print(const json_t *document, CtlPage *page)
-{
-        uint64_t id = ctl_json_u64(document, "id");
-
-        fputs("Claim ", page->output);
-        ctl_page_write(page, CTL_BOLD, "%" PRIu64, id);
-        fputc('\n', page->output);
-        ctl_held_print(document, page);
-        if (page->style.legend && ctl_json_text(document, "guest")[0])
-                fputs("\nIts guest is here: it is kept as long as that is.\n", page->output);
-        else if (page->style.legend)
-                fprintf(page->output,
-                        "\nWhen the guest runs, keep it: computectl confirm %" PRIu64
-                        "\nWhen it is gone, give it back: computectl release %" PRIu64 "\n",
-                        id, id);
-}
-
-/* Guests that have a device without a claim that names it. */
-
-static bool lists(const json_t *array, const char *what)
-{
-        const json_t *item;
-        size_t i;
-
-        json_array_foreach(array, i, item)
-                if (strcasecmp(json_string_value(item) ? json_string_value(item) : "", what) == 0)
-                        return true;
-        return false;
-}
-
-static bool has_by(const json_t *domain, const char *mdevs, const char *addresses, const char *what)
-{
-        return lists(json_object_get(domain, mdevs), what) ||
-               lists(json_object_get(domain, addresses), what);
-}
-
-static bool is_listed(const json_t *document, const char *consumer)
-{
-        const json_t *claims = json_object_get(document, "claims");
-
-        return ctl_json_find(claims, "consumer", consumer);
-}
-
-static json_t *make_guest(const json_t *domain, bool live)
-{
-        return json_pack("{ss ss sb}", "uuid", ctl_json_text(domain, "uuid"), "name",
-                         ctl_json_text(domain, "name"), "next_start", !live);
-}
-
-int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what)
-{
-        const json_t *device = ctl_host_find_device(host, what), *domain;
-        const char *address = device ? ctl_json_text(device, "address") : "";
-        json_t *guests = json_array();
-        size_t i;
-
-        if (json_object_set_new(document, "guests", guests) < 0)
-                return -ENOMEM;
-        if (address[0])
-                what = address;
-        json_array_foreach(json_object_get(host, "domains"), i, domain) {
-                bool live = has_by(domain, "mdevs", "pci_addresses", what);
-
-                if (!live && !has_by(domain, "config_mdevs", "config_pci_addresses", what))
-                        continue;
-                if (!is_listed(document, ctl_json_text(domain, "uuid")) &&
-                    json_array_append_new(guests, make_guest(domain, live)) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
 void ctl_claims_print_guests(const json_t *document, CtlPage *page)
 {
         const json_t *guest;
@@ -364,4 +177,407 @@ void ctl_claims_print_guests(const json_t *document, CtlPage *page)
                         json_is_true(json_object_get(guest, "next_start"))
                                 ? "needs it for its next start"
                                 : "has it");
+}
+
+/* One claim. */
+
+static void add_device(CtlTable *table, const json_t *device, const CtlStyle *style)
+{
+        bool exists = json_is_true(json_object_get(device, "exists"));
+
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(device, "device"));
+        ctl_table_text(table, ctl_json_text(device, "address"));
+        ctl_table_text(table, ctl_json_text(device, "mdev_type"));
+        ctl_table_text(table, ctl_json_text(device, "mdev"));
+        ctl_table_cell(table, exists ? CTL_PLAIN : CTL_YELLOW, "%s", exists ? "" : "to be made");
+}
+
+static void print_devices(const json_t *claim, CtlPage *page)
+{
+        static const CtlColumn columns[] = {
+                { "DEVICE", CTL_COLUMN_LEFT }, { "ADDRESS", CTL_COLUMN_LEFT },
+                { "TYPE", CTL_COLUMN_LEFT },   { "MDEV", CTL_COLUMN_LEFT },
+                { "", CTL_COLUMN_LEFT },
+        };
+
+        ctl_table_print_items(json_object_get(claim, "devices"), columns, ARRAY_SIZE(columns),
+                              add_device, page);
+}
+
+/* "0=4 1=2-3": guest CPUs of the cell and their host CPUs. */
+static char *format_pins(const json_t *claim, const json_t *cell)
+{
+        _cleanup_(cpu_set_done) CpuSet vcpus = CPU_SET_INIT;
+        const json_t *cpu;
+        char *text = NULL;
+        size_t size, i;
+        FILE *stream = open_memstream(&text, &size);
+        const char *separator = "";
+
+        if (!stream)
+                return NULL;
+        if (cpu_set_parse(ctl_json_text(cell, "vcpus"), &vcpus, NULL) == 0)
+                json_array_foreach(json_object_get(claim, "cpus"), i, cpu) {
+                        uint64_t vcpu = ctl_json_u64(cpu, "vcpu");
+
+                        if (vcpu >= CPU_SET_MAX || !cpu_set_contains(&vcpus, (unsigned)vcpu))
+                                continue;
+                        fprintf(stream, "%s%" PRIu64 "=%s", separator, vcpu,
+                                ctl_json_text(cpu, "cpus"));
+                        separator = " ";
+                }
+        if (fclose(stream) == 0)
+                return text;
+        free(text);
+        return NULL;
+}
+
+/* An empty line, and the table of the guest's cells; nothing when there is none. */
+static void print_layout(const json_t *claim, CtlPage *page)
+{
+        static const CtlColumn columns[] = {
+                { "CELL", CTL_COLUMN_RIGHT },      { "HOST CELL", CTL_COLUMN_RIGHT },
+                { "MEMORY_MB", CTL_COLUMN_RIGHT }, { "PAGES", CTL_COLUMN_RIGHT },
+                { "CPUS", CTL_COLUMN_LEFT },       { "HOST CPUS", CTL_COLUMN_WRAP },
+        };
+        const json_t *cells = json_object_get(claim, "cells"), *cell;
+        CtlTable *table;
+        size_t i;
+
+        if (json_array_size(cells) == 0)
+                return;
+        table = ctl_table_new(page, columns, ARRAY_SIZE(columns));
+        fputc('\n', page->output);
+        json_array_foreach(cells, i, cell) {
+                uint64_t page_kib = ctl_json_u64(cell, "page_kib");
+
+                ctl_table_line(table);
+                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(cell, "cell"));
+                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(cell, "host_cell"));
+                ctl_table_cell(table, CTL_PLAIN, "%" PRIu64, ctl_json_u64(cell, "memory_mb"));
+                if (page_kib > 0)
+                        ctl_table_cell(table, CTL_PLAIN, "%" PRIu64 " KiB", page_kib);
+                else
+                        ctl_table_cell(table, CTL_PLAIN, "small");
+                ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(cell, "vcpus"));
+                ctl_table_take(table, format_pins(claim, cell), "");
+        }
+        ctl_table_print(table);
+}
+
+static const char *provider_name(const json_t *claim, const char *uuid)
+{
+        const json_t *allocation =
+                ctl_json_find(json_object_get(claim, "allocations"), "provider", uuid);
+
+        return allocation ? ctl_json_text(allocation, "name") : uuid;
+}
+
+static void add_mapping_line(CtlTable *table, const char *suffix, const char *provider,
+                             const char *device)
+{
+        ctl_table_line(table);
+        ctl_table_cell(table, CTL_PLAIN, "%s", suffix);
+        ctl_table_cell(table, CTL_PLAIN, "%s", provider);
+        ctl_table_cell(table, CTL_PLAIN, "%s", device);
+}
+
+/* One line for each device of the group there; an mdev is shown by its uuid. */
+static void add_mapping(CtlTable *table, const json_t *claim, const char *suffix, const char *uuid)
+{
+        const char *name = provider_name(claim, uuid);
+        const json_t *device;
+        bool any = false;
+        size_t i;
+
+        json_array_foreach(json_object_get(claim, "devices"), i, device) {
+                const char *mdev = ctl_json_text(device, "mdev");
+
+                if (strcmp(ctl_json_text(device, "group"), suffix) != 0 ||
+                    strcmp(ctl_json_text(device, "provider"), uuid) != 0)
+                        continue;
+                add_mapping_line(table, suffix, name,
+                                 mdev[0] ? mdev : ctl_json_text(device, "device"));
+                any = true;
+        }
+        if (!any)
+                add_mapping_line(table, suffix, name, "-");
+}
+
+/* Prints an empty line, and the provider and devices of each group with a suffix; nothing if there
+ * is no such group. */
+static void print_mappings(const json_t *claim, CtlPage *page)
+{
+        static const CtlColumn columns[] = {
+                { "GROUP", CTL_COLUMN_LEFT },
+                { "PROVIDER", CTL_COLUMN_LEFT },
+                { "DEVICE", CTL_COLUMN_LEFT },
+        };
+        json_t *mappings = json_object_get(claim, "mappings"), *providers, *provider;
+        CtlTable *table = ctl_table_new(page, columns, ARRAY_SIZE(columns));
+        const char *suffix;
+        size_t i;
+
+        json_object_foreach(mappings, suffix, providers)
+                json_array_foreach(providers, i, provider)
+                        if (suffix[0] && json_is_string(provider))
+                                add_mapping(table, claim, suffix, json_string_value(provider));
+        if (ctl_table_count(table) > 0)
+                fputc('\n', page->output);
+        ctl_table_print(table);
+}
+
+static void print_allocations(const json_t *claim, CtlPage *page)
+{
+        static const CtlColumn columns[] = {
+                { "PROVIDER", CTL_COLUMN_LEFT },
+                { "RESOURCES", CTL_COLUMN_WRAP },
+        };
+
+        ctl_table_print_items(json_object_get(claim, "allocations"), columns, ARRAY_SIZE(columns),
+                              add_allocation, page);
+}
+
+static void print_fields(const json_t *claim, CtlPage *page)
+{
+        static const struct {
+                const char *title, *member;
+        } texts[] = { { "Guest", "guest" },       { "Consumer", "consumer" },
+                      { "State", "state" },       { "Project", "project" },
+                      { "User", "user" },         { "Type", "consumer_type" },
+                      { "Reason", "end_reason" }, { "Boot", "boot_id" } },
+          times[] = { { "Created", "created_usec" },
+                      { "Expires", "expires_usec" },
+                      { "Ended", "ended_usec" } };
+
+        fputs("Claim ", page->output);
+        ctl_page_write(page, CTL_BOLD, "%" PRIu64, ctl_json_u64(claim, "id"));
+        fputs(json_is_true(json_object_get(claim, "resize_target")) ? " (resize target)\n" : "\n",
+              page->output);
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                const char *text = ctl_json_text(claim, texts[i].member);
+
+                if (text[0])
+                        ctl_page_field(page, LABEL_WIDTH, texts[i].title, CTL_PLAIN, "%s", text);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+                uint64_t usec = ctl_json_u64(claim, times[i].member);
+                char time[CTL_TEXT_MAX];
+
+                if (usec > 0)
+                        ctl_page_field(page, LABEL_WIDTH, times[i].title, CTL_PLAIN, "%s",
+                                       ctl_text_time(time, usec));
+        }
+}
+
+/* An empty line, and what the domain of the guest does not show; nothing if it shows all. */
+static void print_beyond_domain(const json_t *claim, CtlPage *page)
+{
+        const json_t *amounts = json_object_get(claim, "beyond_domain"), *amount;
+        const char *name, *separator = "";
+
+        if (json_object_size(amounts) == 0)
+                return;
+        fputs("\nSet in Placement by another writer, not shown by the domain: ", page->output);
+        json_object_foreach((json_t *)amounts, name, amount) {
+                fprintf(page->output, "%s%s=%" JSON_INTEGER_FORMAT, separator, name,
+                        json_integer_value(amount));
+                separator = ", ";
+        }
+        fputc('\n', page->output);
+}
+
+/* An empty line, and the host CPUs that no guest CPU has; nothing if there are none. */
+static void print_other_cpus(const json_t *claim, CtlPage *page)
+{
+        _cleanup_(cpu_set_done) CpuSet held = CPU_SET_INIT;
+        _cleanup_free_ char *text = NULL;
+        const json_t *item;
+        size_t i;
+
+        if (cpu_set_parse(ctl_json_text(claim, "held"), &held, NULL) < 0)
+                return;
+        json_array_foreach(json_object_get(claim, "cpus"), i, item) {
+                _cleanup_(cpu_set_done) CpuSet cpus = CPU_SET_INIT;
+
+                if (cpu_set_parse(ctl_json_text(item, "cpus"), &cpus, NULL) == 0)
+                        CPU_SET_FOREACH(cpu, &cpus)
+                                cpu_set_remove(&held, cpu);
+        }
+        if (cpu_set_count(&held) > 0 && (text = cpu_set_format(&held)))
+                fprintf(page->output, "\nHost CPUs held for other threads: %s\n", text);
+}
+
+/* Prints all that a claim has: of each provider, for each group, its cells and its devices. */
+static void print_held(const json_t *claim, CtlPage *page)
+{
+        print_allocations(claim, page);
+        print_beyond_domain(claim, page);
+        print_mappings(claim, page);
+        print_layout(claim, page);
+        print_other_cpus(claim, page);
+        if (json_array_size(json_object_get(claim, "devices")) > 0)
+                fputc('\n', page->output);
+        print_devices(claim, page);
+}
+
+void ctl_show_print(const json_t *claim, CtlPage *page)
+{
+        print_fields(claim, page);
+        fputc('\n', page->output);
+        print_held(claim, page);
+}
+
+void ctl_claim_print(const json_t *document, CtlPage *page)
+{
+        uint64_t id = ctl_json_u64(document, "id");
+
+        fputs("Claim ", page->output);
+        ctl_page_write(page, CTL_BOLD, "%" PRIu64, id);
+        fputc('\n', page->output);
+        print_held(document, page);
+        if (page->style.legend && ctl_json_text(document, "guest")[0])
+                fputs("\nIts guest is here: it is kept as long as that is.\n", page->output);
+        else if (page->style.legend)
+                fprintf(page->output,
+                        "\nWhen the guest runs, keep it: computectl confirm %" PRIu64
+                        "\nWhen it is gone, give it back: computectl release %" PRIu64 "\n",
+                        id, id);
+}
+
+/* Problems, and why a request does not fit. */
+
+static void add_problem(CtlTable *table, const json_t *problem, const CtlStyle *style)
+{
+        ctl_table_number(table, ctl_json_u64(problem, "claim"));
+        ctl_table_text(table, ctl_json_text(problem, "consumer"));
+        ctl_table_cell(table, CTL_YELLOW, "%s", ctl_json_text(problem, "text"));
+}
+
+void ctl_problems_print(const json_t *document, CtlPage *page)
+{
+        static const CtlColumn columns[] = {
+                { "CLAIM", CTL_COLUMN_RIGHT },
+                { "GUEST", CTL_COLUMN_LEFT },
+                { "PROBLEM", CTL_COLUMN_WRAP },
+        };
+        const json_t *problems = json_object_get(document, "problems");
+
+        if (json_array_size(problems) == 0 && page->style.legend)
+                fputs("Claims and guests agree.\n", page->output);
+        ctl_table_print_items(problems, columns, ARRAY_SIZE(columns), add_problem, page);
+}
+
+static void add_verdict(CtlTable *table, const json_t *verdict, const CtlStyle *style)
+{
+        const char *term = ctl_json_text(verdict, "term");
+
+        ctl_table_text(table, ctl_json_text(verdict, "group"));
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(verdict, "class"));
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(verdict, "name"));
+        ctl_table_cell(table, strcmp(term, "fits") == 0 ? CTL_GREEN : CTL_YELLOW, "%s", term);
+        ctl_table_number(table, ctl_json_u64(verdict, "missing"));
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(verdict, "text"));
+}
+
+void ctl_explain_print(const json_t *document, CtlPage *page)
+{
+        static const CtlColumn columns[] = {
+                { "GROUP", CTL_COLUMN_LEFT },    { "CLASS", CTL_COLUMN_LEFT },
+                { "PROVIDER", CTL_COLUMN_LEFT }, { "FAILS AT", CTL_COLUMN_LEFT },
+                { "MISSING", CTL_COLUMN_RIGHT }, { "WHY", CTL_COLUMN_WRAP },
+        };
+        const json_t *providers = json_object_get(document, "providers");
+        bool fits = json_is_true(json_object_get(document, "fits"));
+
+        ctl_page_write(page, fits ? CTL_GREEN : CTL_YELLOW, "%s",
+                       fits ? "It fits." : "It does not fit");
+        fputs(fits ? "\n" : ":\n", page->output);
+        if (!fits) {
+                ctl_page_write(page, CTL_PLAIN, "%s", ctl_json_text(document, "summary"));
+                fputc('\n', page->output);
+        }
+        if (json_array_size(providers) > 0)
+                fputc('\n', page->output);
+        ctl_table_print_items(providers, columns, ARRAY_SIZE(columns), add_verdict, page);
+}
+
+/* History. */
+
+static void write_allocations(const json_t *allocations, FILE *stream)
+{
+        const char *last = "";
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach((json_t *)allocations, i, item) {
+                const char *name = ctl_json_text(item, "name");
+
+                if (i > 0)
+                        fputs(strcmp(name, last) == 0 ? ", " : "; ", stream);
+                if (i == 0 || strcmp(name, last) != 0)
+                        fprintf(stream, "%s: ", name);
+                fprintf(stream, "%s=%" PRIu64, ctl_json_text(item, "class"),
+                        ctl_json_u64(item, "amount"));
+                last = name;
+        }
+}
+
+static const char *device_name(const json_t *device)
+{
+        static const char *const keys[] = { "mdev", "address", "device" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                if (ctl_json_text(device, keys[i])[0])
+                        return ctl_json_text(device, keys[i]);
+        return "";
+}
+
+/* "host1: VCPU=2, MEMORY_MB=512; gpu: VGPU=1; 0000:41:00.0" */
+static void write_held(const json_t *event, FILE *stream)
+{
+        const json_t *allocations = json_object_get(event, "allocations"),
+                     *devices = json_object_get(event, "devices"), *device;
+        size_t i;
+
+        write_allocations(allocations, stream);
+        json_array_foreach((json_t *)devices, i, device)
+                fprintf(stream, "%s%s", i > 0 || json_array_size(allocations) > 0 ? "; " : "",
+                        device_name(device));
+}
+
+static void add_event(CtlTable *table, const json_t *event, const CtlStyle *style)
+{
+        const char *author = ctl_json_text(event, "author"), *guest = ctl_json_text(event, "guest"),
+                   *consumer = ctl_json_text(event, "consumer");
+        uint64_t usec = ctl_json_u64(event, "usec");
+        char text[CTL_TEXT_MAX];
+
+        ctl_table_cell(table, CTL_PLAIN, "%s",
+                       ctl_style_is_roomy(style) ? ctl_text_time(text, usec)
+                                                 : ctl_text_relative(text, usec, style->now_usec));
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(event, "event"));
+        ctl_table_number(table, ctl_json_u64(event, "claim"));
+        if (guest[0] || !consumer[0])
+                ctl_table_text(table, guest);
+        else
+                ctl_table_uuid(table, consumer);
+        ctl_table_take(table, ctl_json_format(event, write_held), "-");
+        ctl_table_cell(table, CTL_PLAIN, "%s", author[0] ? author : "the agent itself");
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(event, "reason"));
+}
+
+void ctl_events_print(const json_t *document, CtlPage *page)
+{
+        static const CtlColumn columns[] = {
+                { "WHEN", CTL_COLUMN_LEFT },   { "EVENT", CTL_COLUMN_LEFT },
+                { "CLAIM", CTL_COLUMN_RIGHT }, { "WHOSE", CTL_COLUMN_CUT },
+                { "WHAT", CTL_COLUMN_WRAP },   { "BY", CTL_COLUMN_WRAP },
+                { "WHY", CTL_COLUMN_WRAP },
+        };
+        const json_t *events = json_object_get(document, "events");
+
+        if (json_array_size(events) == 0 && page->style.legend)
+                fputs("Nothing happened that is still known.\n", page->output);
+        ctl_table_print_items(events, columns, ARRAY_SIZE(columns), add_event, page);
 }

@@ -1,28 +1,47 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* "computectl doctor": each judge adds its findings to one list, from facts that the caller
+ * gathered. A check that the agent makes itself is left to the reasons of its status. */
+
 #include "ctl/print/doctor.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 
 #include "base/text.h"
-#include "ctl/print/connect.h"
-#include "ctl/print/findings.h"
 #include "ctl/print/json.h"
 #include "ctl/print/status.h"
 #include "ctl/print/text.h"
 #include "drivers/driver-words.h"
 #include "formats/interface.h"
 
-#define DEFAULT_STATE_PATH LOCALSTATEDIR "/lib/compute-agent"
-#define HOOK_PATH          SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
-#define INDENT             24                     /* of the words */
-#define FAILED             "compute-agent failed" /* ctl/ask/unit.h */
-#define DISK_NEEDED_BYTES  (UINT64_C(16) << 20)
+#define DEFAULT_STATE_PATH  LOCALSTATEDIR "/lib/compute-agent"
+#define HOOK_PATH           SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
+#define INDENT              24                     /* of the words */
+#define FAILED              "compute-agent failed" /* ctl/ask/unit.h */
+#define DISK_NEEDED_BYTES   (UINT64_C(16) << 20)
+#define CLOCK_TOLERANCE_SEC 5
+#define NEWEST_MICROVERSION 38 /* of 1.x, that anything asks for */
+
+/* advice NULL: there is none. Returns -1 if memory ran out. */
+static _printf_(5, 6) int add_finding(json_t *findings, const char *check, const char *state,
+                                      const char *advice, const char *format, ...)
+{
+        char text[2 * ERROR_TEXT_MAX];
+        va_list ap;
+
+        va_start(ap, format);
+        vsnprintf(text, sizeof(text), format, ap);
+        va_end(ap);
+        return json_array_append_new(findings,
+                                     json_pack("{ss ss ss ss}", "check", check, "state", state,
+                                               "text", text, "advice", advice ? advice : ""));
+}
 
 void ctl_facts_measure(CtlFacts *facts)
 {
@@ -54,21 +73,21 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
         size_t n = facts->config ? facts->config->warnings.n_items : 0;
 
         if (facts->config_error.code == EACCES && geteuid() != 0)
-                return ctl_findings_add(findings, "configuration", "warning", "Run this as root",
-                                        "Not checked: %s", facts->config_error.text);
+                return add_finding(findings, "configuration", "warning", "Run this as root",
+                                   "Not checked: %s", facts->config_error.text);
         if (facts->config_error.code)
-                return ctl_findings_add(
+                return add_finding(
                         findings, "configuration", "bad",
                         "Correct it, then \"systemctl restart compute-agent\"; \"computectl cat-config\" shows what is read",
                         "%s", facts->config_error.text);
         if (facts->config_unchecked.code)
-                return ctl_findings_add(findings, "configuration", "warning",
-                                        "Create the user of the unit, or correct User= of the unit",
-                                        "%s", facts->config_unchecked.text);
+                return add_finding(findings, "configuration", "warning",
+                                   "Create the user of the unit, or correct User= of the unit",
+                                   "%s", facts->config_unchecked.text);
         if (has_reason(facts, "configuration"))
                 return 0; /* the service names its first warning */
         for (size_t i = 0; i < n; i++) {
-                int r = ctl_findings_add(
+                int r = add_finding(
                         findings, "configuration", "warning",
                         i + 1 < n ? NULL
                                   : "Correct each option, then \"systemctl reload compute-agent\"",
@@ -79,7 +98,7 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
         }
         if (n > 0)
                 return 0;
-        return ctl_findings_add(findings, "configuration", "ok", NULL, "It can be used");
+        return add_finding(findings, "configuration", "ok", NULL, "It can be used");
 }
 
 static int judge_files(const CtlFacts *facts, json_t *findings)
@@ -87,18 +106,18 @@ static int judge_files(const CtlFacts *facts, json_t *findings)
         int r = 0;
 
         for (size_t i = 0; facts->files && i < facts->files->n_items && r >= 0; i++)
-                r = ctl_findings_add(
+                r = add_finding(
                         findings, "files", "warning",
                         "Create the file, or let the service's user read it (chgrp, chmod g+r), then \"systemctl restart compute-agent\"",
                         "%s", facts->files->items[i]);
         for (size_t i = 0; facts->credentials && i < facts->credentials->n_items && r >= 0; i++)
-                r = ctl_findings_add(findings, "credentials", "warning",
-                                     "\"systemctl restart compute-agent\" takes the new one", "%s",
-                                     facts->credentials->items[i]);
+                r = add_finding(findings, "credentials", "warning",
+                                "\"systemctl restart compute-agent\" takes the new one", "%s",
+                                facts->credentials->items[i]);
         return r;
 }
 
-/* What the agent says of itself. */
+/* Adds the reasons of the status of the agent. */
 static int judge_reasons(const CtlFacts *facts, json_t *findings)
 {
         const json_t *reason;
@@ -109,10 +128,9 @@ static int judge_reasons(const CtlFacts *facts, json_t *findings)
                 bool bad = strcmp(ctl_json_text(reason, "state"), STATE_DEGRADED) == 0;
 
                 if (r >= 0)
-                        r = ctl_findings_add(findings, ctl_json_text(reason, "check"),
-                                             bad ? "bad" : "warning",
-                                             ctl_json_text(reason, "advice"), "%s",
-                                             ctl_json_text(reason, "text"));
+                        r = add_finding(findings, ctl_json_text(reason, "check"),
+                                        bad ? "bad" : "warning", ctl_json_text(reason, "advice"),
+                                        "%s", ctl_json_text(reason, "text"));
         }
         return r;
 }
@@ -120,18 +138,18 @@ static int judge_reasons(const CtlFacts *facts, json_t *findings)
 static int judge_service(const CtlFacts *facts, json_t *findings)
 {
         if (strncmp(ctl_json_text(facts->status, "summary"), FAILED, strlen(FAILED)) == 0)
-                return ctl_findings_add(
+                return add_finding(
                         findings, "service", "bad",
                         "Correct it, then \"systemctl restart compute-agent\"; \"journalctl -x -u compute-agent\" has more",
                         "%s", ctl_json_text(facts->status, "summary"));
         if (!is_running(facts))
-                return ctl_findings_add(
+                return add_finding(
                         findings, "service", "bad",
                         "\"systemctl status dbus compute-agent\" shows what runs, \"journalctl -x -u compute-agent\" why it did not stay; \"systemctl enable compute-agent\" starts it at each boot",
                         "%s", ctl_json_text(facts->status, "summary"));
         if (has_reason(facts, "service"))
                 return 0;
-        return ctl_findings_add(
+        return add_finding(
                 findings, "service", "ok", NULL, "Version %s runs, with %" PRIu64 " claim%s",
                 ctl_json_text(facts->status, "version"), ctl_json_u64(facts->status, "n_claims"),
                 text_plural(ctl_json_u64(facts->status, "n_claims")));
@@ -142,31 +160,31 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
         if (has_reason(facts, "hypervisor"))
                 return 0;
         if (!facts->snapshot && !facts->config && !is_running(facts))
-                return 0; /* nobody could say which one to ask */
+                return 0; /* the driver is unknown */
         if (!facts->snapshot)
-                return ctl_findings_add(
+                return add_finding(
                         findings, "hypervisor", "bad",
                         driver_words(facts->config ? facts->config->compute_driver : NULL)->advice,
                         "%s", facts->snapshot_error.text);
         if (strcmp(facts->snapshot->driver, "linux") == 0)
-                return ctl_findings_add(findings, "hypervisor", "ok", NULL,
-                                        "%s on %s: %zu device%s", facts->snapshot->hypervisor,
-                                        facts->snapshot->nodename, facts->snapshot->n_devices,
-                                        text_plural(facts->snapshot->n_devices));
-        return ctl_findings_add(findings, "hypervisor", "ok", NULL,
-                                "%s on %s: %zu device%s, %zu domain%s", facts->snapshot->hypervisor,
-                                facts->snapshot->nodename, facts->snapshot->n_devices,
-                                text_plural(facts->snapshot->n_devices), facts->snapshot->n_domains,
-                                text_plural(facts->snapshot->n_domains));
+                return add_finding(findings, "hypervisor", "ok", NULL, "%s on %s: %zu device%s",
+                                   facts->snapshot->hypervisor, facts->snapshot->nodename,
+                                   facts->snapshot->n_devices,
+                                   text_plural(facts->snapshot->n_devices));
+        return add_finding(findings, "hypervisor", "ok", NULL,
+                           "%s on %s: %zu device%s, %zu domain%s", facts->snapshot->hypervisor,
+                           facts->snapshot->nodename, facts->snapshot->n_devices,
+                           text_plural(facts->snapshot->n_devices), facts->snapshot->n_domains,
+                           text_plural(facts->snapshot->n_domains));
 }
 
-/* What the poll could not read, each by itself. */
+/* Adds each part of the host that the poll could not read. */
 static int judge_parts(const CtlFacts *facts, json_t *findings)
 {
         int r = 0;
 
         for (size_t i = 0; facts->snapshot && i < facts->snapshot->problems.n_items && r >= 0; i++)
-                r = ctl_findings_add(
+                r = add_finding(
                         findings, "host", "warning",
                         "Everything else is reported, and this is left as it was; it is read again with each poll, and what guests may have with \"computectl sync\"",
                         "%s", facts->snapshot->problems.items[i]);
@@ -190,17 +208,16 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                 return 0;
         for (char **type = facts->config->enabled_mdev_types; type && *type; type++, n++)
                 if (!offers_type(facts->snapshot, *type))
-                        return ctl_findings_add(
+                        return add_finding(
                                 findings, "devices", "bad",
                                 "\"computectl discover\" lists the types there are; if the device is missing, check that its driver is loaded",
                                 "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
         if (has_reason(facts, "devices"))
                 return 0;
         if (n == 0)
-                return ctl_findings_add(findings, "devices", "ok", NULL,
-                                        "No virtual GPUs are enabled");
-        return ctl_findings_add(findings, "devices", "ok", NULL,
-                                "All enabled mdev types are offered (%zu)", n);
+                return add_finding(findings, "devices", "ok", NULL, "No virtual GPUs are enabled");
+        return add_finding(findings, "devices", "ok", NULL,
+                           "All enabled mdev types are offered (%zu)", n);
 }
 
 static int judge_storage(const CtlFacts *facts, json_t *findings)
@@ -214,14 +231,14 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
         const char *local_disk = ctl_json_text(facts->status, "local_disk");
 
         if (local_disk[0])
-                return ctl_findings_add(findings, "storage", "ok", NULL, "%s", local_disk);
+                return add_finding(findings, "storage", "ok", NULL, "%s", local_disk);
         if (!facts->config || !facts->snapshot)
                 return 0;
         if (host->report_local_disk == HOST_LOCAL_DISK_NO)
-                return ctl_findings_add(findings, "storage", "ok", NULL,
-                                        "[compute] report_local_disk is no");
+                return add_finding(findings, "storage", "ok", NULL,
+                                   "[compute] report_local_disk is no");
         if (facts->snapshot->disk_total_bytes == 0)
-                return ctl_findings_add(
+                return add_finding(
                         findings, "storage", "warning",
                         rbd ? "Install ceph-common, and let the user compute-agent read the keyring of [libvirt] rbd_user; \"computectl doctor --hardware-only\" prints the reason"
                             : "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks; without, no guest with a disk of this host is scheduled here",
@@ -230,8 +247,8 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
                         : pool ? pool
                                : host->instances_path,
                         may_be_kept ? ", or keeps what was reported last" : "");
-        return ctl_findings_add(findings, "storage", "ok", NULL,
-                                "The size of the disk for guests is known");
+        return add_finding(findings, "storage", "ok", NULL,
+                           "The size of the disk for guests is known");
 }
 
 static int judge_placement(const CtlFacts *facts, json_t *findings)
@@ -244,15 +261,15 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
             strcmp(state, SYNC_STATE_PENDING) == 0)
                 return 0;
         if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
-                return ctl_findings_add(
+                return add_finding(
                         findings, "placement", "ok", NULL,
                         "No [placement] section: the agent publishes nothing to Placement");
         if (strcmp(state, SYNC_STATE_LEFT) == 0)
-                return ctl_findings_add(
+                return add_finding(
                         findings, "placement", "ok", NULL,
                         "[agent] nova is %s, and nova-compute reports what this agent would",
                         ctl_json_text(facts->status, "nova"));
-        return ctl_findings_add(
+        return add_finding(
                 findings, "placement", "ok", NULL, "It is equal to this host%s",
                 ctl_json_text(facts->status, "hypervisor_error")[0] ? " as it was read last" : "");
 }
@@ -261,22 +278,147 @@ static int judge_reshape(const CtlFacts *facts, json_t *findings)
 {
         if (strcmp(ctl_json_text(facts->status, "reshape_access"), RESHAPE_ACCESS_REFUSED) != 0)
                 return 0;
-        return ctl_findings_add(
+        return add_finding(
                 findings, "reshape", "warning",
                 "\"openstack role add --user USER --project PROJECT service\", then \"systemctl reload compute-agent\"",
                 "The user of [placement] lacks the role service: the tree cannot change shape under running guests");
 }
 
+static bool has_role(const json_t *connect, const char *name)
+{
+        const json_t *role;
+        size_t i;
+
+        json_array_foreach(json_object_get(connect, "roles"), i, role)
+                if (json_is_string(role) && strcmp(json_string_value(role), name) == 0)
+                        return true;
+        return false;
+}
+
+static bool has_keystone(const json_t *connect)
+{
+        return json_is_true(json_object_get(connect, "keystone"));
+}
+
+/* "admin, service" */
+static void list_roles(const json_t *connect, char *text, size_t size)
+{
+        const json_t *role;
+        size_t i, n = 0;
+
+        snprintf(text, size, "none");
+        json_array_foreach(json_object_get(connect, "roles"), i, role)
+                if (json_is_string(role) && n + 2 < size)
+                        n += (size_t)snprintf(text + n, size - n, "%s%.40s", n > 0 ? ", " : "",
+                                              json_string_value(role));
+}
+
+static const char *advice_for_token(const json_t *connect)
+{
+        const char *outcome = ctl_json_text(connect, "outcome");
+
+        if (strcmp(outcome, "unauthorized") == 0)
+                return "Ask for a token with the same credential (\"openstack token issue\"); then correct it in [placement] and \"systemctl reload compute-agent\", or in its file of LoadCredential= and \"systemctl restart compute-agent\"";
+        if (strcmp(outcome, "unreachable") == 0)
+                return "Check that auth_url is right, that Keystone runs, and that this host reaches it (and trusts its certificate: cafile)";
+        return "Compare auth_url, region_name and valid_interfaces in [placement] with \"openstack endpoint list\"";
+}
+
+static int judge_token(const json_t *connect, json_t *findings)
+{
+        const char *error = ctl_json_text(connect, "error"),
+                   *scope = ctl_json_text(connect, "scope");
+        char roles[200];
+
+        if (error[0])
+                return add_finding(findings, "keystone", "bad", advice_for_token(connect), "%s",
+                                   error);
+        list_roles(connect, roles, sizeof(roles));
+        return add_finding(findings, "keystone", "ok", NULL, "It gives a token for %s; roles: %s",
+                           scope[0] ? scope : "no scope", roles);
+}
+
+static int judge_read(const json_t *connect, json_t *findings)
+{
+        const char *error = ctl_json_text(connect, "placement_error");
+        const char *outcome = ctl_json_text(connect, "placement_outcome");
+
+        if (strcmp(outcome, "forbidden") == 0)
+                return add_finding(
+                        findings, "role", "bad",
+                        !has_keystone(connect)
+                                ? "Check that token is the one that Placement's configuration has"
+                        : has_role(connect, "service")
+                                ? "The user has the role service, so this Placement is older than that role, or has a policy of its own: \"openstack role add --user USER --project PROJECT admin\""
+                                : "Grant it: \"openstack role add --user USER --project PROJECT service\" (or admin, where Placement is older than the role service)",
+                        "%s", error);
+        if (error[0])
+                return add_finding(
+                        findings, "endpoint", "bad",
+                        has_keystone(connect)
+                                ? "Check that Placement runs there, and that the catalogue is right: \"openstack endpoint list --service placement\""
+                                : "Check that Placement runs there, and that endpoint_override and token are right",
+                        "%s", error);
+        if (has_keystone(connect) && !has_role(connect, "service") && !has_role(connect, "admin"))
+                return add_finding(
+                        findings, "role", "warning",
+                        "Give it one of the two: a stricter policy of Placement refuses what works now",
+                        "The token has neither the role service nor admin");
+        return add_finding(findings, "endpoint", "ok", NULL, "Placement answers at %s",
+                           ctl_json_text(connect, "endpoint"));
+}
+
+static int judge_version(const json_t *connect, json_t *findings)
+{
+        const char *newest = ctl_json_text(connect, "microversion");
+        unsigned major, minor;
+
+        if (sscanf(newest, "%u.%u", &major, &minor) != 2)
+                return 0;
+        if (major == 1 && minor < NEWEST_MICROVERSION)
+                return add_finding(
+                        findings, "version", "warning",
+                        "Upgrade Placement when you can; until then consumers have no types (1.38), and no provider can be moved below another (1.37)",
+                        "Placement speaks microversions up to %.10s", newest);
+        return add_finding(findings, "version", "ok", NULL,
+                           "Placement speaks microversions up to %.10s", newest);
+}
+
+static int judge_clock_of_keystone(const json_t *connect, json_t *findings)
+{
+        json_int_t ahead = json_integer_value(json_object_get(connect, "clock_ahead_sec"));
+
+        if (llabs(ahead) <= CLOCK_TOLERANCE_SEC)
+                return 0;
+        return add_finding(
+                findings, "clock", "warning",
+                "Tokens expire by Keystone's clock, and logs are compared by both: run chrony or systemd-timesyncd on both sides",
+                "It is %lld s %s that of Keystone", llabs(ahead),
+                ahead > 0 ? "ahead of" : "behind");
+}
+
+/* Judges the way over Keystone to Placement. connect: a document of CONNECT_FORMAT. */
+static int judge_way(const json_t *connect, json_t *findings)
+{
+        int r = has_keystone(connect) ? judge_token(connect, findings) : 0;
+
+        if (r == 0 && !ctl_json_text(connect, "error")[0])
+                r = judge_read(connect, findings);
+        if (r == 0)
+                r = judge_version(connect, findings);
+        return r == 0 ? judge_clock_of_keystone(connect, findings) : r;
+}
+
 static int judge_connection(const CtlFacts *facts, json_t *findings)
 {
         if (facts->connect_error.code)
-                return ctl_findings_add(findings, "keystone", "bad",
-                                        "Correct what it names, in [placement] or in clouds.yaml",
-                                        "%s", facts->connect_error.text);
-        return facts->connect ? ctl_connect_judge(facts->connect, findings) : 0;
+                return add_finding(findings, "keystone", "bad",
+                                   "Correct what it names, in [placement] or in clouds.yaml", "%s",
+                                   facts->connect_error.text);
+        return facts->connect ? judge_way(facts->connect, findings) : 0;
 }
 
-/* What the comparison with Placement came to; without one, what the agent goes by. */
+/* Adds the result of the comparison with Placement; without one, the identity of the agent. */
 static int judge_identity(const CtlFacts *facts, json_t *findings)
 {
         const char *state = ctl_json_text(facts->identity, "state"),
@@ -284,18 +426,18 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
         bool well = strcmp(state, "good") == 0 || strcmp(state, "new") == 0;
 
         if (facts->identity_error.code)
-                return ctl_findings_add(findings, "identity", "bad",
-                                        "\"computectl identity show\" has the details", "%s",
-                                        facts->identity_error.text);
+                return add_finding(findings, "identity", "bad",
+                                   "\"computectl identity show\" has the details", "%s",
+                                   facts->identity_error.text);
         if (facts->identity && strcmp(state, "unknown") != 0)
-                return ctl_findings_add(findings, "identity", well ? "ok" : "bad",
-                                        well ? NULL : ctl_json_text(facts->identity, "advice"),
-                                        "%s", ctl_json_text(facts->identity, "text"));
+                return add_finding(findings, "identity", well ? "ok" : "bad",
+                                   well ? NULL : ctl_json_text(facts->identity, "advice"), "%s",
+                                   ctl_json_text(facts->identity, "text"));
         if (!is_running(facts))
                 return 0;
-        return ctl_findings_add(findings, "identity", "ok", NULL, "%s%s (%s)",
-                                node[0] ? "This host is " : "Its root provider is known", node,
-                                ctl_json_text(facts->status, "root"));
+        return add_finding(findings, "identity", "ok", NULL, "%s%s (%s)",
+                           node[0] ? "This host is " : "Its root provider is known", node,
+                           ctl_json_text(facts->status, "root"));
 }
 
 /* Nova's scheduler takes no host whose root gives nothing. */
@@ -304,7 +446,7 @@ static int judge_numa(const CtlFacts *facts, json_t *findings)
         if (!facts->config || facts->config->driver.host.numa_in_placement != HOST_NUMA_CELLS ||
             facts->config->reporter.nova == NOVA_NONE)
                 return 0;
-        return ctl_findings_add(
+        return add_finding(
                 findings, "numa", "warning",
                 "Set [compute] numa_in_placement = root, which leaves VCPU and MEMORY_MB with the host; \"computectl reshape\" moves what guests hold",
                 "[compute] numa_in_placement is true beside Nova, whose scheduler takes no host of which only the cells give something: flavours without a disk find none");
@@ -331,7 +473,7 @@ static int judge_cells(const CtlFacts *facts, json_t *findings)
         if (n == 0)
                 return 0;
         ctl_text_kib(memory, memory_kib);
-        return ctl_findings_add(
+        return add_finding(
                 findings, "cells", "ok", NULL,
                 "No guest gets %s of %zu NUMA cell%s without CPUs: it belongs to a GPU or a CXL device, or the CPUs are offline",
                 memory, n, text_plural(n));
@@ -342,11 +484,11 @@ static int judge_hook(const CtlFacts *facts, json_t *findings)
         if (!facts->config || !facts->config->hook_enabled)
                 return 0;
         if (!facts->hook_installed)
-                return ctl_findings_add(findings, "hook", "bad",
-                                        "Link it to computectl, and restart libvirtd or virtqemud",
-                                        "[hook] enabled is true, but " HOOK_PATH
-                                        " is not there or cannot be run");
-        return ctl_findings_add(
+                return add_finding(findings, "hook", "bad",
+                                   "Link it to computectl, and restart libvirtd or virtqemud",
+                                   "[hook] enabled is true, but " HOOK_PATH
+                                   " is not there or cannot be run");
+        return add_finding(
                 findings, "hook", "ok", NULL,
                 "Guests claim when they start, if libvirt was started after the package was installed");
 }
@@ -354,11 +496,11 @@ static int judge_hook(const CtlFacts *facts, json_t *findings)
 static int judge_clock(const CtlFacts *facts, json_t *findings)
 {
         if (!facts->clock_synchronised)
-                return ctl_findings_add(
+                return add_finding(
                         findings, "clock", "warning",
                         "Tokens and claims expire by it: run chrony or systemd-timesyncd",
                         "It is not synchronised");
-        return ctl_findings_add(findings, "clock", "ok", NULL, "It is synchronised");
+        return add_finding(findings, "clock", "ok", NULL, "It is synchronised");
 }
 
 static int judge_disk(const CtlFacts *facts, json_t *findings)
@@ -368,16 +510,16 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
         if (facts->disk_error.code == ENOENT && !is_running(facts))
                 return 0; /* the first start makes it */
         if (facts->disk_error.code)
-                return ctl_findings_add(findings, "disk", "bad",
-                                        "Create the folder, or start the service, which does", "%s",
-                                        facts->disk_error.text);
+                return add_finding(findings, "disk", "bad",
+                                   "Create the folder, or start the service, which does", "%s",
+                                   facts->disk_error.text);
         ctl_text_kib(free_text, facts->disk_free_bytes / 1024);
         if (facts->disk_free_bytes < DISK_NEEDED_BYTES)
-                return ctl_findings_add(findings, "disk", "bad",
-                                        "Make room: a claim that cannot be written is refused",
-                                        "Only %s are free for the claim database", free_text);
-        return ctl_findings_add(findings, "disk", "ok", NULL, "%s are free for the claim database",
-                                free_text);
+                return add_finding(findings, "disk", "bad",
+                                   "Make room: a claim that cannot be written is refused",
+                                   "Only %s are free for the claim database", free_text);
+        return add_finding(findings, "disk", "ok", NULL, "%s are free for the claim database",
+                           free_text);
 }
 
 typedef int (*Judge)(const CtlFacts *facts, json_t *findings);
@@ -410,14 +552,13 @@ json_t *ctl_doctor_judge_hardware(const json_t *verified)
         json_array_foreach(json_object_get(verified, "findings"), i, finding) {
                 bool bad = strcmp(ctl_json_text(finding, "level"), "error") == 0;
 
-                if (ctl_findings_add(findings, "hardware", bad ? "bad" : "warning", NULL, "%s: %s",
-                                     ctl_json_text(finding, "option"),
-                                     ctl_json_text(finding, "text")) < 0)
+                if (add_finding(findings, "hardware", bad ? "bad" : "warning", NULL, "%s: %s",
+                                ctl_json_text(finding, "option"),
+                                ctl_json_text(finding, "text")) < 0)
                         return NULL;
         }
         if (json_array_size(findings) == 0 &&
-            ctl_findings_add(findings, "hardware", "ok", NULL, "The configuration fits this host") <
-                    0)
+            add_finding(findings, "hardware", "ok", NULL, "The configuration fits this host") < 0)
                 return NULL;
         return json_pack("{ss sO}", "format", CTL_DOCTOR_FORMAT, "findings", findings);
 }

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The layout knows no more than boxes that flow from left to right: CPUs in a core, cores and
- * devices in a cell, cells in rows. Each function draws at a place and returns the height that it
- * took. Since the height of the whole is known last and stands first, the pieces are drawn into
- * memory.
+/* The host as an SVG picture. The layout knows no more than boxes that flow from left to right:
+ * CPUs in a core, cores and devices in a cell, cells in rows. Each function draws at a place and
+ * returns the height that it took. Without an output it only measures, because frames and the
+ * picture itself begin with their height.
+ *
+ * Guests are the holders, each with a colour: those with a domain first, then claims without one.
  *
  * LIMITATIONS: a guest that floats over CPUs holds none of them, and is in the legend alone. */
 
 #include "ctl/print/draw.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
-#include "ctl/print/holders.h"
 #include "ctl/print/json.h"
-#include "ctl/print/svg.h"
 #include "ctl/print/text.h"
 
 #define MARGIN        16
@@ -30,19 +32,263 @@
 #define DEVICE_HEIGHT 54 /* with one row of slots */
 #define SLOTS_OF_ROW  ((DEVICE_WIDTH - 2 * GAP) / SLOT)
 #define LINE          15
+#define HEAD          22 /* of a part below the cells */
 #define COLUMNS_MAX   4
 #define BAR_WIDTH     160
+#define CHARACTER     7 /* width of a character of the class "small" or "mono", at most */
+#define FREE          "#ffffff"
+
+#define STYLE                                                                                  \
+        "text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif;font-size:11px;fill:#222}"    \
+        ".title{font-size:18px;font-weight:bold}.head{font-size:13px;font-weight:bold}"        \
+        ".small{font-size:10px}.dim{font-size:10px;fill:#666}"                                 \
+        ".mono{font-family:'DejaVu Sans Mono',monospace;font-size:10px}"                       \
+        ".mid{font-size:9px;text-anchor:middle}"                                               \
+        ".page{fill:#fff}.cell{fill:#f4f6f8;stroke:#8696a7}.core{fill:#dde3ea;stroke:#a9b5c2}" \
+        ".cpu,.slot{stroke:#5a6b7d}.free{stroke:#8696a7;stroke-dasharray:2 2}"                 \
+        ".off{fill:#bbb;stroke:#888}.device{stroke:#7da06a}"                                   \
+        ".bar{fill:#fff;stroke:#8696a7}.part{stroke:none}"
+
+typedef struct Holder {
+        const char *consumer;         /* uuid, of the domain or the claim */
+        const char *name;             /* of the domain, else the uuid */
+        const SnapshotDomain *domain; /* NULL: only claims */
+        char colour[8];               /* "#rrggbb" */
+} Holder;
 
 typedef struct Drawing {
-        CtlPage page;
+        CtlPage *page;
+        bool measures; /* nothing is written */
         const Snapshot *snapshot;
         const json_t *tree;
-        Holders holders;
+        const json_t *claims; /* array of claims, or NULL */
+        Holder *holders;
+        size_t n_holders;
 } Drawing;
 
-static const char *holder_name(const Holder *holder)
+/* Pieces of SVG. Text can be foreign: it is escaped, and characters that XML lacks are replaced. */
+
+static bool is_noncharacter(const char *text)
 {
-        return holder ? holder->name : "free";
+        return strncmp(text, "\xef\xbf\xbe", 3) == 0 || strncmp(text, "\xef\xbf\xbf", 3) == 0;
+}
+
+static void write_escaped(CtlPage *page, const char *foreign, size_t n)
+{
+        _cleanup_free_ char *harmless = ctl_text_escape(foreign, true),
+                            *text = harmless ? ctl_text_cut(harmless, n, true) : NULL;
+
+        page->failed |= !text;
+        for (const char *c = text; c && *c; c++) {
+                const char *entity = *c == '&'   ? "&amp;"
+                                     : *c == '<' ? "&lt;"
+                                     : *c == '>' ? "&gt;"
+                                     : *c == '"' ? "&quot;"
+                                                 : NULL;
+
+                if (is_noncharacter(c)) {
+                        fputc('?', page->output);
+                        c += 2;
+                } else if (entity) {
+                        fputs(entity, page->output);
+                } else {
+                        fputc(*c, page->output);
+                }
+        }
+}
+
+static void draw_box(Drawing *drawing, const char *class, const char *fill, int x, int y, int width,
+                     int height)
+{
+        bool sharp = strcmp(class, "page") == 0 || strcmp(class, "part") == 0;
+
+        if (!drawing->measures)
+                fprintf(drawing->page->output,
+                        "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"%s%s%s%s/>\n",
+                        class, x, y, width, height, sharp ? "" : " rx=\"3\"",
+                        fill ? " fill=\"" : "", fill ? fill : "", fill ? "\"" : "");
+}
+
+/* Begins a group with a text that a browser shows at it: "WHAT", or "WHAT: WHO". */
+static void begin_group(Drawing *drawing, const char *what, const char *who)
+{
+        if (drawing->measures)
+                return;
+        fputs("<g><title>", drawing->page->output);
+        write_escaped(drawing->page, what, SIZE_MAX);
+        fputs(who ? ": " : "", drawing->page->output);
+        write_escaped(drawing->page, who ? who : "", SIZE_MAX);
+        fputs("</title>\n", drawing->page->output);
+}
+
+static void end_group(Drawing *drawing)
+{
+        if (!drawing->measures)
+                fputs("</g>\n", drawing->page->output);
+}
+
+/* Writes a text that is cut to n characters, from its left end or (class "mid") around its middle.
+ */
+static _printf_(6, 7) void draw_text(Drawing *drawing, const char *class, int x, int y, size_t n,
+                                     const char *format, ...)
+{
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        if (drawing->measures)
+                return;
+        va_start(ap, format);
+        text = text_vformat(format, ap);
+        va_end(ap);
+        drawing->page->failed |= !text;
+        fprintf(drawing->page->output, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
+        write_escaped(drawing->page, text ? text : "", n);
+        fputs("</text>\n", drawing->page->output);
+}
+
+/* Holders. */
+
+/* Chooses hues by the golden angle: neighbours differ. */
+static void choose_colour(char colour[static 8], size_t index)
+{
+        static const unsigned lows[] = { 105, 150, 75 };
+        unsigned hue = (unsigned)(index * 137 % 360), low = lows[index / 3 % ARRAY_SIZE(lows)],
+                 high = 225, sector = hue / 60, rising = low + (high - low) * (hue % 60) / 60,
+                 falling = high - (rising - low);
+        const unsigned rgb[6][3] = {
+                { high, rising, low },  { falling, high, low }, { low, high, rising },
+                { low, falling, high }, { rising, low, high },  { high, low, falling },
+        };
+
+        snprintf(colour, 8, "#%02x%02x%02x", rgb[sector][0], rgb[sector][1], rgb[sector][2]);
+}
+
+static const Holder *find_holder(const Drawing *drawing, const char *consumer)
+{
+        for (size_t i = 0; i < drawing->n_holders; i++)
+                if (strcmp(drawing->holders[i].consumer, consumer) == 0)
+                        return &drawing->holders[i];
+        return NULL;
+}
+
+static void add_holder(Drawing *drawing, const char *consumer, const char *name,
+                       const SnapshotDomain *domain)
+{
+        Holder *holder = &drawing->holders[drawing->n_holders];
+
+        *holder = (Holder){ consumer, name[0] ? name : consumer, domain, "" };
+        choose_colour(holder->colour, drawing->n_holders++);
+}
+
+static int add_holders(Drawing *drawing)
+{
+        const Snapshot *snapshot = drawing->snapshot;
+        const json_t *claim;
+        size_t i;
+
+        drawing->holders =
+                calloc(snapshot->n_domains + json_array_size(drawing->claims) + 1, sizeof(Holder));
+        if (!drawing->holders)
+                return -ENOMEM;
+        for (i = 0; i < snapshot->n_domains; i++)
+                add_holder(drawing, snapshot->domains[i].uuid.text, snapshot->domains[i].name,
+                           &snapshot->domains[i]);
+        json_array_foreach((json_t *)drawing->claims, i, claim)
+                if (!find_holder(drawing, ctl_json_text(claim, "consumer")))
+                        add_holder(drawing, ctl_json_text(claim, "consumer"), "", NULL);
+        return 0;
+}
+
+static const Holder *find_cpu_holder(const Drawing *drawing, unsigned cpu)
+{
+        for (size_t i = 0; i < drawing->n_holders; i++) {
+                const SnapshotDomain *domain = drawing->holders[i].domain;
+
+                for (size_t j = 0; domain && j < domain->n_pins; j++)
+                        if (cpu_set_contains(&domain->pins[j].cpus, cpu))
+                                return &drawing->holders[i];
+        }
+        return NULL;
+}
+
+/* Checks whether a definition of the domain, live or persistent, has the mdev or PCI address. */
+static bool has_device(const SnapshotDomain *domain, const char *device)
+{
+        const struct {
+                const Uuid *mdevs;
+                size_t n_mdevs;
+                char (*addresses)[PCI_ADDRESS_SIZE];
+                size_t n_addresses;
+        } definitions[] = {
+                { domain->mdevs, domain->n_mdevs, domain->pci_addresses, domain->n_pci_addresses },
+                { domain->config_mdevs, domain->n_config_mdevs, domain->config_pci_addresses,
+                  domain->n_config_pci_addresses },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(definitions); i++) {
+                for (size_t j = 0; j < definitions[i].n_mdevs; j++)
+                        if (strcmp(definitions[i].mdevs[j].text, device) == 0)
+                                return true;
+                for (size_t j = 0; j < definitions[i].n_addresses; j++)
+                        if (strcmp(definitions[i].addresses[j], device) == 0)
+                                return true;
+        }
+        return false;
+}
+
+/* Finds the guest of an mdev (key "mdev") or a whole PCI device ("address"): by the domains, else
+ * by the claims. */
+static const Holder *find_device_holder(const Drawing *drawing, const char *key, const char *value)
+{
+        const json_t *claim, *device;
+        size_t i, j;
+
+        if (!value[0])
+                return NULL;
+        for (i = 0; i < drawing->n_holders; i++)
+                if (drawing->holders[i].domain && has_device(drawing->holders[i].domain, value))
+                        return &drawing->holders[i];
+        json_array_foreach((json_t *)drawing->claims, i, claim)
+                json_array_foreach(json_object_get(claim, "devices"), j, device)
+                        if (strcmp(ctl_json_text(device, key), value) == 0 &&
+                            (strcmp(key, "mdev") == 0 || !ctl_json_text(device, "mdev")[0]))
+                                return find_holder(drawing, ctl_json_text(claim, "consumer"));
+        return NULL;
+}
+
+/* Finds the guest of the mdev of that number, from 0, that is still to be made in a device. */
+static const Holder *find_promised(const Drawing *drawing, const char *device, size_t number)
+{
+        const json_t *claim, *part;
+        size_t i, j;
+
+        json_array_foreach((json_t *)drawing->claims, i, claim)
+                json_array_foreach(json_object_get(claim, "devices"), j, part)
+                        if (strcmp(ctl_json_text(part, "device"), device) == 0 &&
+                            ctl_json_text(part, "mdev")[0] &&
+                            !json_is_true(json_object_get(part, "exists")) && number-- == 0)
+                                return find_holder(drawing, ctl_json_text(claim, "consumer"));
+        return NULL;
+}
+
+/* Returns the memory of a guest in a cell, as its domain asks for it. */
+static uint64_t find_memory_kib(const Holder *holder, unsigned cell)
+{
+        const SnapshotDomain *domain = holder->domain;
+        uint64_t sum = 0;
+
+        for (size_t i = 0; domain && i < domain->n_cells; i++) {
+                const DomainCell *guest_cell = &domain->cells[i];
+
+                if (cpu_set_contains(&guest_cell->host_cells, cell) &&
+                    u64_add_overflow(
+                            sum, guest_cell->memory_kib / cpu_set_count(&guest_cell->host_cells),
+                            &sum))
+                        return UINT64_MAX;
+        }
+        if (domain && sum == 0 && cpu_set_contains(&domain->memory_cells, cell))
+                sum = domain->memory_kib / cpu_set_count(&domain->memory_cells);
+        return sum;
 }
 
 /* CPUs. */
@@ -50,37 +296,32 @@ static const char *holder_name(const Holder *holder)
 static void draw_cpu(Drawing *drawing, unsigned cpu, int x, int y)
 {
         bool online = cpu_set_contains(&drawing->snapshot->online_cpus, cpu);
-        const Holder *holder = holders_find_cpu(&drawing->holders, cpu);
-        _cleanup_free_ char *tooltip =
-                text_format("CPU %u: %s", cpu, online ? holder_name(holder) : "offline");
+        const Holder *holder = find_cpu_holder(drawing, cpu);
+        char name[24];
 
-        if (!tooltip) {
-                drawing->page.failed = true;
-                return;
-        }
-        ctl_svg_group_begin(&drawing->page, tooltip);
-        if (online)
-                ctl_svg_box(&drawing->page, "cpu", holder ? holder->colour : "#ffffff", x, y,
-                            CPU_WIDTH, CPU_HEIGHT);
-        else
-                ctl_svg_box(&drawing->page, "off", NULL, x, y, CPU_WIDTH, CPU_HEIGHT);
-        ctl_svg_text(&drawing->page, "mid", x + CPU_WIDTH / 2, y + 14, 8, "%u", cpu);
-        ctl_svg_group_end(&drawing->page);
+        snprintf(name, sizeof(name), "CPU %u", cpu);
+        begin_group(drawing, name, !online ? "offline" : holder ? holder->name : "free");
+        draw_box(drawing, online ? "cpu" : "off",
+                 !online  ? NULL
+                 : holder ? holder->colour
+                          : FREE,
+                 x, y, CPU_WIDTH, CPU_HEIGHT);
+        draw_text(drawing, "mid", x + CPU_WIDTH / 2, y + 14, 8, "%u", cpu);
+        end_group(drawing);
 }
 
-/* Whether the CPU is the first of its core: there the core is drawn. */
+static bool same_core(const SnapshotCell *cell, size_t a, size_t b)
+{
+        return a == b || cpu_set_contains(&cell->cpus[a].siblings, cell->cpus[b].id);
+}
+
+/* Checks whether the CPU is the first of its core: the core is drawn there. */
 static bool leads_core(const SnapshotCell *cell, size_t index)
 {
         for (size_t i = 0; i < index; i++)
-                if (cpu_set_contains(&cell->cpus[index].siblings, cell->cpus[i].id))
+                if (same_core(cell, index, i))
                         return false;
         return true;
-}
-
-static bool same_core(const SnapshotCell *cell, size_t leader, size_t index)
-{
-        return index == leader ||
-               cpu_set_contains(&cell->cpus[leader].siblings, cell->cpus[index].id);
 }
 
 static int core_width(const SnapshotCell *cell, size_t leader)
@@ -106,7 +347,7 @@ static int draw_cpus(Drawing *drawing, const SnapshotCell *cell, int left, int t
                         x = left;
                         y += CPU_HEIGHT + 6 + GAP;
                 }
-                ctl_svg_box(&drawing->page, "core", NULL, x, y, width, CPU_HEIGHT + 6);
+                draw_box(drawing, "core", NULL, x, y, width, CPU_HEIGHT + 6);
                 at = x + 3;
                 for (size_t j = i; j < cell->n_cpus; j++)
                         if (same_core(cell, i, j)) {
@@ -120,184 +361,157 @@ static int draw_cpus(Drawing *drawing, const SnapshotCell *cell, int left, int t
 
 /* Memory. */
 
-static void draw_memory_parts(Drawing *drawing, const SnapshotCell *cell, int left, int top)
-{
-        int x = left, end = left + CELL_INNER;
-
-        for (size_t i = 0; i < drawing->holders.n_items; i++) {
-                const Holder *holder = &drawing->holders.items[i];
-                uint64_t kib = holder_memory_kib(holder, cell->id);
-                int width;
-
-                if (kib == 0)
-                        continue;
-                width = (int)((double)CELL_INNER * ((double)kib / (double)cell->memory_kib)) + 1;
-                width = MIN(width, end - x);
-                if (width <= 0)
-                        break;
-                ctl_svg_group_begin(&drawing->page, holder->name);
-                ctl_svg_box(&drawing->page, "part", holder->colour, x, top, width, 12);
-                ctl_svg_group_end(&drawing->page);
-                x += width;
-        }
-}
-
 static int draw_memory(Drawing *drawing, const SnapshotCell *cell, int left, int top)
 {
         char size[CTL_TEXT_MAX], pages[CTL_TEXT_MAX] = "", page[CTL_TEXT_MAX];
+        int x = left, end = left + CELL_INNER;
         size_t n = 0;
 
         if (cell->memory_kib == 0)
                 return 0;
-        for (size_t i = 0; i < cell->n_pages; i++)
-                if (i > 0 && cell->pages[i].count > 0 && n < sizeof(pages))
+        for (size_t i = 1; i < cell->n_pages && n < sizeof(pages); i++)
+                if (cell->pages[i].count > 0)
                         n += (size_t)snprintf(pages + n, sizeof(pages) - n, ", %" PRIu64 " × %s",
                                               cell->pages[i].count,
                                               ctl_text_kib(page, cell->pages[i].size_kib));
-        ctl_svg_text(&drawing->page, "small", left, top + 9, CELL_INNER / CTL_SVG_CHARACTER,
-                     "Memory %s%s", ctl_text_kib(size, cell->memory_kib), pages);
-        ctl_svg_box(&drawing->page, "bar", NULL, left, top + 14, CELL_INNER, 12);
-        draw_memory_parts(drawing, cell, left, top + 14);
+        draw_text(drawing, "small", left, top + 9, CELL_INNER / CHARACTER, "Memory %s%s",
+                  ctl_text_kib(size, cell->memory_kib), pages);
+        draw_box(drawing, "bar", NULL, left, top + 14, CELL_INNER, 12);
+        for (size_t i = 0; i < drawing->n_holders && x < end; i++) {
+                const Holder *holder = &drawing->holders[i];
+                uint64_t kib = find_memory_kib(holder, cell->id);
+                double share = (double)kib / (double)cell->memory_kib;
+                int width = (int)MIN(CELL_INNER * share + 1, (double)(end - x));
+
+                if (kib == 0)
+                        continue;
+                begin_group(drawing, holder->name, NULL);
+                draw_box(drawing, "part", holder->colour, x, top + 14, width, 12);
+                end_group(drawing);
+                x += width;
+        }
         return 14 + 12 + 2 * GAP;
 }
 
 /* Devices. */
 
 typedef struct Slots {
-        Drawing *drawing; /* NULL: only count */
+        Drawing *drawing;
         int left, top;
         size_t n;
 } Slots;
 
 static void add_slot(Slots *slots, const char *what, const Holder *holder, bool exists)
 {
-        _cleanup_free_ char *tooltip = NULL;
         int x = slots->left + (int)(slots->n % SLOTS_OF_ROW) * SLOT,
             y = slots->top + (int)(slots->n / SLOTS_OF_ROW) * SLOT;
-        CtlPage *page;
 
         if (slots->n >= SLOTS_MAX)
                 return;
         slots->n++;
-        if (!slots->drawing)
-                return;
-        page = &slots->drawing->page;
-        tooltip = text_format("%s: %s", what, holder_name(holder));
-        if (!tooltip) {
-                page->failed = true;
-                return;
-        }
-        ctl_svg_group_begin(page, tooltip);
-        ctl_svg_box(page, exists ? "slot" : "free", holder ? holder->colour : "#ffffff", x, y,
-                    SLOT - 2, SLOT - 2);
-        ctl_svg_group_end(page);
+        begin_group(slots->drawing, what, holder ? holder->name : "free");
+        draw_box(slots->drawing, exists ? "slot" : "free", holder ? holder->colour : FREE, x, y,
+                 SLOT - 2, SLOT - 2);
+        end_group(slots->drawing);
 }
 
-/* The most mdevs of any one type that could still be made. */
-static uint64_t count_available(const SnapshotDevice *device)
+/* Adds the mdevs of a device: those that live there, those that claims wait for, and the most of
+ * any one type that could still be made. Or its virtual functions. */
+static void add_slots(Slots *slots, const SnapshotDevice *device)
 {
-        uint64_t most = 0;
+        const Snapshot *snapshot = slots->drawing->snapshot;
+        uint64_t n_available = 0, n_promised = 0;
+        const Holder *holder;
 
         for (size_t i = 0; i < device->n_mdev_types; i++)
-                most = MAX(most, device->mdev_types[i].available_instances);
-        return most;
-}
-
-/* mdevs that live in the device, those that are promised, and the room for more, or its virtual
- * functions. */
-static void add_slots(const Drawing *drawing, const SnapshotDevice *device, Slots *slots)
-{
-        const Snapshot *snapshot = drawing->snapshot;
-        const Holder *holder;
-        size_t n_promised = 0;
-
+                n_available = MAX(n_available, device->mdev_types[i].available_instances);
         for (size_t i = 0; i < snapshot->n_mdevs; i++)
                 if (strcmp(snapshot->mdevs[i].parent, device->name) == 0)
                         add_slot(slots, snapshot->mdevs[i].type,
-                                 holders_find_mdev(&drawing->holders, &snapshot->mdevs[i].uuid),
+                                 find_device_holder(slots->drawing, "mdev",
+                                                    snapshot->mdevs[i].uuid.text),
                                  true);
-        while ((holder = holders_find_promised(&drawing->holders, device->name, n_promised))) {
+        while ((holder = find_promised(slots->drawing, device->name, n_promised))) {
                 add_slot(slots, "an mdev to be made", holder, false);
                 n_promised++;
         }
-        for (uint64_t i = n_promised; i < MIN(count_available(device), (uint64_t)SLOTS_MAX); i++)
+        for (uint64_t i = n_promised; i < MIN(n_available, (uint64_t)SLOTS_MAX); i++)
                 add_slot(slots, "room for an mdev", NULL, false);
         for (size_t i = 0; device->is_physical_function && i < snapshot->n_devices; i++) {
-                const SnapshotDevice *vf = &snapshot->devices[i];
+                const char *address = snapshot->devices[i].address;
 
-                if (vf->address[0] && strcmp(vf->physical_function, device->address) == 0)
-                        add_slot(slots, vf->address,
-                                 holders_find_pci(&drawing->holders, vf->address), true);
+                if (address[0] &&
+                    strcmp(snapshot->devices[i].physical_function, device->address) == 0)
+                        add_slot(slots, address,
+                                 find_device_holder(slots->drawing, "address", address), true);
         }
-}
-
-static int device_height(const Drawing *drawing, const SnapshotDevice *device)
-{
-        Slots slots = { 0 };
-
-        add_slots(drawing, device, &slots);
-        return DEVICE_HEIGHT + (slots.n > 0 ? (int)((slots.n - 1) / SLOTS_OF_ROW) * SLOT : 0);
 }
 
 static const char *device_kind(const SnapshotDevice *device)
 {
+        static const struct {
+                unsigned class;
+                const char *kind;
+        } kinds[] = { { 0x01, "storage" },
+                      { 0x02, "network" },
+                      { 0x03, "display" },
+                      { 0x0b, "accelerator" },
+                      { 0x12, "accelerator" } };
+
         if (device->n_mdev_types > 0)
                 return "mdev parent";
         if (device->is_physical_function)
                 return "physical function";
-        switch (device->class_code >> 16) {
-        case 0x01:
-                return "storage";
-        case 0x02:
-                return "network";
-        case 0x03:
-                return "display";
-        case 0x0b:
-        case 0x12:
-                return "accelerator";
-        default:
-                return NULL;
-        }
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+                if (device->class_code >> 16 == kinds[i].class)
+                        return kinds[i].kind;
+        return NULL;
 }
 
-/* Of a host's many functions those that guests get, or that a person looks for. Virtual functions
- * are slots of the one that they belong to. */
-static bool is_shown(const Drawing *drawing, const SnapshotDevice *device)
+static int draw_device(Drawing *drawing, const SnapshotDevice *device, int x, int y)
 {
-        if (device->physical_function[0])
-                return false;
-        return device_kind(device) || holders_find_pci(&drawing->holders, device->address);
-}
-
-static void draw_device(Drawing *drawing, const SnapshotDevice *device, int x, int y)
-{
-        const Holder *holder = holders_find_pci(&drawing->holders, device->address);
-        const char *kind = device_kind(device);
-        Slots slots = { drawing, x + GAP, y + 36, 0 };
-        size_t n = DEVICE_WIDTH / CTL_SVG_CHARACTER;
-        CtlPage *page = &drawing->page;
+        const Holder *holder = find_device_holder(drawing, "address", device->address);
+        const char *kind = device_kind(device), *address = device->address;
+        Drawing measuring = *drawing;
+        Slots slots = { drawing, x + GAP, y + 36, 0 }, measured = { &measuring, 0, 0, 0 };
+        size_t n = DEVICE_WIDTH / CHARACTER;
         char ids[32];
+        int height;
 
+        measuring.measures = true;
+        add_slots(&measured, device);
+        height = DEVICE_HEIGHT +
+                 (measured.n > 0 ? (int)((measured.n - 1) / SLOTS_OF_ROW) * SLOT : 0);
         snprintf(ids, sizeof(ids), "%04" PRIx32 ":%04" PRIx32, device->vendor_id,
                  device->product_id);
-        ctl_svg_group_begin(page, device->name);
-        ctl_svg_box(page, "device", holder ? holder->colour : "#eef6ea", x, y, DEVICE_WIDTH,
-                    device_height(drawing, device));
-        ctl_svg_text(page, "mono", x + GAP, y + 13, n, "%s  %s",
-                     device->address[0] ? device->address : device->name,
-                     device->address[0] ? ids : "");
-        ctl_svg_text(page, "dim", x + GAP, y + 27, n, "%s",
-                     device->product[0]         ? device->product
-                     : device->n_mdev_types > 0 ? device->mdev_types[0].name
-                     : kind                     ? kind
-                                                : "");
-        ctl_svg_group_end(page);
-        add_slots(drawing, device, &slots);
+        begin_group(drawing, device->name, NULL);
+        draw_box(drawing, "device", holder ? holder->colour : "#eef6ea", x, y, DEVICE_WIDTH,
+                 height);
+        draw_text(drawing, "mono", x + GAP, y + 13, n, "%s  %s",
+                  address[0] ? address : device->name, address[0] ? ids : "");
+        draw_text(drawing, "dim", x + GAP, y + 27, n, "%s",
+                  device->product[0]         ? device->product
+                  : device->n_mdev_types > 0 ? device->mdev_types[0].name
+                  : kind                     ? kind
+                                             : "");
+        end_group(drawing);
+        add_slots(&slots, device);
         if (slots.n == 0 && holder)
-                ctl_svg_text(page, "small", x + GAP, y + 45, n, "%s", holder->name);
+                draw_text(drawing, "small", x + GAP, y + 45, n, "%s", holder->name);
+        return height;
 }
 
-/* Those of one cell; numa_node NUMA_NODE_NONE: those of none, or of a cell that is not there. */
+/* Returns the cell of a device; NUMA_NODE_NONE also for a cell that is not there. */
+static int find_cell(const Snapshot *snapshot, const SnapshotDevice *device)
+{
+        for (size_t i = 0; i < snapshot->n_cells; i++)
+                if ((int)snapshot->cells[i].id == device->numa_node)
+                        return device->numa_node;
+        return NUMA_NODE_NONE;
+}
+
+/* Draws the devices of a cell, or of none: those that guests get, or that a person looks for.
+ * Virtual functions are slots of their physical function. */
 static int draw_devices(Drawing *drawing, int numa_node, int left, int top)
 {
         const Snapshot *snapshot = drawing->snapshot;
@@ -305,94 +519,54 @@ static int draw_devices(Drawing *drawing, int numa_node, int left, int top)
 
         for (size_t i = 0; i < snapshot->n_devices; i++) {
                 const SnapshotDevice *device = &snapshot->devices[i];
-                int node = NUMA_NODE_NONE;
+                int height;
 
-                for (size_t j = 0; j < snapshot->n_cells; j++)
-                        if ((int)snapshot->cells[j].id == device->numa_node)
-                                node = device->numa_node;
-                if (node != numa_node || !is_shown(drawing, device))
+                if (find_cell(snapshot, device) != numa_node || device->physical_function[0] ||
+                    (!device_kind(device) &&
+                     !find_device_holder(drawing, "address", device->address)))
                         continue;
                 if (column == 2) {
                         y += highest + GAP;
                         column = highest = 0;
                 }
-                highest = MAX(highest, device_height(drawing, device));
-                draw_device(drawing, device, left + column++ * (DEVICE_WIDTH + GAP), y);
+                height = draw_device(drawing, device, left + column++ * (DEVICE_WIDTH + GAP), y);
+                highest = MAX(highest, height);
         }
         return column > 0 ? y + highest + GAP - top : 0;
 }
 
 /* Cells. */
 
-static int draw_cell_inside(Drawing *drawing, const SnapshotCell *cell, int left, int top)
+static int draw_cell(Drawing *drawing, const SnapshotCell *cell, int left, int top)
 {
-        int y = top;
+        int y = top + 26;
 
-        ctl_svg_text(&drawing->page, "head", left, y + 17, 40, "NUMA cell %u", cell->id);
-        y += 26;
+        draw_text(drawing, "head", left, top + 17, 40, "NUMA cell %u", cell->id);
         y += draw_memory(drawing, cell, left, y);
         y += draw_cpus(drawing, cell, left, y);
         y += draw_devices(drawing, (int)cell->id, left, y);
-        return y - top;
+        return y + GAP - top;
 }
 
-static size_t choose_columns(size_t n)
-{
-        size_t columns = 1;
-
-        while (columns * columns < n && columns < COLUMNS_MAX)
-                columns++;
-        return columns;
-}
-
-/* The frames stand behind what is in them, whose height they need: that is drawn into memory. */
+/* Draws cells side by side, in frames of the same height. */
 static int draw_row(Drawing *drawing, const SnapshotCell *cells, size_t n, int top)
 {
-        _cleanup_free_ char *insides = NULL;
-        Drawing inside = *drawing;
+        Drawing measuring = *drawing;
         int highest = 0;
-        size_t size;
 
-        inside.page.output = open_memstream(&insides, &size);
-        if (!inside.page.output) {
-                drawing->page.failed = true;
-                return 0;
-        }
+        measuring.measures = true;
+        for (size_t i = 0; i < n; i++)
+                highest = MAX(highest, draw_cell(&measuring, &cells[i], 0, top));
         for (size_t i = 0; i < n; i++) {
                 int left = MARGIN + (int)i * (CELL_WIDTH + MARGIN);
 
-                highest = MAX(highest, draw_cell_inside(&inside, &cells[i], left + GAP, top) + GAP);
+                draw_box(drawing, "cell", NULL, left, top, CELL_WIDTH, highest);
+                (void)draw_cell(drawing, &cells[i], left + GAP, top);
         }
-        for (size_t i = 0; i < n; i++)
-                ctl_svg_box(&drawing->page, "cell", NULL, MARGIN + (int)i * (CELL_WIDTH + MARGIN),
-                            top, CELL_WIDTH, highest);
-        drawing->page.failed |= fclose(inside.page.output) != 0 || inside.page.failed;
-        fputs(insides ? insides : "", drawing->page.output);
         return highest;
 }
 
-static int draw_cells(Drawing *drawing, size_t n_columns, int top)
-{
-        const Snapshot *snapshot = drawing->snapshot;
-        int y = top;
-
-        for (size_t i = 0; i < snapshot->n_cells; i += n_columns)
-                y += MARGIN + draw_row(drawing, &snapshot->cells[i],
-                                       MIN(n_columns, snapshot->n_cells - i), y);
-        return y - top;
-}
-
-/* Below the cells: devices of none, usage, guests. */
-
-static int draw_other_devices(Drawing *drawing, int top)
-{
-        int height = draw_devices(drawing, NUMA_NODE_NONE, MARGIN, top + 22);
-
-        if (height == 0)
-                return 0;
-        ctl_svg_text(&drawing->page, "head", MARGIN, top + 12, 40, "Devices of no cell");
-        return height + 22 + GAP;
-}
+/* Below the cells: devices of no cell, usage, guests. */
 
 static void draw_inventory(Drawing *drawing, const char *provider, const char *resource_class,
                            const json_t *inventory, int y)
@@ -400,32 +574,31 @@ static void draw_inventory(Drawing *drawing, const char *provider, const char *r
         uint64_t used = ctl_json_u64(inventory, "used"),
                  capacity = ctl_json_u64(inventory, "capacity");
         double share = used >= capacity ? 1.0 : (double)used / (double)capacity;
-        CtlPage *page = &drawing->page;
+        const char *colour = share >= 1 && capacity > 0 ? "#d9534f"
+                             : share >= 0.9             ? "#f0ad4e"
+                                                        : "#5cb85c";
+        int x = MARGIN + 330 + BAR_WIDTH + GAP;
 
-        ctl_svg_text(page, "small", MARGIN, y + 10, 24, "%s", provider);
-        ctl_svg_text(page, "small", MARGIN + 160, y + 10, 26, "%s", resource_class);
-        ctl_svg_box(page, "bar", NULL, MARGIN + 330, y, BAR_WIDTH, 12);
+        draw_text(drawing, "small", MARGIN, y + 10, 24, "%s", provider);
+        draw_text(drawing, "small", MARGIN + 160, y + 10, 26, "%s", resource_class);
+        draw_box(drawing, "bar", NULL, MARGIN + 330, y, BAR_WIDTH, 12);
         if (used > 0)
-                ctl_svg_box(page, "part",
-                            share >= 1 && capacity > 0 ? "#d9534f"
-                            : share >= 0.9             ? "#f0ad4e"
-                                                       : "#5cb85c",
-                            MARGIN + 331, y + 1, (int)(share * (BAR_WIDTH - 4)) + 2, 10);
+                draw_box(drawing, "part", colour, MARGIN + 331, y + 1,
+                         (int)(share * (BAR_WIDTH - 4)) + 2, 10);
         if (capacity == 0 && used > 0)
-                ctl_svg_text(page, "small", MARGIN + 330 + BAR_WIDTH + GAP, y + 10, 44,
-                             "%" PRIu64 " in use, none free", used);
+                draw_text(drawing, "small", x, y + 10, 44, "%" PRIu64 " in use, none free", used);
         else
-                ctl_svg_text(page, "small", MARGIN + 330 + BAR_WIDTH + GAP, y + 10, 44,
-                             "%" PRIu64 " of %" PRIu64, used, capacity);
+                draw_text(drawing, "small", x, y + 10, 44, "%" PRIu64 " of %" PRIu64, used,
+                          capacity);
 }
 
 static int draw_usage(Drawing *drawing, int top)
 {
         const json_t *provider;
-        int y = top + 22;
+        int y = top + HEAD;
         size_t i;
 
-        ctl_svg_text(&drawing->page, "head", MARGIN, top + 12, 40, "Usage");
+        draw_text(drawing, "head", MARGIN, top + 12, 40, "Usage");
         json_array_foreach(json_object_get(drawing->tree, "providers"), i, provider) {
                 const char *name = ctl_json_text(provider, "name"), *resource_class;
                 json_t *inventory;
@@ -440,32 +613,43 @@ static int draw_usage(Drawing *drawing, int top)
         return y + GAP - top;
 }
 
-static void draw_guest(Drawing *drawing, const Holder *holder, int y)
+/* Returns the amounts of all living claims of a guest, of every provider; the caller frees. NULL:
+ * no memory. */
+static char *format_claims(const Drawing *drawing, const Holder *holder)
 {
-        _cleanup_json_ json_t *sums = holders_sum_claims(&drawing->holders, holder);
-        _cleanup_free_ char *resources = sums ? ctl_json_format_resources(sums) : NULL;
-        const char *state =
-                holder->domain ? domain_state_to_text(holder->domain->state) : "claimed, not there";
+        _cleanup_json_ json_t *sums = json_object();
+        const json_t *claim, *allocation;
+        size_t i, j;
 
-        if (!resources) {
-                drawing->page.failed = true;
-                return;
-        }
-        ctl_svg_box(&drawing->page, "slot", holder->colour, MARGIN, y, SLOT - 2, SLOT - 2);
-        ctl_svg_text(&drawing->page, "small", MARGIN + 20, y + 10, 130, "%s  (%s%s)  %s",
-                     holder->name, state,
-                     holder->domain && holder->domain->n_pins == 0 ? ", floats" : "", resources);
+        json_array_foreach((json_t *)drawing->claims, i, claim)
+                json_array_foreach(json_object_get(claim, "allocations"), j, allocation)
+                        if (strcmp(ctl_json_text(claim, "consumer"), holder->consumer) == 0 &&
+                            ctl_json_add_amounts(sums, json_object_get(allocation, "resources")) <
+                                    0)
+                                return NULL;
+        return sums ? ctl_json_format_resources(sums) : NULL;
 }
 
 static int draw_guests(Drawing *drawing, int top)
 {
-        int y = top + 22;
+        int y = top + HEAD;
 
-        if (drawing->holders.n_items == 0)
+        if (drawing->n_holders == 0)
                 return 0;
-        ctl_svg_text(&drawing->page, "head", MARGIN, top + 12, 40, "Guests");
-        for (size_t i = 0; i < drawing->holders.n_items; i++, y += LINE + 2)
-                draw_guest(drawing, &drawing->holders.items[i], y);
+        draw_text(drawing, "head", MARGIN, top + 12, 40, "Guests");
+        for (size_t i = 0; i < drawing->n_holders; i++, y += LINE + 2) {
+                const Holder *holder = &drawing->holders[i];
+                _cleanup_free_ char *resources = format_claims(drawing, holder);
+
+                drawing->page->failed |= !resources;
+                draw_box(drawing, "slot", holder->colour, MARGIN, y, SLOT - 2, SLOT - 2);
+                draw_text(drawing, "small", MARGIN + 20, y + 10, 130, "%s  (%s%s)  %s",
+                          holder->name,
+                          holder->domain ? domain_state_to_text(holder->domain->state)
+                                         : "claimed, not there",
+                          holder->domain && holder->domain->n_pins == 0 ? ", floats" : "",
+                          resources ? resources : "");
+        }
         return y + GAP - top;
 }
 
@@ -473,58 +657,62 @@ static int draw_title(Drawing *drawing, size_t n_columns)
 {
         const Snapshot *snapshot = drawing->snapshot;
         char memory[CTL_TEXT_MAX];
-        size_t n = n_columns * CELL_WIDTH / CTL_SVG_CHARACTER;
+        size_t n = n_columns * CELL_WIDTH / CHARACTER;
 
-        ctl_svg_text(&drawing->page, "title", MARGIN, MARGIN + 14, n / 2, "%s", snapshot->nodename);
-        ctl_svg_text(&drawing->page, "dim", MARGIN, MARGIN + 32, n,
-                     "%s %s; %u CPUs, %s; %s; sync state: %s", snapshot->arch, snapshot->cpu_model,
-                     cpu_set_count(&snapshot->online_cpus),
-                     ctl_text_kib(memory, snapshot->memory_kib), snapshot->hypervisor,
-                     ctl_json_text(drawing->tree, "sync_state"));
+        draw_text(drawing, "title", MARGIN, MARGIN + 14, n / 2, "%s", snapshot->nodename);
+        draw_text(drawing, "dim", MARGIN, MARGIN + 32, n, "%s %s; %u CPUs, %s; %s; sync state: %s",
+                  snapshot->arch, snapshot->cpu_model, cpu_set_count(&snapshot->online_cpus),
+                  ctl_text_kib(memory, snapshot->memory_kib), snapshot->hypervisor,
+                  ctl_json_text(drawing->tree, "sync_state"));
         return MARGIN + 44;
 }
 
-/* Returns the height. */
+/* Returns the height of the picture. */
 static int draw_all(Drawing *drawing, size_t n_columns)
 {
-        int y = draw_title(drawing, n_columns);
+        const Snapshot *snapshot = drawing->snapshot;
+        int y = draw_title(drawing, n_columns), height;
 
-        y += draw_cells(drawing, n_columns, y);
-        y += draw_other_devices(drawing, y);
-        y += draw_usage(drawing, y);
-        return y + draw_guests(drawing, y);
-}
-
-static int draw_to_memory(Drawing *drawing, size_t n_columns, char **ret)
-{
-        size_t size;
-        int height;
-
-        drawing->page.output = open_memstream(ret, &size);
-        if (!drawing->page.output) {
-                drawing->page.failed = true;
-                return 0;
+        for (size_t i = 0; i < snapshot->n_cells; i += n_columns)
+                y += MARGIN + draw_row(drawing, &snapshot->cells[i],
+                                       MIN(n_columns, snapshot->n_cells - i), y);
+        height = draw_devices(drawing, NUMA_NODE_NONE, MARGIN, y + HEAD);
+        if (height > 0) {
+                draw_text(drawing, "head", MARGIN, y + 12, 40, "Devices of no cell");
+                y += height + HEAD + GAP;
         }
-        height = draw_all(drawing, n_columns) + MARGIN;
-        drawing->page.failed |= fclose(drawing->page.output) != 0;
-        return height;
+        y += draw_usage(drawing, y);
+        return y + draw_guests(drawing, y) + MARGIN;
 }
 
 void ctl_draw(const Snapshot *snapshot, const json_t *tree, const json_t *claims, CtlPage *page)
 {
-        Drawing drawing = { .snapshot = snapshot, .tree = tree };
-        size_t n_columns = MAX(choose_columns(snapshot->n_cells), (size_t)2);
-        _cleanup_free_ char *pieces = NULL;
-        int height = 0;
+        Drawing drawing = { .page = page,
+                            .measures = true,
+                            .snapshot = snapshot,
+                            .tree = tree,
+                            .claims = json_object_get(claims, "claims") };
+        size_t n_columns = 2;
+        int width, height;
 
-        if (holders_init(&drawing.holders, snapshot, claims) == 0)
-                height = draw_to_memory(&drawing, n_columns, &pieces);
-        page->failed |= !pieces || drawing.page.failed;
-        if (!page->failed) {
-                ctl_svg_begin(page, MARGIN + (int)n_columns * (CELL_WIDTH + MARGIN), height,
-                              snapshot->nodename);
-                fputs(pieces, page->output);
-                ctl_svg_end(page);
+        while (n_columns * n_columns < snapshot->n_cells && n_columns < COLUMNS_MAX)
+                n_columns++;
+        if (add_holders(&drawing) < 0) {
+                page->failed = true;
+                return;
         }
-        holders_done(&drawing.holders);
+        width = MARGIN + (int)n_columns * (CELL_WIDTH + MARGIN);
+        height = draw_all(&drawing, n_columns);
+        drawing.measures = false;
+        fprintf(page->output,
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                "viewBox=\"0 0 %d %d\">\n<title>",
+                width, height, width, height);
+        write_escaped(page, snapshot->nodename, SIZE_MAX);
+        fputs("</title>\n<style>" STYLE "</style>\n", page->output);
+        draw_box(&drawing, "page", NULL, 0, 0, width, height);
+        (void)draw_all(&drawing, n_columns);
+        fputs("</svg>\n", page->output);
+        free(drawing.holders);
 }

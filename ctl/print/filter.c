@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Which claims, events and guests a person named: by the filters of "claims" and "history", and by
+ * the word of "who", "drain" and "history ID". Each selection removes the other items from the
+ * document. */
+
 #include "ctl/print/filter.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/cpu-set.h"
 #include "base/uuid.h"
 #include "ctl/print/text.h"
 
 static const char *const claim_states[] = { "claimed", "confirmed", "released", NULL };
 
-/* The kinds of formats/event-json.h. */
+/* The kinds of formats/claim-json.h. */
 static const char *const event_kinds[] = { "claimed",    "adopted",  "released",  "expired",
                                            "moved",      "reshaped", "healed",    "cordoned",
                                            "uncordoned", "retired",  "unretired", NULL };
@@ -70,7 +76,7 @@ static bool parse_date(const char *text, struct tm *ret)
         return false;
 }
 
-/* Returns the begin of the day that is so many days before now. */
+/* Returns the begin of the day that is that number of days before now. */
 static time_t find_midnight(uint64_t now_usec, int days)
 {
         time_t now = (time_t)(now_usec / USEC_PER_SEC);
@@ -127,17 +133,35 @@ int ctl_filter_check_state(const CtlFilter *filter, bool events, Error *reterr)
                           filter->state);
 }
 
-static bool is_named(const json_t *array, const char *const keys[], const char *what)
+/* Compares texts of an item. */
+typedef int (*Compare)(const char *a, const char *b);
+
+/* Checks whether an item of the array has that text for one of the members. */
+static bool is_named(const json_t *array, const char *const keys[], const char *what,
+                     Compare compare)
 {
         const json_t *item;
         size_t i;
 
         json_array_foreach((json_t *)array, i, item)
-                for (const char *const *key = keys; *key; key++)
-                        if (what[0] && strcasecmp(ctl_json_text(item, *key), what) == 0)
+                for (const char *const *key = keys; what[0] && *key; key++)
+                        if (compare(ctl_json_text(item, *key), what) == 0)
                                 return true;
         return false;
 }
+
+/* Keeps the items of a list that pass. */
+static void keep(json_t *document, const char *list,
+                 bool (*passes)(const json_t *item, const void *data), const void *data)
+{
+        json_t *items = json_object_get(document, list);
+
+        for (size_t i = json_array_size(items); i-- > 0;)
+                if (!passes(json_array_get(items, i), data))
+                        (void)json_array_remove(items, i);
+}
+
+/* The filters of the command line. */
 
 /* Checks an item that names devices and allocations, as claims and events do. */
 static bool has_device(const json_t *item, const char *what)
@@ -145,8 +169,8 @@ static bool has_device(const json_t *item, const char *what)
         static const char *const of_device[] = { "device", "address", "mdev", NULL },
                                  *const of_allocation[] = { "name", "provider", NULL };
 
-        return is_named(json_object_get(item, "devices"), of_device, what) ||
-               is_named(json_object_get(item, "allocations"), of_allocation, what);
+        return is_named(json_object_get(item, "devices"), of_device, what, strcasecmp) ||
+               is_named(json_object_get(item, "allocations"), of_allocation, what, strcasecmp);
 }
 
 static bool is_of_guest(const json_t *item, const char *guest)
@@ -168,28 +192,240 @@ static bool passes(const CtlFilter *filter, const json_t *item, const char *stat
                usec >= filter->since_usec;
 }
 
+static bool claim_passes(const json_t *claim, const void *filter)
+{
+        return passes(filter, claim, "state",
+                      MAX(ctl_json_u64(claim, "created_usec"), ctl_json_u64(claim, "ended_usec")));
+}
+
+static bool event_passes(const json_t *event, const void *filter)
+{
+        return passes(filter, event, "event", ctl_json_u64(event, "usec"));
+}
+
 void ctl_filter_claims(const CtlFilter *filter, json_t *document)
 {
-        json_t *claims = json_object_get(document, "claims");
-
-        for (size_t i = json_array_size(claims); i-- > 0;) {
-                const json_t *claim = json_array_get(claims, i);
-                uint64_t usec =
-                        MAX(ctl_json_u64(claim, "created_usec"), ctl_json_u64(claim, "ended_usec"));
-
-                if (!passes(filter, claim, "state", usec))
-                        (void)json_array_remove(claims, i);
-        }
+        keep(document, "claims", claim_passes, filter);
 }
 
 void ctl_filter_events(const CtlFilter *filter, json_t *document)
 {
-        json_t *events = json_object_get(document, "events");
+        keep(document, "events", event_passes, filter);
+}
 
-        for (size_t i = json_array_size(events); i-- > 0;) {
-                const json_t *event = json_array_get(events, i);
+/* Claims by what they have. */
 
-                if (!passes(filter, event, "event", ctl_json_u64(event, "usec")))
-                        (void)json_array_remove(events, i);
+static bool has_name(const json_t *claim, const void *name)
+{
+        static const char *const of_device[] = { "device", "mdev", NULL },
+                                 *const of_allocation[] = { "name", "provider", NULL };
+
+        return is_named(json_object_get(claim, "devices"), of_device, name, strcmp) ||
+               is_named(json_object_get(claim, "allocations"), of_allocation, name, strcmp);
+}
+
+void ctl_claims_keep(json_t *document, const char *name)
+{
+        keep(document, "claims", has_name, name);
+}
+
+/* A word of the command line. */
+typedef struct Sought {
+        const char *word;
+        const char *uuid; /* in small letters; the word if it is none */
+        bool is_uuid;
+        bool is_place, is_cpu; /* "cpu:5", "cell:1" */
+        unsigned number;
+} Sought;
+
+/* Reads "cpu:5" or "cell:1". Returns false for anything else. */
+static bool parse_place(const char *what, bool *ret_cpu, unsigned *ret)
+{
+        const char *colon = strchr(what, ':');
+
+        *ret_cpu = strncmp(what, "cpu:", 4) == 0;
+        if ((!*ret_cpu && strncmp(what, "cell:", 5) != 0) || !colon[1] || strlen(colon + 1) > 9 ||
+            strspn(colon + 1, "0123456789") != strlen(colon + 1))
+                return false;
+        *ret = (unsigned)strtoul(colon + 1, NULL, 10);
+        return true;
+}
+
+static bool has_cpu(const char *list, unsigned cpu)
+{
+        _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
+
+        return cpu_set_parse(list, &set, NULL) == 0 && cpu_set_contains(&set, cpu);
+}
+
+static bool is_there(const json_t *claim, bool cpu, unsigned number)
+{
+        const json_t *item;
+        size_t i;
+
+        if (cpu && has_cpu(ctl_json_text(claim, "held"), number))
+                return true;
+        json_array_foreach(json_object_get(claim, cpu ? "cpus" : "cells"), i, item)
+                if (cpu ? has_cpu(ctl_json_text(item, "cpus"), number)
+                        : ctl_json_u64(item, "host_cell") == number)
+                        return true;
+        return false;
+}
+
+static Sought read_word(const char *word, Uuid *uuid)
+{
+        Sought sought = { .word = word, .uuid = word };
+
+        sought.is_place = parse_place(word, &sought.is_cpu, &sought.number);
+        sought.is_uuid = uuid_from_text(word, uuid) == 0;
+        if (sought.is_uuid)
+                sought.uuid = uuid->text;
+        return sought;
+}
+
+static bool claim_has(const json_t *claim, const void *data)
+{
+        const Sought *sought = data;
+
+        if (sought->is_place)
+                return is_there(claim, sought->is_cpu, sought->number);
+        return strcmp(ctl_json_text(claim, "consumer"), sought->uuid) == 0 ||
+               strcmp(ctl_json_text(claim, "guest"), sought->word) == 0 ||
+               has_name(claim, sought->uuid) ||
+               ctl_json_find(json_object_get(claim, "devices"), "address", sought->uuid);
+}
+
+void ctl_claims_find(json_t *document, const char *what)
+{
+        Uuid uuid;
+        const Sought sought = read_word(what, &uuid);
+
+        keep(document, "claims", claim_has, &sought);
+}
+
+static bool has_place(const json_t *host, bool cpu, unsigned number)
+{
+        const json_t *cell, *item;
+        size_t i, j;
+
+        json_array_foreach(json_object_get(host, "cells"), i, cell)
+                if (!cpu && ctl_json_u64(cell, "id") == number)
+                        return true;
+                else
+                        json_array_foreach(json_object_get(cell, "cpus"), j, item)
+                                if (cpu && ctl_json_u64(item, "id") == number)
+                                        return true;
+        return false;
+}
+
+const json_t *ctl_host_find_device(const json_t *host, const char *what)
+{
+        const json_t *device;
+        size_t i;
+
+        json_array_foreach(json_object_get(host, "devices"), i, device)
+                if (strcasecmp(ctl_json_text(device, "name"), what) == 0 ||
+                    strcasecmp(ctl_json_text(device, "address"), what) == 0)
+                        return device;
+        return NULL;
+}
+
+bool ctl_host_has(const json_t *host, const char *what)
+{
+        unsigned number;
+        bool cpu;
+        Uuid uuid;
+
+        if (parse_place(what, &cpu, &number))
+                return has_place(host, cpu, number);
+        return uuid_from_text(what, &uuid) == 0 || ctl_host_find_device(host, what) ||
+               ctl_json_find(json_object_get(host, "domains"), "name", what);
+}
+
+static bool lists(const json_t *array, const char *what)
+{
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(array, i, item)
+                if (strcasecmp(json_string_value(item) ? json_string_value(item) : "", what) == 0)
+                        return true;
+        return false;
+}
+
+static bool has_by(const json_t *domain, const char *mdevs, const char *addresses, const char *what)
+{
+        return lists(json_object_get(domain, mdevs), what) ||
+               lists(json_object_get(domain, addresses), what);
+}
+
+static json_t *make_guest(const json_t *domain, bool live)
+{
+        return json_pack("{ss ss sb}", "uuid", ctl_json_text(domain, "uuid"), "name",
+                         ctl_json_text(domain, "name"), "next_start", !live);
+}
+
+int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what)
+{
+        const json_t *device = ctl_host_find_device(host, what), *domain,
+                     *claims = json_object_get(document, "claims");
+        const char *address = device ? ctl_json_text(device, "address") : "";
+        json_t *guests = json_array();
+        size_t i;
+
+        if (json_object_set_new(document, "guests", guests) < 0)
+                return -ENOMEM;
+        if (address[0])
+                what = address;
+        json_array_foreach(json_object_get(host, "domains"), i, domain) {
+                bool live = has_by(domain, "mdevs", "pci_addresses", what);
+
+                if (!live && !has_by(domain, "config_mdevs", "config_pci_addresses", what))
+                        continue;
+                if (!ctl_json_find(claims, "consumer", ctl_json_text(domain, "uuid")) &&
+                    json_array_append_new(guests, make_guest(domain, live)) < 0)
+                        return -ENOMEM;
         }
+        return 0;
+}
+
+/* Events. */
+
+static bool is_of(const json_t *event, const char *what, bool is_uuid)
+{
+        static const char *const of_event[] = { "consumer", "of", "guest" },
+                                 *const of_device[] = { "device", "address", "mdev", NULL },
+                                 *const of_allocation[] = { "name", NULL };
+        char claim[24];
+
+        snprintf(claim, sizeof(claim), "%" PRIu64, ctl_json_u64(event, "claim"));
+        if (!what[0] || strcmp(what, "0") == 0)
+                return false;
+        if (strcmp(claim, what) == 0)
+                return true;
+        for (size_t i = 0; i < ARRAY_SIZE(of_event); i++)
+                if (strcmp(ctl_json_text(event, of_event[i]), what) == 0)
+                        return true;
+        /* the consumer before the claim was handed over */
+        if (is_uuid && strstr(ctl_json_text(event, "reason"), what))
+                return true;
+        return is_named(json_object_get(event, "devices"), of_device, what, strcmp) ||
+               is_named(json_object_get(event, "allocations"), of_allocation, what, strcmp);
+}
+
+static bool event_has(const json_t *event, const void *data)
+{
+        const Sought *sought = data;
+
+        /* a uuid can be the name of a guest */
+        return is_of(event, sought->word, false) ||
+               (sought->is_uuid && is_of(event, sought->uuid, true));
+}
+
+void ctl_events_find(json_t *document, const char *what)
+{
+        Uuid uuid;
+        const Sought sought = read_word(what, &uuid);
+
+        keep(document, "events", event_has, &sought);
 }

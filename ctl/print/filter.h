@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The filters of "computectl claims" and "computectl history". Pure, but for the time zone. */
+/* Which claims and events are shown. Documents are those of CLAIMS_FORMAT and EVENTS_FORMAT.
+ * Besides the time zone, the functions are pure. */
 
 #include "base/error.h"
 #include "ctl/print/json.h"
@@ -27,3 +28,28 @@ void ctl_filter_claims(const CtlFilter *filter, json_t *document);
 
 /* Removes the events of a document of EVENTS_FORMAT that do not pass. */
 void ctl_filter_events(const CtlFilter *filter, json_t *document);
+
+/* Removes the claims that neither have the device (libvirt's name, uuid of an mdev) nor hold
+ * anything of the provider (name or uuid) of that name. */
+void ctl_claims_keep(json_t *document, const char *name);
+
+/* Removes the claims that ctl_claims_keep() would remove, unless they belong to the consumer or
+ * guest, have the PCI address, or use the host CPU or part of the host cell ("cpu:5", "cell:1"). */
+void ctl_claims_find(json_t *document, const char *what);
+
+/* Adds a member "guests" to the claims: the guests of the host's document that have the device by
+ * one of their definitions, and that no claim of the list belongs to. what is an mdev's uuid, a PCI
+ * address or libvirt's name of a PCI device. -ENOMEM. */
+int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what);
+
+/* Finds the device of the host's document with that name of libvirt's or PCI address, in letters of
+ * either case. Borrowed, or NULL. */
+const json_t *ctl_host_find_device(const json_t *host, const char *what);
+
+/* Checks whether claims can be searched for that word: a device, guest, cpu:N or cell:N of the
+ * host's document, or any uuid, since guests that ended are not in the document. */
+bool ctl_host_has(const json_t *host, const char *what);
+
+/* Keeps the events of that claim (by its number), guest (name or uuid), consumer, provider or
+ * device (libvirt's name, address, uuid of the mdev). */
+void ctl_events_find(json_t *document, const char *what);

@@ -60,15 +60,14 @@ uint64_t ctl_json_u64(const json_t *object, const char *key)
         return value > 0 ? (uint64_t)value : 0;
 }
 
-int ctl_json_read_document(const char *text, bool array, const char *format, json_t **ret,
-                           Error *reterr)
+int ctl_json_read_document(const char *text, const char *format, json_t **ret, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         int r = json_parse(text, strlen(text), &document, reterr);
 
         if (r < 0)
                 return error_prefixf(reterr, r, "The answer of compute-agent cannot be read");
-        if (array ? !json_is_array(document) : !json_is_object(document))
+        if (format ? !json_is_object(document) : !json_is_array(document))
                 return error_setf(
                         reterr, EBADMSG,
                         "The answer of compute-agent is not the expected document; is it of the same version as computectl?");

@@ -27,12 +27,11 @@ uint64_t ctl_json_u64(const json_t *object, const char *key);
 /* The first item of an array with that text for a member, or NULL. Borrowed. */
 const json_t *ctl_json_find(const json_t *array, const char *key, const char *text);
 
-/* Parses what the agent sent; array says whether it is an array or an object. format, unless NULL,
- * is what its "format" member must be. -EBADMSG with words. */
-int ctl_json_read_document(const char *text, bool array, const char *format, json_t **ret,
-                           Error *reterr);
+/* Parses a document of the agent whose member "format" must be that text; NULL: an array. -EBADMSG
+ * with words. */
+int ctl_json_read_document(const char *text, const char *format, json_t **ret, Error *reterr);
 
-/* What a function writes of a value; NULL when out of memory. The caller frees. */
+/* Returns the text that a function writes of a value; NULL when out of memory. The caller frees. */
 char *ctl_json_format(const json_t *json, void (*write)(const json_t *json, FILE *stream));
 
 /* "VCPU=2, MEMORY_MB=512". Of the text, NULL when out of memory; the caller frees. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* "computectl status" on a terminal, as one line of "watch", and the last lines of the journal.
+ * Besides the journal, the functions are pure. */
+
 #include "ctl/print/status.h"
 
 #include "base/text.h"
@@ -8,18 +11,26 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <systemd/sd-id128.h>
+#include <systemd/sd-journal.h>
+#include <time.h>
 
 #define INDENT      2 /* of the verdict */
 #define LABEL_WIDTH 11
+
+#define JOURNAL_INDENT 16 /* behind the time */
+#define UNIT_MATCH     "_SYSTEMD_UNIT=compute-agent.service"
 
 static bool has_text(const json_t *object, const char *key)
 {
         return ctl_json_text(object, key)[0] != '\0';
 }
 
-uint64_t ctl_status_owed(const json_t *status)
+/* Returns how many writes of claims Placement does not have yet. */
+static uint64_t count_owed(const json_t *status)
 {
         return ctl_json_u64(status, "n_owed_writes") + ctl_json_u64(status, "n_owed_removals") +
                ctl_json_u64(status, "n_owed_moves");
@@ -40,7 +51,8 @@ CtlStatusExit ctl_status_exit(const json_t *status)
         return strcmp(state, STATE_OK) == 0 ? CTL_STATUS_OK : CTL_STATUS_NOT_WELL;
 }
 
-CtlColour ctl_status_colour(const json_t *object)
+/* Returns the colour of the member "state" of a status, or of one of its reasons. */
+static CtlColour find_colour(const json_t *object)
 {
         const char *state = ctl_json_text(object, "state");
 
@@ -69,12 +81,12 @@ static void print_reasons(const json_t *status, CtlPage *page)
         size_t i;
 
         json_array_foreach(json_object_get(status, "reasons"), i, reason)
-                ctl_page_field(page, LABEL_WIDTH, i == 0 ? "Reasons" : "",
-                               ctl_status_colour(reason), "%s; see \"%s\"",
-                               ctl_json_text(reason, "text"), ctl_json_text(reason, "command"));
+                ctl_page_field(page, LABEL_WIDTH, i == 0 ? "Reasons" : "", find_colour(reason),
+                               "%s; see \"%s\"", ctl_json_text(reason, "text"),
+                               ctl_json_text(reason, "command"));
 }
 
-/* How long it has not been as it should. */
+/* Prints how long Placement has differed from the host. */
 static void print_since(const json_t *status, CtlPage *page)
 {
         uint64_t usec = ctl_json_u64(status, "sync_since_usec");
@@ -136,7 +148,7 @@ static void print_figures(const json_t *status, CtlPage *page)
                        ctl_json_u64(status, "n_providers"));
         ctl_page_field(page, LABEL_WIDTH, "Claims", CTL_PLAIN, "%" PRIu64,
                        ctl_json_u64(status, "n_claims"));
-        if (ctl_status_owed(status) > 0)
+        if (count_owed(status) > 0)
                 ctl_page_field(page, LABEL_WIDTH, "Owed", CTL_YELLOW,
                                "%" PRIu64 " to write to Placement, %" PRIu64 " to remove, %" PRIu64
                                " to move",
@@ -172,7 +184,7 @@ static void print_running(const char *node, const char *summary, CtlColour colou
         ctl_page_lines(page, INDENT, colour, rest);
 }
 
-void ctl_status_print_verdict(const json_t *status, CtlPage *page)
+static void print_verdict(const json_t *status, CtlPage *page)
 {
         bool utf8 = page->style.utf8;
         _cleanup_free_ char *node = ctl_text_escape(ctl_json_text(status, "node"), utf8),
@@ -181,7 +193,7 @@ void ctl_status_print_verdict(const json_t *status, CtlPage *page)
         if (!node || !summary) {
                 page->failed = true;
         } else if (ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING) {
-                print_running(node, summary, ctl_status_colour(status), page);
+                print_running(node, summary, find_colour(status), page);
         } else {
                 fputs(utf8 ? "○ " : "* ", page->output);
                 ctl_page_rest(page, INDENT, CTL_PLAIN, "%s", ctl_json_text(status, "summary"));
@@ -190,11 +202,129 @@ void ctl_status_print_verdict(const json_t *status, CtlPage *page)
 
 void ctl_status_print(const json_t *status, CtlPage *page)
 {
-        ctl_status_print_verdict(status, page);
+        print_verdict(status, page);
         if (ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING)
                 return;
         print_reasons(status, page);
         print_hypervisor(status, page);
         print_sync(status, page);
         print_figures(status, page);
+}
+
+/* Sums the inventories of all providers: {"VCPU": {"used", "capacity"}}. */
+static int sum_usage(const json_t *tree, json_t *sums)
+{
+        const json_t *provider;
+        size_t i;
+
+        json_array_foreach(json_object_get(tree, "providers"), i, provider) {
+                const char *resource_class;
+                json_t *inventory;
+
+                json_object_foreach(json_object_get(provider, "inventories"), resource_class,
+                                    inventory) {
+                        json_t *sum = json_object_get(sums, resource_class);
+                        _cleanup_json_ json_t *amounts =
+                                json_pack("{sO? sO?}", "used", json_object_get(inventory, "used"),
+                                          "capacity", json_object_get(inventory, "capacity"));
+
+                        if (!sum &&
+                            json_object_set_new(sums, resource_class, sum = json_object()) < 0)
+                                return -ENOMEM;
+                        if (!amounts || ctl_json_add_amounts(sum, amounts) < 0)
+                                return -ENOMEM;
+                }
+        }
+        return 0;
+}
+
+void ctl_status_print_line(const json_t *status, const json_t *tree, CtlPage *page)
+{
+        _cleanup_json_ json_t *sums = json_object();
+        const char *resource_class, *separator = "; ";
+        json_t *sum;
+        uint64_t n_providers = ctl_json_u64(status, "n_providers"),
+                 n_claims = ctl_json_u64(status, "n_claims");
+
+        if (ctl_status_exit(status) == CTL_STATUS_NOT_RUNNING) {
+                ctl_page_write(page, CTL_PLAIN, "%s", ctl_json_text(status, "summary"));
+                return;
+        }
+        page->failed |= !sums || (tree && sum_usage(tree, sums) < 0);
+        ctl_page_write(page, CTL_PLAIN, "%s: %s; %" PRIu64 " provider%s, %" PRIu64 " claim%s",
+                       ctl_json_text(status, "sync_state"), ctl_json_text(status, "summary"),
+                       n_providers, text_plural(n_providers), n_claims, text_plural(n_claims));
+        json_object_foreach(sums, resource_class, sum) {
+                ctl_page_write(page, CTL_PLAIN, "%s%s %" PRIu64 "/%" PRIu64, separator,
+                               resource_class, ctl_json_u64(sum, "used"),
+                               ctl_json_u64(sum, "capacity"));
+                separator = ", ";
+        }
+}
+
+static void journal_closep(sd_journal **journal)
+{
+        sd_journal_close(*journal);
+}
+
+/* Goes to the first line to show. -ENODATA: there is none. */
+static int find_lines(sd_journal *journal, unsigned n)
+{
+        char boot[sizeof("_BOOT_ID=") + SD_ID128_STRING_MAX] = "_BOOT_ID=";
+        sd_id128_t id;
+        int r;
+
+        r = sd_id128_get_boot(&id);
+        if (r < 0)
+                return r;
+        sd_id128_to_string(id, boot + strlen(boot));
+        r = sd_journal_add_match(journal, UNIT_MATCH, 0);
+        if (r < 0)
+                return r;
+        r = sd_journal_add_match(journal, boot, 0);
+        if (r < 0)
+                return r;
+        r = sd_journal_seek_tail(journal);
+        if (r < 0)
+                return r;
+        r = sd_journal_previous_skip(journal, n);
+        return r < 0 ? r : r == 0 ? -ENODATA : 0;
+}
+
+static void print_entry(sd_journal *journal, CtlPage *page)
+{
+        const char *text;
+        const void *data;
+        char when[32];
+        uint64_t usec;
+        struct tm tm;
+        size_t n;
+
+        if (sd_journal_get_realtime_usec(journal, &usec) < 0 ||
+            sd_journal_get_data(journal, "MESSAGE", &data, &n) < 0)
+                return;
+        text = (const char *)data + strlen("MESSAGE=");
+        n -= strlen("MESSAGE=");
+        localtime_r(&(time_t){ (time_t)(usec / USEC_PER_SEC) }, &tm);
+        strftime(when, sizeof(when), "%b %d %H:%M:%S", &tm);
+        fprintf(page->output, "%s ", when);
+        if (!page->style.all) {
+                ctl_page_rest(page, JOURNAL_INDENT, CTL_PLAIN, "%.*s", (int)n, text);
+                return;
+        }
+        ctl_page_write(page, CTL_PLAIN, "%.*s", (int)n, text);
+        fputc('\n', page->output);
+}
+
+void ctl_journal_print(unsigned n, CtlPage *page)
+{
+        _cleanup_(journal_closep) sd_journal *journal = NULL;
+
+        if (sd_journal_open(&journal, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM) < 0 ||
+            find_lines(journal, n) < 0)
+                return;
+        fputc('\n', page->output);
+        do
+                print_entry(journal, page);
+        while (sd_journal_next(journal) > 0);
 }

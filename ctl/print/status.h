@@ -20,16 +20,14 @@ typedef enum CtlStatusExit {
 /* The document for an agent that does not answer; why is in words. */
 json_t *ctl_status_make_not_running(const char *why);
 
-/* How much of claims is still to be reported to Placement. */
-uint64_t ctl_status_owed(const json_t *status);
-
 CtlStatusExit ctl_status_exit(const json_t *status);
 
-/* Its first line alone. */
-void ctl_status_print_verdict(const json_t *status, CtlPage *page);
-
-/* Of the member "state" of a status, or of one of its reasons. */
-CtlColour ctl_status_colour(const json_t *object);
-
-/* */
 void ctl_status_print(const json_t *status, CtlPage *page);
+
+/* Prints a line that is not ended, without a time: "synced: Placement is equal to this host; 3
+ * providers, 1 claim; VCPU 2/16, …". tree: a document of TREE_FORMAT, or NULL. */
+void ctl_status_print_line(const json_t *status, const json_t *tree, CtlPage *page);
+
+/* Prints the last lines of the service in the journal of this boot, at most n, as "systemctl
+ * status" does; nothing if the caller may not read them. Blocks on the disk. */
+void ctl_journal_print(unsigned n, CtlPage *page);

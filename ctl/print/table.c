@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define ROOMY             100 /* columns; with so many, two blanks stand between cells */
+#define ROOMY             100 /* columns; from here on two blanks separate cells */
 #define WIDTH_MIN         8   /* of a column that gives way */
 #define SHORT_UUID_LENGTH 8
 
@@ -303,7 +303,7 @@ static int fit_columns(CtlTable *table)
         return 0;
 }
 
-/* Columns are padded; nobody wants the blanks at the end of a line in a pipe or a ticket. */
+/* Writes the text without the blanks that pad the last column. */
 static void write_trimmed(char *text, FILE *output)
 {
         for (char *line = text; *line;) {

@@ -37,7 +37,7 @@ void ctl_table_cell(CtlTable *table, CtlColour colour, const char *format, ...) 
 /* Leaves n cells empty. */
 void ctl_table_skip(CtlTable *table, size_t n);
 
-/* Of a uuid its first letters, unless the style is roomy. */
+/* Adds the first letters of a uuid; the whole uuid if the style is roomy. */
 void ctl_table_uuid(CtlTable *table, const char *uuid);
 
 /* A plain cell; "-" for "" and for 0. */

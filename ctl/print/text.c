@@ -51,7 +51,7 @@ char *ctl_text_escape(const char *foreign, bool utf8)
         return escaped;
 }
 
-/* Where the character of that number begins. */
+/* Returns the offset at which the character of that number begins. */
 static size_t find_character(const char *text, size_t number)
 {
         size_t i = 0;
@@ -189,7 +189,7 @@ const char *ctl_text_bar(char buffer[static CTL_TEXT_MAX], uint64_t used, uint64
         return buffer;
 }
 
-/* How many letters must be changed, added or taken out to make b of a (Levenshtein). */
+/* Counts the letters to change, add or remove to make b of a (Levenshtein). */
 static unsigned edit_distance(const char *a, const char *b)
 {
         unsigned row[WORD_MAX + 1], n = (unsigned)strlen(b);
@@ -221,7 +221,7 @@ const char *ctl_text_nearest(const char *word, const char *const *table)
 
                 if (strlen(*table) > WORD_MAX)
                         continue;
-                /* What was begun with is meant, whatever is missing. */
+                /* A beginning of a word means that word. */
                 distance = strncmp(word, *table, length) == 0 ? 0 : edit_distance(word, *table);
                 if (distance < best && distance < length) {
                         best = distance;

@@ -130,7 +130,7 @@ static void add_inventory_cells(TreePrinter *printer, const char *resource_class
                        json_number_value(json_object_get(inventory, "allocation_ratio")));
 }
 
-/* What each host of a kind has says nothing about this one. */
+/* Checks whether a trait distinguishes this host from others of its kind. */
 static bool is_specific(const char *trait)
 {
         static const char *const dull[] = { "COMPUTE_", "HW_CPU_", "HW_ARCH_" };
@@ -141,7 +141,8 @@ static bool is_specific(const char *trait)
         return true;
 }
 
-/* The trait of that number, of all or of those that say something; NULL: there are not so many. */
+/* Returns the trait of that number, of all traits or of the specific ones; NULL: there are fewer.
+ */
 static const char *find_trait(const json_t *traits, size_t number, bool all)
 {
         const json_t *trait;
@@ -182,7 +183,9 @@ static const char *branch(const TreePrinter *printer, size_t index, bool first)
         return last ? "  " : (utf8 ? "│ " : "| ");
 }
 
-const char *ctl_tree_mark(const json_t *provider, CtlColour *ret_colour)
+/* Returns the words behind the name of a provider and their colour: " cordoned", " missing", or "".
+ */
+static const char *find_mark(const json_t *provider, CtlColour *ret_colour)
 {
         const char *withheld = ctl_json_text(provider, "withheld");
         bool missing = strcmp(withheld, "missing") == 0,
@@ -201,7 +204,7 @@ static void add_name_cell(TreePrinter *printer, size_t index, const char *prefix
                 printer->children[index] >= 0 ? (printer->page->style.utf8 ? "│" : "|") : "";
         const json_t *provider = json_array_get(printer->providers, index);
         CtlColour colour;
-        const char *mark = ctl_tree_mark(provider, &colour);
+        const char *mark = find_mark(provider, &colour);
 
         ctl_table_cell(printer->table, first ? colour : CTL_PLAIN, "%s%s%s%s", prefix,
                        branch(printer, index, first),

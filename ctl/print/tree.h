@@ -10,9 +10,5 @@
 #include "base/error.h"
 #include "ctl/print/page.h"
 
-/* What is to be said behind the name of a provider of such a document: " cordoned", " missing", or
- * "", and in which colour. */
-const char *ctl_tree_mark(const json_t *provider, CtlColour *ret_colour);
-
 /* -EBADMSG for a document that is none, with words; -ENOMEM. */
 int ctl_tree_print(const json_t *tree, CtlPage *page, Error *reterr);

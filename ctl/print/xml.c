@@ -25,7 +25,7 @@ static void print_name(const char *name, FILE *output)
         }
 }
 
-/* What a claim says of its layout, checked: texts that are no sets are empty ones. */
+/* Adds a CPU set of the layout of a claim. A text that is no set counts as empty. */
 static void add_set(const json_t *object, const char *member, CpuSet *to, CtlPage *page)
 {
         _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;

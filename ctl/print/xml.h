@@ -10,5 +10,5 @@
 /* Elements to be put into <domain>: <memory>, <vcpu>, <cputune>, <numatune>, <memoryBacking> and
  * <cpu> of a claim that says where the guest is; then, behind a comment, a <hostdev> per device, to
  * be put into <devices>. An mdev that is to be made has the XML for "virsh nodedev-define" in a
- * comment before. claim is a document of ctl/print/devices.h. */
+ * comment before. claim is a document of CLAIM_FORMAT. */
 void ctl_xml_print(const json_t *claim, CtlPage *page);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* "computectl audit" and "heal". Each asks the agent for one audit and prints parts of
- * its document. "heal CONSUMER" prints what was found of that consumer alone. */
+ * its document. "heal CONSUMER" prints what was found of that consumer alone.
+ *
+ * Tests: tests/integration/agent/test_audit.py tests/integration/agent/test_heal_guests.py */
 
 #include "ctl/verbs/verbs.h"
 
@@ -21,7 +23,7 @@
 
 static int run_audit(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
 {
-        return ctl_need_result(ctl, method, AUDIT_TIMEOUT_USEC, AUDIT_FORMAT, ret, reterr);
+        return ctl_call_document(ctl, method, AUDIT_TIMEOUT_USEC, AUDIT_FORMAT, ret, reterr);
 }
 
 static int print_audit(Ctl *ctl, const json_t *document)
@@ -33,7 +35,7 @@ static int print_audit(Ctl *ctl, const json_t *document)
         return ctl_audit_exit(document);
 }
 
-int ctl_verb_audit(Ctl *ctl, Error *reterr)
+static int verb_audit(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         int r = run_audit(ctl, "Audit", &document, reterr);
@@ -55,9 +57,9 @@ static int heal_consumer(Ctl *ctl, const char *consumer, json_t **ret, Error *re
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(
-                ctl_bus_heal_consumer(ctl->bus, consumer, AUDIT_TIMEOUT_USEC, &text, reterr));
-        return r < 0 ? r : ctl_json_read_document(text, false, AUDIT_FORMAT, ret, reterr);
+        r = ctl_bus_call(ctl->bus, "HealConsumer", AUDIT_TIMEOUT_USEC, &text, reterr, "s",
+                         consumer);
+        return r < 0 ? r : ctl_json_read_document(text, AUDIT_FORMAT, ret, reterr);
 }
 
 /* Returns the item of a list that is of the consumer, or NULL. */
@@ -134,7 +136,7 @@ static int heal_one(Ctl *ctl, const char *consumer, Error *reterr)
         return print_audit(ctl, document);
 }
 
-int ctl_check_heal(const CtlOptions *options, Error *reterr)
+static int check_heal(const CtlOptions *options, Error *reterr)
 {
         const char *consumer = options->arguments[1];
         Uuid uuid;
@@ -174,7 +176,7 @@ static int ask_and_heal(Ctl *ctl, json_t **document, Error *reterr)
         return r < 0 ? r : run_audit(ctl, "Heal", document, reterr);
 }
 
-int ctl_verb_heal(Ctl *ctl, Error *reterr)
+static int verb_heal(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         bool asks = ctl_must_ask(ctl);
@@ -188,7 +190,7 @@ int ctl_verb_heal(Ctl *ctl, Error *reterr)
         return r < 0 ? r : print_audit(ctl, document);
 }
 
-int ctl_verb_consumers(Ctl *ctl, Error *reterr)
+static int verb_consumers(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         int r;
@@ -201,3 +203,13 @@ int ctl_verb_consumers(Ctl *ctl, Error *reterr)
         ctl_print_document(ctl, document, ctl_consumers_print);
         return 0;
 }
+
+const CtlVerb ctl_audit_verbs[] = {
+        { "audit", "", "Compare Placement, claims and guests (0, 3, 4)", 0, CTL_RIGHTS, NULL,
+          verb_audit, NULL },
+        { "heal", "[CONSUMER]", "Repair what audit finds, or one consumer", 1, CTL_CHANGE,
+          check_heal, verb_heal, NULL },
+        { "consumers", "", "The old spelling of audit --all", 0, CTL_RIGHTS | CTL_VERB_HIDDEN, NULL,
+          verb_consumers, NULL },
+        { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
+};

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The verbs of computectl about claims. */
+/* The verbs about claims: a request is read and its names are resolved before the agent is asked.
+ * Usage that needs no agent is checked at the end of the file.
+ *
+ * Tests: tests/unit/ctl/verbs/test-options.c tests/integration/ctl/test_lists.py
+ * tests/integration/claims/test_claims.py */
 
 #include "ctl/verbs/verbs.h"
 
@@ -11,14 +15,14 @@
 #include "ctl/ask/bus.h"
 #include "ctl/print/audit.h"
 #include "ctl/print/claims.h"
-#include "ctl/print/devices.h"
-#include "ctl/print/events.h"
+#include "ctl/print/filter.h"
+#include "ctl/print/json.h"
 #include "ctl/print/xml.h"
 #include "ctl/verbs/common.h"
 #include "ctl/verbs/request.h"
+#include "drivers/host/snapshot.h"
 #include "formats/format-names.h"
 #include "formats/interface.h"
-#include "formats/tree-json.h"
 
 #define RELEASE_REASON "released with computectl"
 
@@ -34,21 +38,7 @@ static void print_claim(Ctl *ctl, const json_t *claim)
                 ctl_claim_print(claim, &ctl->page);
 }
 
-static int check_resources(const CtlOptions *options, Error *reterr)
-{
-        if (options->request_error.code)
-                return error_setf(reterr, EINVAL, "%s", options->request_error.text);
-        return ctl_request_check(&options->request, reterr);
-}
-
-static int check_request(const CtlOptions *options, Error *reterr)
-{
-        int r = check_resources(options, reterr);
-
-        return r < 0 ? r : ctl_mappings_check(&options->mappings, &options->request, reterr);
-}
-
-/* Whom a person names by its uuid, or a guest by the name of its domain. */
+/* Finds a consumer by its uuid, or by the name of the domain of its guest. */
 static int find_consumer(Ctl *ctl, const char *name, Uuid *ret, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL;
@@ -57,7 +47,7 @@ static int find_consumer(Ctl *ctl, const char *name, Uuid *ret, Error *reterr)
 
         if (uuid_from_text(name, ret) == 0)
                 return 0;
-        r = ctl_need(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
+        r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
         if (r < 0)
                 return r;
         domain = ctl_json_find(json_object_get(host, "domains"), "name", name);
@@ -70,14 +60,14 @@ static int find_consumer(Ctl *ctl, const char *name, Uuid *ret, Error *reterr)
 /* Providers that --mapping names are the agent's. */
 static int resolve_mappings(Ctl *ctl, Error *reterr)
 {
-        CtlMappings *mappings = &ctl->options.mappings;
+        CtlRequest *request = &ctl->options.request;
         _cleanup_json_ json_t *tree = NULL;
         int r;
 
-        if (mappings->named.n_items == 0)
+        if (request->named.n_items == 0)
                 return 0;
-        r = ctl_need(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
-        return r < 0 ? r : ctl_mappings_resolve(mappings, tree, reterr);
+        r = ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
+        return r < 0 ? r : ctl_request_resolve(request, tree, reterr);
 }
 
 static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
@@ -92,7 +82,7 @@ static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
                                   : error_setf(reterr, EINVAL, "%s: no number of a process", path);
 }
 
-/* By what its guest is known. ret_group, of a unit, is for the caller to free. */
+/* Stores the process or the control group of the guest. The caller frees *ret_group. */
 static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr)
 {
         const CtlOptions *options = &ctl->options;
@@ -110,7 +100,7 @@ static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr
         return r;
 }
 
-int ctl_verb_claim(Ctl *ctl, Error *reterr)
+static int verb_claim(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *group = NULL;
@@ -121,11 +111,11 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
                 .user = ctl->options.user,
                 .resize_target = ctl->options.resize_target,
                 .consumer_type = ctl->options.consumer_type,
-                .request = &ctl->options.request,
-                .numa = &ctl->options.numa.options,
-                .mappings = &ctl->options.mappings.known,
+                .request = &ctl->options.request.resources,
+                .numa = &ctl->options.request.numa,
+                .mappings = &ctl->options.request.mappings,
         };
-        int r = check_request(&ctl->options, reterr);
+        int r = ctl_request_check(&ctl->options.request, reterr);
 
         if (r >= 0)
                 r = find_consumer(ctl, ctl->options.consumer, &consumer, reterr);
@@ -137,20 +127,20 @@ int ctl_verb_claim(Ctl *ctl, Error *reterr)
                 r = find_guest(ctl, &claim, &group, reterr);
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_claim(ctl->bus, &claim, &document, reterr));
+        r = ctl_bus_request(ctl->bus, &claim, &document, reterr);
         if (r >= 0)
                 print_claim(ctl, document);
         return r;
 }
 
-/* Those that live and, with history, behind them those that ended. */
+/* Fetches the living claims and, with history, behind them the ended ones. */
 static int list_claims(Ctl *ctl, bool history, json_t **ret, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL, *ended = NULL;
-        int r = ctl_need(ctl, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr);
+        int r = ctl_fetch(ctl, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr);
 
         if (r >= 0 && history)
-                r = ctl_need(ctl, BUS_DOCUMENT_HISTORY, CLAIMS_FORMAT, &ended, reterr);
+                r = ctl_fetch(ctl, BUS_DOCUMENT_HISTORY, CLAIMS_FORMAT, &ended, reterr);
         if (r < 0)
                 return r;
         if (history && json_array_extend(json_object_get(document, "claims"),
@@ -163,7 +153,7 @@ static int list_claims(Ctl *ctl, bool history, json_t **ret, Error *reterr)
 static int list_problems(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
-        int r = ctl_need(ctl, BUS_DOCUMENT_PROBLEMS, PROBLEMS_FORMAT, &document, reterr);
+        int r = ctl_fetch(ctl, BUS_DOCUMENT_PROBLEMS, PROBLEMS_FORMAT, &document, reterr);
 
         if (r < 0)
                 return r;
@@ -196,14 +186,14 @@ static int read_filter(const CtlOptions *options, bool events, CtlFilter *ret, E
         return ctl_filter_check_state(ret, events, reterr);
 }
 
-int ctl_check_claims(const CtlOptions *options, Error *reterr)
+static int check_claims(const CtlOptions *options, Error *reterr)
 {
         CtlFilter filter;
 
         return read_filter(options, false, &filter, reterr);
 }
 
-int ctl_verb_claims(Ctl *ctl, Error *reterr)
+static int verb_claims(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         bool history = ctl->options.history;
@@ -224,7 +214,7 @@ int ctl_verb_claims(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Of the command line; checked before. */
+/* Reads an id of the command line, which was checked before. */
 static int64_t id_of(const char *argument)
 {
         return strtoll(argument, NULL, 10);
@@ -235,7 +225,18 @@ static int64_t claim_id(Ctl *ctl)
         return id_of(ctl->options.arguments[1]);
 }
 
-int ctl_verb_show(Ctl *ctl, Error *reterr)
+static const json_t *find_claim(const json_t *document, uint64_t id)
+{
+        const json_t *claim;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, "claims"), i, claim)
+                if (ctl_json_u64(claim, "id") == id)
+                        return claim;
+        return NULL;
+}
+
+static int verb_show(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         const json_t *claim;
@@ -243,7 +244,7 @@ int ctl_verb_show(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
-        claim = ctl_claims_get(document, (uint64_t)claim_id(ctl));
+        claim = find_claim(document, (uint64_t)claim_id(ctl));
         if (!claim)
                 return error_setf(reterr, ENOENT, "There is no claim %" PRId64, claim_id(ctl));
         if (!ctl->options.xml)
@@ -255,7 +256,8 @@ int ctl_verb_show(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Else what is mistyped would look free. Before the first poll nobody knows. */
+/* Refuses a word that the host does not have: a typing error would look free. Before the first poll
+ * every word passes. */
 static int check_name(Ctl *ctl, const char *name, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL, *tree = NULL;
@@ -291,7 +293,7 @@ static void print_who(Ctl *ctl, const json_t *document)
 }
 
 /* Exits with 1 when neither a claim nor a guest has it, for scripts. */
-int ctl_verb_who(Ctl *ctl, Error *reterr)
+static int verb_who(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
         _cleanup_json_ json_t *document = NULL;
@@ -312,14 +314,14 @@ int ctl_verb_who(Ctl *ctl, Error *reterr)
         return anybody ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-int ctl_check_history(const CtlOptions *options, Error *reterr)
+static int check_history(const CtlOptions *options, Error *reterr)
 {
         CtlFilter filter;
 
         return read_filter(options, true, &filter, reterr);
 }
 
-int ctl_verb_history(Ctl *ctl, Error *reterr)
+static int verb_history(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
         _cleanup_json_ json_t *document = NULL;
@@ -327,7 +329,7 @@ int ctl_verb_history(Ctl *ctl, Error *reterr)
         int r = read_filter(&ctl->options, true, &filter, reterr);
 
         if (r >= 0)
-                r = ctl_need(ctl, BUS_DOCUMENT_EVENTS, EVENTS_FORMAT, &document, reterr);
+                r = ctl_fetch(ctl, BUS_DOCUMENT_EVENTS, EVENTS_FORMAT, &document, reterr);
         if (r < 0)
                 return r;
         ctl_filter_events(&filter, document);
@@ -339,17 +341,17 @@ int ctl_verb_history(Ctl *ctl, Error *reterr)
                                                                                  : EXIT_SUCCESS;
 }
 
-int ctl_verb_explain(Ctl *ctl, Error *reterr)
+static int verb_explain(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
-        const CtlClaim claim = { .request = &ctl->options.request,
-                                 .numa = &ctl->options.numa.options };
-        int r = check_resources(&ctl->options, reterr);
+        const CtlClaim claim = { .request = &ctl->options.request.resources,
+                                 .numa = &ctl->options.request.numa };
+        int r = ctl_request_check(&ctl->options.request, reterr);
 
         if (r >= 0)
                 r = ctl_connect(ctl, reterr);
         if (r >= 0)
-                r = ctl_need_answer(ctl_bus_explain(ctl->bus, &claim, &document, reterr));
+                r = ctl_bus_request(ctl->bus, &claim, &document, reterr);
         if (r < 0)
                 return r;
         ctl_open_pager(ctl);
@@ -363,13 +365,13 @@ static void print_state(Ctl *ctl, int64_t id, const char *state)
                        "Claim %" PRId64 " is %s.\n", id, state);
 }
 
-int ctl_verb_confirm(Ctl *ctl, Error *reterr)
+static int verb_confirm(Ctl *ctl, Error *reterr)
 {
         int r = ctl_connect(ctl, reterr);
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_confirm(ctl->bus, claim_id(ctl), reterr));
+        r = ctl_bus_call(ctl->bus, "Confirm", 0, NULL, reterr, "x", claim_id(ctl));
         if (r >= 0)
                 print_state(ctl, claim_id(ctl), "confirmed");
         return r;
@@ -378,17 +380,17 @@ int ctl_verb_confirm(Ctl *ctl, Error *reterr)
 static int release_one(Ctl *ctl, int64_t id, Error *reterr)
 {
         const char *reason = ctl->options.reason ? ctl->options.reason : RELEASE_REASON;
-        int r = ctl_need_answer(
-                ctl_bus_release(ctl->bus, id, reason, ctl->options.allocations, reterr));
+        int r = ctl_bus_call(ctl->bus, ctl->options.allocations ? "ReleaseAllocations" : "Release",
+                             0, NULL, reterr, "xs", id, reason);
 
         if (r >= 0)
                 print_state(ctl, id, "released");
         return r;
 }
 
-/* One that cannot be released does not keep the others: each failure but the last, which is the
- * caller's to say, is said here. */
-int ctl_verb_release(Ctl *ctl, Error *reterr)
+/* Releases each claim, also behind one that cannot be released. Prints all failures but the last,
+ * which the caller prints. */
+static int verb_release(Ctl *ctl, Error *reterr)
 {
         int failed = 0, r = ctl_connect(ctl, reterr);
 
@@ -408,7 +410,7 @@ int ctl_verb_release(Ctl *ctl, Error *reterr)
         return failed;
 }
 
-int ctl_verb_move(Ctl *ctl, Error *reterr)
+static int verb_move(Ctl *ctl, Error *reterr)
 {
         Uuid from, to;
         int64_t id;
@@ -420,8 +422,8 @@ int ctl_verb_move(Ctl *ctl, Error *reterr)
                 r = ctl_connect(ctl, reterr);
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_move_claim(ctl->bus, from.text, to.text,
-                                               ctl->options.consumer_type, &id, reterr));
+        r = ctl_bus_move_claim(ctl->bus, from.text, to.text, ctl->options.consumer_type, &id,
+                               reterr);
         if (r < 0)
                 return r;
         ctl_print_done(ctl, json_pack("{sI ss}", "id", (json_int_t)id, "consumer", to.text),
@@ -429,11 +431,11 @@ int ctl_verb_move(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* What is wrong with the command line before anything is asked. */
+/* Checks of the command line, before the agent is asked. */
 
 static bool asks_for_nothing(const CtlOptions *options)
 {
-        return options->request.n_groups == 0 && !options->request_error.code;
+        return options->request.resources.n_groups == 0 && !options->request.error.code;
 }
 
 /* What it needs was given without an option: "claim VCPU=2". */
@@ -450,7 +452,7 @@ static int refuse_bare_request(const CtlOptions *options, Error *reterr)
                 for_nobody ? "; and --consumer=GUEST is missing (the guest that it is for)" : "");
 }
 
-int ctl_check_claim(const CtlOptions *options, Error *reterr)
+static int check_claim(const CtlOptions *options, Error *reterr)
 {
         if (options->arguments[1])
                 return refuse_bare_request(options, reterr);
@@ -465,7 +467,7 @@ int ctl_check_claim(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
-int ctl_check_explain(const CtlOptions *options, Error *reterr)
+static int check_explain(const CtlOptions *options, Error *reterr)
 {
         if (options->arguments[1])
                 return refuse_bare_request(options, reterr);
@@ -474,7 +476,7 @@ int ctl_check_explain(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
-int ctl_check_id(const CtlOptions *options, Error *reterr)
+static int check_id(const CtlOptions *options, Error *reterr)
 {
         for (const char *const *text = options->arguments + 1; *text; text++) {
                 size_t n = strlen(*text);
@@ -488,9 +490,31 @@ int ctl_check_id(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
-int ctl_check_ids(const CtlOptions *options, Error *reterr)
+static int check_ids(const CtlOptions *options, Error *reterr)
 {
         if (!options->arguments[1])
                 return error_setf(reterr, EINVAL, "%s: ID is missing", options->arguments[0]);
-        return ctl_check_id(options, reterr);
+        return check_id(options, reterr);
 }
+
+const CtlVerb ctl_claim_verbs[] = {
+        { "claims", "", "List the claims of this host", 0, CTL_REMOTE, check_claims, verb_claims,
+          NULL },
+        { "show", "ID", "Show one claim with its devices", 1, CTL_REMOTE, check_id, verb_show,
+          "history" },
+        { "who", "DEVICE|cpu:N|cell:N|GUEST", "Show its guest, or what a guest has", 1, CTL_REMOTE,
+          NULL, verb_who, "devices" },
+        { "history", "[ID|GUEST|DEVICE]", "Show what happened, and who caused it", 1, CTL_REMOTE,
+          check_history, verb_history, "history" },
+        { "explain", "", "Explain why a request fits, or does not", CTL_ANY_ARGUMENTS, CTL_REMOTE,
+          check_explain, verb_explain, NULL },
+        { "claim", "", "Claim resources for a guest", CTL_ANY_ARGUMENTS, CTL_CHANGE, check_claim,
+          verb_claim, NULL },
+        { "confirm", "ID", "Keep a claim: the guest runs", 1, CTL_CHANGE, check_id, verb_confirm,
+          "claims" },
+        { "move", "FROM TO", "Hand a claim over to another consumer", 2, CTL_CHANGE, NULL,
+          verb_move, NULL },
+        { "release", "ID...", "Release claims", CTL_ANY_ARGUMENTS, CTL_CHANGE, check_ids,
+          verb_release, "claims" },
+        { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
+};

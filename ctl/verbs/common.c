@@ -1,39 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Reaching the agent, printing as the options ask, the pager and the question before a change.
+ *
+ * The pager works as that of systemctl(1): long output on a terminal goes through $SYSTEMD_PAGER,
+ * $PAGER or less(1). Only a person at a terminal is asked before a change (decision
+ * operation/consent). */
+
 #include "ctl/verbs/common.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <langinfo.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ctl/ask/bus.h"
-#include "ctl/ask/helper.h"
-#include "ctl/print/pager.h"
 #include "ctl/print/status.h"
-#include "ctl/verbs/consent.h"
 
-int ctl_need_answer(int r)
-{
-        return r == CTL_BUS_E_NOT_RUNNING ? -ESRCH : r;
-}
-
-void ctl_fetch_snapshot(Ctl *ctl, Snapshot **ret, Error *reterr)
-{
-        _cleanup_json_ json_t *document = NULL;
-        int r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &document, reterr);
-
-        if (r == CTL_BUS_E_NOT_RUNNING)
-                r = ctl_poll(ctl->options.config, NULL, &document, reterr);
-        if (r == 0)
-                (void)snapshot_from_json(document, ret, reterr);
-}
-
-const char *ctl_get_cloud(Ctl *ctl)
-{
-        const char *cloud = ctl->options.os_cloud ? ctl->options.os_cloud : getenv("OS_CLOUD");
-
-        return cloud && cloud[0] ? cloud : NULL;
-}
+#define PAGER_WORDS_MAX 16
+#define BLANKS          " \t\r\n"
 
 bool ctl_wants_json(Ctl *ctl)
 {
@@ -68,7 +58,44 @@ void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...)
 
 bool ctl_must_ask(const Ctl *ctl)
 {
-        return ctl_consent_is_needed(&ctl->options, isatty(STDIN_FILENO));
+        return !ctl->options.yes && !ctl->options.dry_run && isatty(STDIN_FILENO);
+}
+
+/* Checks whether an answer is "y" or "yes", in letters of either case. Everything else, also an
+ * empty line, means no. */
+static bool is_consent(const char *answer)
+{
+        static const char *const words[] = { "y", "yes" };
+        size_t start, length;
+
+        start = strspn(answer, BLANKS);
+        length = strcspn(answer + start, BLANKS);
+        if (answer[start + length + strspn(answer + start + length, BLANKS)])
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (length == strlen(words[i]) &&
+                    strncasecmp(answer + start, words[i], length) == 0)
+                        return true;
+        return false;
+}
+
+/* Writes "question [y/N] " to the controlling terminal, or to standard error if there is none, and
+ * waits for a line of standard input. */
+static int ask(const char *question, Error *reterr)
+{
+        _cleanup_fclose_ FILE *terminal = fopen("/dev/tty", "we");
+        FILE *output = terminal ? terminal : stderr;
+        _cleanup_free_ char *answer = NULL;
+        size_t size = 0;
+
+        fflush(stdout);
+        fprintf(output, "%s [y/N] ", question);
+        fflush(output);
+        if (getline(&answer, &size, stdin) < 0) {
+                fputc('\n', output);
+                return error_setf(reterr, ECANCELED, "Nothing was changed");
+        }
+        return is_consent(answer) ? 0 : error_setf(reterr, ECANCELED, "Nothing was changed");
 }
 
 int ctl_ask(Ctl *ctl, const json_t *document, CtlPrint print, const char *question, Error *reterr)
@@ -77,7 +104,7 @@ int ctl_ask(Ctl *ctl, const json_t *document, CtlPrint print, const char *questi
                 print(document, &ctl->page);
                 fputc('\n', ctl->page.output);
         }
-        return ctl_consent_ask(question, reterr);
+        return ask(question, reterr);
 }
 
 void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now)
@@ -87,58 +114,137 @@ void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now)
                         old);
 }
 
+/* Returns $SYSTEMD_PAGER or $PAGER. NULL: not set. "" and "cat" mean no pager. */
+static const char *pager_wish(void)
+{
+        const char *wish = secure_getenv("SYSTEMD_PAGER");
+
+        return wish ? wish : secure_getenv("PAGER");
+}
+
+/* No shell: a pager is a program and its arguments, split at blanks. */
+static void exec_words(char *command)
+{
+        char *words[PAGER_WORDS_MAX + 1], *word;
+        size_t n = 0;
+
+        while (n < PAGER_WORDS_MAX && (word = strsep(&command, " \t")))
+                if (word[0])
+                        words[n++] = word;
+        words[n] = NULL;
+        if (n > 0)
+                (void)execvp(words[0], words);
+}
+
+static void copy_input(void)
+{
+        char buffer[4096];
+        ssize_t n;
+
+        while ((n = read(STDIN_FILENO, buffer, sizeof(buffer))) > 0)
+                for (ssize_t done = 0, m; done < n; done += m) {
+                        m = write(STDOUT_FILENO, buffer + done, (size_t)(n - done));
+                        if (m <= 0)
+                                return;
+                }
+}
+
+static _Noreturn void run_pager(const char *wish, int input)
+{
+        _cleanup_free_ char *words = wish ? strdup(wish) : NULL;
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+        dup2(input, STDIN_FILENO);
+        setenv("LESS", "FRSXMK", true);
+        setenv("LESSSECURE", "1", true); /* no shell and no files from inside, also under sudo */
+        if (strcmp(nl_langinfo(CODESET), "UTF-8") == 0)
+                setenv("LESSCHARSET", "utf-8", true);
+        if (words)
+                exec_words(words);
+        (void)execlp("less", "less", NULL);
+        /* more(1) is no substitute: it counts colours as columns, and waits at the end of one page.
+         */
+        copy_input();
+        _exit(EXIT_SUCCESS);
+}
+
+/* Starts the pager, and makes it the standard output. Returns its process. 0: there is none, and
+ * the output goes where it went. */
+static pid_t start_pager(void)
+{
+        const char *wish = pager_wish();
+        int pipe_fds[2];
+        pid_t pid;
+
+        if (wish && (wish[0] == '\0' || strcmp(wish, "cat") == 0))
+                return 0;
+        fflush(stdout);
+        if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+                return 0;
+        pid = fork();
+        if (pid == 0) {
+                close(pipe_fds[1]); /* else copy_input() waits for its own end */
+                run_pager(wish, pipe_fds[0]);
+        }
+        close(pipe_fds[0]);
+        if (pid > 0) {
+                /* A reader who quits early, or presses ^C, ends the pager, and not this process
+                 * before its exit code is known. */
+                signal(SIGPIPE, SIG_IGN);
+                signal(SIGINT, SIG_IGN);
+                dup2(pipe_fds[1], STDOUT_FILENO);
+        }
+        close(pipe_fds[1]);
+        return MAX(pid, 0);
+}
+
 void ctl_open_pager(Ctl *ctl)
 {
         ctl->bus = sd_bus_flush_close_unref(ctl->bus);
         if (ctl->page.style.terminal && !ctl->options.no_pager)
-                ctl->pager = ctl_pager_open();
+                ctl->pager = start_pager();
 }
 
-static int open_bus(Ctl *ctl, Error *reterr)
+void ctl_close_pager(Ctl *ctl)
 {
-        return ctl->bus ? CTL_BUS_DONE : ctl_bus_open(&ctl->bus, ctl->options.host, reterr);
-}
-
-int ctl_read_unit(Ctl *ctl, CtlUnit *ret)
-{
-        int r = open_bus(ctl, NULL);
-
-        return r != CTL_BUS_DONE ? -ENOTCONN : ctl_unit_read(ctl->bus, ret);
+        fclose(stdout);
+        while (waitpid(ctl->pager, NULL, 0) < 0 && errno == EINTR)
+                ;
 }
 
 int ctl_connect(Ctl *ctl, Error *reterr)
 {
-        return ctl_need_answer(open_bus(ctl, reterr));
+        return ctl->bus ? 0 : ctl_bus_open(&ctl->bus, ctl->options.host, reterr);
+}
+
+int ctl_read_unit(Ctl *ctl, CtlUnit *ret)
+{
+        int r = ctl_connect(ctl, NULL);
+
+        return r < 0 ? r : ctl_unit_read(ctl->bus, ret);
 }
 
 int ctl_fetch(Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr)
 {
-        int r = open_bus(ctl, reterr);
+        int r = ctl_connect(ctl, reterr);
 
-        return r != CTL_BUS_DONE ? r : ctl_bus_describe(ctl->bus, document, format, ret, reterr);
+        return r < 0 ? r : ctl_bus_describe(ctl->bus, document, format, ret, reterr);
 }
 
-int ctl_need(Ctl *ctl, const char *document, const char *format, json_t **ret, Error *reterr)
-{
-        return ctl_need_answer(ctl_fetch(ctl, document, format, ret, reterr));
-}
-
-int ctl_need_text(Ctl *ctl, const char *method, uint64_t timeout_usec, char **ret, Error *reterr)
+int ctl_call(Ctl *ctl, const char *method, uint64_t timeout_usec, char **ret, Error *reterr)
 {
         int r = ctl_connect(ctl, reterr);
 
-        if (r == 0)
-                r = ctl_bus_get_text(ctl->bus, method, timeout_usec, ret, reterr);
-        return ctl_need_answer(r);
+        return r < 0 ? r : ctl_bus_call(ctl->bus, method, timeout_usec, ret, reterr, "");
 }
 
-int ctl_need_result(Ctl *ctl, const char *method, uint64_t timeout_usec, const char *format,
-                    json_t **ret, Error *reterr)
+int ctl_call_document(Ctl *ctl, const char *method, uint64_t timeout_usec, const char *format,
+                      json_t **ret, Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
-        int r = ctl_need_text(ctl, method, timeout_usec, &text, reterr);
+        int r = ctl_call(ctl, method, timeout_usec, &text, reterr);
 
-        return r < 0 ? r : ctl_json_read_document(text, false, format, ret, reterr);
+        return r < 0 ? r : ctl_json_read_document(text, format, ret, reterr);
 }
 
 int ctl_fetch_status(Ctl *ctl, json_t **ret, Error *reterr)
@@ -146,9 +252,8 @@ int ctl_fetch_status(Ctl *ctl, json_t **ret, Error *reterr)
         Error why = ERROR_NULL;
         int r = ctl_fetch(ctl, BUS_DOCUMENT_STATUS, STATUS_FORMAT, ret, &why);
 
-        if (r < 0)
-                return error_setf(reterr, r, "%s", why.text);
-        if (r != CTL_BUS_DONE)
-                *ret = ctl_status_make_not_running(why.text);
+        if (r != CTL_NOT_RUNNING)
+                return r < 0 ? error_setf(reterr, r, "%s", why.text) : 0;
+        *ret = ctl_status_make_not_running(why.text);
         return *ret ? 0 : error_oom(reterr);
 }

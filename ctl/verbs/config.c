@@ -16,7 +16,7 @@
 
 #define HIDDEN "(not shown)"
 
-/* Where a reader of lines is. */
+/* The place of a reader of lines. */
 typedef struct Place {
         char section[128];
         bool in_secret; /* lines that go on with the value are not shown either */

@@ -13,7 +13,7 @@
  * know, are not shown. config: a file instead of the host's own, or NULL. */
 int ctl_config_cat(const char *config, FILE *output, Error *reterr);
 
-/* What is known of the configuration before a start. */
+/* The state of the configuration before a start. */
 typedef struct CtlConfigReport {
         Config *config;        /* NULL: it cannot be read; owned */
         Error error;           /* why a start would fail; code 0: nothing is known */

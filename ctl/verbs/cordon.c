@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The verbs that take the host or a device out of use. */
+/* The verbs that take the host or a device out of use.
+ *
+ * Tests: tests/integration/agent/test_cordon.py tests/integration/agent/test_retire.py */
 
 #include "ctl/verbs/verbs.h"
 
 #include <stdlib.h>
 
 #include "ctl/ask/bus.h"
+#include "ctl/print/changes.h"
 #include "ctl/print/claims.h"
+#include "ctl/print/filter.h"
 #include "ctl/print/json.h"
-#include "ctl/print/retire.h"
 #include "ctl/verbs/common.h"
+#include "drivers/host/snapshot.h"
 #include "formats/format-names.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
-#define EXIT_SOMEBODY       3 /* exit code: somebody is there */
+#define EXIT_OCCUPIED       3 /* exit code: a guest or a provider is in the way */
 
-int ctl_check_cordon(const CtlOptions *options, Error *reterr)
+static int check_cordon(const CtlOptions *options, Error *reterr)
 {
         if (options->arguments[1] && !options->arguments[1][0])
                 return error_setf(
@@ -49,8 +53,8 @@ static int change(Ctl *ctl, const char *method, const char *reason, Error *reter
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_cordon(ctl->bus, method, device, reason, CORDON_TIMEOUT_USEC,
-                                           &why, reterr));
+        r = ctl_bus_call(ctl->bus, method, CORDON_TIMEOUT_USEC, &why, reterr, reason ? "ss" : "s",
+                         device, reason);
         if (r < 0)
                 return r;
         ctl_print_done(ctl,
@@ -63,12 +67,12 @@ static int change(Ctl *ctl, const char *method, const char *reason, Error *reter
         return why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-int ctl_verb_cordon(Ctl *ctl, Error *reterr)
+static int verb_cordon(Ctl *ctl, Error *reterr)
 {
         return change(ctl, "Cordon", ctl->options.reason ? ctl->options.reason : "", reterr);
 }
 
-int ctl_verb_uncordon(Ctl *ctl, Error *reterr)
+static int verb_uncordon(Ctl *ctl, Error *reterr)
 {
         return change(ctl, "Uncordon", NULL, reterr);
 }
@@ -86,10 +90,10 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
 {
         _cleanup_json_ json_t *tree = NULL, *host = NULL;
         const json_t *device;
-        int r = ctl_need(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
+        int r = ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
 
         if (r >= 0)
-                r = ctl_need(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
+                r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
         if (r < 0)
                 return r;
         device = ctl_host_find_device(host, name);
@@ -102,12 +106,12 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
         return 0;
 }
 
-/* Whoever moves them asks until nobody is left. */
-int ctl_verb_drain(Ctl *ctl, Error *reterr)
+/* The exit code tells scripts when the last claim is gone. */
+static int verb_drain(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         bool empty;
-        int r = ctl_need(ctl, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr);
+        int r = ctl_fetch(ctl, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &document, reterr);
 
         if (r >= 0 && device_of(ctl)[0])
                 r = keep_device(ctl, device_of(ctl), document, reterr);
@@ -121,10 +125,10 @@ int ctl_verb_drain(Ctl *ctl, Error *reterr)
                 printf("No claims on %s.\n", device_of(ctl)[0] ? device_of(ctl) : "this host");
         else if (!ctl->options.quiet)
                 ctl_claims_print(document, false, &ctl->page);
-        return empty ? EXIT_SUCCESS : EXIT_SOMEBODY;
+        return empty ? EXIT_SUCCESS : EXIT_OCCUPIED;
 }
 
-int ctl_check_retire(const CtlOptions *options, Error *reterr)
+static int check_retire(const CtlOptions *options, Error *reterr)
 {
         return options->dry_run && options->undo
                        ? error_setf(reterr, EINVAL, "retire: --dry-run or --undo, not both")
@@ -134,7 +138,7 @@ int ctl_check_retire(const CtlOptions *options, Error *reterr)
 static int undo_retire(Ctl *ctl, Error *reterr)
 {
         _cleanup_free_ char *why = NULL;
-        int r = ctl_need_text(ctl, "UndoRetire", CORDON_TIMEOUT_USEC, &why, reterr);
+        int r = ctl_call(ctl, "UndoRetire", CORDON_TIMEOUT_USEC, &why, reterr);
 
         if (r < 0)
                 return r;
@@ -148,7 +152,7 @@ static int undo_retire(Ctl *ctl, Error *reterr)
 
 static int call_retire(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
 {
-        return ctl_need_result(ctl, method, CORDON_TIMEOUT_USEC, RETIRE_FORMAT, ret, reterr);
+        return ctl_call_document(ctl, method, CORDON_TIMEOUT_USEC, RETIRE_FORMAT, ret, reterr);
 }
 
 /* Prints what would be removed, without the hint how to do it. */
@@ -176,8 +180,8 @@ static int ask_and_retire(Ctl *ctl, json_t **document, Error *reterr)
         return r < 0 ? r : call_retire(ctl, "Retire", document, reterr);
 }
 
-/* The exit code is EXIT_SOMEBODY if a guest or a provider is in the way. */
-int ctl_verb_retire(Ctl *ctl, Error *reterr)
+/* The exit code is EXIT_OCCUPIED if a guest or a provider is in the way. */
+static int verb_retire(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
         bool asks = ctl_must_ask(ctl);
@@ -193,5 +197,17 @@ int ctl_verb_retire(Ctl *ctl, Error *reterr)
                 return r;
         if (ctl_wants_json(ctl) || !ctl->options.quiet)
                 ctl_print_document(ctl, document, ctl_retire_print);
-        return ctl_retire_is_refused(document) ? EXIT_SOMEBODY : EXIT_SUCCESS;
+        return ctl_retire_is_refused(document) ? EXIT_OCCUPIED : EXIT_SUCCESS;
 }
+
+const CtlVerb ctl_cordon_verbs[] = {
+        { "cordon", "[DEVICE]", "Accept no new claims of the host or a device", 1, CTL_CHANGE,
+          check_cordon, verb_cordon, "devices" },
+        { "uncordon", "[DEVICE]", "Accept claims of it again", 1, CTL_CHANGE, check_cordon,
+          verb_uncordon, "devices" },
+        { "drain", "[DEVICE]", "List the claims that must move (0 or 3)", 1, CTL_REMOTE,
+          check_cordon, verb_drain, "devices" },
+        { "retire", "", "Take a host without guests out of Placement", 0, CTL_CHANGE, check_retire,
+          verb_retire, NULL },
+        { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
+};

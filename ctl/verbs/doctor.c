@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "computectl doctor", and the verbs of earlier releases that are parts of it: "check-config"
- * (--config-only) and "verify" (--hardware-only). */
+/* The verbs that examine this host: "doctor", the verbs of earlier releases that are parts of it
+ * ("check-config" is --config-only, "verify" is --hardware-only), and "identity", which compares
+ * the host with Placement. All work while the service is stopped; "identity adopt" needs it so.
+ *
+ * Tests: tests/integration/ctl/test_exit_codes.py tests/integration/agent/test_identity.py */
 
 #include "ctl/print/doctor.h"
-#include "ctl/ask/helper.h"
-#include "ctl/print/findings.h"
+
+#include <string.h>
+
+#include "ctl/ask/bus.h"
+#include "ctl/ask/children.h"
+#include "ctl/print/identity.h"
+#include "ctl/print/json.h"
+#include "ctl/print/text.h"
 #include "ctl/verbs/common.h"
 #include "ctl/verbs/config.h"
 #include "formats/format-names.h"
@@ -16,29 +25,62 @@ static const CtlUnit *find_unit(Ctl *ctl, CtlUnit *unit)
         return ctl_read_unit(ctl, unit) < 0 ? NULL : unit;
 }
 
-/* Examines the way to Placement, if a cloud is named or the configuration has a Placement. */
-static void fetch_connect(Ctl *ctl, const Config *config, json_t **ret, Error *reterr)
+/* Finds the cloud of clouds.yaml that --os-cloud or $OS_CLOUD names. "": none. */
+static const char *find_cloud(Ctl *ctl)
 {
-        const char *cloud = ctl_get_cloud(ctl);
+        const char *cloud = ctl->options.os_cloud ? ctl->options.os_cloud : getenv("OS_CLOUD");
 
-        if (cloud || (config && config->has_placement))
-                (void)ctl_poll_connect(ctl->options.config, cloud, ret, reterr);
+        return cloud ? cloud : "";
 }
 
-/* Compares this host with Placement, if there is one to compare with. */
-static void fetch_identity(Ctl *ctl, const Config *config, const Snapshot *snapshot, json_t **ret,
-                           Error *reterr)
+/* Fetches the host as the service has it, or polls it if the service does not run. *ret stays NULL
+ * when neither works; reterr has the words. */
+static void fetch_snapshot(Ctl *ctl, Snapshot **ret, Error *reterr)
 {
-        const CtlIdentityQuestion question = {
-                .order = "show",
-                .flags = "",
-                .name = snapshot ? snapshot->nodename : "",
-                .cloud = ctl_get_cloud(ctl),
-                .config = ctl->options.config,
-        };
+        static const char *const configured[] = { "", NULL };
+        _cleanup_json_ json_t *document = NULL;
+        int r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &document, reterr);
 
-        if (question.cloud || (config && config->has_placement))
-                (void)ctl_poll_identity(&question, ret, reterr);
+        if (r == CTL_NOT_RUNNING)
+                r = ctl_helper_ask("discover", configured, ctl->options.config, &document, reterr);
+        if (r == 0)
+                (void)snapshot_from_json(document, ret, reterr);
+}
+
+/* Compares this host with Placement; without the hypervisor its name is unknown. */
+static int compare_identity(Ctl *ctl, const char *order, const char *flags,
+                            const Snapshot *snapshot, json_t **ret, Error *reterr)
+{
+        const char *const words[] = { order, flags, snapshot ? snapshot->nodename : "",
+                                      find_cloud(ctl), NULL };
+
+        return ctl_helper_ask("identity", words, ctl->options.config, ret, reterr);
+}
+
+/* Examines the way to Placement and the identity there, if a cloud is named or the configuration
+ * has a Placement. */
+static void ask_placement(Ctl *ctl, CtlFacts *facts, json_t **ret_connect, json_t **ret_identity)
+{
+        const char *const words[] = { find_cloud(ctl), NULL };
+
+        if (!words[0][0] && !(facts->config && facts->config->has_placement))
+                return;
+        (void)ctl_helper_ask("connect", words, ctl->options.config, ret_connect,
+                             &facts->connect_error);
+        (void)compare_identity(ctl, "show", "", facts->snapshot, ret_identity,
+                               &facts->identity_error);
+        facts->connect = *ret_connect;
+        facts->identity = *ret_identity;
+}
+
+/* Borrows what is known of the configuration. */
+static void take_report(CtlFacts *facts, const CtlConfigReport *report)
+{
+        facts->config = report->config;
+        facts->config_error = report->error;
+        facts->config_unchecked = report->unchecked;
+        facts->files = &report->files;
+        facts->credentials = &report->credentials;
 }
 
 static int run_all_checks(Ctl *ctl, Error *reterr)
@@ -47,29 +89,20 @@ static int run_all_checks(Ctl *ctl, Error *reterr)
         _cleanup_json_ json_t *status = NULL, *connect = NULL, *identity = NULL, *document = NULL;
         _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
-        const Config *config;
         CtlFacts facts = { 0 };
         int r = ctl_config_examine(ctl->options.config, find_unit(ctl, &unit), &report, reterr);
 
         if (r < 0)
                 return r;
-        config = report.config;
-        facts.config_error = report.error;
-        facts.config_unchecked = report.unchecked;
-        facts.files = &report.files;
-        facts.credentials = &report.credentials;
+        take_report(&facts, &report);
         r = ctl_fetch_status(ctl, &status, reterr);
         if (r < 0)
                 return r;
-        if (config || ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING)
-                ctl_fetch_snapshot(ctl, &snapshot, &facts.snapshot_error);
-        fetch_connect(ctl, config, &connect, &facts.connect_error);
-        fetch_identity(ctl, config, snapshot, &identity, &facts.identity_error);
-        facts.config = config;
-        facts.connect = connect;
-        facts.identity = identity;
+        if (facts.config || ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING)
+                fetch_snapshot(ctl, &snapshot, &facts.snapshot_error);
         facts.status = status;
         facts.snapshot = snapshot;
+        ask_placement(ctl, &facts, &connect, &identity);
         ctl_facts_measure(&facts);
         document = ctl_doctor_judge(&facts);
         if (!document)
@@ -87,11 +120,7 @@ static int examine_config(Ctl *ctl, json_t **ret, Error *reterr)
 
         if (r < 0)
                 return r;
-        facts.config = report.config;
-        facts.config_error = report.error;
-        facts.config_unchecked = report.unchecked;
-        facts.files = &report.files;
-        facts.credentials = &report.credentials;
+        take_report(&facts, &report);
         *ret = ctl_doctor_judge_config(&facts);
         return *ret ? 0 : error_oom(reterr);
 }
@@ -107,7 +136,7 @@ static int examine_hardware(Ctl *ctl, json_t **ret, Error *reterr)
                 r = ctl_config_examine(NULL, find_unit(ctl, &unit), &report, reterr);
         if (r >= 0 && report.error.code)
                 r = error_setf(reterr, report.error.code, "%s", report.error.text);
-        return r < 0 ? r : ctl_poll_verify(ctl->options.config, ret, reterr);
+        return r < 0 ? r : ctl_helper_ask("verify", NULL, ctl->options.config, ret, reterr);
 }
 
 static int print_part(Ctl *ctl, const json_t *document)
@@ -138,7 +167,7 @@ static int check_hardware_only(Ctl *ctl, Error *reterr)
         return document ? print_part(ctl, document) : error_oom(reterr);
 }
 
-int ctl_check_doctor(const CtlOptions *options, Error *reterr)
+static int check_doctor(const CtlOptions *options, Error *reterr)
 {
         return options->config_only && options->hardware_only
                        ? error_setf(reterr, EINVAL,
@@ -146,7 +175,7 @@ int ctl_check_doctor(const CtlOptions *options, Error *reterr)
                        : 0;
 }
 
-int ctl_verb_doctor(Ctl *ctl, Error *reterr)
+static int verb_doctor(Ctl *ctl, Error *reterr)
 {
         return ctl->options.config_only     ? check_config_only(ctl, reterr)
                : ctl->options.hardware_only ? check_hardware_only(ctl, reterr)
@@ -159,27 +188,24 @@ static int get_old_exit(int code)
         return code == (int)CTL_STATUS_NOT_WELL ? EXIT_SUCCESS : code;
 }
 
-int ctl_verb_check_config(Ctl *ctl, Error *reterr)
+static int verb_check_config(Ctl *ctl, Error *reterr)
 {
+        _cleanup_json_ json_t *document = NULL, *answer = NULL;
         int r;
 
         ctl_note_old_spelling(ctl, "check-config", "doctor --config-only");
-        if (!ctl_wants_json(ctl)) {
-                r = check_config_only(ctl, reterr);
-        } else {
-                _cleanup_json_ json_t *document = NULL, *answer = NULL;
-
-                r = examine_config(ctl, &document, reterr);
-                if (r < 0)
-                        return r;
-                r = ctl_doctor_exit_of_part(document);
-                answer = json_pack("{sb}", "valid", r != EXIT_FAILURE);
-                ctl_print_json(ctl, answer);
-        }
-        return r < 0 ? r : get_old_exit(r);
+        r = examine_config(ctl, &document, reterr);
+        if (r < 0)
+                return r;
+        if (!ctl_wants_json(ctl))
+                return get_old_exit(print_part(ctl, document));
+        r = ctl_doctor_exit_of_part(document);
+        answer = json_pack("{sb}", "valid", r != EXIT_FAILURE);
+        ctl_print_json(ctl, answer);
+        return get_old_exit(r);
 }
 
-int ctl_verb_verify(Ctl *ctl, Error *reterr)
+static int verb_verify(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *verified = NULL;
         int r;
@@ -193,5 +219,87 @@ int ctl_verb_verify(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         ctl_print_json(ctl, verified);
-        return ctl_findings_have_errors(verified) ? EXIT_FAILURE : EXIT_SUCCESS;
+        return ctl_json_u64(verified, "errors") > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
+
+static int check_identity(const CtlOptions *options, Error *reterr)
+{
+        static const char *const words[] = { "show", "check", "adopt", "rename", NULL };
+        const char *word = options->arguments[1], *nearest;
+        size_t i = 0;
+
+        while (words[i] && strcmp(words[i], word) != 0)
+                i++;
+        if (!words[i]) {
+                nearest = ctl_text_nearest(word, words);
+                return error_setf(reterr, EINVAL,
+                                  "identity: show, check, adopt or rename, not \"%.40s\"%s%s%s",
+                                  word, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+                                  nearest ? "\"?" : "");
+        }
+        if (options->force && strcmp(word, "adopt") != 0)
+                return error_setf(reterr, EINVAL, "--force is an option of identity adopt alone");
+        if (options->dry_run && i < 2)
+                return error_setf(reterr, EINVAL,
+                                  "--dry-run is an option of identity adopt and rename alone");
+        return 0;
+}
+
+/* A running agent goes by the old uuid, and would publish under it. */
+static int refuse_running(Ctl *ctl, Error *reterr)
+{
+        _cleanup_json_ json_t *status = NULL;
+        int r = ctl_fetch_status(ctl, &status, reterr);
+
+        if (r < 0)
+                return r;
+        if (ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING)
+                return error_setf(
+                        reterr, EBUSY,
+                        "The agent of this host runs: stop it first (systemctl stop compute-agent)");
+        return 0;
+}
+
+static int ask_identity(Ctl *ctl, const char *order, json_t **ret, Error *reterr)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+        char flags[32];
+
+        snprintf(flags, sizeof(flags), "%s%s%s", ctl->options.force ? "force" : "",
+                 ctl->options.force && ctl->options.dry_run ? "," : "",
+                 ctl->options.dry_run ? "dry-run" : "");
+        fetch_snapshot(ctl, &snapshot, NULL);
+        return compare_identity(ctl, order, flags, snapshot, ret, reterr);
+}
+
+static int verb_identity(Ctl *ctl, Error *reterr)
+{
+        const char *word = ctl->options.arguments[1];
+        bool checks = strcmp(word, "check") == 0, adopts = strcmp(word, "adopt") == 0;
+        _cleanup_json_ json_t *document = NULL;
+        int r = adopts && !ctl->options.dry_run ? refuse_running(ctl, reterr) : 0;
+
+        if (r == 0)
+                r = ask_identity(ctl, checks ? "show" : word, &document, reterr);
+        if (r < 0)
+                return r;
+        if (ctl_wants_json(ctl))
+                ctl_print_json(ctl, document);
+        else if (checks && !ctl->options.quiet)
+                ctl_identity_print_check(document, &ctl->page);
+        else if (!checks && (!ctl->options.quiet || strcmp(word, "show") == 0))
+                ctl_identity_print(document, word, &ctl->page);
+        return (int)ctl_identity_exit(document, word);
+}
+
+const CtlVerb ctl_doctor_verbs[] = {
+        { "verify", "", "The old spelling of doctor --hardware-only", 0, CTL_VERB_HIDDEN, NULL,
+          verb_verify, NULL },
+        { "identity", "ACTION", "After a rename: show, check, adopt, rename", 1, CTL_VERB_CHANGES,
+          check_identity, verb_identity, "show check adopt rename" },
+        { "doctor", "", "Run all checks, and say what to do (0, 3, 4)", 0, CTL_LOCAL, check_doctor,
+          verb_doctor, NULL },
+        { "check-config", "", "The old spelling of doctor --config-only", 0, CTL_VERB_HIDDEN, NULL,
+          verb_check_config, NULL },
+        { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
+};

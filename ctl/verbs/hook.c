@@ -15,10 +15,10 @@
 
 #define XML_MAX (4 * 1024 * 1024)
 
-/* Where no configuration says it. */
+/* For a host without a configuration. */
 #define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
-/* What [hook] says, or the agent does that read it. */
+/* The options of [hook], from the file or from the agent. */
 typedef struct Policy {
         bool enabled, deny;
         uint64_t timeout_usec;
@@ -61,7 +61,8 @@ bool ctl_hook_find_uuid(const char *xml, char ret[static 37])
         return true;
 }
 
-/* To its end, also when nobody wants it: libvirt does not like a hook that hangs up. */
+/* Reads the input to its end, also if the hook is not enabled: libvirt reports a hook that closes
+ * it early. */
 static int read_input(char **ret, Error *reterr)
 {
         _cleanup_free_ char *text = malloc(XML_MAX + 1);
@@ -125,7 +126,7 @@ static int ask(const Policy *policy, CtlHookStep step, const char *xml, const ch
         char uuid[37], reason[128];
         int r = ctl_bus_open(&bus, NULL, reterr);
 
-        if (r != CTL_BUS_DONE)
+        if (r < 0)
                 return r;
         if (step == CTL_HOOK_PREPARE)
                 return ctl_bus_guest(bus, "PrepareGuest", xml, NULL, timeout_usec, ret_refused,
@@ -161,18 +162,18 @@ static int ask_policy(Policy *policy, Error *reterr)
         const char *word;
         int r = ctl_bus_open(&bus, NULL, reterr);
 
-        if (r == CTL_BUS_DONE)
+        if (r == 0)
                 r = ctl_bus_describe(bus, BUS_DOCUMENT_STATUS, STATUS_FORMAT, &status, reterr);
-        if (r == CTL_BUS_DONE)
+        if (r == 0)
                 r = json_read_string(status, "hook", &word, reterr);
-        if (r != CTL_BUS_DONE)
+        if (r < 0)
                 return r;
         policy->enabled = word[0];
         policy->deny = strcmp(word, "deny") == 0;
         return 0;
 }
 
-/* Without a configuration and an agent nobody knows whether there is to be a hook: not enabled. */
+/* Without a configuration and an agent the hook counts as not enabled. */
 static void read_policy(const char *file, Policy *policy)
 {
         _cleanup_(config_freep) Config *config = NULL;
@@ -193,7 +194,7 @@ static void read_policy(const char *file, Policy *policy)
                 fprintf(stderr, "compute-agent: %s\n", error_text(&words, r));
 }
 
-int ctl_verb_hook(Ctl *ctl, Error *reterr)
+static int verb_hook(Ctl *ctl, Error *reterr)
 {
         const char *const *arguments = ctl->options.arguments + 1;
         CtlHookStep step = ctl_hook_step(arguments[1], arguments[2]);
@@ -217,3 +218,9 @@ int ctl_verb_hook(Ctl *ctl, Error *reterr)
         return r == 0 ? EXIT_SUCCESS
                       : judge(&policy, step, refused, arguments[0], error_text(&words, r));
 }
+
+const CtlVerb ctl_hook_verbs[] = {
+        { "hook", "GUEST OPERATION SUB-OPERATION EXTRA", "Run by libvirt as its hook", 4,
+          CTL_VERB_CHANGES | CTL_VERB_HIDDEN, NULL, verb_hook, NULL },
+        { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
+};

@@ -13,15 +13,12 @@
  * well, and one that libvirt finds running after its own restart has its claim, or gets it with the
  * next poll. Nothing is ever written to standard output, where libvirt would read another XML.
  *
- * It never asks libvirt, which waits for it, and ends within [hook] timeout, whatever the bus and
- * the agent do. */
+ * Unless [hook] enabled is true, it only reads its input. It never asks libvirt, which waits for
+ * it, and ends within [hook] timeout, whatever the bus and the agent do. */
 
 #include "ctl/verbs/verbs.h"
 
 #define CTL_HOOK_NAME "compute-agent"
-
-/* Does nothing but read its input unless [hook] enabled is true. */
-int ctl_verb_hook(Ctl *ctl, Error *reterr);
 
 typedef enum CtlHookStep {
         CTL_HOOK_NOTHING,

@@ -1,90 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "ctl/verbs/hosts.h"
+/* A verb for several hosts: "computectl -H host1,host2" and "--hosts-file". Each host is a child
+ * process; all are printed in the order of the command line. */
+
+#include "ctl/verbs/verbs.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "ctl/ask/children.h"
 #include "ctl/print/text.h"
 #include "ctl/verbs/common.h"
 
 #define AT_ONCE 32 /* sessions of ssh */
 
-void ctl_hosts_done(CtlHosts *hosts)
-{
-        for (size_t i = 0; i < hosts->n; i++)
-                free(hosts->names[i]);
-        free(hosts->names);
-        *hosts = (CtlHosts){ 0 };
-}
-
-static int add(CtlHosts *hosts, const char *name, size_t length, Error *reterr)
-{
-        if (length == 0 || name[0] == '-')
-                return error_setf(reterr, EINVAL, "--host: \"%.*s\" is no name of a host",
-                                  (int)MIN(length, 60u), name);
-        for (size_t i = 0; i < hosts->n; i++)
-                if (strlen(hosts->names[i]) == length &&
-                    strncmp(hosts->names[i], name, length) == 0)
-                        return 0;
-        if (array_grow(&hosts->names, sizeof(char *), hosts->n, &hosts->n_allocated) < 0)
-                return error_oom(reterr);
-        hosts->names[hosts->n] = strndup(name, length);
-        if (!hosts->names[hosts->n])
-                return error_oom(reterr);
-        hosts->n++;
-        return 0;
-}
-
-int ctl_hosts_add(CtlHosts *hosts, const char *list, Error *reterr)
-{
-        for (const char *name = list;; name++) {
-                size_t length = strcspn(name, ",");
-                int r = add(hosts, name, length, reterr);
-
-                if (r < 0)
-                        return r;
-                name += length;
-                if (!*name)
-                        return 0;
-        }
-}
-
-static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
-{
-        _cleanup_free_ char *line = NULL;
-        size_t size = 0;
-
-        while (getline(&line, &size, file) >= 0) {
-                const char *name = line + strspn(line, " \t");
-                size_t length = strcspn(name, " \t\r\n#");
-                int r = length > 0 ? add(hosts, name, length, reterr) : 0;
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-int ctl_hosts_read(CtlHosts *hosts, const char *path, Error *reterr)
-{
-        _cleanup_fclose_ FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "re");
-        size_t n = hosts->n;
-        int r;
-
-        if (!file && strcmp(path, "-") != 0)
-                return error_setf(reterr, errno, "%s: %s", path, strerror(errno));
-        r = read_lines(hosts, file ? file : stdin, reterr);
-        if (r < 0)
-                return r;
-        return hosts->n > n ? 0 : error_setf(reterr, EINVAL, "%s names no host", path);
-}
-
-int ctl_hosts_worse(int a, int b)
+/* Returns the worse of two exit codes of computectl: what could not be done (1) before what is down
+ * or in the way (3), before the rest, before 0. */
+static int worse(int a, int b)
 {
         static const int order[] = { 0, 4, 5, 3 }; /* all others are worse */
         size_t i = 0, j = 0;
@@ -184,7 +118,7 @@ static int ask(Ctl *ctl, const CtlVerb *verb, Error *reterr)
 {
         char question[CTL_TEXT_MAX];
 
-        if (!ctl_option_named_is_of("yes", verb->name) || !ctl_must_ask(ctl))
+        if (!ctl_option_is_of("yes", verb->name) || !ctl_must_ask(ctl))
                 return 0;
         snprintf(question, sizeof(question), "Run \"%s\" on %zu hosts?", verb->name,
                  ctl->options.hosts.n);
@@ -216,7 +150,7 @@ int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, CtlRunVerb run, Error *reterr)
                 print_texts(ctl, children, n);
         }
         for (size_t i = 0; i < n; i++)
-                code = ctl_hosts_worse(code, children[i].code);
+                code = worse(code, children[i].code);
         ctl_children_done(children, n);
         return r < 0 ? r : code;
 }

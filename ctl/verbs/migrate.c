@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "ctl/verbs/migrate.h"
+/* "computectl migrate-inventory": does what the service does at its start, while it does not run,
+ * and ends: for upgrades with all services down (specification 4, "Offline Upgrade Script").
+ *
+ * With a folder for --direct, a Placement of its own is started for it: uwsgi with one process on a
+ * Unix socket in a folder that only this user can enter, with Placement's configuration from there
+ * and without Keystone. Only traffic to the database leaves the host. It ends with this program,
+ * also when that is killed.
+ *
+ * A node is a configuration: its file names the host, the root provider's identity and the folder
+ * of its state. A node that fails keeps no other back; the words are of the first that failed.
+ *
+ * Tests: tests/integration/reshape/test_reshape.py */
+
+#include "ctl/verbs/verbs.h"
 
 #include <signal.h>
 #include <string.h>
@@ -13,7 +26,9 @@
 
 #include "base/folder-owner.h"
 #include "config/config.h"
-#include "ctl/ask/helper.h"
+#include "ctl/ask/children.h"
+#include "ctl/print/status.h"
+#include "ctl/verbs/common.h"
 
 #define AGENT          "compute-agentd"
 #define SERVER         "uwsgi"
@@ -22,6 +37,14 @@
 #define PATIENCE_TRIES 600
 #define ANSWER_SEC     5
 #define PAUSE_NSEC     (100L * 1000 * 1000)
+
+/* Exit codes. */
+typedef enum Outcome {
+        MIGRATE_DONE = 0,      /* also when there was nothing to do */
+        MIGRATE_FAILED = 1,    /* not everything was done: compute-agentd said what */
+        MIGRATE_RUNNING = 3,   /* the service runs */
+        MIGRATE_PLACEMENT = 4, /* the private Placement did not start */
+} Outcome;
 
 /* The Placement of this run. */
 typedef struct Private {
@@ -94,10 +117,10 @@ static int wait_for_server(Private *private, Error *reterr)
                 (void)nanosleep(&pause, NULL);
         }
         error_setf(reterr, EIO, "The private Placement did not start; " SERVER " said why");
-        return CTL_MIGRATE_PLACEMENT;
+        return MIGRATE_PLACEMENT;
 }
 
-/* Who is not asked for a token has no role service, which newer releases of Placement want. */
+/* Without tokens there is no role service, which newer releases of Placement want for a reshape. */
 static int write_policy(const Private *private, Error *reterr)
 {
         FILE *file = fopen(private->policy, "wxe");
@@ -153,8 +176,8 @@ static int start_server(const char *direct, Private *ret, Error *reterr)
         return wait_for_server(ret, reterr);
 }
 
-/* The agent goes on as the owner of its state folder, who may not be root. A configuration that
- * cannot be used is the agent's to report. */
+/* Lets the owner of the state folder use the socket: the agent gives up the rights of root. The
+ * agent reports a configuration that cannot be used. */
 static int let_in(const Private *private, const char *file, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = NULL;
@@ -194,10 +217,10 @@ static int run_agent(const char *config, const Private *private, Error *reterr)
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
                 ;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-                return CTL_MIGRATE_DONE;
+                return MIGRATE_DONE;
         error_setf(reterr, EIO, "%s%sThe inventory was not migrated, or not all of it",
                    config ? config : "", config ? ": " : "");
-        return CTL_MIGRATE_FAILED;
+        return MIGRATE_FAILED;
 }
 
 static int run_all(const char *const *configs, const Private *private, Error *reterr)
@@ -213,7 +236,7 @@ static int run_all(const char *const *configs, const Private *private, Error *re
         return result;
 }
 
-int ctl_migrate(const char *const *configs, const char *direct, Error *reterr)
+static int migrate(const char *const *configs, const char *direct, Error *reterr)
 {
         _cleanup_(private_done) Private private = { .pid = 0 };
         int r;
@@ -223,3 +246,42 @@ int ctl_migrate(const char *const *configs, const char *direct, Error *reterr)
         r = direct ? start_server(direct, &private, reterr) : 0;
         return r != 0 ? r : run_all(configs, &private, reterr);
 }
+
+/* Refuses while the agent runs: two agents would not see each other's claims of this host. */
+static int verb_migrate(Ctl *ctl, Error *reterr)
+{
+        const char *const one[] = { ctl->options.config, NULL };
+        const char *const *files = ctl->options.arguments + 1;
+        _cleanup_json_ json_t *status = NULL;
+        int r = ctl_fetch_status(ctl, &status, reterr);
+
+        if (r < 0)
+                return r;
+        if (ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING) {
+                fputs("The agent of this host runs, and does this itself: stop it first, or use \"computectl reshape\".\n",
+                      stderr);
+                return MIGRATE_RUNNING;
+        }
+        r = migrate(files[0] ? files : one, ctl->options.direct, reterr);
+        if (r > 0)
+                fprintf(stderr, "%s.\n", reterr->text);
+        if (r == 0 && !ctl->options.quiet)
+                puts(files[0] && files[1] ? "Placement has the inventory of these nodes."
+                                          : "Placement has the inventory of this host.");
+        return r;
+}
+
+static int check_migrate(const CtlOptions *options, Error *reterr)
+{
+        if (options->config && options->arguments[1])
+                return error_setf(reterr, EINVAL,
+                                  "migrate-inventory: --config, or the files of several nodes");
+        return 0;
+}
+
+const CtlVerb ctl_migrate_verbs[] = {
+        { "migrate-inventory", "[FILE...]", "Do what a start does, without a start",
+          CTL_ANY_ARGUMENTS, CTL_VERB_CHANGES | CTL_VERB_HIDDEN, check_migrate, verb_migrate,
+          NULL },
+        { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
+};

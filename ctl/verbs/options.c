@@ -1,42 +1,40 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The command line: one table of options, from which parsing, the check that an option belongs to
+ * the verb, and the help are made. A value goes into a member of CtlOptions by its offset; hosts
+ * and requests have readers of their own. */
+
 #include "ctl/verbs/options.h"
 
 #include <getopt.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "ctl/print/text.h"
 
 #define HELP_COLUMN 33
 #define CODE_FIRST  0x100 /* of options without a letter */
 
-#define FLAG(name, letter, verb, help, member)                                                   \
-        {                                                                                        \
-                name, letter, NULL, verb, help, OPTION_FLAG, offsetof(CtlOptions, member), NULL, \
-                        NULL                                                                     \
+#define FLAG(name, letter, verb, help, member)                                            \
+        {                                                                                 \
+                name, letter, NULL, verb, help, OPTION_FLAG, offsetof(CtlOptions, member) \
         }
-#define TEXT(name, letter, metavar, verb, help, member)                                       \
-        {                                                                                     \
-                name, letter, metavar, verb, help, OPTION_TEXT, offsetof(CtlOptions, member), \
-                        NULL, NULL                                                            \
+#define TEXT(name, letter, metavar, verb, help, member)                                      \
+        {                                                                                    \
+                name, letter, metavar, verb, help, OPTION_TEXT, offsetof(CtlOptions, member) \
         }
-#define REQUEST(name, metavar, help, add)                                              \
-        {                                                                              \
-                name, 0, metavar, "claim, explain", help, OPTION_REQUEST, 0, add, NULL \
-        }
-
-#define NUMA(name, metavar, help, add)                                              \
-        {                                                                           \
-                name, 0, metavar, "claim, explain", help, OPTION_NUMA, 0, NULL, add \
+#define REQUEST(name, metavar, verb, help)                      \
+        {                                                       \
+                name, 0, metavar, verb, help, OPTION_REQUEST, 0 \
         }
 
 const CtlOption ctl_options[] = {
         FLAG("help", 'h', NULL, "Show this help", help),
         FLAG("version", 0, NULL, "Show the version", version),
         { "json", 0, "pretty|short|off", NULL, "Print JSON; pretty on a terminal, else short",
-          OPTION_JSON, 0, NULL, NULL },
+          OPTION_JSON, 0 },
         { "host", 'H', "[USER@]HOST,…", NULL, "Ask the agents of other hosts, over ssh",
-          OPTION_HOST, 0, NULL, NULL },
+          OPTION_HOST, 0 },
         TEXT("hosts-file", 0, "FILE", NULL, "Also of the hosts that FILE names", hosts_file),
         FLAG("all", 'a', NULL, "Show everything, uncut", all),
         FLAG("quiet", 'q', NULL, "Print no more than asked for", quiet),
@@ -52,35 +50,34 @@ const CtlOption ctl_options[] = {
         TEXT("os-cloud", 0, "NAME", "doctor, identity",
              "Take this cloud of clouds.yaml ($OS_CLOUD)", os_cloud),
         TEXT("consumer", 0, "GUEST", "claim", "The consumer: the guest's uuid or name", consumer),
-        REQUEST("resources", "VCPU=2,VGPU=1", "What it needs, from any provider",
-                ctl_request_add_resources),
-        REQUEST("group", "SUFFIX:VGPU=1", "What it needs from one provider (repeatable)",
-                ctl_request_add_group),
-        REQUEST("required", "[SUFFIX:]T,!T2", "Traits that it needs, and must not get",
-                ctl_request_add_traits),
+        REQUEST("resources", "VCPU=2,VGPU=1", "claim, explain", "What it needs, from any provider"),
+        REQUEST("group", "SUFFIX:VGPU=1", "claim, explain",
+                "What it needs from one provider (repeatable)"),
+        REQUEST("required", "[SUFFIX:]T,!T2", "claim, explain",
+                "Traits that it needs, and must not get"),
         FLAG("isolate", 0, "claim, explain", "No two groups from the same provider",
-             request.isolate),
-        REQUEST("same-subtree", "S1,S2", "Groups below a provider of one of them",
-                ctl_request_add_subtree),
-        REQUEST("in-tree", "[SUFFIX:]UUID", "Only from the tree of that provider",
-                ctl_request_add_tree),
-        { "mapping", 0, "SUFFIX=PROVIDER", "claim", "The provider chosen for a group (repeatable)",
-          OPTION_MAPPING, 0, NULL, NULL },
-        NUMA("numa-nodes", "N", "NUMA cells that the guest sees", ctl_numa_set_nodes),
-        NUMA("numa-cpus", "CELL:0-1", "Its CPUs in each cell (repeatable)", ctl_numa_add_cpus),
-        NUMA("numa-mem", "CELL:MIB", "Its memory in each cell (repeatable)", ctl_numa_add_memory),
+             request.resources.isolate),
+        REQUEST("same-subtree", "S1,S2", "claim, explain",
+                "Groups below a provider of one of them"),
+        REQUEST("in-tree", "[SUFFIX:]UUID", "claim, explain",
+                "Only from the tree of that provider"),
+        REQUEST("mapping", "SUFFIX=PROVIDER", "claim",
+                "The provider chosen for a group (repeatable)"),
+        REQUEST("numa-nodes", "N", "claim, explain", "NUMA cells that the guest sees"),
+        REQUEST("numa-cpus", "CELL:0-1", "claim, explain", "Its CPUs in each cell (repeatable)"),
+        REQUEST("numa-mem", "CELL:MIB", "claim, explain", "Its memory in each cell (repeatable)"),
         TEXT("cpu-policy", 0, "dedicated|shared|mixed", "claim, explain", "Who else uses its CPUs",
-             numa.options.cpu_policy),
+             request.numa.cpu_policy),
         TEXT("cpu-dedicated-mask", 0, "2-3|^0-1", "claim, explain", "Its dedicated CPUs, of mixed",
-             numa.options.dedicated_mask),
+             request.numa.dedicated_mask),
         TEXT("cpu-thread-policy", 0, "prefer|isolate|require", "claim, explain",
-             "How dedicated CPUs use cores", numa.options.thread_policy),
+             "How dedicated CPUs use cores", request.numa.thread_policy),
         TEXT("mem-page-size", 0, "small|large|any|2M", "claim, explain", "Pages of its memory",
-             numa.options.page_size),
+             request.numa.page_size),
         TEXT("pci-numa-affinity-policy", 0, "POLICY", "claim, explain",
-             "required, preferred, legacy or socket", numa.options.affinity),
+             "required, preferred, legacy or socket", request.numa.affinity),
         TEXT("numa-strategy", 0, "spread|pack", "claim, explain", "Which cells it gets first",
-             numa.options.strategy),
+             request.numa.strategy),
         TEXT("project", 0, "P", "claim", "The project that owns it", project),
         TEXT("user", 0, "U", "claim", "The user that owns it", user),
         TEXT("consumer-type", 0, "TYPE", "claim, move", "What it is: INSTANCE, MIGRATION, …",
@@ -124,24 +121,78 @@ const CtlOption ctl_options[] = {
 
 void ctl_options_done(CtlOptions *options)
 {
-        resource_request_done(&options->request);
-        ctl_mappings_done(&options->mappings);
-        ctl_hosts_done(&options->hosts);
+        ctl_request_done(&options->request);
+        for (size_t i = 0; i < options->hosts.n; i++)
+                free(options->hosts.names[i]);
+        free(options->hosts.names);
+        options->hosts = (CtlHosts){ 0 };
 }
 
-/* A request that no host could take is refused like one that this host cannot. */
-static void store_of_request(CtlOptions *options, const CtlOption *option, const char *value)
+/* The hosts of the command line, each once. A name that begins with "-" would be an option of ssh.
+ */
+
+static int add_host(CtlHosts *hosts, const char *name, size_t length, Error *reterr)
 {
-        Error *error = &options->request_error;
+        if (length == 0 || name[0] == '-')
+                return error_setf(reterr, EINVAL, "--host: \"%.*s\" is no name of a host",
+                                  (int)MIN(length, 60u), name);
+        for (size_t i = 0; i < hosts->n; i++)
+                if (strlen(hosts->names[i]) == length &&
+                    strncmp(hosts->names[i], name, length) == 0)
+                        return 0;
+        if (array_grow(&hosts->names, sizeof(char *), hosts->n, &hosts->n_allocated) < 0)
+                return error_oom(reterr);
+        hosts->names[hosts->n] = strndup(name, length);
+        if (!hosts->names[hosts->n])
+                return error_oom(reterr);
+        hosts->n++;
+        return 0;
+}
+
+/* Adds the names of a list that commas separate. */
+static int add_hosts(CtlHosts *hosts, const char *list, Error *reterr)
+{
+        for (const char *name = list;; name++) {
+                size_t length = strcspn(name, ",");
+                int r = add_host(hosts, name, length, reterr);
+
+                if (r < 0)
+                        return r;
+                name += length;
+                if (!*name)
+                        return 0;
+        }
+}
+
+static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
+{
+        _cleanup_free_ char *line = NULL;
+        size_t size = 0;
+
+        while (getline(&line, &size, file) >= 0) {
+                const char *name = line + strspn(line, " \t");
+                size_t length = strcspn(name, " \t\r\n#");
+                int r = length > 0 ? add_host(hosts, name, length, reterr) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Adds the names of a file, one on each line; "-" is standard input. "#" begins a comment. */
+static int read_hosts(CtlHosts *hosts, const char *path, Error *reterr)
+{
+        _cleanup_fclose_ FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "re");
+        size_t n = hosts->n;
         int r;
 
-        if (error->code)
-                return;
-        r = option->kind == OPTION_REQUEST ? option->add(&options->request, value, error)
-            : option->kind == OPTION_NUMA  ? option->add_numa(&options->numa, value, error)
-                                           : ctl_mappings_add(&options->mappings, value, error);
+        if (!file && strcmp(path, "-") != 0)
+                return error_setf(reterr, errno, "%s: %s", path, strerror(errno));
+        r = read_lines(hosts, file ? file : stdin, reterr);
         if (r < 0)
-                error_prefixf(error, r, "--%s", option->name);
+                return r;
+        return hosts->n > n ? 0 : error_setf(reterr, EINVAL, "%s names no host", path);
 }
 
 /* Reads the value of --json. Without one (NULL) a terminal decides, as with "systemctl -j". */
@@ -170,11 +221,9 @@ static int store(CtlOptions *options, const CtlOption *option, const char *value
         case OPTION_JSON:
                 return store_json(options, value, reterr);
         case OPTION_HOST:
-                return ctl_hosts_add(&options->hosts, value, reterr);
+                return add_hosts(&options->hosts, value, reterr);
         case OPTION_REQUEST:
-        case OPTION_NUMA:
-        case OPTION_MAPPING:
-                store_of_request(options, option, value);
+                ctl_request_add(&options->request, option->name, value);
                 break;
         }
         return 0;
@@ -226,7 +275,8 @@ static int refuse(int code, const char *word, Error *reterr)
         return error_setf(reterr, EINVAL, "Unknown option %.60s", name);
 }
 
-bool ctl_option_is_of(const CtlOption *option, const char *verb)
+/* Checks whether the verb is one of the words of a list. */
+static bool is_of(const CtlOption *option, const char *verb)
 {
         size_t n = strlen(verb);
 
@@ -238,15 +288,15 @@ bool ctl_option_is_of(const CtlOption *option, const char *verb)
         return false;
 }
 
-bool ctl_option_named_is_of(const char *option, const char *verb)
+bool ctl_option_is_of(const char *name, const char *verb)
 {
         for (size_t i = 0; i < N_OPTIONS; i++)
-                if (strcmp(ctl_options[i].name, option) == 0)
-                        return ctl_option_is_of(&ctl_options[i], verb);
+                if (strcmp(ctl_options[i].name, name) == 0)
+                        return is_of(&ctl_options[i], verb);
         return false;
 }
 
-/* As systemctl does. */
+/* The command line of "computectl" alone, as of systemctl. */
 static const char *const without_verb[] = { "status", NULL };
 
 static int check_verb(const CtlOptions *options, const bool *given, Error *reterr)
@@ -254,7 +304,7 @@ static int check_verb(const CtlOptions *options, const bool *given, Error *reter
         const char *verb = options->arguments[0];
 
         for (size_t i = 0; i < N_OPTIONS; i++)
-                if (given[i] && ctl_options[i].verb && !ctl_option_is_of(&ctl_options[i], verb))
+                if (given[i] && ctl_options[i].verb && !is_of(&ctl_options[i], verb))
                         return error_setf(reterr, EINVAL, "--%s is an option of %s alone",
                                           ctl_options[i].name, ctl_options[i].verb);
         return 0;
@@ -278,7 +328,7 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
         int code, r;
 
         make_getopt_tables(long_options, letters);
-        optind = 0; /* glibc: begin anew, whoever parsed before */
+        optind = 0; /* glibc: forget an earlier parse */
         while ((code = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
                 const CtlOption *option = find_option(code);
 
@@ -296,7 +346,7 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
                 ret->arguments = without_verb;
         ret->dry_run |= ret->plan;
         if (ret->hosts_file)
-                r = ctl_hosts_read(&ret->hosts, ret->hosts_file, reterr);
+                r = read_hosts(&ret->hosts, ret->hosts_file, reterr);
         if (ret->hosts_file && r < 0)
                 return r;
         if (ret->hosts.n > 0)
@@ -337,7 +387,7 @@ static void print_options(const char *title, const char *verb, CtlPage *page)
         bool any = false;
 
         for (size_t i = 0; i < N_OPTIONS; i++) {
-                if (verb ? !ctl_option_is_of(&ctl_options[i], verb) : ctl_options[i].verb != NULL)
+                if (verb ? !is_of(&ctl_options[i], verb) : ctl_options[i].verb != NULL)
                         continue;
                 if (!any)
                         ctl_options_print_title(title, page);

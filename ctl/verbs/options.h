@@ -4,13 +4,17 @@
 /* The options of computectl: one table, from which parsing, the check that an option belongs to the
  * verb, and the help are made. */
 
-#include "base/resource-request.h"
 #include "ctl/print/filter.h"
 #include "ctl/print/json.h"
 #include "ctl/print/page.h"
-#include "ctl/verbs/hosts.h"
-#include "ctl/verbs/mappings.h"
 #include "ctl/verbs/request.h"
+
+/* The hosts of the command line, each once, in the order in which they were named. */
+typedef struct CtlHosts {
+        char **names; /* "user@host"; owned */
+        size_t n;
+        size_t n_allocated;
+} CtlHosts;
 
 typedef struct CtlOptions {
         /* of every verb */
@@ -33,7 +37,7 @@ typedef struct CtlOptions {
         const char *columns;             /* the columns of a table, in their order */
         bool config_only, hardware_only; /* the parts of doctor */
         bool allocations;                /* release also what others wrote to Placement */
-        bool full;                       /* sync: read everything anew */
+        bool full;                       /* sync: read everything again */
         const char *timeout;             /* the time limit of sync, in seconds */
         bool undo;                       /* reshape and retire put back what the last one did */
         const char *direct;              /* of migrate-inventory */
@@ -43,23 +47,18 @@ typedef struct CtlOptions {
         bool xml;
         bool svg;
         bool resize_target;
-        ResourceRequest request; /* of claim and explain */
-        CtlNuma numa;            /* the same */
-        CtlMappings mappings;    /* of claim */
-        Error request_error;     /* why it cannot be asked for; code 0 when it can */
+        CtlRequest request; /* of claim and explain */
 
         const char *const *arguments; /* verb first; borrowed, NULL-terminated */
 } CtlOptions;
 
-/* Where the value of an option goes. */
+/* The place that the value of an option goes to. */
 typedef enum CtlOptionKind {
         OPTION_FLAG,    /* a bool */
         OPTION_TEXT,    /* a const char * */
         OPTION_JSON,    /* the value can be left out */
         OPTION_HOST,    /* added to the hosts */
-        OPTION_REQUEST, /* parsed by a function into the request */
-        OPTION_NUMA,    /* the same, into the layout */
-        OPTION_MAPPING, /* the same, into the mappings */
+        OPTION_REQUEST, /* added to the request */
 } CtlOptionKind;
 
 typedef struct CtlOption {
@@ -70,15 +69,12 @@ typedef struct CtlOption {
         const char *help;
         CtlOptionKind kind;
         size_t offset; /* in CtlOptions */
-        int (*add)(ResourceRequest *request, const char *text, Error *reterr);
-        int (*add_numa)(CtlNuma *numa, const char *text, Error *reterr);
 } CtlOption;
 
 extern const CtlOption ctl_options[]; /* ends with a NULL name */
 
-/* Checks whether the option is one of the verb's own. */
-bool ctl_option_is_of(const CtlOption *option, const char *verb);
-bool ctl_option_named_is_of(const char *option, const char *verb);
+/* Checks whether the option of that name is one of the verb's own. */
+bool ctl_option_is_of(const char *name, const char *verb);
 
 void ctl_options_done(CtlOptions *options);
 

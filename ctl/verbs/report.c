@@ -5,7 +5,9 @@
  * Each part is the output of one command, which runs in a child process with a time limit: a part
  * that fails or hangs leaves its error in the archive and keeps no other part out. The parts are
  * chosen so that none can hold a secret: the configuration without the values of secrets, and of
- * the unit only properties without an environment. tar(1) makes the archive. */
+ * the unit only properties without an environment. tar(1) makes the archive.
+ *
+ * Tests: tests/integration/ctl/test_lists.py */
 
 #include "ctl/verbs/verbs.h"
 
@@ -194,7 +196,7 @@ static void print_made(Ctl *ctl, const char *archive, json_t *index)
                        "Wrote %s. It has no secrets, but names of guests and projects.\n", archive);
 }
 
-int ctl_verb_report(Ctl *ctl, Error *reterr)
+static int verb_report(Ctl *ctl, Error *reterr)
 {
         CtlChild children[ARRAY_SIZE(parts)] = { 0 };
         _cleanup_json_ json_t *index = json_array();
@@ -220,3 +222,9 @@ int ctl_verb_report(Ctl *ctl, Error *reterr)
                 print_made(ctl, archive, index);
         return r;
 }
+
+const CtlVerb ctl_report_verbs[] = {
+        { "report", "[FILE]", "Write an archive for a bug report", 1, CTL_LOCAL, NULL, verb_report,
+          NULL },
+        { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
+};

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The request of "claim" and "explain", from the texts of their options. Each option has a reader
+ * in one table. The first error is kept in the request, so that the verb refuses it like a host
+ * that cannot give what is asked for. */
+
 #include "ctl/verbs/request.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/inventory.h"
+#include "ctl/print/json.h"
 
 /* Splits "SUFFIX:rest" in two; the suffix is a copy. */
 static int split_suffix(const char *text, const char *colon, char **ret_suffix, Error *reterr)
@@ -41,12 +46,14 @@ static int add_resources(ResourceRequest *request, const char *suffix, const cha
         return 0;
 }
 
-int ctl_request_add_resources(ResourceRequest *request, const char *text, Error *reterr)
+/* "VCPU=2,VGPU=1": the group without a suffix. */
+static int add_plain(CtlRequest *request, const char *text, Error *reterr)
 {
-        return add_resources(request, "", text, reterr);
+        return add_resources(&request->resources, "", text, reterr);
 }
 
-int ctl_request_add_group(ResourceRequest *request, const char *text, Error *reterr)
+/* "1:VGPU=1": a group that comes whole from one provider. */
+static int add_group(CtlRequest *request, const char *text, Error *reterr)
 {
         _cleanup_free_ char *suffix = NULL;
         const char *colon = strchr(text, ':');
@@ -58,7 +65,7 @@ int ctl_request_add_group(ResourceRequest *request, const char *text, Error *ret
                         "\"%.60s\" is not a group: SUFFIX:CLASS=AMOUNT, for example gpu:VGPU=1",
                         text);
         r = split_suffix(text, colon, &suffix, reterr);
-        return r < 0 ? r : add_resources(request, suffix, colon + 1, reterr);
+        return r < 0 ? r : add_resources(&request->resources, suffix, colon + 1, reterr);
 }
 
 static int add_trait(RequestGroup *group, const char *text, Error *reterr)
@@ -77,8 +84,8 @@ static int add_trait(RequestGroup *group, const char *text, Error *reterr)
         return 0;
 }
 
-/* The group of "SUFFIX:REST", or of "REST" the one without a suffix. */
-static int find_group(ResourceRequest *request, const char *text, RequestGroup **ret,
+/* Finds the group of "SUFFIX:REST"; of "REST", the one without a suffix. */
+static int find_group(CtlRequest *request, const char *text, RequestGroup **ret,
                       const char **ret_rest, Error *reterr)
 {
         _cleanup_free_ char *suffix = NULL;
@@ -86,10 +93,13 @@ static int find_group(ResourceRequest *request, const char *text, RequestGroup *
         int r = colon ? split_suffix(text, colon, &suffix, reterr) : 0;
 
         *ret_rest = colon ? colon + 1 : text;
-        return r < 0 ? r : resource_request_group(request, suffix ? suffix : "", ret, reterr);
+        return r < 0 ? r
+                     : resource_request_group(&request->resources, suffix ? suffix : "", ret,
+                                              reterr);
 }
 
-int ctl_request_add_traits(ResourceRequest *request, const char *text, Error *reterr)
+/* "HW_CPU_X86_AVX,!CUSTOM_OLD", or with a group: "1:CUSTOM_FAST". */
+static int add_traits(CtlRequest *request, const char *text, Error *reterr)
 {
         _cleanup_free_ char *traits = NULL;
         RequestGroup *group;
@@ -109,7 +119,8 @@ int ctl_request_add_traits(ResourceRequest *request, const char *text, Error *re
         return 0;
 }
 
-int ctl_request_add_subtree(ResourceRequest *request, const char *text, Error *reterr)
+/* "1,2": groups below one of their providers. */
+static int add_subtree(CtlRequest *request, const char *text, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
         _cleanup_free_ char *copy = strdup(text);
@@ -120,10 +131,11 @@ int ctl_request_add_subtree(ResourceRequest *request, const char *text, Error *r
         while ((suffix = strsep(&rest, ",")))
                 if (string_set_add(&suffixes, suffix) < 0)
                         return error_oom(reterr);
-        return resource_request_add_subtree(request, &suffixes, reterr);
+        return resource_request_add_subtree(&request->resources, &suffixes, reterr);
 }
 
-int ctl_request_add_tree(ResourceRequest *request, const char *text, Error *reterr)
+/* "1:UUID" or "UUID": only from the tree of that provider. */
+static int add_tree(CtlRequest *request, const char *text, Error *reterr)
 {
         RequestGroup *group;
         int r = find_group(request, text, &group, &text, reterr);
@@ -145,14 +157,14 @@ static bool parse_number(const char *text, uint64_t *ret)
         return true;
 }
 
-int ctl_numa_set_nodes(CtlNuma *numa, const char *text, Error *reterr)
+static int set_nodes(CtlRequest *request, const char *text, Error *reterr)
 {
-        if (!parse_number(text, &numa->options.nodes) || numa->options.nodes == 0)
+        if (!parse_number(text, &request->numa.nodes) || request->numa.nodes == 0)
                 return error_setf(reterr, EINVAL, "\"%.40s\" is not a number of cells", text);
         return 0;
 }
 
-/* "2:rest" with the number that comes next. */
+/* Reads "2:rest". Cells come in their order: next is the number that must stand there. */
 static int split_cell(const char *text, size_t next, const char **ret_rest, Error *reterr)
 {
         char expected[24];
@@ -167,34 +179,92 @@ static int split_cell(const char *text, size_t next, const char **ret_rest, Erro
         return 0;
 }
 
-int ctl_numa_add_cpus(CtlNuma *numa, const char *text, Error *reterr)
+/* "0:0-1" */
+static int add_cpus(CtlRequest *request, const char *text, Error *reterr)
 {
-        size_t next = numa->options.n_cpus;
-        int r = split_cell(text, next, &numa->cpus[next], reterr);
+        size_t next = request->numa.n_cpus;
+        int r = split_cell(text, next, &request->cpus[next], reterr);
 
         if (r < 0)
                 return r;
-        numa->options.cpus = numa->cpus;
-        numa->options.n_cpus++;
+        request->numa.cpus = request->cpus;
+        request->numa.n_cpus++;
         return 0;
 }
 
-int ctl_numa_add_memory(CtlNuma *numa, const char *text, Error *reterr)
+/* "0:512" */
+static int add_memory(CtlRequest *request, const char *text, Error *reterr)
 {
-        size_t next = numa->options.n_memory;
+        size_t next = request->numa.n_memory;
         const char *rest;
         int r = split_cell(text, next, &rest, reterr);
 
         if (r < 0)
                 return r;
-        if (!parse_number(rest, &numa->memory_mb[next]))
+        if (!parse_number(rest, &request->memory_mb[next]))
                 return error_setf(reterr, EINVAL, "\"%.40s\" is not a number of MiB", rest);
-        numa->options.memory_mb = numa->memory_mb;
-        numa->options.n_memory++;
+        request->numa.memory_mb = request->memory_mb;
+        request->numa.n_memory++;
         return 0;
 }
 
-int ctl_request_check(const ResourceRequest *request, Error *reterr)
+static int add_known(RequestMappings *known, const char *text, const Uuid *provider, Error *reterr)
+{
+        _cleanup_free_ char *suffix = strndup(text, strcspn(text, "="));
+
+        if (!suffix || request_mappings_add(known, suffix, provider) < 0)
+                return error_oom(reterr);
+        return 0;
+}
+
+/* "1=UUID" or "1=NAME": the provider of a group; "=NAME" of the group without a suffix. A name is
+ * looked up later, in the tree of the agent. */
+static int add_mapping(CtlRequest *request, const char *text, Error *reterr)
+{
+        const char *sign = strchr(text, '=');
+        Uuid provider;
+
+        if (!sign || !sign[1])
+                return error_setf(
+                        reterr, EINVAL,
+                        "\"%.60s\" is not a mapping: SUFFIX=PROVIDER, the name or the uuid of one that \"computectl tree\" shows",
+                        text);
+        if (uuid_from_text(sign + 1, &provider) == 0)
+                return add_known(&request->mappings, text, &provider, reterr);
+        return string_set_add(&request->named, text) < 0 ? error_oom(reterr) : 0;
+}
+
+void ctl_request_add(CtlRequest *request, const char *option, const char *text)
+{
+        static const struct {
+                const char *option;
+                int (*add)(CtlRequest *request, const char *text, Error *reterr);
+        } readers[] = {
+                { "resources", add_plain },  { "group", add_group },
+                { "required", add_traits },  { "same-subtree", add_subtree },
+                { "in-tree", add_tree },     { "mapping", add_mapping },
+                { "numa-nodes", set_nodes }, { "numa-cpus", add_cpus },
+                { "numa-mem", add_memory },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(readers) && !request->error.code; i++) {
+                int r = strcmp(readers[i].option, option) == 0
+                                ? readers[i].add(request, text, &request->error)
+                                : 0;
+
+                if (r < 0)
+                        error_prefixf(&request->error, r, "--%s", option);
+        }
+}
+
+void ctl_request_done(CtlRequest *request)
+{
+        resource_request_done(&request->resources);
+        request_mappings_done(&request->mappings);
+        string_set_done(&request->named);
+}
+
+static int check_resources(const ResourceRequest *request, Error *reterr)
 {
         for (size_t i = 0; i < request->n_groups; i++)
                 if (request->groups[i].resources.n_items == 0 &&
@@ -203,5 +273,60 @@ int ctl_request_check(const ResourceRequest *request, Error *reterr)
                                           "Traits are required of a group without resources%s%s",
                                           request->groups[i].suffix[0] ? ": " : "",
                                           request->groups[i].suffix);
+        return 0;
+}
+
+static int check_group(const ResourceRequest *request, const char *suffix, size_t n, Error *reterr)
+{
+        for (size_t i = 0; i < request->n_groups; i++)
+                if (strlen(request->groups[i].suffix) == n &&
+                    strncmp(request->groups[i].suffix, suffix, n) == 0)
+                        return 0;
+        return error_setf(reterr, EINVAL, "--mapping: no group \"%.*s\" is asked for",
+                          (int)MIN(n, (size_t)60), suffix);
+}
+
+int ctl_request_check(const CtlRequest *request, Error *reterr)
+{
+        int r = request->error.code ? error_setf(reterr, EINVAL, "%s", request->error.text)
+                                    : check_resources(&request->resources, reterr);
+
+        for (size_t i = 0; r == 0 && i < request->mappings.n_items; i++) {
+                const char *suffix = request->mappings.items[i].suffix;
+
+                r = check_group(&request->resources, suffix, strlen(suffix), reterr);
+        }
+        for (size_t i = 0; r == 0 && i < request->named.n_items; i++) {
+                const char *text = request->named.items[i];
+
+                r = check_group(&request->resources, text, strcspn(text, "="), reterr);
+        }
+        return r;
+}
+
+static int find_provider(const json_t *tree, const char *name, Uuid *ret, Error *reterr)
+{
+        const json_t *provider = ctl_json_find(json_object_get(tree, "providers"), "name", name);
+
+        if (provider)
+                return uuid_from_text(ctl_json_text(provider, "uuid"), ret);
+        return error_setf(
+                reterr, EINVAL,
+                "--mapping: this host has no provider \"%.100s\"; \"computectl tree\" shows them",
+                name);
+}
+
+int ctl_request_resolve(CtlRequest *request, const json_t *tree, Error *reterr)
+{
+        for (size_t i = 0; i < request->named.n_items; i++) {
+                const char *text = request->named.items[i];
+                Uuid provider;
+                int r = find_provider(tree, strchr(text, '=') + 1, &provider, reterr);
+
+                if (r == 0)
+                        r = add_known(&request->mappings, text, &provider, reterr);
+                if (r < 0)
+                        return r;
+        }
         return 0;
 }

@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What "computectl claim" asks for, from the texts of its options. Pure. */
+/* The request of "computectl claim" and "explain": resources, layout, and the provider of each
+ * group. Pure. */
 
+#include <jansson.h>
+
+#include "base/request-mappings.h"
 #include "base/resource-request.h"
 
-/* "VCPU=2,VGPU=1" of --resources: the group without a suffix. -EINVAL with words, -ENOMEM. */
-int ctl_request_add_resources(ResourceRequest *request, const char *text, Error *reterr);
-
-/* "1:VGPU=1" of --group: a group that comes whole from one provider. */
-int ctl_request_add_group(ResourceRequest *request, const char *text, Error *reterr);
-
-/* "HW_CPU_X86_AVX,!CUSTOM_OLD" of --required, or with a group's suffix: "1:CUSTOM_FAST". */
-int ctl_request_add_traits(ResourceRequest *request, const char *text, Error *reterr);
-
-/* "1,2" of --same-subtree: groups that are below one of their providers. */
-int ctl_request_add_subtree(ResourceRequest *request, const char *text, Error *reterr);
-
-/* "1:UUID" or "UUID" of --in-tree: only from the tree of that provider. */
-int ctl_request_add_tree(ResourceRequest *request, const char *text, Error *reterr);
-
-/* The layout that the options say; texts are borrowed. */
-typedef struct CtlNuma {
-        NumaOptions options;
+/* Texts of the layout are borrowed. */
+typedef struct CtlRequest {
+        ResourceRequest resources;
+        NumaOptions numa;
         const char *cpus[NUMA_REQUEST_CELLS_MAX + 1]; /* by cell, the rest NULL */
         uint64_t memory_mb[NUMA_REQUEST_CELLS_MAX];
-} CtlNuma;
+        RequestMappings mappings; /* of providers that are known by their uuid */
+        StringSet named;          /* "SUFFIX=NAME": of the others */
+        Error error;              /* the first option that cannot be read; code 0: none */
+} CtlRequest;
 
-/* "2" of --numa-nodes, "0:0-1" of --numa-cpus, "0:512" of --numa-mem: cells come in their order. */
-int ctl_numa_set_nodes(CtlNuma *numa, const char *text, Error *reterr);
-int ctl_numa_add_cpus(CtlNuma *numa, const char *text, Error *reterr);
-int ctl_numa_add_memory(CtlNuma *numa, const char *text, Error *reterr);
+void ctl_request_done(CtlRequest *request);
 
-/* -EINVAL when a group has traits but no resources and shares no subtree. */
-int ctl_request_check(const ResourceRequest *request, Error *reterr);
+/* Adds the value of an option (its name without dashes). An error is kept in the request; then all
+ * further values are ignored. */
+void ctl_request_add(CtlRequest *request, const char *option, const char *text);
+
+/* Returns -EINVAL with words if an option could not be read, if a group has traits but no resources
+ * and shares no subtree, or if a mapping names a group that is not asked for. */
+int ctl_request_check(const CtlRequest *request, Error *reterr);
+
+/* Finds the providers that mappings name, in a document of TREE_FORMAT. -EINVAL with words if it
+ * has no such provider, -ENOMEM. */
+int ctl_request_resolve(CtlRequest *request, const json_t *tree, Error *reterr);

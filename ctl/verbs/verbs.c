@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Every verb fetches first and prints then: an error never stands in the middle of a page. */
+/* The table of verbs, and the verbs of the agent as a whole. Every verb fetches first and prints
+ * then: an error never stands in the middle of a page.
+ *
+ * Tests: tests/unit/ctl/verbs/test-options.c */
 
 #include "ctl/verbs/verbs.h"
 
@@ -12,26 +15,22 @@
 
 #include "base/text.h"
 #include "ctl/ask/bus.h"
-#include "ctl/ask/helper.h"
+#include "ctl/ask/children.h"
+#include "ctl/print/changes.h"
 #include "ctl/print/draw.h"
 #include "ctl/print/host.h"
-#include "ctl/print/journal.h"
-#include "ctl/print/plan.h"
-#include "ctl/print/reshape.h"
 #include "ctl/print/status.h"
 #include "ctl/print/text.h"
 #include "ctl/print/tree.h"
 #include "ctl/verbs/common.h"
 #include "ctl/verbs/config.h"
-#include "ctl/verbs/hook.h"
-#include "ctl/verbs/migrate.h"
 #include "formats/format-names.h"
-#include "formats/tree-json.h"
 
 #define SYNC_TIMEOUT_USEC    (5 * 60 * USEC_PER_SEC)
 #define SYNC_TIMEOUT_MAX_SEC 86400
 #define RESHAPE_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
 #define JOURNAL_LINES        10
+#define NAMES_MAX            64 /* more than there are verbs */
 
 static int verb_status(Ctl *ctl, Error *reterr)
 {
@@ -60,7 +59,7 @@ static int draw_host(Ctl *ctl, const json_t *tree, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *host = NULL, *claims = NULL;
-        int r = ctl_need(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
+        int r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
 
         if (r >= 0)
                 r = snapshot_from_json(host, &snapshot, reterr);
@@ -74,7 +73,7 @@ static int draw_host(Ctl *ctl, const json_t *tree, Error *reterr)
 static int verb_tree(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *tree = NULL;
-        int r = ctl_need(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
+        int r = ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
 
         if (r < 0)
                 return r;
@@ -90,7 +89,7 @@ static int verb_tree(Ctl *ctl, Error *reterr)
 static int verb_plan(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *plan = NULL, *status = NULL;
-        int r = ctl_need(ctl, BUS_DOCUMENT_PLAN, NULL, &plan, reterr);
+        int r = ctl_fetch(ctl, BUS_DOCUMENT_PLAN, NULL, &plan, reterr);
 
         if (r >= 0 && json_array_size(plan) == 0 && !ctl_wants_json(ctl))
                 r = ctl_fetch_status(ctl, &status, reterr);
@@ -108,14 +107,13 @@ static int verb_discover(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *document = NULL;
-        int r = CTL_BUS_E_NOT_RUNNING;
+        const char *const words[] = { ctl->options.driver ? ctl->options.driver : "", NULL };
+        int r = CTL_NOT_RUNNING;
 
         if (!ctl->options.config && !ctl->options.driver)
                 r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &document, reterr);
-        if (r == CTL_BUS_E_NOT_RUNNING && ctl->options.host)
-                return ctl_need_answer(r);
-        if (r == CTL_BUS_E_NOT_RUNNING)
-                r = ctl_poll(ctl->options.config, ctl->options.driver, &document, reterr);
+        if (r == CTL_NOT_RUNNING && !ctl->options.host)
+                r = ctl_helper_ask("discover", words, ctl->options.config, &document, reterr);
         if (r < 0)
                 return r;
         if (!ctl_wants_json(ctl) && (r = snapshot_from_json(document, &snapshot, reterr)) < 0)
@@ -193,7 +191,7 @@ static int verb_sync(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
-        r = ctl_need_text(ctl, ctl->options.full ? "SyncFull" : "Sync", limit_usec, &why, reterr);
+        r = ctl_call(ctl, ctl->options.full ? "SyncFull" : "Sync", limit_usec, &why, reterr);
         if (r == -ETIMEDOUT)
                 why = explain_timeout(ctl, limit_usec);
         else if (r < 0)
@@ -213,10 +211,9 @@ static const char *reshape_hint(const CtlOptions *options)
 static int call_reshape(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
-        int r = ctl_need_text(ctl, method, RESHAPE_TIMEOUT_USEC, &text, reterr);
+        int r = ctl_call(ctl, method, RESHAPE_TIMEOUT_USEC, &text, reterr);
 
-        return r < 0 || !text[0] ? r
-                                 : ctl_json_read_document(text, false, RESHAPE_FORMAT, ret, reterr);
+        return r < 0 || !text[0] ? r : ctl_json_read_document(text, RESHAPE_FORMAT, ret, reterr);
 }
 
 static void print_moves(const json_t *document, CtlPage *page)
@@ -278,38 +275,6 @@ static int verb_reshape(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* While the agent does not run: two would not see each other's claims of this host. */
-static int verb_migrate(Ctl *ctl, Error *reterr)
-{
-        const char *const one[] = { ctl->options.config, NULL };
-        const char *const *files = ctl->options.arguments + 1;
-        _cleanup_json_ json_t *status = NULL;
-        int r = ctl_fetch_status(ctl, &status, reterr);
-
-        if (r < 0)
-                return r;
-        if (ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING) {
-                fputs("The agent of this host runs, and does this itself: stop it first, or use \"computectl reshape\".\n",
-                      stderr);
-                return CTL_MIGRATE_RUNNING;
-        }
-        r = ctl_migrate(files[0] ? files : one, ctl->options.direct, reterr);
-        if (r > 0)
-                fprintf(stderr, "%s.\n", reterr->text);
-        if (r == 0 && !ctl->options.quiet)
-                puts(files[0] && files[1] ? "Placement has the inventory of these nodes."
-                                          : "Placement has the inventory of this host.");
-        return r;
-}
-
-static int check_migrate(const CtlOptions *options, Error *reterr)
-{
-        if (options->config && options->arguments[1])
-                return error_setf(reterr, EINVAL,
-                                  "migrate-inventory: --config, or the files of several nodes");
-        return 0;
-}
-
 static int check_reshape(const CtlOptions *options, Error *reterr)
 {
         if (options->dry_run && options->undo)
@@ -348,7 +313,7 @@ static int verb_reload(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
-        r = ctl_need_answer(ctl_bus_reload(ctl->bus, SYNC_TIMEOUT_USEC, reterr));
+        r = ctl_bus_call(ctl->bus, "Reload", SYNC_TIMEOUT_USEC, NULL, reterr, "");
         if (r < 0)
                 return r;
         ctl_print_done(ctl, json_pack("{sb}", "reloaded", 1), "The new settings are in force.\n");
@@ -365,86 +330,39 @@ static int check_help(const CtlOptions *options, Error *reterr)
                        : error_setf(reterr, EINVAL, "Unknown verb \"%.60s\"", name);
 }
 
-#define LOCAL  0
-#define REMOTE CTL_VERB_REMOTE
-#define RIGHTS (CTL_VERB_REMOTE | CTL_VERB_RIGHTS)
-#define CHANGE (RIGHTS | CTL_VERB_CHANGES)
-#define HIDDEN CTL_VERB_HIDDEN
-
-const CtlVerb ctl_verbs[] = {
-        { "status", "", "Show whether all is well (exit code 0, 3 or 4)", 0, REMOTE, NULL,
+static const CtlVerb agent_verbs[] = {
+        { "status", "", "Show whether all is well (exit code 0, 3 or 4)", 0, CTL_REMOTE, NULL,
           verb_status, NULL },
-        { "tree", "", "Show the resource providers and their usage", 0, REMOTE, NULL, verb_tree,
+        { "tree", "", "Show the resource providers and their usage", 0, CTL_REMOTE, NULL, verb_tree,
           NULL },
-        { "watch", "", "Show status, usage and claims all the time", 0, REMOTE, NULL,
-          ctl_verb_watch, NULL },
-        { "plan", "", "Show what the next sync would send", 0, REMOTE, NULL, verb_plan, NULL },
-        { "discover", "", "Show what the hypervisor has", 0, REMOTE, NULL, verb_discover, NULL },
-        { "verify", "", "The old spelling of doctor --hardware-only", 0, HIDDEN, NULL,
-          ctl_verb_verify, NULL },
-        { "sync", "", "Poll and publish now", 0, CHANGE, NULL, verb_sync, NULL },
-        { "reshape", "", "Move allocations to their new providers", 0, CHANGE, check_reshape,
+        { "plan", "", "Show what the next sync would send", 0, CTL_REMOTE, NULL, verb_plan, NULL },
+        { "discover", "", "Show what the hypervisor has", 0, CTL_REMOTE, NULL, verb_discover,
+          NULL },
+        { "sync", "", "Poll and publish now", 0, CTL_CHANGE, NULL, verb_sync, NULL },
+        { "reshape", "", "Move allocations to their new providers", 0, CTL_CHANGE, check_reshape,
           verb_reshape, NULL },
-        { "migrate-inventory", "[FILE...]", "Do what a start does, without a start",
-          CTL_ANY_ARGUMENTS, CTL_VERB_CHANGES | HIDDEN, check_migrate, verb_migrate, NULL },
-        { "identity", "ACTION", "After a rename: show, check, adopt, rename", 1, CTL_VERB_CHANGES,
-          ctl_check_identity, ctl_verb_identity, "show check adopt rename" },
-        { "reload", "", "Read the configuration again", 0, CHANGE, NULL, verb_reload, NULL },
-        { "doctor", "", "Run all checks, and say what to do (0, 3, 4)", 0, LOCAL, ctl_check_doctor,
-          ctl_verb_doctor, NULL },
-        { "cat-config", "", "Show the configuration files", 0, LOCAL, NULL, verb_cat_config, NULL },
-        { "check-config", "", "The old spelling of doctor --config-only", 0, HIDDEN, NULL,
-          ctl_verb_check_config, NULL },
-        { "audit", "", "Compare Placement, claims and guests (0, 3, 4)", 0, RIGHTS, NULL,
-          ctl_verb_audit, NULL },
-        { "heal", "[CONSUMER]", "Repair what audit finds, or one consumer", 1, CHANGE,
-          ctl_check_heal, ctl_verb_heal, NULL },
-        { "consumers", "", "The old spelling of audit --all", 0, RIGHTS | HIDDEN, NULL,
-          ctl_verb_consumers, NULL },
-        { "cordon", "[DEVICE]", "Accept no new claims of the host or a device", 1, CHANGE,
-          ctl_check_cordon, ctl_verb_cordon, "devices" },
-        { "uncordon", "[DEVICE]", "Accept claims of it again", 1, CHANGE, ctl_check_cordon,
-          ctl_verb_uncordon, "devices" },
-        { "drain", "[DEVICE]", "List the claims that must move (0 or 3)", 1, REMOTE,
-          ctl_check_cordon, ctl_verb_drain, "devices" },
-        { "retire", "", "Take a host without guests out of Placement", 0, CHANGE, ctl_check_retire,
-          ctl_verb_retire, NULL },
-        { "claims", "", "List the claims of this host", 0, REMOTE, ctl_check_claims,
-          ctl_verb_claims, NULL },
-        { "show", "ID", "Show one claim with its devices", 1, REMOTE, ctl_check_id, ctl_verb_show,
-          "history" },
-        { "who", "DEVICE|cpu:N|cell:N|GUEST", "Show its guest, or what a guest has", 1, REMOTE,
-          NULL, ctl_verb_who, "devices" },
-        { "history", "[ID|GUEST|DEVICE]", "Show what happened, and who caused it", 1, REMOTE,
-          ctl_check_history, ctl_verb_history, "history" },
-        { "explain", "", "Explain why a request fits, or does not", CTL_ANY_ARGUMENTS, REMOTE,
-          ctl_check_explain, ctl_verb_explain, NULL },
-        { "claim", "", "Claim resources for a guest", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_claim,
-          ctl_verb_claim, NULL },
-        { "confirm", "ID", "Keep a claim: the guest runs", 1, CHANGE, ctl_check_id,
-          ctl_verb_confirm, "claims" },
-        { "move", "FROM TO", "Hand a claim over to another consumer", 2, CHANGE, NULL,
-          ctl_verb_move, NULL },
-        { "release", "ID...", "Release claims", CTL_ANY_ARGUMENTS, CHANGE, ctl_check_ids,
-          ctl_verb_release, "claims" },
-        { "report", "[FILE]", "Write an archive for a bug report", 1, LOCAL, NULL, ctl_verb_report,
+        { "reload", "", "Read the configuration again", 0, CTL_CHANGE, NULL, verb_reload, NULL },
+        { "cat-config", "", "Show the configuration files", 0, CTL_LOCAL, NULL, verb_cat_config,
           NULL },
-        { "help", "[VERB]", "Show this help, or that of a verb", 1, LOCAL, check_help, NULL, NULL },
-        { "hook", "GUEST OPERATION SUB-OPERATION EXTRA", "Run by libvirt as its hook", 4,
-          CTL_VERB_CHANGES | HIDDEN, NULL, ctl_verb_hook, NULL },
-        { NULL, NULL, NULL, 0, LOCAL, NULL, NULL, NULL },
+        { "help", "[VERB]", "Show this help, or that of a verb", 1, CTL_LOCAL, check_help, NULL,
+          NULL },
+        { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
 };
 
-/* Only verbs that look: a typing error must not end in a command that changes something, as soon as
- * it is pasted. */
+const CtlVerb *const ctl_verb_tables[] = {
+        agent_verbs,     ctl_watch_verbs,  ctl_doctor_verbs,  ctl_audit_verbs, ctl_cordon_verbs,
+        ctl_claim_verbs, ctl_report_verbs, ctl_migrate_verbs, ctl_hook_verbs,  NULL,
+};
+
+/* Suggests only verbs that change nothing: a pasted suggestion must not change anything. */
 static int refuse_verb(const char *word, Error *reterr)
 {
-        const char *names[ARRAY_SIZE(ctl_verbs)] = { NULL }, *nearest;
+        const char *names[NAMES_MAX] = { NULL }, *nearest;
         size_t n = 0;
 
-        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
-                if (!(verb->flags & CTL_VERB_CHANGES))
-                        names[n++] = verb->name;
+        CTL_VERBS_FOREACH(verb)
+        if (!(verb->flags & CTL_VERB_CHANGES) && n + 1 < ARRAY_SIZE(names))
+                names[n++] = verb->name;
         nearest = ctl_text_nearest(word, names);
         if (nearest)
                 return error_setf(reterr, EINVAL, "Unknown verb \"%.60s\"; did you mean \"%s\"?",
@@ -485,9 +403,9 @@ static int check_host(const CtlVerb *verb, const CtlOptions *options, Error *ret
 
 const CtlVerb *ctl_verb_named(const char *name)
 {
-        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
-                if (strcmp(verb->name, name) == 0)
-                        return verb;
+        CTL_VERBS_FOREACH(verb)
+        if (strcmp(verb->name, name) == 0)
+                return verb;
         return NULL;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What computectl can do: one table, from which the dispatch, the help and the completion are made,
- * and which tests/lint/manuals.py holds the manual page against. */
+/* The verbs of computectl, in tables from which the dispatch, the help and the completion are made,
+ * and which tests/lint/manuals.py compares with the manual page. */
 
 #include <limits.h>
 
@@ -10,7 +10,7 @@
 #include "ctl/print/page.h"
 #include "ctl/verbs/options.h"
 
-/* What a verb has to work with. */
+/* The command line, the output and the connection of a verb. */
 typedef struct Ctl {
         CtlOptions options;
         CtlPage page; /* of standard output; what it keeps becomes the exit code at the end */
@@ -24,6 +24,12 @@ typedef struct Ctl {
 #define CTL_VERB_CHANGES 2u /* is not only a look */
 #define CTL_VERB_RIGHTS  4u /* asks the agent what not everybody may */
 #define CTL_VERB_HIDDEN  8u /* is not in the help: an old spelling, or not for people */
+
+/* The flags of most verbs. */
+#define CTL_LOCAL  0u
+#define CTL_REMOTE CTL_VERB_REMOTE
+#define CTL_RIGHTS (CTL_VERB_REMOTE | CTL_VERB_RIGHTS)
+#define CTL_CHANGE (CTL_RIGHTS | CTL_VERB_CHANGES)
 
 typedef struct CtlVerb {
         const char *name;
@@ -47,11 +53,19 @@ typedef struct CtlVerb {
 /* Runs a verb and ends its output; returns the exit code. */
 typedef int (*CtlRunVerb)(const CtlVerb *verb, Ctl *ctl);
 
-/* hosts.c: runs a verb for each host of the options, in child processes that call run, and prints
- * what they printed. Returns the worst exit code, or a negative errno with words. Blocks. */
+/* Runs a verb for each host of the options, in child processes that call run, and prints what they
+ * printed. Returns the worst exit code, or a negative errno with words. Blocks. */
 int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, CtlRunVerb run, Error *reterr);
 
-extern const CtlVerb ctl_verbs[]; /* ends with a NULL name */
+/* Each file has a table of its verbs, which ends with a NULL name; all of them are in
+ * ctl_verb_tables, which ends with NULL. */
+extern const CtlVerb ctl_audit_verbs[], ctl_claim_verbs[], ctl_cordon_verbs[], ctl_doctor_verbs[],
+        ctl_hook_verbs[], ctl_migrate_verbs[], ctl_report_verbs[], ctl_watch_verbs[];
+extern const CtlVerb *const ctl_verb_tables[];
+
+#define CTL_VERBS_FOREACH(verb)                                                 \
+        for (const CtlVerb *const *table_ = ctl_verb_tables; *table_; table_++) \
+                for (const CtlVerb *verb = *table_; verb->name; verb++)
 
 /* The verb of the command line, with everything checked that can be before it runs. -EINVAL with
  * words: the number of arguments, what check() says, or the verb that may have been meant. */
@@ -61,50 +75,3 @@ int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr)
 const CtlVerb *ctl_verb_named(const char *name);
 
 void ctl_verbs_print_help(CtlPage *page);
-
-/* Verbs of the table and checks of their usage, by their files. audit.c: */
-int ctl_verb_audit(Ctl *ctl, Error *reterr);
-int ctl_check_heal(const CtlOptions *options, Error *reterr);
-int ctl_verb_heal(Ctl *ctl, Error *reterr);
-int ctl_verb_consumers(Ctl *ctl, Error *reterr);
-
-/* claims.c: */
-int ctl_verb_claim(Ctl *ctl, Error *reterr);
-int ctl_verb_claims(Ctl *ctl, Error *reterr);
-int ctl_verb_confirm(Ctl *ctl, Error *reterr);
-int ctl_verb_explain(Ctl *ctl, Error *reterr);
-int ctl_verb_history(Ctl *ctl, Error *reterr);
-int ctl_verb_move(Ctl *ctl, Error *reterr);
-int ctl_verb_release(Ctl *ctl, Error *reterr);
-int ctl_verb_show(Ctl *ctl, Error *reterr);
-int ctl_verb_who(Ctl *ctl, Error *reterr);
-int ctl_check_claim(const CtlOptions *options, Error *reterr);
-int ctl_check_claims(const CtlOptions *options, Error *reterr);
-int ctl_check_history(const CtlOptions *options, Error *reterr);
-int ctl_check_explain(const CtlOptions *options, Error *reterr);
-int ctl_check_id(const CtlOptions *options, Error *reterr);
-int ctl_check_ids(const CtlOptions *options, Error *reterr);
-
-/* cordon.c: */
-int ctl_check_cordon(const CtlOptions *options, Error *reterr);
-int ctl_verb_cordon(Ctl *ctl, Error *reterr);
-int ctl_verb_uncordon(Ctl *ctl, Error *reterr);
-int ctl_verb_drain(Ctl *ctl, Error *reterr);
-int ctl_verb_retire(Ctl *ctl, Error *reterr);
-int ctl_check_retire(const CtlOptions *options, Error *reterr);
-
-/* doctor.c: */
-int ctl_check_doctor(const CtlOptions *options, Error *reterr);
-int ctl_verb_doctor(Ctl *ctl, Error *reterr);
-int ctl_verb_check_config(Ctl *ctl, Error *reterr);
-int ctl_verb_verify(Ctl *ctl, Error *reterr);
-
-/* identity.c: */
-int ctl_check_identity(const CtlOptions *options, Error *reterr);
-int ctl_verb_identity(Ctl *ctl, Error *reterr);
-
-/* report.c: */
-int ctl_verb_report(Ctl *ctl, Error *reterr);
-
-/* watch.c: */
-int ctl_verb_watch(Ctl *ctl, Error *reterr);

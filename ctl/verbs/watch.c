@@ -1,43 +1,239 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* "computectl watch": shows the agent until it is told to end. Asks only when the agent signals a
- * change, and every few seconds while it does not answer. On a terminal a page that is drawn anew,
- * else a line (with --json a status document) for each change. */
+ * change, and every few seconds while it does not answer. On a terminal it redraws the pages of
+ * "status", "tree" and "claims"; else it prints a line (with --json a status document) for each
+ * change.
+ *
+ * A terminal is taken over whole: its other screen, no cursor, keys as they are typed. A page is
+ * written at once and without clearing first, so that nothing flickers.
+ *
+ * Tests: tests/integration/ctl/test_watch.py tests/unit/ctl/print/test-status.c */
 
 #include "ctl/verbs/verbs.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <systemd/sd-event.h>
+#include <termios.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "ctl/ask/bus.h"
-#include "ctl/print/screen.h"
+#include "ctl/print/claims.h"
 #include "ctl/print/status.h"
 #include "ctl/print/text.h"
-#include "ctl/print/watch.h"
+#include "ctl/print/tree.h"
 #include "ctl/verbs/common.h"
 #include "formats/format-names.h"
 #include "formats/interface.h"
-#include "formats/tree-json.h"
 
 #define TICK_USEC   USEC_PER_SEC          /* ages are counted on */
 #define SETTLE_USEC (100 * USEC_PER_MSEC) /* signals that come together are one change */
-#define RETRY_USEC  (3 * USEC_PER_SEC)    /* while nobody answers */
+#define RETRY_USEC  (3 * USEC_PER_SEC)    /* while the agent does not answer */
 #define ANSWER_USEC (5 * USEC_PER_SEC)    /* no longer than one would wait for a key */
+
+#define ROWS_DEFAULT 24
+
+/* xterm's sequences, which every terminal of today knows: the other screen, no wrapping of lines
+ * that are too long, no cursor. */
+#define ENTER "\033[?1049h\033[?7l\033[?25l"
+#define LEAVE "\033[?25h\033[?7h\033[?1049l"
+
+typedef enum Key {
+        KEY_NONE,
+        KEY_QUIT, /* q, Q, or the input has ended */
+        KEY_UP,
+        KEY_DOWN,
+        KEY_PAGE_UP,
+        KEY_PAGE_DOWN,
+} Key;
+
+typedef struct Screen {
+        bool open;
+        bool has_keys; /* standard input is a terminal, too */
+        struct termios before;
+        size_t first; /* the line of the text that is shown at the top */
+        char *shown;  /* what was written last */
+} Screen;
 
 typedef struct Watch {
         Ctl *ctl;
         sd_event *event;
         sd_event_source *tick;
         sd_bus *bus;         /* NULL: to be opened again */
-        CtlScreen screen;    /* open on a terminal alone */
+        Screen screen;       /* open on a terminal alone */
         uint64_t fetch_usec; /* CLOCK_MONOTONIC; when to ask next */
         json_t *status, *tree, *claims;
         char *last_line;
         Error error; /* what ends it */
 } Watch;
+
+/* The screen. */
+
+static size_t rows(void)
+{
+        struct winsize size;
+
+        return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row
+                                                                               : ROWS_DEFAULT;
+}
+
+static void write_all(const char *text, size_t n)
+{
+        while (n > 0) {
+                ssize_t m = write(STDOUT_FILENO, text, n);
+
+                if (m < 0 && errno == EINTR)
+                        continue;
+                if (m < 0)
+                        return; /* a terminal that went away sends SIGHUP */
+                text += m;
+                n -= (size_t)m;
+        }
+}
+
+/* Takes the terminal of standard output. */
+static void screen_open(Screen *screen)
+{
+        struct termios raw;
+
+        *screen = (Screen){ .open = true };
+        screen->has_keys = tcgetattr(STDIN_FILENO, &screen->before) == 0;
+        if (screen->has_keys) {
+                raw = screen->before;
+                raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+                raw.c_cc[VMIN] = 0;
+                raw.c_cc[VTIME] = 0;
+                raw.c_cc[VSUSP] = _POSIX_VDISABLE;
+                (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw);
+        }
+        fflush(stdout);
+        write_all(ENTER, strlen(ENTER));
+}
+
+/* Gives the terminal back as it was. */
+static void screen_close(Screen *screen)
+{
+        if (!screen->open)
+                return;
+        write_all(LEAVE, strlen(LEAVE));
+        if (screen->has_keys)
+                (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &screen->before);
+        free(screen->shown);
+        *screen = (Screen){ 0 };
+}
+
+/* Has the next draw write again: the terminal has changed. */
+static void screen_forget(Screen *screen)
+{
+        free(screen->shown);
+        screen->shown = NULL;
+}
+
+static size_t count_lines(const char *text)
+{
+        size_t n = 0;
+
+        for (; *text; text++)
+                n += *text == '\n';
+        return n;
+}
+
+/* Writes the page, and the keys into the last row. */
+static void write_page(const char *text, size_t first, size_t n_rows, size_t n_lines, FILE *output)
+{
+        size_t n_shown = n_rows - 1;
+
+        fputs("\033[?2026h\033[H", output); /* terminals that know it show the page at once */
+        for (size_t i = 0; i < first; i++)
+                text = strchr(text, '\n') + 1;
+        for (size_t i = 0; i < n_shown; i++) {
+                size_t n = strcspn(text, "\n");
+
+                fprintf(output, "%.*s\033[0m\033[K\r\n", (int)n, text);
+                text += n + (text[n] == '\n');
+        }
+        if (n_lines > n_shown)
+                fprintf(output, "\033[7m q quit  j/k scroll  line %zu-%zu of %zu \033[0m\033[K",
+                        first + 1, MIN(first + n_shown, n_lines), n_lines);
+        else
+                fputs("\033[7m q quit \033[0m\033[K", output);
+        fputs("\033[?2026l", output);
+}
+
+/* Shows as much of the text as the terminal has lines for, from screen->first on. -ENOMEM. */
+static int screen_draw(Screen *screen, const char *text)
+{
+        size_t n_rows = MAX(rows(), (size_t)2), n_lines = count_lines(text), n;
+        char *page = NULL;
+        FILE *stream = open_memstream(&page, &n);
+
+        if (!stream)
+                return -ENOMEM;
+        screen->first = MIN(screen->first, n_lines > n_rows - 1 ? n_lines - (n_rows - 1) : 0);
+        write_page(text, screen->first, n_rows, n_lines, stream);
+        if (fclose(stream) != 0) {
+                free(page);
+                return -ENOMEM;
+        }
+        if (!screen->shown || strcmp(screen->shown, page) != 0)
+                write_all(page, n);
+        free(screen->shown);
+        screen->shown = page;
+        return 0;
+}
+
+/* Reads one key, when standard input can be read. */
+static Key screen_read_key(void)
+{
+        static const struct {
+                const char *bytes;
+                Key key;
+        } keys[] = {
+                { "q", KEY_QUIT },
+                { "Q", KEY_QUIT },
+                { "\004", KEY_QUIT },
+                { "k", KEY_UP },
+                { "\033[A", KEY_UP },
+                { "\033OA", KEY_UP },
+                { "j", KEY_DOWN },
+                { "\033[B", KEY_DOWN },
+                { "\033OB", KEY_DOWN },
+                { " ", KEY_PAGE_DOWN },
+                { "\033[6~", KEY_PAGE_DOWN },
+                { "\033[5~", KEY_PAGE_UP },
+        };
+        char bytes[5] = "";
+        ssize_t n = read(STDIN_FILENO, bytes, 1);
+
+        if (n <= 0)
+                return n < 0 && (errno == EINTR || errno == EAGAIN) ? KEY_NONE : KEY_QUIT;
+        /* The rest of a sequence arrives with its first byte. The next key is left for the next
+         * call. */
+        if (bytes[0] == '\033' && read(STDIN_FILENO, bytes + 1, 2) == 2 && bytes[2] >= '0' &&
+            bytes[2] <= '9')
+                (void)!read(STDIN_FILENO, bytes + 3, 1);
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                if (strcmp(bytes, keys[i].bytes) == 0)
+                        return keys[i].key;
+        return KEY_NONE;
+}
+
+/* Scrolls; the next draw bounds it. */
+static void screen_scroll(Screen *screen, Key key)
+{
+        size_t step = key == KEY_PAGE_UP || key == KEY_PAGE_DOWN ? MAX(rows(), (size_t)3) - 2 : 1;
+
+        if (key == KEY_UP || key == KEY_PAGE_UP)
+                screen->first -= MIN(step, screen->first);
+        if (key == KEY_DOWN || key == KEY_PAGE_DOWN)
+                screen->first += step;
+}
+
+/* The agent. */
 
 static void forget_facts(Watch *watch)
 {
@@ -51,7 +247,7 @@ static void forget_facts(Watch *watch)
 
 static void watch_done(Watch *watch)
 {
-        ctl_screen_close(&watch->screen);
+        screen_close(&watch->screen);
         forget_facts(watch);
         free(watch->last_line);
         sd_bus_flush_close_unref(watch->bus);
@@ -95,7 +291,7 @@ static int open_bus(Watch *watch, Error *reterr)
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         int r = ctl_bus_open(&bus, watch->ctl->options.host, reterr);
 
-        if (r != CTL_BUS_DONE)
+        if (r < 0)
                 return r;
         (void)sd_bus_set_method_call_timeout(bus, ANSWER_USEC);
         if ((r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, BUS_INTERFACE,
@@ -108,62 +304,68 @@ static int open_bus(Watch *watch, Error *reterr)
             (r = sd_bus_attach_event(bus, watch->event, SD_EVENT_PRIORITY_NORMAL)) < 0)
                 return error_setf(reterr, r, "The bus cannot be watched: %s", strerror(-r));
         watch->bus = TAKE_PTR(bus);
-        return CTL_BUS_DONE;
+        return 0;
 }
 
-/* Keeps what there was when it cannot be had. */
-static void fetch_document(Watch *watch, const char *name, const char *format, json_t **member)
-{
-        json_t *document;
-
-        if (ctl_bus_describe(watch->bus, name, format, &document, NULL) != CTL_BUS_DONE)
-                return;
-        json_decref(*member);
-        *member = document;
-}
-
-/* What of the agent can be had: before the first poll there is a status and nothing else. */
+/* Before the first poll there is a status and no other document. */
 static int fetch_facts(Watch *watch, Error *reterr)
 {
         int r = ctl_bus_describe(watch->bus, BUS_DOCUMENT_STATUS, STATUS_FORMAT, &watch->status,
                                  reterr);
 
-        if (r != CTL_BUS_DONE)
+        if (r < 0)
                 return r;
-        fetch_document(watch, BUS_DOCUMENT_TREE, TREE_FORMAT, &watch->tree);
-        fetch_document(watch, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &watch->claims);
-        return CTL_BUS_DONE;
+        (void)ctl_bus_describe(watch->bus, BUS_DOCUMENT_TREE, TREE_FORMAT, &watch->tree, NULL);
+        (void)ctl_bus_describe(watch->bus, BUS_DOCUMENT_CLAIMS, CLAIMS_FORMAT, &watch->claims,
+                               NULL);
+        return 0;
 }
 
-/* 0: there is a status to show, if only of why there is none. */
+/* Fetches all documents. Without an agent the status says why. */
 static int fetch_all(Watch *watch)
 {
         Error why = ERROR_NULL;
-        int r = CTL_BUS_DONE;
+        int r = 0;
 
         forget_facts(watch);
         if (watch->bus && sd_bus_is_open(watch->bus) <= 0)
                 watch->bus = sd_bus_flush_close_unref(watch->bus);
         if (!watch->bus)
                 r = open_bus(watch, &why);
-        if (r == CTL_BUS_DONE)
+        if (r == 0)
                 r = fetch_facts(watch, &why);
         watch->fetch_usec = UINT64_MAX;
-        if (r == CTL_BUS_DONE)
+        if (r == 0)
                 return 0;
         /* A host that was not reached once would ask for passwords again and again. */
-        if (r == -ENOMEM || (!watch->bus && r < 0))
+        if (r == -ENOMEM || (!watch->bus && r != CTL_NOT_RUNNING))
                 return error_setf(&watch->error, r, "%s", why.text);
         fetch_in(watch, RETRY_USEC);
-        json_decref(watch->status);
         watch->status = ctl_status_make_not_running(why.text);
         return watch->status ? 0 : error_oom(&watch->error);
 }
 
-/* What a formatter makes of what is known; NULL when memory ran out. */
-static char *format(const Watch *watch, void (*print)(const CtlWatchFacts *facts, CtlPage *page))
+static void print_page(const Watch *watch, CtlPage *page)
 {
-        const CtlWatchFacts facts = { watch->status, watch->tree, watch->claims };
+        ctl_status_print(watch->status, page);
+        if (watch->tree) {
+                fputc('\n', page->output);
+                (void)ctl_tree_print(watch->tree, page, NULL);
+        }
+        if (watch->claims) {
+                fputc('\n', page->output);
+                ctl_claims_print(watch->claims, false, page);
+        }
+}
+
+static void print_summary(const Watch *watch, CtlPage *page)
+{
+        ctl_status_print_line(watch->status, watch->tree, page);
+}
+
+/* Returns the text that a formatter writes; NULL when memory ran out. */
+static char *format(const Watch *watch, void (*print)(const Watch *watch, CtlPage *page))
+{
         _cleanup_free_ char *text = NULL;
         size_t n;
         CtlPage page = { .style = ctl_style_detect(stdout), .output = open_memstream(&text, &n) };
@@ -171,15 +373,15 @@ static char *format(const Watch *watch, void (*print)(const CtlWatchFacts *facts
         if (!page.output)
                 return NULL;
         page.style.legend = watch->ctl->page.style.legend;
-        print(&facts, &page);
+        print(watch, &page);
         return fclose(page.output) == 0 && !page.failed ? TAKE_PTR(text) : NULL;
 }
 
 static int draw_page(Watch *watch)
 {
-        _cleanup_free_ char *text = format(watch, ctl_watch_print);
+        _cleanup_free_ char *text = format(watch, print_page);
 
-        if (!text || ctl_screen_draw(&watch->screen, text) < 0)
+        if (!text || screen_draw(&watch->screen, text) < 0)
                 return error_oom(&watch->error);
         return 0;
 }
@@ -188,7 +390,7 @@ static int print_line(Watch *watch)
 {
         _cleanup_free_ char *line = ctl_wants_json(watch->ctl)
                                             ? json_dumps(watch->status, JSON_COMPACT)
-                                            : format(watch, ctl_watch_print_line);
+                                            : format(watch, print_summary);
         char time[CTL_TEXT_MAX];
 
         if (!line)
@@ -228,11 +430,11 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 static int on_key(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
         Watch *watch = userdata;
-        CtlKey key = ctl_screen_read_key();
+        Key key = screen_read_key();
 
-        if (key == CTL_KEY_QUIT)
+        if (key == KEY_QUIT)
                 return sd_event_exit(watch->event, 0);
-        ctl_screen_scroll(&watch->screen, key);
+        screen_scroll(&watch->screen, key);
         return draw_page(watch) < 0 ? sd_event_exit(watch->event, -ENOMEM) : 0;
 }
 
@@ -240,7 +442,7 @@ static int on_resize(sd_event_source *source, const struct signalfd_siginfo *inf
 {
         Watch *watch = userdata;
 
-        ctl_screen_forget(&watch->screen);
+        screen_forget(&watch->screen);
         return draw_page(watch) < 0 ? sd_event_exit(watch->event, -ENOMEM) : 0;
 }
 
@@ -279,7 +481,7 @@ static int set_up(Watch *watch)
         return r;
 }
 
-int ctl_verb_watch(Ctl *ctl, Error *reterr)
+static int verb_watch(Ctl *ctl, Error *reterr)
 {
         _cleanup_(watch_done) Watch watch = { .ctl = ctl };
         int r = set_up(&watch);
@@ -289,8 +491,14 @@ int ctl_verb_watch(Ctl *ctl, Error *reterr)
         /* Before the screen is taken: ssh may have something to ask. */
         r = fetch_all(&watch);
         if (r >= 0 && ctl->page.style.terminal && !ctl_wants_json(ctl))
-                ctl_screen_open(&watch.screen);
+                screen_open(&watch.screen);
         if (r >= 0)
                 r = sd_event_loop(watch.event);
         return r < 0 ? error_setf(reterr, r, "%s", error_text(&watch.error, r)) : EXIT_SUCCESS;
 }
+
+const CtlVerb ctl_watch_verbs[] = {
+        { "watch", "", "Show status, usage and claims all the time", 0, CTL_REMOTE, NULL,
+          verb_watch, NULL },
+        { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
+};

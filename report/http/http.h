@@ -15,24 +15,10 @@
 #include <systemd/sd-event.h>
 
 #include "base/error.h"
+#include "base/placement-options.h"
 
 #define HTTP_MAX_CONNECTIONS_LIMIT  64
 #define HTTP_MAX_BODY_BYTES_DEFAULT (UINT64_C(8) * 1024 * 1024) /* parsed in 2 s, in 200 MB */
-
-/* Everything is borrowed and must outlive the client. */
-typedef struct HttpConfig {
-        const char *endpoint; /* see report/http/endpoint.h; NULL: http_client_set_endpoint() comes
-                               * before the first request */
-        const char *service;  /* its name, for words; NULL: Placement */
-        uint64_t max_connections; /* 1 … HTTP_MAX_CONNECTIONS_LIMIT */
-        uint64_t connect_timeout_usec;
-        uint64_t timeout_usec;       /* one request from its start to its last byte */
-        uint64_t stall_timeout_usec; /* a body that has begun and stands still; 0: none */
-        uint64_t max_body_bytes;     /* of an answer; 0: HTTP_MAX_BODY_BYTES_DEFAULT */
-        const char *cafile, *certfile, *keyfile; /* NULL: the system's, none, none */
-        bool insecure;                           /* do not verify the server's certificate */
-        const char *user_agent;                  /* NULL: none is sent */
-} HttpConfig;
 
 /* What to send. Copied. */
 typedef struct HttpRequest {

@@ -13,16 +13,10 @@
 #include <systemd/sd-event.h>
 
 #include "base/error.h"
+#include "base/placement-options.h"
 #include "report/http/http.h"
 #include "report/keystone/answer.h"
 #include "report/keystone/config.h"
-
-typedef struct AuthConfig {
-        ReporterAuth kind;
-        const char *token;              /* admin_token; copied */
-        const KeystoneConfig *keystone; /* of the kinds that need it; borrowed */
-        bool wants_endpoint;            /* Keystone's catalogue is to say where Placement is */
-} AuthConfig;
 
 /* Borrowed until the loop runs again. */
 typedef struct AuthPass {

@@ -6,16 +6,7 @@
  * request that it is given, so that a way which was forgotten ends in an error and not in a write.
  */
 
-#include "base/macros.h"
-
-/* [agent] nova */
-typedef enum NovaMode {
-        NOVA_NONE,    /* no nova-compute reports this host */
-        NOVA_OBSERVE, /* it does, and the agent writes nothing */
-        NOVA_BESIDE,  /* it does, and the agent writes what its claims hold */
-        NOVA_TOP,     /* it asks the agent (a driver of its own), which writes all */
-        _NOVA_MODE_MAX,
-} NovaMode;
+#include "base/placement-options.h"
 
 /* What the agent does that ends in a write. */
 typedef enum NovaAction {

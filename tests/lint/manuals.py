@@ -50,8 +50,8 @@ def journal_fields(root):
 
 def verbs_of(root):
     """{verb of computectl: the macro with its flags}"""
-    return dict(re.findall(r'^        \{ "([a-z-]+)", ".*?\b(LOCAL|REMOTE|RIGHTS|CHANGE|CTL_VERB_CHANGES|HIDDEN)(?: \| HIDDEN)?,',
-                           (root / 'ctl/verbs/verbs.c').read_text(), re.M | re.S))
+    rows = re.compile(r'^        \{ "([a-z-]+)", ".*?\bCTL_(LOCAL|REMOTE|RIGHTS|CHANGE|VERB_CHANGES|VERB_HIDDEN)(?: \| CTL_VERB_HIDDEN)?,', re.M | re.S)
+    return {verb: flags for path in sorted((root / 'ctl/verbs').glob('*.c')) for verb, flags in rows.findall(path.read_text())}
 
 
 def section(text, name):

@@ -32,7 +32,9 @@ FORMER = (
 PLUGINS = ('password', 'v3password', 'v3applicationcredential', 'token', 'v3token', 'admin_token', 'none')
 HEAD = '''/* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Written by tests/lint/nova-options.py --write. */
+/* Written by tests/lint/nova-options.py --write.
+ *
+ * Tests: tests/unit/config/test-config.c */
 
 #include "config/nova-options.h"
 

@@ -36,6 +36,8 @@ CLEAN = {
     'report/publish/plan.h': C + '#pragma once\n',
     'agent/bus/bus.c': C + '\n#include <systemd/sd-bus.h>\n\n#include "claims/claims.h"\n'
                        '#include "drivers/driver.h"\n#include "report/publish/plan.h"\n',
+    'config/config.h': C + '#pragma once\n',
+    'ctl/verbs/verb.c': C + '\n#include "config/config.h"\n',
     'tests/unit/test-store.c': C + '\n#include <sqlite3.h>\n\n#include "agent/bus/bus.h"\n',
     'tests/tool.py': HASH + 'VALUE = 1\n',
     'tests/tool': '#!/bin/bash\n' + HASH + 'echo "$1"\n',
@@ -59,6 +61,8 @@ PLANTS = [
     ('includes', 'drivers/driver.h', C + '#include "drivers/registry.h"\n', 2, 'must not include drivers'),
     ('includes', 'agent/tree/a.c', C + '#include "agent/cycle/tracker.h"\n', 2, 'must not include agent/cycle'),
     ('includes', 'ctl/verbs/a.c', C + '#include "claims/claims.h"\n', 2, 'must not include claims'),
+    ('includes', 'config/config.h', C + '#include "claims/claims.h"\n', 2, 'ctl must not reach claims'),
+    ('includes', 'agent/guests/a.c', C + '#include "claims/store/object.h"\n', 2, 'must not include claims/store'),
     ('includes', 'agent/new/a.c', C, 1, 'has no place in the order'),
     ('includes', 'claims/a.c', C + '#include <report/publish/plan.h>\n', 2, 'must not include report/publish'),
     ('includes', 'report/a.c', C + '#include "config/config.h"\n', 2, 'must not include config'),

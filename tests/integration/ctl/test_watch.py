@@ -165,6 +165,6 @@ class Watch(unittest.TestCase):
         while start < len(calls.text):  # until the page has asked for all it shows
             start = len(calls.text)
             time.sleep(1)
-        pages = reader.text.count('Polled')
-        wait_until(lambda: reader.text.count('Polled') >= pages + 3, 60, 'three pages more')
+        pages = reader.text.count('last polled')
+        wait_until(lambda: reader.text.count('last polled') >= pages + 3, 60, 'three pages more')
         self.assertNotIn('method call', calls.text[start:])

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "config/state-dir.h"
-
 #include <stdlib.h>
 
 #include "tests/fixtures/config.h"

@@ -114,13 +114,13 @@ static void test_list(void **state)
         }
 }
 
-static void check_all(bool (*is)(const char *), const char *const good[], const char *const bad[])
+static void check_all(ConfigForm form, const char *const good[], const char *const bad[])
 {
         for (; *good; good++)
-                if (!is(*good))
+                if (!config_value_has_form(*good, form))
                         fail_msg("\"%s\" is refused", *good);
         for (; *bad; bad++)
-                if (is(*bad))
+                if (config_value_has_form(*bad, form))
                         fail_msg("\"%s\" is taken", *bad);
 }
 
@@ -130,19 +130,19 @@ static void check_all(bool (*is)(const char *), const char *const good[], const 
 
 static void test_names(void **state)
 {
-        check_all(config_is_absolute_path, TEXTS("/", "/a"), TEXTS("", "a", "./a"));
-        check_all(config_is_host_name, TEXTS("", "host1.example.org", A250 "ABCDE"),
+        check_all(CONFIG_FORM_PATH, TEXTS("/", "/a"), TEXTS("", "a", "./a"));
+        check_all(CONFIG_FORM_HOST_NAME, TEXTS("", "host1.example.org", A250 "ABCDE"),
                   TEXTS("a b", "a\tb", "h\xc3\xb6st", A250 "ABCDEF"));
-        check_all(config_is_trait, TEXTS("", "OWNER_NOVA", "CUSTOM_1", A250 "ABCDE"),
+        check_all(CONFIG_FORM_TRAIT, TEXTS("", "OWNER_NOVA", "CUSTOM_1", A250 "ABCDE"),
                   TEXTS("owner", "A-B", "A B", A250 "ABCDEF"));
-        check_all(config_is_token, TEXTS("admin", "gAAA-_=~"),
+        check_all(CONFIG_FORM_TOKEN, TEXTS("admin", "gAAA-_=~"),
                   TEXTS("", "a b", "a\nb", "\xc3\xa9", "\x7f"));
-        check_all(config_is_mdev_class, TEXTS("VGPU", "CUSTOM_A", "CUSTOM_" A50),
+        check_all(CONFIG_FORM_MDEV_CLASS, TEXTS("VGPU", "CUSTOM_A", "CUSTOM_" A50),
                   TEXTS("", "VCPU", "CUSTOM_", "CUSTOM_a", "CUSTOM_A B", "xCUSTOM_A",
                         "CUSTOM_" A250));
-        check_all(config_is_mdev_type, TEXTS("nvidia-35", "i915-GVTg_V5_4", "mtty-2"),
+        check_all(CONFIG_FORM_MDEV_TYPE, TEXTS("nvidia-35", "i915-GVTg_V5_4", "mtty-2"),
                   TEXTS("", ".", "..", ".x", "a/b", "a b", A250 "ABCDEF"));
-        check_all(config_is_device_address,
+        check_all(CONFIG_FORM_DEVICE_ADDRESS,
                   TEXTS("0000:41:00.0", "FFFF:ff:1F.7", "/sys/devices/virtual/mtty/mtty",
                         "/sys/devices/vfio_ap/matrix", "/sys/devices/a..b"),
                   TEXTS("", "41:00.0", "0000:41:00.8", "0000:41:00.00", "0000:4g:00.0",
@@ -153,17 +153,17 @@ static void test_names(void **state)
 
 static void test_addresses(void **state)
 {
-        check_all(config_is_driver_uri,
+        check_all(CONFIG_FORM_DRIVER_URI,
                   TEXTS("qemu:///system", "test:///default", "qemu+ssh://root@host/system",
                         "qemu+unix:///system?socket=/run/x"),
                   TEXTS("", "qemu", "qemu:", "/system", "QEMU:///system", "qemu:///a b", ":///x"));
-        check_all(config_is_http_url,
+        check_all(CONFIG_FORM_HTTP_URL,
                   TEXTS("http://127.0.0.1:8778", "https://placement/", "HTTP://h/placement",
                         "http://[::1]:8778/placement", "http://h/a@b"),
                   TEXTS("", "placement", "http://", "http:///x", "http://:80/", "ftp://h/",
                         "http://u:p@h/", "http://u@h", "http://h?x=1", "http://h/#x",
                         "http://h/a b", "unix:///x", "http://h/\xc3\xa9"));
-        check_all(config_is_endpoint, TEXTS("unix:///run/placement.sock", "http://h"),
+        check_all(CONFIG_FORM_ENDPOINT, TEXTS("unix:///run/placement.sock", "http://h"),
                   TEXTS("unix://", "unix:///", "unix://run/x", "unix:/x",
                         "unix:///" A50 A50 "ABCDEFGH", "http://"));
 }

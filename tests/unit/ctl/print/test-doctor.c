@@ -284,6 +284,109 @@ static void test_configuration(void **state)
         }
 }
 
+/* Judges the way to Placement of a host of which nothing else is known, and returns its findings: a
+ * new array. The checks of configuration and service stand before them, clock and disk behind. */
+static json_t *judge_way(const char *connect)
+{
+        _cleanup_json_ json_t *status = json_pack("{ss}", "state", "not-running"), *document = NULL,
+                              *way = parse_quoted(connect);
+        json_t *findings;
+
+        document = ctl_doctor_judge(&(const CtlFacts){ .status = status, .connect = way });
+        findings = json_incref(json_object_get(document, "findings"));
+        assert_true(json_array_size(findings) >= 4);
+        for (size_t i = 0; i < 2; i++) {
+                assert_int_equal(json_array_remove(findings, 0), 0);
+                assert_int_equal(json_array_remove(findings, json_array_size(findings) - 1), 0);
+        }
+        return findings;
+}
+
+/* "keystone=ok role=bad": the findings in order; each that is not well says what to do. */
+static void summarise(const json_t *findings, char *text, size_t size)
+{
+        const json_t *finding;
+        size_t i, n = 0;
+
+        text[0] = '\0';
+        json_array_foreach((json_t *)findings, i, finding) {
+                const char *state = ctl_json_text(finding, "state");
+
+                assert_int_equal(strcmp(state, "ok") != 0,
+                                 ctl_json_text(finding, "advice")[0] != '\0');
+                n += (size_t)snprintf(text + n, size - n, "%s%s=%s", n > 0 ? " " : "",
+                                      ctl_json_text(finding, "check"), state);
+        }
+}
+
+static void test_the_way_to_placement(void **state)
+{
+        static const struct {
+                const char *connect; /* with ' for " */
+                const char *findings, *words;
+        } cases[] = {
+                { "{'keystone':true,'scope':'project service','roles':['service'],'endpoint':'http://p'}",
+                  "keystone=ok endpoint=ok", "project service; roles: service" },
+                { "{'keystone':true,'scope':'system','roles':['admin','reader'],'endpoint':''}",
+                  "keystone=ok endpoint=ok", "admin, reader" },
+                { "{'keystone':true,'scope':'x','roles':['reader'],'endpoint':'http://p'}",
+                  "keystone=ok role=warning", "" },
+                { "{'keystone':true,'scope':'x','roles':[],'placement_error':'no','placement_"
+                  "outcome':'forbidden'}",
+                  "keystone=ok role=bad", "none" },
+                { "{'keystone':true,'scope':'x','roles':[],'placement_error':'gone','placement_"
+                  "outcome':"
+                  "'unreachable'}",
+                  "keystone=ok endpoint=bad", "" },
+                { "{'keystone':true,'error':'wrong','outcome':'unauthorized'}", "keystone=bad",
+                  "wrong" },
+                { "{'keystone':true,'error':'gone','outcome':'unreachable'}", "keystone=bad",
+                  "gone" },
+                { "{'keystone':true,'error':'nowhere','outcome':'unavailable'}", "keystone=bad",
+                  "nowhere" },
+                { "{'keystone':true,'scope':'x','roles':['service'],'clock_ahead_sec':-6}",
+                  "keystone=ok endpoint=ok clock=warning", "" },
+                { "{'keystone':true,'scope':'x','roles':['service'],'clock_ahead_sec':5}",
+                  "keystone=ok endpoint=ok", "" },
+                { "{'keystone':false,'endpoint':'http://p'}", "endpoint=ok", "at http://p" },
+                { "{'keystone':false,'placement_error':'gone','placement_outcome':'unreachable'}",
+                  "endpoint=bad", "gone" },
+                { "{'microversion':'1.39'}", "endpoint=ok version=ok", "" },
+                { "{'microversion':'1.38'}", "endpoint=ok version=ok", "" },
+                { "{'microversion':'1.37'}", "endpoint=ok version=warning", "" },
+                { "{'microversion':'2.0'}", "endpoint=ok version=ok", "" },
+                { "{'microversion':'new'}", "endpoint=ok", "" },
+                { "{'keystone':true,'roles':5,'scope':[],'error':7}", "keystone=ok role=warning",
+                  "no scope" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *findings = judge_way(cases[i].connect);
+                char summary[200];
+
+                summarise(findings, summary, sizeof(summary));
+                assert_string_equal(summary, cases[i].findings);
+                assert_contains(ctl_json_text(json_array_get(findings, 0), "text"), cases[i].words);
+        }
+}
+
+/* The role that the user has already is not advised. */
+static void test_which_role_is_advised(void **state)
+{
+        static const char *const cases[][2] = {
+                { "{'keystone':true,'roles':['reader'],'placement_error':'no','placement_outcome':'forbidden'}",
+                  "--project PROJECT service\"" },
+                { "{'keystone':true,'roles':['service'],'placement_error':'no','placement_outcome':'forbidden'}",
+                  "--project PROJECT admin\"" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *findings = judge_way(cases[i][0]);
+
+                assert_contains(ctl_json_text(json_array_get(findings, 1), "advice"), cases[i][1]);
+        }
+}
+
 static void test_wrapped(void **state)
 {
         static const PrintRow row = {
@@ -312,4 +415,5 @@ static void test_measured(void **state)
 }
 
 TEST_MAIN(test_table, test_what_is_missing, test_cells_without_cpus, test_single_findings,
-          test_configuration, test_wrapped, test_measured)
+          test_configuration, test_the_way_to_placement, test_which_role_is_advised, test_wrapped,
+          test_measured)

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "tests/fixtures/ctl-capture.h"
+#include "tests/fixtures/ctl-events.h"
 
-#define VM      "11111111-2222-4333-8444-555555555555"
 #define NOW_SEC 1700000000 /* 2023-11-14 22:13:20 UTC */
 
 static void test_times(void **state)
@@ -146,4 +146,124 @@ static void test_strange_documents(void **state)
         }
 }
 
-TEST_MAIN(test_times, test_states, test_items, test_strange_documents)
+/* The ids that are left. */
+static void assert_found(const char *what, const char *ids)
+{
+        _cleanup_(json_done) json_t *document = parse_quoted(
+                "{'claims': [{'id': 1, 'consumer': 'aaaaaaaa-2222-4333-8444-555555555555', 'devices': [{"
+                "'device': 'pci_1', 'address': '0000:41:00.0', 'mdev': 'bbbbbbbb-2222-4333-8444-555555555555'"
+                "}], 'cells': [{'cell': 0, 'host_cell': 1}], 'cpus': [{'vcpu': 0, 'cpus': '4-6'}],"
+                " 'held': '4-6,20'},"
+                "{'id': 2, 'consumer': 'aaaaaaaa-2222-4333-8444-555555555555', 'resize_target': true,"
+                " 'devices': [], 'cells': [], 'cpus': [], 'held': ''},"
+                "{'id': 3, 'consumer': 'c', 'guest': 'web-1', 'devices': [{'device': 'pci_1',"
+                " 'address': '0000:41:00.0', 'mdev': ''}], 'allocations': [{'name': 'host_pci_1',"
+                " 'provider': 'cccccccc-2222-4333-8444-555555555555'}]}]}");
+        char found[16] = "";
+        const json_t *claim;
+        size_t i;
+
+        ctl_claims_find(document, what);
+        json_array_foreach(json_object_get(document, "claims"), i, claim)
+                snprintf(found + strlen(found), sizeof(found) - strlen(found), "%d",
+                         (int)json_integer_value(json_object_get(claim, "id")));
+        if (strcmp(found, ids) != 0)
+                fail_msg("%s: \"%s\"", what, found);
+}
+
+static void test_words_of_claims(void **state)
+{
+        static const char *const cases[][2] = {
+                { "aaaaaaaa-2222-4333-8444-555555555555", "12" },
+                { "AAAAAAAA-2222-4333-8444-555555555555", "12" },
+                { "bbbbbbbb-2222-4333-8444-555555555555", "1" },
+                { "web-1", "3" },
+                { "pci_1", "13" },
+                { "host_pci_1", "3" },
+                { "CCCCCCCC-2222-4333-8444-555555555555", "3" },
+                { "0000:41:00.0", "13" },
+                { "cell:1", "1" },
+                { "cell:0", "" },
+                { "cpu:5", "1" },
+                { "cpu:20", "1" },
+                { "cpu:7", "" },
+                { "cpu:", "" },
+                { "cpu:5x", "" },
+                { "pci_2", "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                assert_found(cases[i][0], cases[i][1]);
+}
+
+static void test_words_of_events(void **state)
+{
+        static const struct {
+                const char *what;
+                size_t n;
+        } cases[] = {
+                { "7", 1 },
+                { "0", 0 },
+                { "web-1", 1 },
+                { VM, 2 },
+                { "11111111-2222-4333-8444-55555555555A", 0 },
+                { FROM, 1 },
+                { "31111111-2222-4333-8444-555555555555", 1 },
+                { "pci_0000_41_00_0", 1 },
+                { MDEV, 1 },
+                { "gpu", 2 },
+                { "smoke", 0 },
+                { "", 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(json_done) json_t *document = parse_quoted(
+                        "{'events': [" CLAIMED "," MOVED "," CORDONED ",{}," STRANGE "]}");
+                size_t n;
+
+                ctl_events_find(document, cases[i].what);
+                n = json_array_size(json_object_get(document, "events"));
+                if (n != cases[i].n)
+                        fail_msg("%s: %zu", cases[i].what, n);
+        }
+}
+
+#define HOST                                                                                   \
+        "{'cells': [{'id': 1, 'cpus': [{'id': 4}]}], 'devices': [{'name': 'pci_1',"            \
+        " 'address': '0000:41:00.0'}], 'domains': [{'uuid': 'g1', 'name': 'web-1',"            \
+        " 'pci_addresses': ['0000:41:00.0']}, {'uuid': 'g2', 'name': 'web-2', 'config_mdevs':" \
+        " ['" MDEV "']}, {'uuid': 'g3', 'name': 'web-3', 'mdevs': ['" MDEV "']}]}"
+
+static void test_words_of_a_host(void **state)
+{
+        static const struct {
+                const char *what;
+                bool found;
+                const char *guests; /* "web-1", "web-2+" for the next start */
+        } cases[] = {
+                { "cpu:4", true, "" },      { "cpu:5", false, "" },
+                { "cell:1", true, "" },     { "cell:0", false, "" },
+                { "PCI_1", true, "web-1" }, { "0000:41:00.0", true, "web-1" },
+                { "web-1", true, "" },      { "web-9", false, "" },
+                { MDEV, true, "web-2+" },   { VM, true, "" },
+        };
+        _cleanup_json_ json_t *host = parse_quoted(HOST);
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *claims = parse_quoted("{'claims': [{'consumer': 'g3'}]}");
+                const json_t *guest;
+                char guests[64] = "";
+                size_t j;
+
+                assert_int_equal(ctl_host_has(host, cases[i].what), cases[i].found);
+                assert_int_equal(ctl_claims_add_guests(claims, host, cases[i].what), 0);
+                json_array_foreach(json_object_get(claims, "guests"), j, guest)
+                        snprintf(guests + strlen(guests), sizeof(guests) - strlen(guests), "%s%s",
+                                 ctl_json_text(guest, "name"),
+                                 json_is_true(json_object_get(guest, "next_start")) ? "+" : "");
+                assert_string_equal(guests, cases[i].guests);
+        }
+}
+
+TEST_MAIN(test_times, test_states, test_items, test_strange_documents, test_words_of_claims,
+          test_words_of_events, test_words_of_a_host)

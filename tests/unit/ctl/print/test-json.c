@@ -52,29 +52,27 @@ static void test_read_document(void **state)
 {
         static const struct {
                 const char *text;
-                bool array;
                 const char *format;
                 int r;
         } cases[] = {
-                { "{\"format\": \"x/1\"}", false, "x/1", 0 },
-                { "{\"format\": \"x/2\"}", false, "x/1", -EBADMSG },
-                { "{}", false, "x/1", -EBADMSG },
-                { "{}", false, NULL, 0 },
-                { "{}", true, NULL, -EBADMSG },
-                { "[]", true, NULL, 0 },
-                { "[]", false, NULL, -EBADMSG },
-                { "[", true, NULL, -EBADMSG },
-                { "", true, NULL, -EBADMSG },
-                { "<html>", false, NULL, -EBADMSG },
+                { "{\"format\": \"x/1\"}", "x/1", 0 },
+                { "{\"format\": \"x/2\"}", "x/1", -EBADMSG },
+                { "{}", "x/1", -EBADMSG },
+                { "{}", NULL, -EBADMSG },
+                { "[]", NULL, 0 },
+                { "[]", "x/1", -EBADMSG },
+                { "[", NULL, -EBADMSG },
+                { "", NULL, -EBADMSG },
+                { "<html>", NULL, -EBADMSG },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(json_done) json_t *document = NULL;
                 Error error = ERROR_NULL;
 
-                assert_int_equal(ctl_json_read_document(cases[i].text, cases[i].array,
-                                                        cases[i].format, &document, &error),
-                                 cases[i].r);
+                assert_int_equal(
+                        ctl_json_read_document(cases[i].text, cases[i].format, &document, &error),
+                        cases[i].r);
                 assert_true((cases[i].r < 0) == (error.text[0] != '\0'));
                 assert_true((cases[i].r < 0) == (document == NULL));
         }

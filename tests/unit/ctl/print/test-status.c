@@ -2,6 +2,7 @@
 
 #include "ctl/print/status.h"
 
+#include "base/text.h"
 #include "tests/fixtures/ctl-capture.h"
 
 #define WELL                                                                              \
@@ -80,4 +81,61 @@ static void test_pages(void **state)
         check_rows(ctl_status_print, rows, ARRAY_SIZE(rows));
 }
 
-TEST_MAIN_AFTER(setenv("TZ", "UTC", true), NULL, NULL, test_exit_codes, test_pages)
+/* No line is longer than the terminal, and no word of a sentence is lost. */
+static void test_narrow_page(void **state)
+{
+        _cleanup_(capture_done) Capture capture;
+        CtlStyle narrow = STYLE_PIPE;
+
+        narrow.width = 80;
+        narrow.utf8 = false; /* the locale is C */
+        capture_print(
+                &capture, ctl_status_print,
+                parse_quoted(
+                        "{'node': 'compute-with-a-long-name.rack7.example.org', 'n_owed_writes': 4711,"
+                        " 'last_poll_usec': 1, 'last_sync_usec': 1, 'sync_state': 'synced',"
+                        " 'summary': 'Placement is equal to this host, but the last audit found problems',"
+                        " 'reasons': [{'text': 'Cordoned by ann: the second fan of the power supply in rack 7 is broken,"
+                        " and the new one comes on Monday', 'command': 'computectl drain'}],"
+                        " 'n_requests': 1234567890, 'n_writes': 1234567, 'n_conflicts': 12345}"),
+                narrow);
+        assert_contains(
+                capture.text,
+                ": Placement is\n  equal to this host, but the last audit found problems\n");
+        assert_contains(capture.text, "1234567890 requests, 1234567 writes, 12345 conflicts\n");
+        assert_contains(capture.text, "4711 to write to Placement, 0 to remove, 0 to move\n");
+        assert_contains(capture.text, "is\n             broken, and the new one comes on Monday;");
+        for (char *line = strtok(capture.text, "\n"); line; line = strtok(NULL, "\n"))
+                assert_true(text_count_characters(line) <= 80);
+}
+
+#define TREE                                                                                     \
+        "{'providers': [{'inventories': {"                                                       \
+        "   'VCPU': {'used': 5, 'capacity': 16}, 'MEMORY_MB': {'used': 512, 'capacity': 512}}}," \
+        "  {'inventories': {'VCPU': {'used': 1, 'capacity': 4}}}, {'inventories': {}}]}"
+
+/* {"status", "tree"} */
+static void print_line(const json_t *document, CtlPage *page)
+{
+        ctl_status_print_line(json_object_get(document, "status"),
+                              json_object_get(document, "tree"), page);
+}
+
+static void test_lines(void **state)
+{
+        static const PrintRow rows[] = {
+                { "{'status': " WELL ", 'n_claims': 2, 'sync_state': 'synced'}, 'tree': " TREE "}",
+                  .text = "synced: Placement is equal to this host; 3 providers, 2 claims; VCPU 6/20, MEMORY_MB 512/512" },
+                { "{'status': {'state': 'not-running', 'summary': 'go\\ne'}}", .text = "go\\x0ae" },
+                /* amounts saturate */
+                { "{'status': " WELL "}, 'tree': {'providers': ["
+                  "{'inventories': {'A': {'used': 9223372036854775807}}},"
+                  " {'inventories': {'A': {'used': 9223372036854775807}}}]}}",
+                  .has = { "; A 9223372036854775807/0" } },
+        };
+
+        check_rows(print_line, rows, ARRAY_SIZE(rows));
+}
+
+TEST_MAIN_AFTER(setenv("TZ", "UTC", true), NULL, NULL, test_exit_codes, test_pages,
+                test_narrow_page, test_lines)

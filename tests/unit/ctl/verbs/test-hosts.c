@@ -1,83 +1,58 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "ctl/verbs/hosts.h"
+#include "ctl/verbs/verbs.h"
 
-#include "tests/fixtures/scratch-folder.h"
-#include "tests/unit/test.h"
+#include "tests/fixtures/ctl-capture.h"
 
-static void assert_names(const CtlHosts *hosts, const char *wanted)
+/* Stands for a verb: "code:output" is the name of the host. */
+static int run(const CtlVerb *verb, Ctl *ctl)
 {
-        char text[256] = "";
-        size_t n = 0;
-
-        for (size_t i = 0; i < hosts->n; i++)
-                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i > 0 ? " " : "",
-                                      hosts->names[i]);
-        assert_string_equal(text, wanted);
+        printf("%s", strchr(ctl->options.host, ':') + 1);
+        return (int)strtol(ctl->options.host, NULL, 10);
 }
 
-static void test_lists(void **state)
+static int run_hosts(const char *a, const char *b, CtlJson json, Capture *capture)
 {
-        static const struct {
-                const char *list;
-                int r;
-                const char *names;
-        } cases[] = {
-                { "a", 0, "a" },
-                { "root@a,b:22,c", 0, "root@a b:22 c" },
-                { "b,a,b", 0, "b a" },
-                { "a,", -EINVAL, "a" },
-                { "", -EINVAL, "" },
-                { ",", -EINVAL, "" },
-                { "-oProxyCommand=x", -EINVAL, "" },
-                { "a,-x", -EINVAL, "a" },
-        };
+        static const CtlVerb verb = { .name = "status" };
+        char *names[] = { (char *)a, (char *)b };
+        Ctl ctl = { .options = { .hosts = { names, 2, 2 }, .json = json } };
+        int code;
 
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                CtlHosts hosts = { 0 };
+        ctl.page = *capture_begin(capture, STYLE_PIPE);
+        code = ctl_hosts_run(&ctl, &verb, run, NULL);
+        capture_end(capture);
+        return code;
+}
 
-                assert_int_equal(ctl_hosts_add(&hosts, cases[i].list, NULL), cases[i].r);
-                assert_names(&hosts, cases[i].names);
-                ctl_hosts_done(&hosts);
+static void test_the_worst_code_is_returned(void **state)
+{
+        static const char *const names[] = { "0:", "4:", "5:", "3:", "1:", "137:" };
+        static const int codes[] = { 0, 4, 5, 3, 1, 137 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names) - 1; i++)
+                for (size_t j = 0; j < ARRAY_SIZE(names) - 1; j++) {
+                        _cleanup_(capture_done) Capture capture;
+
+                        assert_int_equal(run_hosts(names[i], names[j], CTL_JSON_OFF, &capture),
+                                         codes[MAX(i, j)]);
+                }
+        for (size_t i = 0; i < 2; i++) {
+                _cleanup_(capture_done) Capture capture;
+
+                assert_int_equal(run_hosts(names[1], names[5], CTL_JSON_OFF, &capture), 137);
         }
 }
 
-static void test_files(void **state)
+static void test_outputs_are_printed_in_order(void **state)
 {
-        static const struct {
-                const char *text;
-                int r;
-                const char *names;
-        } cases[] = {
-                { "a\n  b # rack 2\n\n# c\nroot@d", 0, "a b root@d" },
-                { "a\r\nb\r\n", 0, "a b" },
-                { "# nothing\n", -EINVAL, "" },
-                { "", -EINVAL, "" },
-                { "a\n-x\n", -EINVAL, "a" },
-        };
-        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
-        _cleanup_free_ char *path = scratch_path(folder, "hosts");
-        CtlHosts none = { 0 };
+        _cleanup_(capture_done) Capture text, json;
 
-        assert_int_equal(ctl_hosts_read(&none, path, NULL), -ENOENT);
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                CtlHosts hosts = { 0 };
-
-                scratch_write(folder, "hosts", cases[i].text);
-                assert_int_equal(ctl_hosts_read(&hosts, path, NULL), cases[i].r);
-                assert_names(&hosts, cases[i].names);
-                ctl_hosts_done(&hosts);
-        }
+        assert_int_equal(run_hosts("3:{\"a\": 1}", "0:[2] 3", CTL_JSON_OFF, &text), 3);
+        assert_string_equal(text.text, "==> 3:{\"a\": 1} (exit code 3) <==\n{\"a\": 1}\n"
+                                       "==> 0:[2] 3 <==\n[2] 3");
+        assert_int_equal(run_hosts("3:{\"a\": 1}", "0:[2] 3", CTL_JSON_SHORT, &json), 3);
+        assert_contains(json.text, "\"code\":3,\"output\":{\"a\":1}");
+        assert_contains(json.text, "\"code\":0,\"output\":[[2],3]");
 }
 
-static void test_the_worst_code(void **state)
-{
-        static const int order[] = { 0, 4, 5, 3, 1 };
-
-        for (size_t i = 0; i < ARRAY_SIZE(order); i++)
-                for (size_t j = 0; j < ARRAY_SIZE(order); j++)
-                        assert_int_equal(ctl_hosts_worse(order[i], order[j]), order[MAX(i, j)]);
-        assert_int_equal(ctl_hosts_worse(4, 137), 137);
-}
-
-TEST_MAIN(test_lists, test_files, test_the_worst_code)
+TEST_MAIN(test_the_worst_code_is_returned, test_outputs_are_printed_in_order)

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "ctl/verbs/verbs.h"
 #include "tests/fixtures/ctl-capture.h"
+#include "tests/fixtures/scratch-folder.h"
 
 #define WORDS_MAX 12
 #define CONSUMER  "11111111-2222-4333-8444-555555555555"
@@ -162,9 +163,9 @@ static void test_values(void **state)
         assert_string_equal(options.consumer, CONSUMER);
         assert_string_equal(options.project, "p");
         assert_null(options.user);
-        assert_true(options.request.isolate);
-        assert_int_equal(options.request.n_groups, 1);
-        assert_int_equal(options.request_error.code, 0);
+        assert_true(options.request.resources.isolate);
+        assert_int_equal(options.request.resources.n_groups, 1);
+        assert_int_equal(options.request.error.code, 0);
 }
 
 static void test_the_old_spelling_of_dry_run(void **state)
@@ -187,8 +188,8 @@ static void test_impossible_requests_are_kept_for_the_verb(void **state)
         Error error = ERROR_NULL;
 
         assert_int_equal(parse(words, &options, &verb, NULL), 0);
-        assert_contains(options.request_error.text, "--resources");
-        assert_contains(options.request_error.text, "vcpu");
+        assert_contains(options.request.error.text, "--resources");
+        assert_contains(options.request.error.text, "vcpu");
         {
                 Ctl ctl = { .options = options };
 
@@ -205,6 +206,56 @@ static void test_help_wins_over_everything_else(void **state)
 
         assert_int_equal(parse(words, &options, &verb, NULL), 0);
         assert_true(options.help);
+}
+
+static void assert_hosts(const char *option, const char *value, int r, const char *names)
+{
+        const char *const words[] = { "status", option, value, NULL };
+        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+        const CtlVerb *verb = NULL;
+        char text[256] = "";
+        size_t n = 0;
+
+        assert_int_equal(parse(words, &options, &verb, NULL), r);
+        for (size_t i = 0; i < options.hosts.n; i++)
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i > 0 ? " " : "",
+                                      options.hosts.names[i]);
+        assert_string_equal(text, names);
+}
+
+static void test_hosts(void **state)
+{
+        static const struct {
+                const char *text;
+                int r;
+                const char *names;
+        } lists[] = {
+                { "a", 0, "a" },
+                { "root@a,b:22,c", 0, "root@a b:22 c" },
+                { "b,a,b", 0, "b a" },
+                { "a,", -EINVAL, "a" },
+                { "", -EINVAL, "" },
+                { ",", -EINVAL, "" },
+                { "-oProxyCommand=x", -EINVAL, "" },
+                { "a,-x", -EINVAL, "a" },
+        };
+        static const __typeof__(lists[0]) files[] = {
+                { "a\n  b # rack 2\n\n# c\nroot@d", 0, "a b root@d" },
+                { "a\r\nb\r\n", 0, "a b" },
+                { "# nothing\n", -EINVAL, "" },
+                { "", -EINVAL, "" },
+                { "a\n-x\n", -EINVAL, "a" },
+        };
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "hosts");
+
+        for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+                assert_hosts("-H", lists[i].text, lists[i].r, lists[i].names);
+        assert_hosts("--hosts-file", path, -ENOENT, "");
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+                scratch_write(folder, "hosts", files[i].text);
+                assert_hosts("--hosts-file", path, files[i].r, files[i].names);
+        }
 }
 
 static void assert_80_columns(const char *text)
@@ -226,11 +277,11 @@ static void test_help_of_all(void **state)
         ctl_verbs_print_help(page);
         ctl_options_print_help(NULL, page);
         capture_end(&capture);
-        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++)
-                if (verb->flags & CTL_VERB_HIDDEN)
-                        assert_lacks(capture.text, verb->help);
-                else
-                        assert_contains(capture.text, verb->help);
+        CTL_VERBS_FOREACH(verb)
+        if (verb->flags & CTL_VERB_HIDDEN)
+                assert_lacks(capture.text, verb->help);
+        else
+                assert_contains(capture.text, verb->help);
         assert_contains(capture.text, "--json[=pretty|short|off]");
         assert_lacks(capture.text, "--resources");
         assert_80_columns(capture.text);
@@ -241,7 +292,8 @@ static void test_help_of_each_verb(void **state)
 {
         size_t n_shown = 0;
 
-        for (const CtlVerb *verb = ctl_verbs; verb->name; verb++) {
+        CTL_VERBS_FOREACH(verb)
+        {
                 _cleanup_(capture_done) Capture capture;
 
                 ctl_options_print_help(verb->name, capture_begin(&capture, STYLE_PIPE));
@@ -265,5 +317,5 @@ static void test_help_of_each_verb(void **state)
 }
 
 TEST_MAIN(test_usage_table, test_values, test_the_old_spelling_of_dry_run,
-          test_impossible_requests_are_kept_for_the_verb, test_help_wins_over_everything_else,
-          test_help_of_all, test_help_of_each_verb)
+          test_impossible_requests_are_kept_for_the_verb, test_hosts,
+          test_help_wins_over_everything_else, test_help_of_all, test_help_of_each_verb)

@@ -2,79 +2,150 @@
 
 #include "ctl/verbs/request.h"
 
-#include "tests/unit/test.h"
+#include "tests/fixtures/ctl-capture.h"
+
+#define GPU  "12345678-1234-1234-1234-123456789abc"
+#define ROOT "12345678-1234-1234-1234-123456789abd"
 
 static void test_a_whole_request(void **state)
 {
-        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+        static const struct {
+                const char *option, *text;
+        } options[] = {
+                { "group", "gpu:VGPU=1" },     { "resources", "VCPU=2,MEMORY_MB=512" },
+                { "resources", "DISK_GB=1" },  { "group", "gpu:CUSTOM_X=3" },
+                { "required", "HW_A,!HW_B" },  { "required", "gpu:CUSTOM_C" },
+                { "in-tree", "gpu:" ROOT },    { "same-subtree", "gpu,nic" },
+                { "group", "nic:CUSTOM_N=1" }, { "numa-nodes", "2" },
+                { "numa-cpus", "0:0-1" },      { "numa-cpus", "1:2-3" },
+                { "numa-mem", "0:512" },
+        };
+        _cleanup_(ctl_request_done) CtlRequest request = { 0 };
+        const ResourceRequest *resources = &request.resources;
 
-        assert_int_equal(ctl_request_add_group(&request, "gpu:VGPU=1", NULL), 0);
-        assert_int_equal(ctl_request_add_resources(&request, "VCPU=2,MEMORY_MB=512", NULL), 0);
-        assert_int_equal(ctl_request_add_resources(&request, "DISK_GB=1", NULL), 0);
-        assert_int_equal(ctl_request_add_group(&request, "gpu:CUSTOM_X=3", NULL), 0);
-        assert_int_equal(ctl_request_add_traits(&request, "HW_A,!HW_B", NULL), 0);
-        assert_int_equal(ctl_request_add_traits(&request, "gpu:CUSTOM_C", NULL), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+                ctl_request_add(&request, options[i].option, options[i].text);
         assert_int_equal(ctl_request_check(&request, NULL), 0);
 
-        assert_int_equal(request.n_groups, 2);
-        assert_string_equal(request.groups[0].suffix, "");
-        assert_int_equal(request.groups[0].resources.n_items, 3);
-        assert_true(string_set_contains(&request.groups[0].required, "HW_A"));
-        assert_true(string_set_contains(&request.groups[0].forbidden, "HW_B"));
-        assert_string_equal(request.groups[1].suffix, "gpu");
-        assert_int_equal(resources_get(&request.groups[1].resources, "VGPU"), 1);
-        assert_int_equal(resources_get(&request.groups[1].resources, "CUSTOM_X"), 3);
-        assert_true(string_set_contains(&request.groups[1].required, "CUSTOM_C"));
+        assert_int_equal(resources->n_groups, 3);
+        assert_string_equal(resources->groups[0].suffix, "");
+        assert_int_equal(resources->groups[0].resources.n_items, 3);
+        assert_true(string_set_contains(&resources->groups[0].required, "HW_A"));
+        assert_true(string_set_contains(&resources->groups[0].forbidden, "HW_B"));
+        assert_string_equal(resources->groups[1].suffix, "gpu");
+        assert_int_equal(resources_get(&resources->groups[1].resources, "VGPU"), 1);
+        assert_int_equal(resources_get(&resources->groups[1].resources, "CUSTOM_X"), 3);
+        assert_true(string_set_contains(&resources->groups[1].required, "CUSTOM_C"));
+        assert_string_equal(resources->groups[1].in_tree.text, ROOT);
+        assert_int_equal(resources->n_subtrees, 1);
+        assert_int_equal(request.numa.nodes, 2);
+        assert_int_equal(request.numa.n_cpus, 2);
+        assert_string_equal(request.numa.cpus[1], "2-3");
+        assert_int_equal(request.numa.memory_mb[0], 512);
 }
 
+/* The first error is kept, with the name of its option. */
 static void test_wrong_texts(void **state)
 {
         static const struct {
-                int (*add)(ResourceRequest *request, const char *text, Error *reterr);
-                const char *text;
-                const char *words;
+                const char *option, *text, *words;
         } cases[] = {
-                { ctl_request_add_resources, "", "" },
-                { ctl_request_add_resources, "VCPU", "" },
-                { ctl_request_add_resources, "VCPU=0", "VCPU" },
-                { ctl_request_add_resources, "vcpu=1", "vcpu" },
-                { ctl_request_add_resources, "DISK_GB=1", "twice" },
-                { ctl_request_add_group, "VGPU=1", "not a group" },
-                { ctl_request_add_group, ":VGPU=1", "not a group" },
-                { ctl_request_add_group, "a b:VGPU=1", "suffix" },
-                { ctl_request_add_group, "1:", "" },
-                { ctl_request_add_group, "1:VGPU=-1", "" },
-                { ctl_request_add_traits, "", "trait" },
-                { ctl_request_add_traits, "HW_A,", "trait" },
-                { ctl_request_add_traits, "!", "trait" },
-                { ctl_request_add_traits, "!!HW_A", "trait" },
-                { ctl_request_add_traits, "hw_a", "hw_a" },
-                { ctl_request_add_traits, "1:", "trait" },
-                { ctl_request_add_traits, "HW_A,!HW_A", "both" },
-                { ctl_request_add_traits, "!HW_Z,HW_Z", "both" },
+                { "resources", "", "" },
+                { "resources", "VCPU", "" },
+                { "resources", "VCPU=0", "VCPU" },
+                { "resources", "vcpu=1", "vcpu" },
+                { "resources", "DISK_GB=1", "twice" },
+                { "group", "VGPU=1", "not a group" },
+                { "group", ":VGPU=1", "not a group" },
+                { "group", "a b:VGPU=1", "suffix" },
+                { "group", "1:", "" },
+                { "group", "1:VGPU=-1", "" },
+                { "required", "", "trait" },
+                { "required", "HW_A,", "trait" },
+                { "required", "!", "trait" },
+                { "required", "!!HW_A", "trait" },
+                { "required", "hw_a", "hw_a" },
+                { "required", "1:", "trait" },
+                { "required", "HW_A,!HW_A", "both" },
+                { "required", "!HW_Z,HW_Z", "both" },
+                { "in-tree", "1:host", "not a provider's uuid" },
+                { "numa-nodes", "0", "not a number of cells" },
+                { "numa-cpus", "1:0", "this one begins with 0:" },
+                { "numa-mem", "0:x", "not a number of MiB" },
+                { "mapping", "", "is not a mapping" },
+                { "mapping", "gpu", "is not a mapping" },
+                { "mapping", GPU, "is not a mapping" },
+                { "mapping", "gpu=", "is not a mapping" },
+                { "mapping", "gpu:x", "is not a mapping" },
+                { "mapping", "=", "is not a mapping" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
+                _cleanup_(ctl_request_done) CtlRequest request = { 0 };
                 Error error = ERROR_NULL;
 
-                assert_int_equal(ctl_request_add_resources(&request, "DISK_GB=1", NULL), 0);
-                assert_int_equal(cases[i].add(&request, cases[i].text, &error), -EINVAL);
-                if (!error.text[0] || !strstr(error.text, cases[i].words))
-                        fail_msg("\"%s\": %s", cases[i].text, error.text);
+                ctl_request_add(&request, "resources", "DISK_GB=1");
+                ctl_request_add(&request, cases[i].option, cases[i].text);
+                ctl_request_add(&request, "numa-nodes", "no");
+                assert_int_equal(ctl_request_check(&request, &error), -EINVAL);
+                assert_true(strncmp(error.text, "--", 2) == 0);
+                assert_contains(error.text, cases[i].option);
+                assert_contains(error.text, cases[i].words);
         }
 }
 
 static void test_check(void **state)
 {
-        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;
-        Error error = ERROR_NULL;
+        static const struct {
+                const char *option, *text, *error;
+        } cases[] = {
+                { "required", "nic:HW_A", "Traits are required of a group without resources: nic" },
+                { "required", "gpu:HW_A", NULL },
+                { "mapping", "gpu=" GPU, NULL },
+                { "mapping", "gpu=host_pci_1", NULL },
+                { "mapping", "=" ROOT, "--mapping: no group \"\" is asked for" },
+                { "mapping", "=host", "--mapping: no group \"\" is asked for" },
+                { "mapping", "g=host", "--mapping: no group \"g\" is asked for" },
+                { "mapping", "gpu2=host", "--mapping: no group \"gpu2\" is asked for" },
+        };
 
-        assert_int_equal(ctl_request_add_traits(&request, "gpu:HW_A", NULL), 0);
-        assert_int_equal(ctl_request_check(&request, &error), -EINVAL);
-        assert_non_null(strstr(error.text, "gpu"));
-        assert_int_equal(ctl_request_add_group(&request, "gpu:VGPU=1", NULL), 0);
-        assert_int_equal(ctl_request_check(&request, &error), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(ctl_request_done) CtlRequest request = { 0 };
+                Error error = ERROR_NULL;
+
+                ctl_request_add(&request, "group", "gpu:VGPU=1");
+                ctl_request_add(&request, cases[i].option, cases[i].text);
+                assert_int_equal(ctl_request_check(&request, &error), cases[i].error ? -EINVAL : 0);
+                if (cases[i].error)
+                        assert_string_equal(error.text, cases[i].error);
+        }
 }
 
-TEST_MAIN(test_a_whole_request, test_wrong_texts, test_check)
+static void test_names_of_providers(void **state)
+{
+        static const struct {
+                const char *suffix, *provider;
+        } wanted[] = { { "", ROOT }, { "gpu", GPU }, { "a", ROOT } };
+        _cleanup_(json_done) json_t *tree =
+                parse_json("{\"providers\": [{\"uuid\": \"" ROOT "\", \"name\": \"host\"},"
+                           " {\"uuid\": \"" GPU "\", \"name\": \"host_0000:41:00.0\"}]}");
+        _cleanup_(ctl_request_done) CtlRequest request = { 0 };
+        Error error = ERROR_NULL;
+
+        ctl_request_add(&request, "mapping", "=" ROOT);
+        ctl_request_add(&request, "mapping", "gpu=host_0000:41:00.0");
+        ctl_request_add(&request, "mapping", "a=host");
+        assert_int_equal(ctl_request_resolve(&request, tree, NULL), 0);
+        assert_int_equal(request.mappings.n_items, ARRAY_SIZE(wanted));
+        for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+                Uuid uuid;
+
+                assert_int_equal(uuid_from_text(wanted[i].provider, &uuid), 0);
+                assert_true(request_mappings_contain(&request.mappings, wanted[i].suffix, &uuid));
+        }
+        ctl_request_add(&request, "mapping", "b=other");
+        assert_int_equal(ctl_request_resolve(&request, tree, &error), -EINVAL);
+        assert_contains(error.text, "this host has no provider \"other\"");
+}
+
+TEST_MAIN(test_a_whole_request, test_wrong_texts, test_check, test_names_of_providers)

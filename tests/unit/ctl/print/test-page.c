@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "ctl/print/style.h"
+#include "ctl/print/page.h"
 
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "config/expand.h"
+#include "config/settings.h"
 
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
@@ -31,7 +31,7 @@ static char *expand(const char *text, const char *section, const char *key, Erro
 
 #define HOST(value) "[DEFAULT]\nhost = " value "\n"
 
-/* Values as oslo.config 9.0 has them: tests/integration/driver/test_oslo_config.py compares. */
+/* Values as oslo.config 9.0 has them: tests/integration/agent/test_oslo_config.py compares. */
 static void test_values(void **state)
 {
         static const struct {

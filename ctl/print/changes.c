@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What was or would be changed in Placement: the requests of "plan", the inventories and
+ * allocations that "reshape" moves, and the providers that "retire" removes. Pure. */
+
+#include "ctl/print/changes.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "ctl/print/json.h"
+#include "ctl/print/table.h"
+#include "formats/interface.h"
+
+/* Plan. */
+
+static const CtlColumn plan_columns[] = {
+        { "METHOD", CTL_COLUMN_LEFT },
+        { "WHAT", CTL_COLUMN_LEFT },
+        { "NAME", CTL_COLUMN_LEFT },
+        { "SUMMARY", CTL_COLUMN_WRAP },
+};
+static const CtlColumn all_plan_columns[] = {
+        { "METHOD", CTL_COLUMN_LEFT },
+        { "PATH", CTL_COLUMN_LEFT },
+        { "NAME", CTL_COLUMN_LEFT },
+        { "SUMMARY", CTL_COLUMN_WRAP },
+};
+
+/* A path says too much for a narrow terminal: the provider's name is in the next column. */
+static const char *name_path(const char *path)
+{
+        static const struct {
+                const char *prefix;
+                const char *name;
+        } names[] = {
+                { "/resource_classes", "class" },
+                { "/traits", "trait" },
+                { "/reshaper", "reshape" },
+                { "/allocations", "allocations" },
+        };
+        const char *provider;
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (strncmp(path, names[i].prefix, strlen(names[i].prefix)) == 0)
+                        return names[i].name;
+        if (strncmp(path, "/resource_providers", strlen("/resource_providers")) != 0)
+                return path;
+        provider = strchr(path + 1, '/'); /* "/uuid/inventories" */
+        provider = provider ? strchr(provider + 1, '/') : NULL;
+        return provider && provider[1] ? provider + 1 : "provider";
+}
+
+static CtlColour method_colour(const char *method)
+{
+        return strcmp(method, "DELETE") == 0 ? CTL_RED
+               : strcmp(method, "POST") == 0 ? CTL_GREEN
+                                             : CTL_PLAIN;
+}
+
+static void add_step(CtlTable *table, const json_t *step, const CtlStyle *style)
+{
+        const char *method = ctl_json_text(step, "method"), *path = ctl_json_text(step, "path");
+
+        ctl_table_cell(table, method_colour(method), "%s", method);
+        ctl_table_cell(table, CTL_PLAIN, "%s", style->all ? path : name_path(path));
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "name"));
+        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "summary"));
+}
+
+/* Prints why there is nothing to send. Only a sync state that was reached by comparing says that
+ * Placement is equal to the host. */
+static void print_nothing(const json_t *status, CtlPage *page)
+{
+        const char *state = ctl_json_text(status, "sync_state"),
+                   *error = ctl_json_text(status, "sync_error");
+
+        if (strcmp(state, SYNC_STATE_SYNCED) == 0 || strcmp(state, SYNC_STATE_LEFT) == 0)
+                ctl_page_write(page, CTL_PLAIN, "Nothing to do: Placement is equal to this host.");
+        else if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
+                ctl_page_write(page, CTL_PLAIN, "Nothing to send: no Placement is configured.");
+        else if (strcmp(state, SYNC_STATE_STALE) == 0)
+                ctl_page_write(page, CTL_PLAIN,
+                               "Nothing to send now, but Placement is not equal to this host: %s.",
+                               error);
+        else
+                ctl_page_write(page, CTL_PLAIN, "Nothing to send now; the sync state is %s%s%s.",
+                               state[0] ? state : "unknown", error[0] ? ": " : "", error);
+        fputc('\n', page->output);
+}
+
+void ctl_plan_print(const json_t *plan, const json_t *status, CtlPage *page)
+{
+        size_t n = json_array_size(plan);
+
+        if (n == 0) {
+                print_nothing(status, page);
+                return;
+        }
+        ctl_table_print_items(plan, page->style.all ? all_plan_columns : plan_columns,
+                              ARRAY_SIZE(plan_columns), add_step, page);
+        if (page->style.legend)
+                fprintf(page->output, "\n%zu request%s.\n", n, text_plural(n));
+}
+
+/* Reshape. */
+
+static const CtlColumn move_columns[] = {
+        { "CONSUMER", CTL_COLUMN_LEFT },
+        { "PROVIDER", CTL_COLUMN_LEFT },
+        { "BEFORE", CTL_COLUMN_WRAP },
+        { "AFTER", CTL_COLUMN_WRAP },
+};
+static const CtlColumn provider_columns[] = {
+        { "PROVIDER", CTL_COLUMN_LEFT },
+        { "BEFORE", CTL_COLUMN_WRAP },
+        { "AFTER", CTL_COLUMN_WRAP },
+};
+
+static const json_t *member(const json_t *object, const char *a, const char *b, const char *c)
+{
+        const char *const keys[] = { a, b, c };
+
+        for (size_t i = 0; i < ARRAY_SIZE(keys) && keys[i]; i++)
+                object = json_object_get(object, keys[i]);
+        return object;
+}
+
+static const json_t *find_provider(const json_t *shape, const char *uuid)
+{
+        return ctl_json_find(json_object_get(shape, "providers"), "uuid", uuid);
+}
+
+static const char *provider_name(const json_t *document, const char *uuid)
+{
+        const json_t *provider = find_provider(json_object_get(document, "after"), uuid);
+
+        if (!provider)
+                provider = find_provider(json_object_get(document, "before"), uuid);
+        return provider ? ctl_json_text(provider, "name") : uuid;
+}
+
+/* "VCPU 2, MEMORY_MB 512" of {"VCPU": 2, …}, or of inventories their totals. */
+static void format_amounts(const json_t *object, char *text, size_t size)
+{
+        const char *name;
+        json_t *value;
+        size_t n = 0;
+
+        snprintf(text, size, "-");
+        json_object_foreach((json_t *)object, name, value) {
+                const json_t *amount =
+                        json_is_object(value) ? json_object_get(value, "total") : value;
+
+                if (n < size)
+                        n += (size_t)snprintf(text + n, size - n, "%s%s %" PRIu64,
+                                              n > 0 ? ", " : "", name,
+                                              (uint64_t)json_integer_value(amount));
+        }
+}
+
+static void add_line(CtlTable *table, const char *first, const char *second, const json_t *before,
+                     const json_t *after)
+{
+        char text[512];
+
+        ctl_table_line(table);
+        ctl_table_cell(table, CTL_PLAIN, "%s", first);
+        if (second)
+                ctl_table_cell(table, CTL_PLAIN, "%s", second);
+        format_amounts(before, text, sizeof(text));
+        ctl_table_cell(table, CTL_PLAIN, "%s", text);
+        format_amounts(after, text, sizeof(text));
+        ctl_table_cell(table, CTL_PLAIN, "%s", text);
+}
+
+static void add_consumer(CtlTable *table, const json_t *document, const char *uuid)
+{
+        const json_t *before = member(document, "before", "consumers", uuid);
+        const json_t *after = member(document, "after", "consumers", uuid);
+        const char *provider;
+        json_t *held;
+
+        before = json_object_get(before, "allocations");
+        after = json_object_get(after, "allocations");
+        json_object_foreach((json_t *)before, provider, held) {
+                const json_t *then = member(after, provider, "resources", NULL);
+                const json_t *now = json_object_get(held, "resources");
+
+                if (!json_equal(now, then))
+                        add_line(table, uuid, provider_name(document, provider), now, then);
+        }
+        json_object_foreach((json_t *)after, provider, held) {
+                if (!json_object_get(before, provider))
+                        add_line(table, uuid, provider_name(document, provider), NULL,
+                                 json_object_get(held, "resources"));
+        }
+}
+
+static void print_consumers(const json_t *document, CtlPage *page)
+{
+        const json_t *consumers = member(document, "after", "consumers", NULL);
+        CtlTable *table = ctl_table_new(page, move_columns, ARRAY_SIZE(move_columns));
+        const char *uuid;
+        json_t *consumer;
+
+        if (json_object_size(consumers) == 0)
+                fputs("No guest holds anything that moves.\n", page->output);
+        json_object_foreach((json_t *)consumers, uuid, consumer)
+                add_consumer(table, document, uuid);
+        ctl_table_print(table);
+}
+
+static void add_providers(CtlTable *table, const json_t *document, const char *key,
+                          const char *other)
+{
+        const json_t *provider;
+        size_t i;
+
+        json_array_foreach(member(document, key, "providers", NULL), i, provider) {
+                const json_t *there = find_provider(json_object_get(document, other),
+                                                    ctl_json_text(provider, "uuid"));
+                const json_t *own = json_object_get(provider, "inventories");
+                const json_t *theirs = json_object_get(there, "inventories");
+                bool is_after = strcmp(key, "after") == 0;
+
+                if (is_after ? !json_equal(own, theirs) : !there)
+                        add_line(table, ctl_json_text(provider, "name"), NULL,
+                                 is_after ? theirs : own, is_after ? own : theirs);
+        }
+}
+
+static void print_providers(const json_t *document, CtlPage *page)
+{
+        CtlTable *table = ctl_table_new(page, provider_columns, ARRAY_SIZE(provider_columns));
+
+        add_providers(table, document, "after", "before");
+        add_providers(table, document, "before", "after");
+        ctl_table_print(table);
+}
+
+void ctl_reshape_print(const json_t *document, const char *hint, CtlPage *page)
+{
+        const json_t *problem;
+        size_t i;
+
+        if (!document) {
+                fputs("Nothing to do: the tree has the shape of this host.\n", page->output);
+                return;
+        }
+        print_providers(document, page);
+        fputc('\n', page->output);
+        print_consumers(document, page);
+        json_array_foreach(json_object_get(document, "problems"), i, problem) {
+                fputs(i == 0 ? "\n" : "", page->output);
+                ctl_page_write(page, CTL_PLAIN, "Consumer %s: %s stays where it is: %s",
+                               ctl_json_text(problem, "consumer"),
+                               ctl_json_text(problem, "resource_class"),
+                               ctl_json_text(problem, "reason"));
+                fputc('\n', page->output);
+        }
+        if (page->style.legend && hint)
+                fprintf(page->output, "\n%s\n", hint);
+}
+
+/* Retire. */
+
+static size_t count(const json_t *document, const char *key)
+{
+        return json_array_size(json_object_get(document, key));
+}
+
+bool ctl_retire_is_refused(const json_t *document)
+{
+        return count(document, "holders") > 0 || count(document, "foreign") > 0;
+}
+
+static void print_names(const json_t *document, const char *key, CtlPage *page)
+{
+        const json_t *name;
+        size_t i;
+
+        json_array_foreach(json_object_get(document, key), i, name) {
+                ctl_page_write(page, CTL_PLAIN, "  %s",
+                               json_is_string(name) ? json_string_value(name) : "?");
+                fputc('\n', page->output);
+        }
+}
+
+static void print_holder(const json_t *holder, CtlPage *page)
+{
+        const char *guest = ctl_json_text(holder, "guest");
+        bool placed = json_is_true(json_object_get(holder, "placed"));
+        uint64_t claim = ctl_json_u64(holder, "claim");
+
+        ctl_page_write(page, CTL_PLAIN, "  %s%s%s", guest, guest[0] ? "  " : "",
+                       ctl_json_text(holder, "consumer"));
+        if (claim > 0)
+                fprintf(page->output, ", claim %" PRIu64, claim);
+        if (placed)
+                fputs(", has allocations in Placement", page->output);
+        if (claim == 0 && !placed)
+                fputs(", runs here", page->output);
+        fputc('\n', page->output);
+}
+
+static void print_refusal(const json_t *document, CtlPage *page)
+{
+        const json_t *holder;
+        size_t i;
+
+        if (count(document, "holders") > 0)
+                fputs("Still on this host:\n", page->output);
+        json_array_foreach(json_object_get(document, "holders"), i, holder)
+                print_holder(holder, page);
+        if (count(document, "foreign") > 0)
+                fputs("Below this host's provider, and not made by this agent:\n", page->output);
+        print_names(document, "foreign", page);
+        if (!page->style.legend)
+                return;
+        fputs("\nNothing was changed.", page->output);
+        if (count(document, "holders") > 0)
+                fputs(" Move the guests away. If a server is deleted, \"computectl heal CONSUMER\" removes its allocations.",
+                      page->output);
+        if (count(document, "foreign") > 0)
+                fputs(" Whoever made these providers (Neutron, Cyborg) has to remove them.",
+                      page->output);
+        fputc('\n', page->output);
+}
+
+void ctl_retire_print(const json_t *document, CtlPage *page)
+{
+        bool done = json_is_true(json_object_get(document, "done"));
+
+        if (ctl_retire_is_refused(document)) {
+                print_refusal(document, page);
+                return;
+        }
+        fputs(done ? "Removed from Placement:\n" : "To be removed from Placement:\n", page->output);
+        print_names(document, "providers", page);
+        if (page->style.legend)
+                fputs(done ? "\nThe host is retired: \"computectl retire --undo\" takes it back.\n"
+                           : "\nNothing was changed: \"computectl retire\" does it.\n",
+                      page->output);
+}
