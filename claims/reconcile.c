@@ -1,47 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Looks at each claim once, with its guest or without one, and then at each guest without a claim.
+ * Every claim that is without a guest, or waits for an answer of Placement, has an item in the
+ * memory, which the next call gets. Only reconcile_make() changes the memory, at its end. */
+
 #include "claims/reconcile.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "base/text.h"
-#include "claims/compare-devices.h"
 #include "claims/fit/device-choice.h"
 #include "claims/follow.h"
-#include "claims/moved-guests.h"
-#include "claims/reconcile-index.h"
-#include "claims/reconcile-layout.h"
 #include "claims/resize-pair.h"
 
-int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
-                          const char *format, ...)
-{
-        char *text;
-        va_list ap;
-
-        if (array_grow(&problems->items, sizeof(ReconcileProblem), problems->n_items,
-                       &problems->n_allocated) < 0)
-                return -ENOMEM;
-        va_start(ap, format);
-        text = text_vformat(format, ap);
-        va_end(ap);
-        if (!text)
-                return -ENOMEM;
-        problems->items[problems->n_items++] =
-                (ReconcileProblem){ .consumer = *consumer, .claim_id = claim_id, .text = text };
-        return 0;
-}
-
-void reconcile_problems_done(ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < problems->n_items; i++)
-                free(problems->items[i].text);
-        free(problems->items);
-        *problems = (ReconcileProblems){ 0 };
-}
+/* How long two claims of a guest can stand beside each other before they are listed, where claims
+ * do not expire. */
+#define PAIR_AGE_USEC (300 * USEC_PER_SEC)
 
 void reconcile_memory_done(ReconcileMemory *memory)
 {
@@ -80,45 +55,27 @@ static int add_release(Reconcile *reconcile, const Claim *claim, const char *rea
         return r;
 }
 
-/* What Placement says. */
+/* Placement */
 
-static int order_answer(const void *a, const void *b)
+static const PictureConsumer *find_answer(const ReconcileInput *input, const Uuid *consumer)
 {
-        return uuid_order(&((const ReconcileAnswer *)a)->consumer,
-                          &((const ReconcileAnswer *)b)->consumer);
+        return picture_find(input->answers, input->n_answers, consumer);
 }
 
-typedef enum Answer {
-        ANSWER_NONE,
-        ANSWER_HOLDS, /* something here */
-        ANSWER_GONE,
-} Answer;
-
-const ReconcileAnswer *reconcile_find_answer(const ReconcileInput *input, const Uuid *consumer)
+static bool is_gone(PicturePlace place)
 {
-        const ReconcileAnswer key = { .consumer = *consumer };
-
-        return input->n_answers > 0 ? bsearch(&key, input->answers, input->n_answers,
-                                              sizeof(ReconcileAnswer), order_answer)
-                                    : NULL;
+        return place == PICTURE_ELSEWHERE || place == PICTURE_NOWHERE;
 }
 
-static Answer answer_about(const ReconcileInput *input, const Uuid *consumer)
-{
-        const ReconcileAnswer *found = reconcile_find_answer(input, consumer);
-
-        return !found ? ANSWER_NONE : found->here ? ANSWER_HOLDS : ANSWER_GONE;
-}
-
-/* Is what its consumer holds the word of somebody else? */
-static bool is_vouched_for(const ReconcileInput *input, const Claim *claim)
+/* Returns true if another writer decides what the claim's consumer holds in Placement. */
+static bool is_placed_by_other(const ReconcileInput *input, const Claim *claim)
 {
         return input->word != RECONCILE_ALONE && claim->write_state != CLAIM_WRITE_WRITTEN &&
                !(input->started_only && claim_is_of_guest_alone(claim));
 }
 
-/* Then Placement has nothing of it because somebody took that away. What a migration has may have
- * gone back to its guest. */
+/* Returns true if Placement had allocations of the claim, so that another writer removed them if it
+ * has none. A migration can give its allocations back to its guest. */
 static bool was_reported(const Claim *claim)
 {
         return uuid_empty(&claim->guest) && (claim->write_state == CLAIM_WRITE_NONE ||
@@ -130,48 +87,6 @@ static bool is_touched(const ReconcileInput *input, const Claim *claim)
         for (size_t i = 0; i < input->n_touched; i++)
                 if (input->touched[i].claim_id == claim->id &&
                     input->touched[i].when_usec >= input->facts->taken_usec)
-                        return true;
-        return false;
-}
-
-/* Who is who. */
-
-static const HostDomain *find_domain(const ReconcileInput *input, const Uuid *uuid)
-{
-        size_t n;
-        const ReconcileKnown *found =
-                reconcile_index_find(input->index->domains, input->index->n_domains, uuid, &n);
-
-        return n > 0 ? found->is : NULL;
-}
-
-static bool is_mdev(const ReconcileInput *input, const Uuid *uuid)
-{
-        size_t n;
-
-        if (!input->index)
-                return host_facts_find_mdev(input->facts, uuid);
-        (void)reconcile_index_find(input->index->mdevs, input->index->n_mdevs, uuid, &n);
-        return n > 0;
-}
-
-static bool is_pci(const ReconcileInput *input, const char *address)
-{
-        if (!input->index)
-                return host_facts_find_pci(input->facts, address);
-        return bsearch(&address, input->index->pci, input->index->n_pci, sizeof(char *),
-                       text_order);
-}
-
-/* Has it a claim other than this one (NULL: any)? */
-static bool has_claim(const ReconcileInput *input, const Uuid *consumer, const Claim *but)
-{
-        size_t n;
-        const ReconcileKnown *found =
-                reconcile_index_find(input->index->claims, input->index->n_claims, consumer, &n);
-
-        for (size_t i = 0; i < n; i++)
-                if (found[i].is != but)
                         return true;
         return false;
 }
@@ -208,7 +123,7 @@ static int remember(ReconcileMemory *next, const ReconcileMissing *missing)
 typedef struct Lonely {
         const Claim *claim;
         ReconcileMissing missing;
-        Answer answer;
+        PicturePlace place;   /* of the claim's consumer */
         bool stopped;         /* it has a guest, which does not run */
         bool confirmed, aged; /* without its guest, or unconfirmed, for long enough */
 } Lonely;
@@ -220,15 +135,15 @@ static Lonely make_lonely(const ReconcileInput *input, const Claim *claim, bool 
         Lonely lonely = { .claim = claim,
                           .stopped = stopped,
                           .missing = recall(memory, claim->id, now),
-                          .answer = answer_about(input, &claim->consumer),
+                          .place = picture_place(input->picture, &claim->consumer),
                           .confirmed = claim->state == CLAIM_STATE_CONFIRMED };
 
         if (lonely.confirmed)
-                lonely.aged = input->expiry_usec > 0 && now > lonely.missing.since_usec &&
-                              now - lonely.missing.since_usec >= input->expiry_usec;
+                lonely.aged = input->expiry_usec > 0 &&
+                              !time_is_within(now, lonely.missing.since_usec, input->expiry_usec);
         else
                 lonely.aged = claim->expires_usec > 0 && claim->expires_usec <= now;
-        if (lonely.answer != ANSWER_NONE)
+        if (lonely.place != PICTURE_UNREAD)
                 lonely.missing.asked_usec = now;
         return lonely;
 }
@@ -245,15 +160,15 @@ static bool is_over(const ReconcileInput *input, const Lonely *lonely)
 {
         if (is_touched(input, lonely->claim))
                 return false;
-        if (lonely->answer == ANSWER_GONE)
+        if (is_gone(lonely->place))
                 return lonely->aged || was_reported(lonely->claim);
-        return lonely->aged && !is_vouched_for(input, lonely->claim) &&
+        return lonely->aged && !is_placed_by_other(input, lonely->claim) &&
                !may_be_built(input, lonely);
 }
 
 static const char *evidence_of(const ReconcileInput *input, const Lonely *lonely)
 {
-        if (lonely->answer == ANSWER_GONE)
+        if (is_gone(lonely->place))
                 return "Placement has no allocations of it on this host";
         if (input->word == RECONCILE_ALONE)
                 return "no Placement is configured";
@@ -284,7 +199,7 @@ static bool is_due(const ReconcileInput *input, const ReconcileMissing *missing)
 
 static bool is_to_be_asked(const ReconcileInput *input, const Lonely *lonely)
 {
-        if (input->word != RECONCILE_CAN_ASK || lonely->answer != ANSWER_NONE ||
+        if (input->word != RECONCILE_CAN_ASK || lonely->place != PICTURE_UNREAD ||
             is_touched(input, lonely->claim))
                 return false;
         if (!lonely->aged && !was_reported(lonely->claim))
@@ -310,7 +225,7 @@ static int look_at_lonely(const ReconcileInput *input, const Claim *claim, bool 
             add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL) < 0)
                 return -ENOMEM;
         if (!lonely.confirmed)
-                return lonely.aged && lonely.answer == ANSWER_HOLDS
+                return lonely.aged && lonely.place == PICTURE_HERE
                                ? add_action(ret, RECONCILE_EXTEND, &claim->consumer, claim->id,
                                             NULL)
                                : 0;
@@ -325,204 +240,6 @@ static int look_at_lonely(const ReconcileInput *input, const Claim *claim, bool 
 }
 
 /* Claims with a guest. */
-
-static bool has_mdev(const Uuid *mdevs, size_t n, const Uuid *mdev)
-{
-        for (size_t i = 0; i < n; i++)
-                if (uuid_equal(&mdevs[i], mdev))
-                        return true;
-        return false;
-}
-
-static bool domain_has_mdev(const HostDomain *domain, const Uuid *mdev)
-{
-        return has_mdev(domain->mdevs, domain->n_mdevs, mdev) ||
-               has_mdev(domain->config_mdevs, domain->n_config_mdevs, mdev);
-}
-
-/* Lists mdevs of the guest that its claim does not name. where says in which definition they are.
- */
-static int list_unclaimed_mdevs(const Claim *claim, const HostDomain *domain, const Uuid *mdevs,
-                                size_t n, const char *where, ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < n; i++) {
-                if (claim_has_mdev(claim, &mdevs[i]))
-                        continue;
-                if (reconcile_add_problem(
-                            problems, &claim->consumer, claim->id,
-                            "guest %.60s has mdev %s%s, which its claim does not name",
-                            domain->name, mdevs[i].text, where) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
-static const char in_config[] = " in its persistent definition";
-
-static int compare_mdevs(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
-                         ReconcileProblems *problems)
-{
-        int r;
-
-        for (size_t i = 0; i < claim->n_devices; i++) {
-                const ClaimDevice *device = &claim->devices[i];
-
-                r = 0;
-                if (uuid_empty(&device->mdev))
-                        continue;
-                if (!domain_has_mdev(domain, &device->mdev))
-                        r = reconcile_add_problem(
-                                problems, &claim->consumer, claim->id,
-                                "guest %.60s does not have mdev %s on %s, which its claim names",
-                                domain->name, device->mdev.text, device->name);
-                else if (!is_mdev(input, &device->mdev))
-                        r = reconcile_add_problem(problems, &claim->consumer, claim->id,
-                                                  "mdev %s of guest %.60s is gone from %s",
-                                                  device->mdev.text, domain->name, device->name);
-                if (r < 0)
-                        return r;
-        }
-        r = list_unclaimed_mdevs(claim, domain, domain->mdevs, domain->n_mdevs, "", problems);
-        return r < 0 ? r
-                     : list_unclaimed_mdevs(claim, domain, domain->config_mdevs,
-                                            domain->n_config_mdevs, in_config, problems);
-}
-
-static bool has_pci(const char (*pci)[HOST_ADDRESS_SIZE], size_t n, const char *address)
-{
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(pci[i], address) == 0)
-                        return true;
-        return false;
-}
-
-static bool domain_has_pci(const HostDomain *domain, const char *address)
-{
-        return has_pci(domain->pci, domain->n_pci, address) ||
-               has_pci(domain->config_pci, domain->n_config_pci, address);
-}
-
-/* Lists PCI devices of the guest that this host offers and its claim does not name. */
-static int list_unclaimed_pci(const ReconcileInput *input, const Claim *claim,
-                              const HostDomain *domain, const char (*pci)[HOST_ADDRESS_SIZE],
-                              size_t n, const char *where, ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < n; i++) {
-                if (claim_has_pci(claim, pci[i]))
-                        continue;
-                if (!is_pci(input, pci[i])) /* not in device_spec: it needs no claim */
-                        continue;
-                if (reconcile_add_problem(
-                            problems, &claim->consumer, claim->id,
-                            "guest %.60s has PCI device %s%s, which its claim does not name",
-                            domain->name, pci[i], where) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
-static int compare_pci(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
-                       ReconcileProblems *problems)
-{
-        int r;
-
-        for (size_t i = 0; i < claim->n_devices; i++) {
-                const ClaimDevice *device = &claim->devices[i];
-
-                if (!uuid_empty(&device->mdev) || domain_has_pci(domain, device->address))
-                        continue;
-                if (reconcile_add_problem(
-                            problems, &claim->consumer, claim->id,
-                            "guest %.60s does not have PCI device %s, which its claim names",
-                            domain->name, device->address) < 0)
-                        return -ENOMEM;
-        }
-        r = list_unclaimed_pci(input, claim, domain, domain->pci, domain->n_pci, "", problems);
-        return r < 0 ? r
-                     : list_unclaimed_pci(input, claim, domain, domain->config_pci,
-                                          domain->n_config_pci, in_config, problems);
-}
-
-/* Lists PCI devices of the guest that neither its claim names nor the host lists. where says in
- * which definition they are. */
-static int list_unlisted_pci(const ReconcileInput *input, const Claim *claim,
-                             const HostDomain *domain, const char (*pci)[HOST_ADDRESS_SIZE],
-                             size_t n, const char *where, ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < n; i++)
-                if (!claim_has_pci(claim, pci[i]) &&
-                    !host_facts_lists_function(input->facts, pci[i]) &&
-                    reconcile_add_problem(
-                            problems, &claim->consumer, claim->id,
-                            "guest %.60s has PCI device %s%s, which this host does not list",
-                            domain->name, pci[i], where) < 0)
-                        return -ENOMEM;
-        return 0;
-}
-
-/* A PCI device that a claim names and the host does not list. */
-static int report_claimed_pci(const Claim *claim, const HostDomain *domain, const char *address,
-                              ReconcileProblems *problems)
-{
-        if (!domain)
-                return reconcile_add_problem(problems, &claim->consumer, claim->id,
-                                             "claim %" PRId64
-                                             " names PCI device %s, which this host does not list",
-                                             claim->id, address);
-        if (!domain_has_pci(domain, address))
-                return 0; /* what claim and guest differ in is compared when it is confirmed */
-        return reconcile_add_problem(problems, &claim->consumer, claim->id,
-                                     "PCI device %s of guest %.60s is gone from this host", address,
-                                     domain->name);
-}
-
-/* Reports the PCI devices of a claim and its guest that the host does not list, whatever state the
- * claim has. domain NULL: no guest here. */
-static int look_for_devices(const ReconcileInput *input, const Claim *claim,
-                            const HostDomain *domain, ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < claim->n_devices; i++) {
-                const ClaimDevice *device = &claim->devices[i];
-
-                if (uuid_empty(&device->mdev) &&
-                    !host_facts_lists_function(input->facts, device->address) &&
-                    report_claimed_pci(claim, domain, device->address, problems) < 0)
-                        return -ENOMEM;
-        }
-        if (!domain)
-                return 0;
-        if (list_unlisted_pci(input, claim, domain, domain->pci, domain->n_pci, "", problems) < 0)
-                return -ENOMEM;
-        return list_unlisted_pci(input, claim, domain, domain->config_pci, domain->n_config_pci,
-                                 in_config, problems);
-}
-
-static int compare(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
-                   ReconcileProblems *problems)
-{
-        int r = reconcile_compare_amounts(claim, domain, problems);
-
-        if (r < 0 || (r = compare_mdevs(input, claim, domain, problems)) < 0 ||
-            (r = compare_pci(input, claim, domain, problems)) < 0)
-                return r;
-        return reconcile_compare_layout(claim, domain, problems);
-}
-
-int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
-                      ReconcileProblems *problems)
-{
-        const ReconcileInput input = { .facts = facts };
-
-        return compare(&input, claim, domain, problems);
-}
-
-/* Has Placement at least the amounts that the guest has? */
-static bool is_placed_like(const ReconcileAnswer *answer, const HostDomain *domain)
-{
-        return consumer_sum(answer->holding, "VCPU") + consumer_sum(answer->holding, "PCPU") >=
-                       domain->vcpus &&
-               consumer_sum(answer->holding, "MEMORY_MB") >= domain->memory_mb;
-}
 
 /* The old claim stays in the history, which an audit needs to know migrations by their size. */
 static int replace_claim(const Claim *claim, const HostDomain *domain, const char *reason,
@@ -547,13 +264,13 @@ static int look_at_follower(const ReconcileInput *input, const Claim *claim,
                             const HostDomain *domain, const ReconcileMemory *memory,
                             ReconcileMemory *next, Reconcile *ret)
 {
-        const ReconcileAnswer *answer = reconcile_find_answer(input, &claim->consumer);
+        const PictureConsumer *answer = find_answer(input, &claim->consumer);
         const Consumer *held = input->held ? allocations_find(input->held, &claim->consumer) : NULL;
         ReconcileMissing since = recall(memory, claim->id, input->facts->taken_usec);
         bool resized = claim_was_resized(claim, domain);
 
         if (answer && answer->here && answer->holding) {
-                if (resized && is_placed_like(answer, domain))
+                if (resized && guest_size_covers(guest_size_of_consumer(answer->holding), domain))
                         return replace_claim(claim, domain, CLAIM_RESIZED,
                                              "guest and Placement have the same other amounts",
                                              ret);
@@ -570,22 +287,45 @@ static int look_at_follower(const ReconcileInput *input, const Claim *claim,
                 return -ENOMEM;
         if (resized && remember(next, &since) < 0)
                 return -ENOMEM;
-        return compare(input, claim, domain, &ret->problems);
+        return reconcile_compare(input->picture, claim, domain, &ret->problems);
 }
 
 /* Two claims of a guest. */
 
-/* The resize target beside the first claim of a consumer, or NULL. */
+/* Returns the resize target beside the first claim of a consumer, or NULL. */
 static const Claim *find_target(const ReconcileInput *input, const Claim *first)
 {
         size_t n;
-        const ReconcileKnown *found = reconcile_index_find(
-                input->index->claims, input->index->n_claims, &first->consumer, &n);
+        const PictureKey *keys = picture_claims(input->picture, &first->consumer, &n);
 
         for (size_t i = 0; i < n; i++)
-                if (resize_pair_is(first, found[i].is))
-                        return found[i].is;
+                if (resize_pair_is(first, keys[i].of))
+                        return keys[i].of;
         return NULL;
+}
+
+/* A claim that is promised and did not expire is kept: its caller can write Placement later. */
+static bool is_promised(const ReconcileInput *input, const Claim *claim)
+{
+        return claim->state == CLAIM_STATE_CLAIMED &&
+               (claim->expires_usec == 0 || claim->expires_usec > input->facts->taken_usec);
+}
+
+/* Lists a pair that is older than the expiry time, and that no migration explains. */
+static int list_pair(const ReconcileInput *input, const Claim *first, const Claim *target,
+                     const HostDomain *domain, const ReconcileMissing *pair,
+                     ReconcileProblems *problems)
+{
+        if (!uuid_empty(&pair->migration) ||
+            (input->word != RECONCILE_ALONE && pair->asked_usec == 0) ||
+            time_is_within(input->facts->taken_usec, pair->since_usec,
+                           input->expiry_usec > 0 ? input->expiry_usec : PAIR_AGE_USEC))
+                return 0;
+        return reconcile_add_problem(
+                problems, &first->consumer, first->id,
+                "guest %.60s has claims %" PRId64 " and %" PRId64
+                ", and nothing shows which of its resize is over; release the claim that it does not need",
+                domain->name, first->id, target->id);
 }
 
 /* Ends the claim that is over. The other one is confirmed; if its devices are not those of the
@@ -612,17 +352,16 @@ static int end_pair(const ReconcileInput *input, const ResizePair *pair, const H
 /* Follows the migration that can hold one of the two, or asks for a complete read. */
 static int ask_about_pair(const ReconcileInput *input, ReconcileMissing *pair, Reconcile *ret)
 {
-        switch (answer_about(input, &pair->migration)) {
-        case ANSWER_HOLDS:
+        PicturePlace place = picture_place(input->picture, &pair->migration);
+
+        if (place == PICTURE_HERE) {
                 pair->asked_usec = input->facts->taken_usec;
                 return 0;
-        case ANSWER_GONE:
+        }
+        if (is_gone(place)) {
                 *pair = (ReconcileMissing){ .claim_id = pair->claim_id,
                                             .since_usec = input->facts->taken_usec };
                 return 0;
-        case ANSWER_NONE:
-        default:
-                break;
         }
         if (input->word != RECONCILE_CAN_ASK || !is_due(input, pair))
                 return 0;
@@ -643,7 +382,8 @@ static int look_at_pair(const ReconcileInput *input, const Claim *first, const C
         if (is_touched(input, first) || is_touched(input, target))
                 return remember(next, &pair);
         if (input->complete) {
-                verdict = resize_pair_judge(input, first, target, domain, &judged);
+                verdict = resize_pair_judge(input->picture, input->view, first, target, domain,
+                                            &judged);
                 pair.asked_usec = input->facts->taken_usec;
                 pair.migration = judged.migration ? judged.migration->uuid : UUID_NULL;
         } else if (ask_about_pair(input, &pair, ret) < 0) {
@@ -651,9 +391,9 @@ static int look_at_pair(const ReconcileInput *input, const Claim *first, const C
         }
         if (verdict < 0)
                 return verdict;
-        if (verdict == RESIZE_PAIR_OVER && !resize_pair_is_promised(input, judged.over))
+        if (verdict == RESIZE_PAIR_OVER && !is_promised(input, judged.over))
                 return end_pair(input, &judged, domain, ret);
-        if (resize_pair_list(input, first, target, domain, &pair, &ret->problems) < 0)
+        if (list_pair(input, first, target, domain, &pair, &ret->problems) < 0)
                 return -ENOMEM;
         return remember(next, &pair);
 }
@@ -672,11 +412,11 @@ static int look_at_guest(const ReconcileInput *input, const Claim *claim, const 
                                             domain)
                                : 0;
         /* Of two claims, the guest has one or the other. */
-        if (domain->unread || has_claim(input, &claim->consumer, claim))
+        if (domain->unread || picture_has_claim(input->picture, &claim->consumer, claim))
                 return 0;
         if (claim_follows(claim) && input->word != RECONCILE_ALONE)
                 return look_at_follower(input, claim, domain, memory, next, ret);
-        return compare(input, claim, domain, &ret->problems);
+        return reconcile_compare(input->picture, claim, domain, &ret->problems);
 }
 
 /* Returns 1 if the claim must hold other host CPUs for the threads of its guest, -ENOMEM. */
@@ -686,7 +426,7 @@ static int holds_other_cpus(const ReconcileInput *input, const Claim *claim,
         _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT, left = CPU_SET_INIT;
 
         if (!input->view || domain->unread || !uuid_empty(&claim->guest) ||
-            has_claim(input, &claim->consumer, claim))
+            picture_has_claim(input->picture, &claim->consumer, claim))
                 return 0;
         if (layout_compare_held(&claim->layout, &domain->layout, &input->view->held, &missing,
                                 &left) < 0)
@@ -695,12 +435,21 @@ static int holds_other_cpus(const ReconcileInput *input, const Claim *claim,
                (cpu_set_count(&left) > 0 && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
 }
 
+/* Returns true if the identity of a device of the claim can be recorded now. */
+static bool lacks_identity(const HostFacts *facts, const Claim *claim)
+{
+        for (size_t i = 0; i < claim->n_devices; i++)
+                if (device_lacks_identity(facts, &claim->devices[i]))
+                        return true;
+        return false;
+}
+
 /* Returns 1 if the claim must be checked again, -ENOMEM. */
 static int must_check(const ReconcileInput *input, const Claim *claim, const HostDomain *domain)
 {
         if (strcmp(claim->boot_id, input->boot_id) != 0 ||
             device_count_missing(input->facts, input->node, claim) > 0 ||
-            claim_lacks_identity(input->facts, claim) ||
+            lacks_identity(input->facts, claim) ||
             (domain && claim->layout.n_cells == 0 && domain->layout.n_cells > 0))
                 return 1;
         return domain ? holds_other_cpus(input, claim, domain) : 0;
@@ -713,7 +462,7 @@ static int look_at_unread(const ReconcileInput *input, const Claim *claim, Recon
             claim->write_state != CLAIM_WRITE_NONE || claim->state != CLAIM_STATE_CONFIRMED ||
             strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0)
                 return 0;
-        if (answer_about(input, &claim->consumer) != ANSWER_NONE)
+        if (picture_place(input->picture, &claim->consumer) != PICTURE_UNREAD)
                 return add_action(ret, RECONCILE_COMPLETE, &claim->consumer, claim->id, NULL);
         return input->word == RECONCILE_CAN_ASK
                        ? add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL)
@@ -724,7 +473,7 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
                          const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
 {
         bool moving = !uuid_empty(&claim->guest);
-        const HostDomain *domain = find_domain(input, moving ? &claim->guest : &claim->consumer);
+        const HostDomain *domain = picture_guest(input->picture, claim);
         bool stopped = domain && input->started_only && !domain->running &&
                        strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
         int check;
@@ -732,9 +481,8 @@ static int look_at_claim(const ReconcileInput *input, const Claim *claim,
         if (stopped)
                 domain = NULL;
         /* Devices are known also on a host whose guests are not. */
-        if (look_for_devices(input, claim, domain, &ret->problems) < 0 ||
-            compare_identities(input->facts, claim, &ret->problems) < 0 ||
-            (input->recorded && claim_lacks_identity(input->facts, claim) &&
+        if (reconcile_check_devices(input->picture, claim, domain, &ret->problems) < 0 ||
+            (input->recorded && lacks_identity(input->facts, claim) &&
              add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, NULL) < 0))
                 return -ENOMEM;
         if (input->recorded && !claim->life[0])
@@ -780,18 +528,47 @@ static int order_actions(const void *a, const void *b)
 
 /* A claim database that is new: it can have replaced one that was lost. */
 
+/* Returns true if the consumer can be the migration of this guest, whose allocations are on other
+ * hosts. The guest shows what it had here, and its claim counts that. */
+static bool is_move_of(const ReconcileInput *input, const Consumer *consumer,
+                       const HostDomain *domain)
+{
+        const PictureConsumer *guest = find_answer(input, &domain->uuid);
+        GuestSize size = guest_size_of_consumer(consumer);
+
+        return guest && guest->holding && !guest->here && !domain->unread &&
+               consumer_is_same_project(guest->holding, consumer) && size.cpus == domain->vcpus &&
+               size.memory_mb == domain->memory_mb;
+}
+
+/* Marks one answer for each guest that can be moving to another host: its migration gets no claim
+ * beside the guest's. */
+static void mark_migrations(const ReconcileInput *input, bool *counted)
+{
+        for (size_t i = 0; !input->recorded && i < input->facts->n_domains; i++)
+                for (size_t j = 0; j < input->n_answers; j++) {
+                        if (counted[j] || !input->answers[j].here ||
+                            !is_move_of(input, input->answers[j].holding,
+                                        &input->facts->domains[i]))
+                                continue;
+                        counted[j] = true;
+                        break;
+                }
+}
+
 static int place_consumers(const ReconcileInput *input, Reconcile *ret)
 {
         _cleanup_free_ bool *counted = calloc(input->n_answers + 1, sizeof(bool));
 
         if (!counted)
                 return -ENOMEM;
-        moved_guests_mark(input, counted);
+        mark_migrations(input, counted);
         for (size_t i = 0; i < input->n_answers; i++) {
-                const ReconcileAnswer *answer = &input->answers[i];
+                const PictureConsumer *answer = &input->answers[i];
 
-                if (!answer->here || counted[i] || has_claim(input, &answer->consumer, NULL) ||
-                    (!input->recorded && find_domain(input, &answer->consumer)))
+                if (!answer->here || counted[i] ||
+                    picture_has_claim(input->picture, &answer->consumer, NULL) ||
+                    (!input->recorded && picture_domain(input->picture, &answer->consumer)))
                         continue;
                 if (add_action(ret, RECONCILE_PLACE, &answer->consumer, 0, NULL) < 0)
                         return -ENOMEM;
@@ -811,6 +588,21 @@ static int look_at_unread_database(const ReconcileInput *input, Reconcile *ret)
                                                       RECONCILE_UNREAD);
 }
 
+/* A guest without a claim. */
+static int look_at_unclaimed(const ReconcileInput *input, const HostDomain *domain, Reconcile *ret)
+{
+        bool ask = input->word == RECONCILE_CAN_ASK &&
+                   picture_place(input->picture, &domain->uuid) == PICTURE_UNREAD;
+
+        if (domain->unread)
+                return reconcile_add_problem(
+                        &ret->problems, &domain->uuid, 0,
+                        "guest %.60s has no claim, and cannot be read to make one", domain->name);
+        if (is_away(input, domain) || (input->started_only && !domain->running))
+                return 0;
+        return add_action(ret, ask ? RECONCILE_ASK : RECONCILE_ADOPT, &domain->uuid, 0, domain);
+}
+
 static int look_at_all(const ReconcileInput *input, const ReconcileMemory *memory,
                        ReconcileMemory *next, Reconcile *ret)
 {
@@ -821,22 +613,9 @@ static int look_at_all(const ReconcileInput *input, const ReconcileMemory *memor
                         return -ENOMEM;
         for (size_t i = 0; !input->recorded && i < input->facts->n_domains; i++) {
                 const HostDomain *domain = &input->facts->domains[i];
-                bool ask = input->word == RECONCILE_CAN_ASK &&
-                           answer_about(input, &domain->uuid) == ANSWER_NONE;
 
-                if (domain->unread) {
-                        if (!has_claim(input, &domain->uuid, NULL) &&
-                            reconcile_add_problem(
-                                    &ret->problems, &domain->uuid, 0,
-                                    "guest %.60s has no claim, and cannot be read to make one",
-                                    domain->name) < 0)
-                                return -ENOMEM;
-                        continue;
-                }
-                if (!has_claim(input, &domain->uuid, NULL) && !is_away(input, domain) &&
-                    (domain->running || !input->started_only) &&
-                    add_action(ret, ask ? RECONCILE_ASK : RECONCILE_ADOPT, &domain->uuid, 0,
-                               domain) < 0)
+                if (!picture_has_claim(input->picture, &domain->uuid, NULL) &&
+                    look_at_unclaimed(input, domain, ret) < 0)
                         return -ENOMEM;
         }
         if (ret->n_actions > 1)
@@ -873,13 +652,17 @@ static int look_at_view(const HostView *view, ReconcileProblems *problems)
 
 int reconcile_make(const ReconcileInput *input, ReconcileMemory *memory, Reconcile *ret)
 {
-        _cleanup_(reconcile_index_done) ReconcileIndex index = { 0 };
-        ReconcileInput indexed = *input;
+        _cleanup_(picture_done) Picture picture = { .claims = input->claims,
+                                                    .facts = input->facts,
+                                                    .lives = input->lives,
+                                                    .n_lives = input->n_lives,
+                                                    .consumers = input->answers,
+                                                    .n_consumers = input->n_answers };
+        ReconcileInput with_picture = *input;
         ReconcileMemory next = { 0 };
 
-        indexed.index = &index;
-        if (reconcile_index_make(&index, input) < 0 ||
-            look_at_all(&indexed, memory, &next, ret) < 0 ||
+        with_picture.picture = &picture;
+        if (picture_make(&picture) < 0 || look_at_all(&with_picture, memory, &next, ret) < 0 ||
             (input->view && look_at_view(input->view, &ret->problems) < 0)) {
                 reconcile_memory_done(&next);
                 reconcile_done(ret);

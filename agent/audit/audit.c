@@ -10,19 +10,18 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "agent/audit/audit-picture.h"
 #include "agent/audit/evidence.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "claims/follow.h"
-#include "claims/reconcile.h"
+#include "claims/reconcile-compare.h"
 
 #define REASON_SIZE 400
 #define NAME_SIZE   128
 
 typedef struct AuditLook {
         const AuditInput *input;
-        AuditPicture picture;
+        AuditEvidence evidence;
         const AuditMemory *memory;
         AuditMemory next; /* what is remembered of this time */
         Audit *audit;
@@ -190,9 +189,10 @@ static char *format_share(const AuditInput *input, const Consumer *consumer)
 
 /* How long it is as it is */
 
-static bool is_young(const AuditInput *input, uint64_t now_usec, uint64_t since_usec)
+/* Returns true for a claim that was made less than the grace time ago. */
+static bool is_young(const AuditInput *input, const Claim *claim)
 {
-        return now_usec < since_usec || now_usec - since_usec < input->grace_usec;
+        return time_is_within(input->now_usec, claim->created_usec, input->grace_usec);
 }
 
 static int order_seen(const void *a, const void *b)
@@ -236,7 +236,8 @@ static bool is_new(const AuditLook *look, const Consumer *consumer)
 {
         const struct AuditSeen *seen = find_seen(&look->next, &consumer->uuid);
 
-        return !seen || is_young(look->input, look->input->boot_usec, seen->since_usec);
+        return !seen ||
+               time_is_within(look->input->boot_usec, seen->since_usec, look->input->grace_usec);
 }
 
 /* Consumers without claim and guest */
@@ -257,7 +258,7 @@ static AuditLife judge(const AuditLook *look, const Consumer *consumer,
                 return AUDIT_LIFE_ENDED;
         }
         return is_new(look, consumer) ? AUDIT_LIFE_ALIVE
-                                      : audit_judge_life(&look->picture, consumer, text);
+                                      : audit_judge_life(&look->evidence, consumer, text);
 }
 
 static int look_at_stranger(AuditLook *look, const Consumer *consumer)
@@ -266,7 +267,7 @@ static int look_at_stranger(AuditLook *look, const Consumer *consumer)
         bool migration = consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
         char text[AUDIT_EVIDENCE_SIZE] = "";
         AuditLife life = judge(look, consumer, text);
-        const Claim *placed = audit_picture_claim(&look->picture, &consumer->uuid);
+        const Claim *placed = picture_claim(&look->evidence.picture, &consumer->uuid);
         _cleanup_free_ char *share = NULL;
         const char *why = "";
 
@@ -291,7 +292,7 @@ static int look_at_stranger(AuditLook *look, const Consumer *consumer)
 /* A claim that was made of this very allocation, for a lost claim database, is no witness of it. */
 static bool has_claim(const AuditLook *look, const Consumer *consumer)
 {
-        const Claim *claim = audit_picture_claim(&look->picture, &consumer->uuid);
+        const Claim *claim = picture_claim(&look->evidence.picture, &consumer->uuid);
 
         return claim && (claim->request[0] || claim->state == CLAIM_STATE_CONFIRMED);
 }
@@ -304,7 +305,7 @@ static int look_at_consumer(AuditLook *look, const Consumer *consumer)
                 return 0;
         look->audit->n_consumers++;
         stranger = !has_claim(look, consumer) &&
-                   !audit_picture_domain(&look->picture, &consumer->uuid);
+                   !picture_domain(&look->evidence.picture, &consumer->uuid);
         if (remember(look, consumer, stranger) < 0)
                 return -ENOMEM;
         return stranger ? look_at_stranger(look, consumer) : 0;
@@ -316,7 +317,7 @@ static int look_at_consumer(AuditLook *look, const Consumer *consumer)
 static int find_disagreement(const AuditLook *look, const Claim *claim,
                              char ret[static REASON_SIZE])
 {
-        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
         _cleanup_(reconcile_problems_done) ReconcileProblems problems = { 0 };
 
         ret[0] = '\0';
@@ -324,12 +325,11 @@ static int find_disagreement(const AuditLook *look, const Claim *claim,
                 snprintf(ret, REASON_SIZE, "its guest is being moved");
         } else if (!domain) {
                 snprintf(ret, REASON_SIZE, "its guest is not here");
-        } else if (reconcile_compare(claim, domain, look->input->facts, &problems) < 0) {
+        } else if (reconcile_compare(&look->evidence.picture, claim, domain, &problems) < 0) {
                 return -ENOMEM;
         } else if (problems.n_items > 0) {
                 snprintf(ret, REASON_SIZE, "%s", problems.items[0].text);
-        } else if (claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU") < domain->vcpus ||
-                   claim_sum(claim, "MEMORY_MB") < domain->memory_mb) {
+        } else if (!guest_size_covers(guest_size_of_claim(claim), domain)) {
                 snprintf(ret, REASON_SIZE, "its guest has more than this host counts");
         }
         return 0;
@@ -353,7 +353,7 @@ static int find_reason(const AuditLook *look, const Claim *claim, const Consumer
 /* "guest g1 (claim 3)" or "claim 3 of UUID". */
 static const char *name_claim(const AuditLook *look, const Claim *claim, size_t size, char *text)
 {
-        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
 
         if (domain)
                 snprintf(text, size, "guest %.60s (claim %" PRId64 ")", domain->name, claim->id);
@@ -385,13 +385,10 @@ static int look_at_lost_device(AuditLook *look, const Claim *claim)
 /* Has Placement less than the claim, but all that the guest has? Then the claim follows. */
 static bool is_enough(const AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
-        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
 
         return claim_follows(claim) && domain &&
-               audit_sum_here(look->input, consumer, "VCPU") +
-                               audit_sum_here(look->input, consumer, "PCPU") >=
-                       domain->vcpus &&
-               audit_sum_here(look->input, consumer, "MEMORY_MB") >= domain->memory_mb;
+               guest_size_covers(audit_size_here(look->input, consumer), domain);
 }
 
 static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer *consumer)
@@ -451,37 +448,33 @@ static int add_amount(AuditLook *look, const Claim *claim, const Consumer *consu
 
 static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
-        const AuditInput *input = look->input;
-        const char *larger, *name,
-                *lower = audit_find_differing_sum(input, claim, consumer, &larger);
-        const Provider *provider = NULL;
+        AuditDifference difference;
         char why[REASON_SIZE];
 
-        name = lower || larger ? NULL
-                               : audit_find_differing_provider(input, claim, consumer, &provider);
-        if (!lower && !larger && !name)
+        if (!audit_differs(look->input, claim, consumer, &difference))
                 return look_at_withdrawn(look, claim, consumer);
-        if (audit_picture_may_be_moving(&look->picture, consumer, claim))
+        if (audit_may_be_moving(&look->evidence, consumer, claim))
                 return let_be(look);
-        if (!name)
-                return add_amount(look, claim, consumer, lower, larger);
+        if (!difference.elsewhere)
+                return add_amount(look, claim, consumer, difference.lower, difference.larger);
         if (find_reason(look, claim, consumer, why) < 0)
                 return -ENOMEM;
-        if (!why[0] && !claim_binds(claim, name))
+        if (!why[0] && !claim_binds(claim, difference.elsewhere))
                 snprintf(why, sizeof(why), "nothing of its guest is bound to either");
         return add(look, AUDIT_PROVIDER, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,
                    "claim %" PRId64
                    " of %s has its %s elsewhere than on %.60s, where Placement has it",
-                   claim->id, claim->consumer.text, name, provider->name);
+                   claim->id, claim->consumer.text, difference.elsewhere,
+                   difference.provider->name);
 }
 
 /* A claim whose consumer holds nothing here */
 
 static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
-        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
 
-        if (audit_picture_may_be_moving(&look->picture, consumer, NULL))
+        if (audit_may_be_moving(&look->evidence, consumer, NULL))
                 return let_be(look);
         if (domain && domain->running)
                 return add(look, AUDIT_ELSEWHERE, AUDIT_REMEDY_NONE, "", &claim->consumer,
@@ -500,10 +493,10 @@ static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *con
  */
 static int look_at_missing(AuditLook *look, const Claim *claim)
 {
-        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
         char why[REASON_SIZE];
 
-        if (is_young(look->input, look->input->now_usec, claim->created_usec))
+        if (is_young(look->input, claim))
                 return let_be(look);
         if (claim->write_state == CLAIM_WRITE_WRITTEN) {
                 if (find_reason(look, claim, NULL, why) < 0)
@@ -529,15 +522,14 @@ static int look_at_missing(AuditLook *look, const Claim *claim)
  * it; a pair that stays without a migration is listed. */
 static int look_at_resized(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
-        const Claim *first = audit_picture_claim(&look->picture, &claim->consumer),
-                    *second = audit_picture_second_claim(&look->picture, &claim->consumer);
+        const Claim *first = picture_claim(&look->evidence.picture, &claim->consumer),
+                    *second = picture_second_claim(&look->evidence.picture, &claim->consumer);
 
         if (claim != first || first->state != CLAIM_STATE_CONFIRMED ||
-            second->state != CLAIM_STATE_CONFIRMED ||
-            is_young(look->input, look->input->now_usec, second->created_usec) ||
-            (consumer && (is_new(look, consumer) ||
-                          audit_picture_may_be_moving(&look->picture, consumer, first) ||
-                          audit_picture_may_be_moving(&look->picture, consumer, second))))
+            second->state != CLAIM_STATE_CONFIRMED || is_young(look->input, second) ||
+            (consumer &&
+             (is_new(look, consumer) || audit_may_be_moving(&look->evidence, consumer, first) ||
+              audit_may_be_moving(&look->evidence, consumer, second))))
                 return let_be(look);
         return add(
                 look, AUDIT_RESIZED, AUDIT_REMEDY_NONE, "", &claim->consumer, first->id,
@@ -558,7 +550,7 @@ static int look_at_claim(AuditLook *look, const Claim *claim)
 {
         const Consumer *consumer = allocations_find(look->input->consumers, &claim->consumer);
 
-        if (audit_picture_second_claim(&look->picture, &claim->consumer))
+        if (picture_second_claim(&look->evidence.picture, &claim->consumer))
                 return look_at_resized(look, claim, consumer);
         if (claim->state != CLAIM_STATE_CONFIRMED || claim->write_state == CLAIM_WRITE_PENDING ||
             claim->write_state == CLAIM_WRITE_OWED || claim->write_state == CLAIM_WRITE_SENT)
@@ -574,30 +566,29 @@ static int look_at_claim(AuditLook *look, const Claim *claim)
 static int look_at_domain(AuditLook *look, const HostDomain *domain)
 {
         const AuditInput *input = look->input;
+        const Picture *picture = &look->evidence.picture;
         const Consumer *consumer = allocations_find(input->consumers, &domain->uuid);
+        PicturePlace place = picture_place(picture, &domain->uuid);
 
-        if (audit_picture_claim(&look->picture, &domain->uuid) ||
-            audit_picture_is_handed(&look->picture, &domain->uuid) ||
+        if (picture_has_claim(picture, &domain->uuid, NULL) ||
             (input->started_only && !domain->running))
                 return 0;
-        if (!domain->running && audit_picture_is_gone(&look->picture, consumer))
-                return audit_picture_may_be_moving(&look->picture, consumer, NULL)
+        if (!domain->running && place == PICTURE_ELSEWHERE)
+                return audit_may_be_moving(&look->evidence, consumer, NULL)
                                ? let_be(look)
                                : add(look, AUDIT_EVACUATED, AUDIT_REMEDY_NONE, "", &domain->uuid, 0,
                                      "guest %.60s is defined here and does not run, and all its allocations are on other hosts",
                                      domain->name);
         return add(look, AUDIT_UNCLAIMED, AUDIT_REMEDY_ADOPT, "", &domain->uuid, 0,
                    "guest %.60s has no claim%s", domain->name,
-                   consumer && audit_holds_here(input, consumer)
-                           ? ""
-                           : ", and holds nothing in Placement");
+                   place == PICTURE_HERE ? "" : ", and holds nothing in Placement");
 }
 
 static int look_at_all(AuditLook *look)
 {
         const AuditInput *input = look->input;
 
-        if (audit_picture_make(input, &look->picture) < 0)
+        if (audit_evidence_make(input, &look->evidence) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < input->consumers->n_consumers; i++)
                 if (look_at_consumer(look, input->consumers->consumers[i]) < 0)
@@ -616,7 +607,7 @@ int audit_make(const AuditInput *input, AuditMemory *memory, Audit *ret)
         AuditLook look = { .input = input, .memory = memory, .audit = ret };
         int r = look_at_all(&look);
 
-        audit_picture_done(&look.picture);
+        audit_evidence_done(&look.evidence);
         if (r < 0) {
                 audit_memory_done(&look.next);
                 audit_done(ret);

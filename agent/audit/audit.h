@@ -8,8 +8,8 @@
  * of sharing providers (facts G2.7, G2.8). It skips what can still be under way: a consumer without
  * claim and guest that was first seen, or written, less than the grace time ago, or whose server
  * is being built or copied (agent/audit/evidence.h); a claim that is not confirmed or younger than
- * the grace time; a guest that is being resized or migrated, and what can be its migration
- * (agent/audit/audit-picture.h). Classes that no guest shows (DISK_GB, an operator's own) are
+ * the grace time; a guest that is being resized or migrated, and what can be its migration (the
+ * same). Classes that no guest shows (DISK_GB, an operator's own) are
  * compared only where the claim counts them.
  *
  * No remedy lowers an amount of a consumer that has a claim or a guest: an amount that is larger

@@ -69,7 +69,7 @@ typedef struct AuditorState {
         Error error; /* why the last audit that was asked for could not look; code 0: it could */
         uint64_t ended_usec; /* CLOCK_REALTIME of the last one; 0: none yet */
         size_t n_open;       /* what it found and nothing healed */
-        json_t *document;    /* it, in the form of audit-json.h; NULL: none yet */
+        json_t *document;    /* it, of the form AUDIT_FORMAT; NULL: none yet */
 } AuditorState;
 
 const AuditorState *auditor_get_state(const Auditor *auditor);

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/audit/audit-picture.h"
+#include "agent/audit/evidence.h"
 #include "agent/guests/claim-share.h"
 #include "base/log.h"
 #include "base/message-ids.h"

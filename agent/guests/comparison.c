@@ -78,13 +78,13 @@ static void add_answer(ClaimComparison *comparison, const Uuid *consumer, const 
                        bool here)
 {
         comparison->answers[comparison->n_answers++] =
-                (ReconcileAnswer){ .consumer = *consumer, .holding = holding, .here = here };
+                (PictureConsumer){ .consumer = *consumer, .holding = holding, .here = here };
 }
 
 static int order_answers(const void *a, const void *b)
 {
-        return uuid_order(&((const ReconcileAnswer *)a)->consumer,
-                          &((const ReconcileAnswer *)b)->consumer);
+        return uuid_order(&((const PictureConsumer *)a)->consumer,
+                          &((const PictureConsumer *)b)->consumer);
 }
 
 void claim_comparison_answer(ClaimComparison *comparison, const ClaimWanted *asked,
@@ -94,7 +94,7 @@ void claim_comparison_answer(ClaimComparison *comparison, const ClaimWanted *ask
 
         forget_answers(comparison);
         comparison->holding = holding;
-        if (!view || !(comparison->answers = calloc(n + 1, sizeof(ReconcileAnswer))))
+        if (!view || !(comparison->answers = calloc(n + 1, sizeof(PictureConsumer))))
                 return;
         for (size_t i = 0; i < holding->n_consumers; i++)
                 add_answer(comparison, &holding->consumers[i]->uuid, holding->consumers[i],
@@ -103,7 +103,7 @@ void claim_comparison_answer(ClaimComparison *comparison, const ClaimWanted *ask
                 if (!allocations_find(holding, &asked->uuids[i]))
                         add_answer(comparison, &asked->uuids[i], NULL, false);
         if (comparison->n_answers > 1)
-                qsort(comparison->answers, comparison->n_answers, sizeof(ReconcileAnswer),
+                qsort(comparison->answers, comparison->n_answers, sizeof(PictureConsumer),
                       order_answers);
         comparison->complete = asked->all;
         comparison->absent = asked->absent;

@@ -48,7 +48,7 @@ typedef struct ClaimComparison {
         uint64_t urgent_usec;     /* a poll that begins after this is to be followed by asking about
                                      all without a guest; 0: none is */
         Allocations *holding;     /* what Placement has of those that were asked about */
-        ReconcileAnswer *answers; /* the same, that borrow from it */
+        PictureConsumer *answers; /* the same, that borrow from it */
         size_t n_answers;
         bool complete;     /* all were read */
         bool absent;       /* the same; Placement does not have the tree yet */

@@ -28,6 +28,11 @@ typedef struct Work {
         ClaimList *ended;            /* empty until it is asked for */
 } Work;
 
+static const PictureConsumer *find_answer(const Work *work, const Uuid *consumer)
+{
+        return picture_find(work->order->answers, work->order->n_answers, consumer);
+}
+
 static void notify(const Work *work, ClaimEvent event, int64_t id)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -160,7 +165,7 @@ static void note_adopted(const Work *work, const ReconcileAction *action, int64_
 /* Counted at once; what was not read of its consumer yet completes the claim later. */
 static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
 {
-        const ReconcileAnswer *answer = reconcile_find_answer(work->order, &action->consumer);
+        const PictureConsumer *answer = find_answer(work, &action->consumer);
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
         int r, completed = 0;
@@ -200,7 +205,7 @@ static char *format_sums(const Consumer *consumer)
 /* Names what Placement has of the consumer, which the next claim of the guest holds. */
 static void log_followed(const Work *work, const ReconcileAction *action, const char *id)
 {
-        const ReconcileAnswer *answer = reconcile_find_answer(work->order, &action->consumer);
+        const PictureConsumer *answer = find_answer(work, &action->consumer);
         _cleanup_free_ char *amounts =
                 answer && answer->holding ? format_sums(answer->holding) : NULL;
 
@@ -319,7 +324,7 @@ static int check(const Work *work, const ReconcileAction *action, Error *reterr)
 /* The claim database is new, and the consumer has no guest. */
 static int place(const Work *work, const ReconcileAction *action, Error *reterr)
 {
-        const ReconcileAnswer *answer = reconcile_find_answer(work->order, &action->consumer);
+        const PictureConsumer *answer = find_answer(work, &action->consumer);
         ClaimPlacing placing = { .holding = answer->holding, .write_state = CLAIM_WRITE_NONE };
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
@@ -365,7 +370,7 @@ static int end_unread(const Work *work, const Reconcile *reconcile, Error *reter
 
 static int act(const Work *work, const ReconcileAction *action, Error *reterr)
 {
-        const ReconcileAnswer *answer;
+        const PictureConsumer *answer;
         int r;
 
         switch (action->type) {
@@ -374,7 +379,7 @@ static int act(const Work *work, const ReconcileAction *action, Error *reterr)
         case RECONCILE_ADOPT:
                 return adopt(work, action, reterr);
         case RECONCILE_COMPLETE:
-                answer = reconcile_find_answer(work->order, &action->consumer);
+                answer = find_answer(work, &action->consumer);
                 r = claim_complete(work->claims, action->claim_id, answer->holding, reterr);
                 if (r == 0)
                         notify(work, CLAIM_EVENT_CHANGED, action->claim_id);

@@ -29,7 +29,7 @@ typedef struct Row {
 
 typedef struct Placed {
         Consumer *consumers[2];
-        ReconcileAnswer answers[2];
+        PictureConsumer answers[2];
         size_t n;
 } Placed;
 
@@ -47,7 +47,7 @@ static void add_consumer(Placed *placed, char letter, uint64_t vcpus, const char
         assert_int_equal(consumer_add(consumer, &host, "VCPU", vcpus), 0);
         placed->consumers[placed->n] = consumer;
         placed->answers[placed->n++] =
-                (ReconcileAnswer){ .consumer = uuid, .holding = consumer, .here = true };
+                (PictureConsumer){ .consumer = uuid, .holding = consumer, .here = true };
 }
 
 static HostView *make_pair_view(void)
@@ -184,7 +184,7 @@ static void test_migration_is_followed(void **state)
         assert_false(look.result.wants_all);
         /* It is gone: then all is read again. */
         look.input.word = AWAY;
-        look.input.answers = &(ReconcileAnswer){ .consumer = make_guest('m') };
+        look.input.answers = &(PictureConsumer){ .consumer = make_guest('m') };
         look.input.n_answers = 1;
         look_run(&look);
         look_expect(&look, "gone", "", NULL);

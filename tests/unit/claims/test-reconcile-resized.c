@@ -59,7 +59,7 @@ static void check(const Row *row)
 {
         _cleanup_(look_done) Look look;
         _cleanup_(consumer_freep) Consumer *holding = make_holding(row->placed);
-        const ReconcileAnswer answer = { .consumer = make_guest('g'),
+        const PictureConsumer answer = { .consumer = make_guest('g'),
                                          .here = true,
                                          .holding = holding };
 
@@ -145,7 +145,7 @@ static void test_follows(void **state)
                 HostView view = {
                         .tree = tree, .providers = &provider, .n_providers = 1, .places = &place
                 };
-                const ReconcileAnswer answer = { .consumer = make_guest('g'),
+                const PictureConsumer answer = { .consumer = make_guest('g'),
                                                  .here = true,
                                                  .holding = holding };
                 Consumer *on_root = make_holding(rows[i].on_root);

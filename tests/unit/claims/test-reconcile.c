@@ -132,7 +132,7 @@ static void check_row(const WordRow *row)
 {
         _cleanup_(look_done) Look look;
         const ReconcileTouched touched = { .claim_id = 1, .when_usec = 1000 * USEC_PER_SEC };
-        const ReconcileAnswer answer = { .consumer =
+        const PictureConsumer answer = { .consumer =
                                                  make_guest(row->claim[0] ? row->claim[0] : 'g'),
                                          .here = row->answer == 'h' };
 
@@ -258,7 +258,7 @@ static void test_adopted_by_placement(void **state)
 static void test_asked_seldomer(void **state)
 {
         static const unsigned expected[] = { 1000, 1060, 1120, 1240, 1480, 1780, 2080 };
-        const ReconcileAnswer answer = { .consumer = make_guest('g'), .here = true };
+        const PictureConsumer answer = { .consumer = make_guest('g'), .here = true };
         _cleanup_(look_done) Look look;
         size_t n = 0;
 

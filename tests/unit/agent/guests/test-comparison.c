@@ -44,7 +44,7 @@ static void test_answers(void **state)
                 claim_comparison_answer(&comparison, &asked, holding, known ? view : NULL, "host");
                 assert_int_equal(comparison.n_answers, known ? ARRAY_SIZE(uuids) : 0);
                 for (size_t i = 0; i < comparison.n_answers; i++) {
-                        const ReconcileAnswer *answer = &comparison.answers[i];
+                        const PictureConsumer *answer = &comparison.answers[i];
 
                         assert_int_equal(answer->here, uuid_equal(&answer->consumer, &uuids[0]));
                         assert_int_equal(answer->holding != NULL,
