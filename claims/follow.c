@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The request of a claim that was made of a guest has the amounts of the domain, and its
- * allocations have those of Placement where they are larger. The difference needs no column.
- *
- * Tests: tests/unit/claims/test-reconcile-resized.c */
+ * allocations have those of Placement where they are larger. The difference needs no column. */
 
 #include "claims/follow.h"
 

@@ -3,7 +3,7 @@
 /* A guest has up to two definitions: the one that runs, and the persistent one, which its next
  * start uses. A device of either one must be in the claim.
  *
- * Tests: tests/unit/claims/test-reconcile.c tests/unit/claims/test-reconcile-resized.c */
+ * Tests: tests/unit/claims/test-reconcile.c tests/unit/claims/test-follow.c */
 
 #include "claims/reconcile-compare.h"
 

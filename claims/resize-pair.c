@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The domain, Placement and the migrations are asked in this order. Each one names the claim of the
- * two that it contradicts, or none.
- *
- * Tests: tests/unit/claims/test-reconcile-pair.c */
+ * two that it contradicts, or none. */
 
 #include "claims/resize-pair.h"
 

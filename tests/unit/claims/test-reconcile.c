@@ -641,6 +641,50 @@ static void test_more_than_there_is(void **state)
         }
 }
 
+/* A guest that is no domain: its claim says by what it is known, and lives as long as that. */
+static void test_lives(void **state)
+{
+        static const struct {
+                const char *name;
+                const char *claim;
+                bool recorded, lives;
+                uint64_t missing_sec; /* for so long */
+                const char *actions;
+        } rows[] = {
+                { "runs", "x claimed life=1", false, true, 0, "confirm 1" },
+                { "runs where no guests are listed", "x claimed life=1", true, true, 0,
+                  "confirm 1" },
+                { "runs, and is confirmed", "x confirmed life=1", false, true, 500, "" },
+                { "the same there", "x confirmed life=1", true, true, 500, "" },
+                { "ended just now", "x confirmed life=1", true, false, 0, "" },
+                { "ended", "x confirmed life=1", true, false, 300, "release 1" },
+                { "ended, beside domains", "x confirmed life=1", false, false, 300, "release 1" },
+                { "was never seen", "x claimed life=1", true, false, 300, "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(look_done) Look look;
+                const HostDomain life = { .uuid = make_guest('x'),
+                                          .name = "process 1",
+                                          .running = true,
+                                          .unread = true };
+
+                look_begin(&look);
+                look.input.lives = &life;
+                look.input.n_lives = rows[i].lives;
+                look.input.recorded = rows[i].recorded;
+                look_add_claims(&look, rows[i].claim);
+                look.memory.items = calloc(1, sizeof(ReconcileMissing));
+                assert_non_null(look.memory.items);
+                look.memory.items[0] = (ReconcileMissing){
+                        .claim_id = 1, .since_usec = (1000 - rows[i].missing_sec) * USEC_PER_SEC
+                };
+                look.memory.n_items = look.memory.n_allocated = 1;
+                look_run(&look);
+                look_expect(&look, rows[i].name, rows[i].actions, NULL);
+        }
+}
+
 /* Many guests, each with its claim, a VF and an mdev of its own. */
 static uint64_t measure(size_t n)
 {
@@ -710,4 +754,4 @@ TEST_MAIN(test_table, test_unread_guest, test_started_only, test_away, test_layo
           test_a_device_that_the_host_does_not_list, test_identities, test_orphan,
           test_orphan_with_a_folder, test_unconfirmed_by_placement, test_confirmed_by_placement,
           test_adopted_by_placement, test_asked_seldomer, test_recorded, test_no_orphans,
-          test_moved, test_more_than_there_is, test_cost_is_linear)
+          test_moved, test_more_than_there_is, test_lives, test_cost_is_linear)
