@@ -255,10 +255,6 @@ static int add_guest_cpus(const SnapshotDomain *domain, const Layout *layout, Ho
         CPU_SET_FOREACH(cpu, &layout->held)
                 if (cpu_set_add(&facts->guest_cpus, cpu) < 0)
                         return -ENOMEM;
-        CPU_SET_FOREACH(cpu, &domain->config_cpus)
-                if (claim_layout_is_dedicated(facts, cpu) &&
-                    cpu_set_add(&facts->guest_cpus, cpu) < 0)
-                        return -ENOMEM;
         return 0;
 }
 

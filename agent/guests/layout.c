@@ -21,7 +21,7 @@ static const HostCpu *find_cpu(const HostFacts *facts, unsigned id, unsigned *re
         return NULL;
 }
 
-bool claim_layout_is_dedicated(const HostFacts *facts, unsigned cpu)
+static bool is_dedicated(const HostFacts *facts, unsigned cpu)
 {
         unsigned cell;
         const HostCpu *found = find_cpu(facts, cpu, &cell);
@@ -150,8 +150,7 @@ static size_t count_cpus(const DomainCell *cells, size_t n_cells)
 static int hold_dedicated(Guest *guest, const CpuSet *cpus)
 {
         CPU_SET_FOREACH(cpu, cpus)
-                if (claim_layout_is_dedicated(guest->facts, cpu) &&
-                    cpu_set_add(&guest->layout.held, cpu) < 0)
+                if (is_dedicated(guest->facts, cpu) && cpu_set_add(&guest->layout.held, cpu) < 0)
                         return -ENOMEM;
         return 0;
 }

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/guests/claim-build.h"
 #include "agent/guests/claim-share.h"
 #include "agent/guests/life.h"
 #include "base/array.h"

@@ -30,6 +30,6 @@ typedef struct ClaimReconciling {
 int claim_reconcile(const ClaimReconciling *reconciling, ClaimWanted *wanted, Error *reterr);
 
 /* A claim that was made of a guest follows what Placement has of its consumer
- * (agent/guests/claim-build.h), and is no owed write any more where that has something here.
+ * (agent/guests/claim-share.h), and is no owed write any more where that has something here.
  * holding NULL: nothing. Results as in claims/claims.h. */
 int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr);
