@@ -91,6 +91,7 @@ Auditor *auditor_free(Auditor *auditor)
         clear(auditor);
         audit_memory_done(&auditor->memory);
         json_decref(auditor->state.document);
+        reconcile_problems_done(&auditor->state.findings);
         free(auditor);
         return NULL;
 }
@@ -109,7 +110,7 @@ bool auditor_is_due(Auditor *auditor)
 {
         uint64_t cycles = auditor->config.heal_cycles;
 
-        if (claim_service_get_built_usec(auditor->config.claims) != auditor->built_usec)
+        if (auditor->config.claims->built_usec != auditor->built_usec)
                 auditor->at_start = true;
         if (cycles > 0 && ++auditor->n_cycles >= cycles) {
                 auditor->n_cycles = 0;
@@ -294,7 +295,8 @@ static int take_findings(Auditor *auditor)
                         return -ENOMEM;
                 }
         }
-        claim_service_set_findings(auditor->config.claims, &problems);
+        reconcile_problems_done(&auditor->state.findings);
+        auditor->state.findings = problems;
         return 0;
 }
 
@@ -315,7 +317,7 @@ static void finish(Auditor *auditor, const Error *error)
                         error_oom(&auditor->state.error);
                 sum_up(auditor);
                 auditor->at_start = false;
-                auditor->built_usec = claim_service_get_built_usec(auditor->config.claims);
+                auditor->built_usec = auditor->config.claims->built_usec;
         } else {
                 log_debug("Placement could not be audited: %s", error->text);
         }
@@ -378,7 +380,7 @@ static void log_findings(const Auditor *auditor)
 /* Somebody reported them to Placement since they were read. */
 static void note_held(Auditor *auditor)
 {
-        Claims *claims = claim_service_get(auditor->config.claims);
+        Claims *claims = auditor->config.claims->claims;
 
         for (size_t i = 0; claims && i < auditor->input.claims->n_claims; i++) {
                 const Claim *claim = auditor->input.claims->claims[i];
@@ -568,7 +570,7 @@ static int read_history(Auditor *auditor, Claims *claims, Error *reterr)
 
 static int prepare(Auditor *auditor, Error *reterr)
 {
-        Claims *claims = claim_service_get(auditor->config.claims);
+        Claims *claims = auditor->config.claims->claims;
         const HostView *view;
         int r;
 
@@ -618,7 +620,7 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
                   void *userdata, Error *reterr)
 {
-        const HostFacts *facts = claim_service_facts(auditor->config.claims);
+        const HostFacts *facts = auditor->config.claims->facts;
         bool by_itself = !auditor->asked && !auditor->at_start;
         bool named = !uuid_empty(&auditor->asked_consumer);
         int r;
@@ -640,7 +642,7 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, Audit
                 .root = auditor->config.root,
                 .facts = facts,
                 .grace_usec = auditor->config.grace_usec,
-                .started_only = claim_service_is_started_only(auditor->config.claims),
+                .started_only = auditor->config.claims->settings.started_only,
                 .waits = waits,
                 .named = named ? &auditor->named : NULL,
                 .named_by = auditor->by.text[0] ? auditor->by.text : "the operator",

@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-#include "agent/guests/database.h"
+#include "agent/guests/comparison.h"
 #include "report/reporter.h"
 
 typedef struct Auditor Auditor;
@@ -67,9 +67,10 @@ void auditor_give_up(Auditor *auditor, const Error *error);
 /* What came of the last ones. */
 typedef struct AuditorState {
         Error error; /* why the last audit that was asked for could not look; code 0: it could */
-        uint64_t ended_usec; /* CLOCK_REALTIME of the last one; 0: none yet */
-        size_t n_open;       /* what it found and nothing healed */
-        json_t *document;    /* it, of the form AUDIT_FORMAT; NULL: none yet */
+        uint64_t ended_usec;        /* CLOCK_REALTIME of the last one; 0: none yet */
+        size_t n_open;              /* what it found and nothing healed */
+        ReconcileProblems findings; /* the same, with guests that were evacuated, for people */
+        json_t *document;           /* it, of the form AUDIT_FORMAT; NULL: none yet */
 } AuditorState;
 
 const AuditorState *auditor_get_state(const Auditor *auditor);

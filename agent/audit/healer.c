@@ -83,7 +83,7 @@ static void note_failure(Healer *healer, int result, const Error *words)
  * (agent/placing/settle.c), which the queue looks at should this write fail. */
 static void mark_sent(Healer *healer, const AuditFinding *finding)
 {
-        Claims *claims = claim_service_get(healer->order.claims);
+        Claims *claims = healer->order.claims->claims;
 
         if (finding->type == AUDIT_UNTOLD && claims)
                 (void)claims_set_write_state(claims, finding->claim_id, CLAIM_WRITE_WRITTEN,
@@ -93,7 +93,7 @@ static void mark_sent(Healer *healer, const AuditFinding *finding)
 /* Placement has what the claim holds, and the generation that it got by it. */
 static void note_reported(Healer *healer, const AuditFinding *finding)
 {
-        Claims *claims = claim_service_get(healer->order.claims);
+        Claims *claims = healer->order.claims->claims;
         _cleanup_(claim_freep) Claim *claim = NULL;
 
         if (finding->remedy != AUDIT_REMEDY_WRITE_CLAIM || !claims ||
@@ -132,7 +132,7 @@ static void note_healed(Healer *healer)
 
 static int end_claim(Healer *healer, AuditFinding *finding)
 {
-        Claims *claims = claim_service_get(healer->order.claims);
+        Claims *claims = healer->order.claims->claims;
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error error = ERROR_NULL;
         char id[24];
@@ -156,7 +156,7 @@ static int end_claim(Healer *healer, AuditFinding *finding)
 /* The claim as it is now; NULL when the finding is of no living claim. */
 static int get_claim(Healer *healer, const AuditFinding *finding, Claim **ret, Error *reterr)
 {
-        Claims *claims = claim_service_get(healer->order.claims);
+        Claims *claims = healer->order.claims->claims;
         int r = claims ? claims_find(claims, &finding->consumer, false, ret, reterr) : -ENODATA;
 
         return r == CLAIM_E_NOT_FOUND ? 0 : r;
@@ -203,7 +203,7 @@ static int check_lowered(Healer *healer, const Claim *claim, const Consumer *bef
                          const Consumer *after, Error *reterr)
 {
         const AuditInput *input = healer->order.input;
-        const HostFacts *facts = claim_service_facts(healer->order.claims);
+        const HostFacts *facts = healer->order.claims->facts;
         const HostDomain *domain = facts ? host_facts_find_domain(facts, &before->uuid) : NULL;
         const char *name = claim || domain ? find_lowered(input, before, after) : NULL;
 
@@ -242,7 +242,7 @@ static void on_written(int result, ConsumersAnswer *answer, const Error *error, 
 /* How Placement has it when it is written. */
 static int keep_reported(Healer *healer, const Consumer *edited, Error *reterr)
 {
-        Claims *claims = claim_service_get(healer->order.claims);
+        Claims *claims = healer->order.claims->claims;
         const HostView *view;
         int r = claims ? claims_host(claims, &view, reterr) : -ENODATA;
 

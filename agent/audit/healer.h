@@ -7,7 +7,7 @@
  * wrote. Main thread; nothing blocks but the claim database's own disk. */
 
 #include "agent/audit/audit.h"
-#include "agent/guests/database.h"
+#include "agent/guests/comparison.h"
 #include "report/reporter.h"
 
 /* Borrowed, until done is called. */

@@ -11,7 +11,7 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
 {
         const TrackerConfig *config = &tracker->config;
         const Cordon *cordon = tracker->maker.cordon;
-        Claims *claims = claim_service_get(tracker->maker.claims);
+        Claims *claims = tracker->maker.claims->claims;
 
         *ret = (CycleFacts){
                 .status = &tracker->status,
@@ -26,9 +26,9 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
                 .contest = &tracker->contest,
                 .audit = auditor_get_state(tracker->auditor),
                 .config_warnings = config->warnings,
-                .claim_error = claim_service_error(tracker->maker.claims),
+                .claim_error = &tracker->maker.claims->error,
                 .n_claims = claim_service_count(tracker->maker.claims),
-                .n_disagreements = claim_service_problems(tracker->maker.claims)->n_items,
+                .n_disagreements = tracker->maker.claims->comparison.problems.n_items,
                 .owed = *owed,
                 .owed_trouble = owed_trouble,
                 .host_cordoned = cordon_host_words(cordon),

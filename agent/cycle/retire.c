@@ -113,7 +113,7 @@ bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *
         _cleanup_(allocations_freep) Allocations *consumers = NULL, *others = NULL;
         _cleanup_(provider_tree_freep) ProviderTree *own = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        Claims *claims = claim_service_get(maker->claims);
+        Claims *claims = maker->claims->claims;
         MadeTree made = { 0 }; /* what the host would have if Placement had nothing */
 
         retirement_done(retirement);

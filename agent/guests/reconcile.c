@@ -20,7 +20,7 @@
 #define EXTEND_USEC (300 * USEC_PER_SEC)
 
 typedef struct Work {
-        const ClaimReconciling *reconciling;
+        ClaimService *service;
         const ReconcileInput *order;
         Claims *claims;
         ReconcileProblems *problems; /* of this time */
@@ -37,7 +37,7 @@ static void notify(const Work *work, ClaimEvent event, int64_t id)
         _cleanup_(claim_freep) Claim *claim = NULL;
 
         if (claims_get(work->claims, id, &claim, NULL) == 0)
-                work->reconciling->notify(event, claim, work->reconciling->userdata);
+                claim_service_notify(work->service, event, claim);
 }
 
 /* The problem stays listed for this cycle; what is wrong for longer, reconcile_make() sees itself.
@@ -473,7 +473,9 @@ static int decide(const Work *work, Seen *seen, Reconcile *ret, Error *reterr)
                 r = claims_host(claims, &input.view, reterr);
         if (r != 0)
                 return r;
-        return reconcile_make(&input, work->reconciling->memory, ret) < 0 ? error_oom(reterr) : 0;
+        return reconcile_make(&input, &work->service->comparison.memory, ret) < 0
+                       ? error_oom(reterr)
+                       : 0;
 }
 
 static int order_uuids(const void *a, const void *b)
@@ -538,15 +540,16 @@ static int merge(ReconcileProblems *into, ReconcileProblems *from)
         return 0;
 }
 
-int claim_reconcile(const ClaimReconciling *reconciling, ClaimWanted *wanted, Error *reterr)
+int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWanted *wanted,
+                    Error *reterr)
 {
         _cleanup_(reconcile_done) Reconcile reconcile = { 0 }, after = { 0 };
         _cleanup_(seen_done) Seen seen = { 0 }, seen_after = { 0 };
         _cleanup_(reconcile_problems_done) ReconcileProblems found = { 0 };
         _cleanup_(claim_list_done) ClaimList ended = { 0 };
-        const Work work = { .reconciling = reconciling,
-                            .order = reconciling->order,
-                            .claims = reconciling->claims,
+        const Work work = { .service = service,
+                            .order = order,
+                            .claims = service->claims,
                             .problems = &found,
                             .ended = &ended };
         int r, failure;
@@ -570,8 +573,8 @@ int claim_reconcile(const ClaimReconciling *reconciling, ClaimWanted *wanted, Er
                 return r;
         if (merge(&found, reconcile.n_actions > 0 ? &after.problems : &reconcile.problems) < 0)
                 return error_oom(reterr);
-        log_problems(reconciling->problems, &found);
-        reconcile_problems_done(reconciling->problems);
-        *reconciling->problems = TAKE_STRUCT(found);
+        log_problems(&service->comparison.problems, &found);
+        reconcile_problems_done(&service->comparison.problems);
+        service->comparison.problems = TAKE_STRUCT(found);
         return failure;
 }

@@ -8,7 +8,7 @@
  * nothing changed sends no request. Main thread; nothing blocks but the claim database's own disk.
  */
 
-#include "agent/guests/database.h"
+#include "agent/guests/comparison.h"
 #include "report/reporter.h"
 
 typedef struct ClaimWitness ClaimWitness;

@@ -199,7 +199,7 @@ static void drop_unchanged(ReshapeImage *image)
 static ReshapeAlias *find_aliases(const ReshaperConfig *config, const Allocations *consumers,
                                   size_t *ret_n)
 {
-        Claims *claims = claim_service_get(config->claims);
+        Claims *claims = config->claims->claims;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         ReshapeAlias *aliases = NULL;
 

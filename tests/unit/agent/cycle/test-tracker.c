@@ -135,11 +135,6 @@ void claim_service_set_node(ClaimService *service, const char *node)
         assert_string_equal(node, world.nodename);
 }
 
-const ProviderTree *claim_service_get_remembered_tree(ClaimService *service)
-{
-        return world.remembered;
-}
-
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
 {
         world.n_trees_for_claims++;
@@ -200,11 +195,6 @@ void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snap
 
 void claim_service_record(ClaimService *service, const EventNote *note)
 {
-}
-
-Claims *claim_service_get(ClaimService *service)
-{
-        return (Claims *)&world;
 }
 
 int claims_host(Claims *claims, const HostView **ret, Error *reterr)
@@ -456,10 +446,18 @@ static void ignore_look(Tracker *tracker, uint64_t began_usec, const Error *erro
 {
 }
 
+static Claims *get_no_claims(ClaimService *service)
+{
+        return NULL;
+}
+
 static void start(const ReporterConfig *reporter, bool dry_run)
 {
         static const HostConfig host_config;
+        static ClaimService claims;
         TrackerConfig config = { .maker = { .config = &host_config,
+                                            .claims = &claims,
+                                            .get_claims = get_no_claims,
                                             .cordon = world.cordon,
                                             .retained = world.retained },
                                  .patience_usec = world.patience_usec,
@@ -472,6 +470,7 @@ static void start(const ReporterConfig *reporter, bool dry_run)
                                  .looked = ignore_look };
         Error error = ERROR_NULL;
 
+        claims = (ClaimService){ .claims = (Claims *)&world, .remembered = world.remembered };
         assert_int_equal(uuid_from_text(ROOT, &config.maker.root), 0);
         if (tracker_new(&world.tracker, world.event, &config, &error) < 0)
                 fail_msg("%s", error.text);

@@ -31,15 +31,14 @@ static int look(const Fixture *fixture, const FactsFixture *facts, const Picture
                                        .word = word,
                                        .answers = answer,
                                        .n_answers = answer ? 1 : 0 };
-        ReconcileMemory memory = { 0 };
-        const ClaimReconciling reconciling = { .claims = fixture->claims,
-                                               .order = &order,
-                                               .memory = &memory,
-                                               .problems = problems,
-                                               .notify = on_event };
-        int r = claim_reconcile(&reconciling, wanted, NULL);
+        ClaimService service = { .claims = fixture->claims,
+                                 .comparison = { .problems = *problems },
+                                 .watch = on_event };
+        int r = claim_reconcile(&service, &order, wanted, NULL);
 
-        reconcile_memory_done(&memory);
+        *problems = service.comparison.problems;
+        reconcile_memory_done(&service.comparison.memory);
+        free(service.comparison.touched);
         return r;
 }
 
