@@ -8,7 +8,7 @@
 #include "agent/cycle/order.h"
 #include "agent/cycle/pace.h"
 #include "agent/cycle/tracker.h"
-#include "agent/guests/witness.h"
+#include "agent/guests/comparison.h"
 
 /* The running cycle. Cleared when one begins. */
 typedef struct TrackerCycle {

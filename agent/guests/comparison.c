@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "claims/follow.h"
+#include "report/gather.h"
 
 /* The clock */
 
@@ -265,7 +266,7 @@ static int order_answers(const void *a, const void *b)
                           &((const PictureConsumer *)b)->consumer);
 }
 
-void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding)
+static void take_answers(ClaimService *service, const ClaimWanted *asked, Allocations *holding)
 {
         ClaimComparison *comparison = &service->comparison;
         size_t n = asked->n_uuids + holding->n_consumers;
@@ -293,11 +294,11 @@ void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Alloc
         comparison->absent = asked->absent;
 }
 
-void claim_service_set_held(ClaimService *service, uint64_t stamp, Allocations *held)
+static void set_held(ClaimComparison *comparison, uint64_t stamp, Allocations *held)
 {
-        allocations_free(service->comparison.held);
-        service->comparison.held = held;
-        service->comparison.held_stamp = stamp;
+        allocations_free(comparison->held);
+        comparison->held = held;
+        comparison->held_stamp = stamp;
 }
 
 static bool has_follower(ClaimService *service)
@@ -312,7 +313,9 @@ static bool has_follower(ClaimService *service)
         return false;
 }
 
-bool claim_service_wants_held(ClaimService *service, uint64_t stamp)
+/* Returns true if a claim follows another writer, and the stamp of the providers is another one
+ * than when their allocations were read last. */
+static bool wants_held(ClaimService *service, uint64_t stamp)
 {
         /* A complete read, which is wanted for a new database, includes these. */
         if (!service->claims || !service->comparison.is_due || !service->tree_is_stored ||
@@ -321,7 +324,7 @@ bool claim_service_wants_held(ClaimService *service, uint64_t stamp)
         if (has_follower(service))
                 return true;
         /* A claim that is made from here on is made of what Placement has by then. */
-        claim_service_set_held(service, stamp, NULL);
+        set_held(&service->comparison, stamp, NULL);
         return false;
 }
 
@@ -386,7 +389,9 @@ static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *want
         claim_service_note_step(service, r, &error);
 }
 
-void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
+/* wanted as of claim_reconcile(); the answers are taken and the same with RECONCILE_AWAY follows.
+ */
+static void reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
 {
         ClaimComparison *comparison = &service->comparison;
 
@@ -407,4 +412,226 @@ void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWan
         /* A claim that expired after the poll began can have a guest that the poll missed. */
         if (service->claims && word == RECONCILE_ALONE)
                 expire(service, comparison->facts.taken_usec);
+}
+
+void claim_service_reconcile(ClaimService *service, ReconcileWord word)
+{
+        reconcile(service, word, NULL);
+}
+
+/* Asking Placement */
+
+struct ClaimWitness {
+        ClaimService *service;
+        Reporter *reporter;
+        uint64_t stamp; /* of the providers whose allocations are read */
+        ClaimWanted asked;
+        Allocations *read; /* so far; NULL: nothing */
+        Gather *gather;
+        ClaimWitnessDone done;
+        void *userdata;
+};
+
+ClaimWitness *claim_witness_free(ClaimWitness *witness)
+{
+        if (!witness)
+                return NULL;
+        gather_free(witness->gather);
+        allocations_free(witness->read);
+        claim_wanted_done(&witness->asked);
+        free(witness);
+        return NULL;
+}
+
+/* Without an answer, claims are compared as if Placement was away. */
+static void compare_answered(ClaimWitness *witness, int result, const Error *error)
+{
+        if (result == 0)
+                take_answers(witness->service, &witness->asked, TAKE_PTR(witness->read));
+        else
+                log_debug("Placement could not be asked about consumers: %s", error->text);
+        reconcile(witness->service, RECONCILE_AWAY, NULL);
+}
+
+static void finish(ClaimWitness *witness, int result, const Error *error)
+{
+        compare_answered(witness, result, error);
+        witness->done(witness->userdata);
+}
+
+/* Adds what was read last; takes it. */
+static int add_read(ClaimWitness *witness, Allocations *consumers)
+{
+        int r = 0;
+
+        if (!witness->read) {
+                witness->read = consumers;
+                return 0;
+        }
+        for (size_t i = 0; r == 0 && i < consumers->n_consumers; i++) {
+                r = allocations_add(witness->read, consumers->consumers[i]);
+                if (r == 0)
+                        consumers->consumers[i] = NULL;
+        }
+        for (size_t i = 0; i < consumers->n_consumers; i++)
+                consumer_free(consumers->consumers[i]);
+        consumers->n_consumers = 0;
+        allocations_free(consumers);
+        return r;
+}
+
+static void on_gathered(int result, Allocations *consumers, Allocations *others, const Error *error,
+                        void *userdata)
+{
+        ClaimWitness *witness = userdata;
+
+        allocations_free(others);
+        if (result == 0)
+                result = add_read(witness, consumers);
+        finish(witness, result, error);
+}
+
+/* 1: they are being read; 0: nothing is left to be read. */
+static int read_asked(ClaimWitness *witness)
+{
+        _cleanup_free_ Uuid *uuids = calloc(witness->asked.n_uuids + 1, sizeof(Uuid));
+        size_t n = 0;
+        int r;
+
+        if (!uuids)
+                return -ENOMEM;
+        for (size_t i = 0; i < witness->asked.n_uuids; i++)
+                if (!witness->read || !allocations_find(witness->read, &witness->asked.uuids[i]))
+                        uuids[n++] = witness->asked.uuids[i];
+        if (n == 0)
+                return 0;
+        r = gather_consumers_new(&witness->gather, reporter_get_session(witness->reporter), uuids,
+                                 n, on_gathered, witness, NULL);
+        return r < 0 ? r : 1;
+}
+
+static void on_all_gathered(Reporter *reporter, int result, const Error *error, void *userdata)
+{
+        ClaimWitness *witness = userdata;
+        Allocations *others = NULL;
+
+        reporter_take_gathered(reporter, &witness->read, &others);
+        allocations_free(others);
+        if (result == 0) {
+                int r = read_asked(witness);
+
+                if (r > 0)
+                        return;
+                result = r;
+        }
+        finish(witness, result, error);
+}
+
+/* As read_asked(). A tree that Placement does not have has no consumers; it can have the host under
+ * another uuid. */
+static int read_all(ClaimWitness *witness)
+{
+        int r;
+
+        witness->asked.absent = reporter_tree(witness->reporter)->n_providers == 0;
+        r = witness->asked.absent
+                    ? allocations_new(&witness->read)
+                    : reporter_gather(witness->reporter, NULL, NULL, on_all_gathered, witness);
+        if (r < 0)
+                return r;
+        return witness->asked.absent ? read_asked(witness) : 1;
+}
+
+/* Compares what needs no answer. Returns 1 if consumers are being read, 0 if nothing is left to do.
+ */
+static int compare_or_ask(ClaimWitness *witness)
+{
+        int r;
+
+        witness->gather = gather_free(witness->gather);
+        reconcile(witness->service, RECONCILE_CAN_ASK, &witness->asked);
+        if (claim_wanted_is_empty(&witness->asked))
+                return 0;
+        r = witness->asked.all ? read_all(witness) : read_asked(witness);
+        if (r == 1)
+                return 1;
+        compare_answered(witness, r, &ERROR_NULL);
+        return 0;
+}
+
+static void on_held(int result, Allocations *consumers, Allocations *others, const Error *error,
+                    void *userdata)
+{
+        ClaimWitness *witness = userdata;
+
+        allocations_free(consumers);
+        if (result == 0)
+                set_held(&witness->service->comparison, witness->stamp, others);
+        else
+                log_debug("Allocations of the host's providers could not be read: %s", error->text);
+        if (compare_or_ask(witness) == 0)
+                witness->done(witness->userdata);
+}
+
+/* Returns true if the provider has amounts that a domain shows. */
+static bool has_amounts(const Provider *provider)
+{
+        return provider_find_inventory(provider, "VCPU") ||
+               provider_find_inventory(provider, "PCPU") ||
+               provider_find_inventory(provider, "MEMORY_MB");
+}
+
+/* Yields the root and the providers of its CPUs and memory, and a stamp that changes with each
+ * write of these. */
+static size_t list_providers(Reporter *reporter, const Uuid *root, Uuid *ret, uint64_t *ret_stamp)
+{
+        const ProviderTree *tree = reporter_tree(reporter);
+        size_t n = 0;
+
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                const Provider *provider = tree->providers[i];
+                int64_t generation = reporter_get_generation(reporter, &provider->uuid);
+
+                if (!provider_tree_in_subtree(tree, provider, root) ||
+                    (!uuid_equal(&provider->uuid, root) && !has_amounts(provider)))
+                        continue;
+                ret[n++] = provider->uuid;
+                *ret_stamp += (uint64_t)MAX(generation, 0) + 1;
+        }
+        return n;
+}
+
+/* Returns 1 if allocations of providers are being read, 0 if no claim needs them. */
+static int read_held(ClaimWitness *witness, const Uuid *root)
+{
+        const ProviderTree *tree = reporter_tree(witness->reporter);
+        const StringSet no_class = { 0 };
+        Uuid *providers = tree ? calloc(tree->n_providers + 1, sizeof(Uuid)) : NULL;
+        size_t n =
+                providers ? list_providers(witness->reporter, root, providers, &witness->stamp) : 0;
+        int r = 0;
+
+        if (n > 0 && wants_held(witness->service, witness->stamp))
+                r = gather_new(&witness->gather, reporter_get_session(witness->reporter), providers,
+                               n, &no_class, on_held, witness, NULL) >= 0;
+        free(providers);
+        return r;
+}
+
+int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *reporter,
+                        const Uuid *root, ClaimWitnessDone done, void *userdata)
+{
+        _cleanup_(claim_witness_freep) ClaimWitness *witness = calloc(1, sizeof(ClaimWitness));
+
+        if (!witness) {
+                reconcile(service, RECONCILE_AWAY, NULL);
+                return 0;
+        }
+        *witness = (ClaimWitness){
+                .service = service, .reporter = reporter, .done = done, .userdata = userdata
+        };
+        if (read_held(witness, root) == 0 && compare_or_ask(witness) == 0)
+                return 0;
+        *ret = TAKE_PTR(witness);
+        return 1;
 }

@@ -6,6 +6,7 @@
  * blocks on the disk of the claim database alone. */
 
 #include "agent/guests/reconcile.h"
+#include "report/reporter.h"
 
 /* A poll's result: what claims know of devices and guests. Keeps a reference. */
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot);
@@ -25,26 +26,31 @@ void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
  * array. */
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests);
 
-/* Returns true if the next claim_service_reconcile() needs what consumers hold of the providers
- * that claims follow: a claim follows another writer, and the stamp of these providers is another
- * one than at the last claim_service_set_held(). */
-bool claim_service_wants_held(ClaimService *service, uint64_t stamp);
-
-/* Sets that for the next call of claim_service_reconcile() alone. Takes held. */
-void claim_service_set_held(ClaimService *service, uint64_t stamp, Allocations *held);
-
 /* Makes claims and guests the same, once per snapshot, when the host of it is stored
  * (claims/reconcile.h), and ends claims that expired; of a host that is a recording only that: its
- * guests are not here. Called after the others.
- *
- * RECONCILE_CAN_ASK: where Placement must be asked first, wanted (empty before, done by the
- * caller) says about which consumers; then claim_service_answer() and the same with RECONCILE_AWAY
- * follow. */
-void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted);
+ * guests are not here. word is not RECONCILE_CAN_ASK: Placement is not asked. */
+void claim_service_reconcile(ClaimService *service, ReconcileWord word);
 
-/* What Placement has of those that were wanted; takes holding. For the next call of
- * claim_service_reconcile() alone. Where the host is not known, nothing is learnt. */
-void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding);
+/* The same with answers of Placement. First reads what consumers hold of the providers with the
+ * amounts of guests, if another writer changed these and a claim follows them: one request for the
+ * root, and one for each cell that is a provider. Then reads in parallel the consumers that
+ * claims/reconcile.h asks about, or all of this host, and acts. A cycle in which nothing changed
+ * sends no request. */
+typedef struct ClaimWitness ClaimWitness;
+
+/* Called once, never from inside claim_witness_begin(); it can free the witness. */
+typedef void (*ClaimWitnessDone)(void *userdata);
+
+/* Acts at once on what needs no answer. Returns 1 if a request is under way, and done follows, 0 if
+ * all is done. root: of the host. Everything is borrowed; the reporter has a tree, and no attempt
+ * under way. */
+int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *reporter,
+                        const Uuid *root, ClaimWitnessDone done, void *userdata);
+
+/* Cancels what is under way. While all consumers are read, the reporter must be freed as well
+ * before the event loop goes on. */
+ClaimWitness *claim_witness_free(ClaimWitness *witness);
+DEFINE_CLEANUP(ClaimWitness *, claim_witness_free);
 
 /* Notes that the tree was published. If Placement had no provider of this host in this cycle, it
  * has no consumer of it either: the new database need not wait for a complete read. */

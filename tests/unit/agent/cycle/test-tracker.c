@@ -148,44 +148,23 @@ void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
 {
 }
 
-void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
+void claim_service_reconcile(ClaimService *service, ReconcileWord word)
 {
+}
+
+int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *reporter,
+                        const Uuid *root, ClaimWitnessDone done, void *userdata)
+{
+        return 0;
+}
+
+ClaimWitness *claim_witness_free(ClaimWitness *witness)
+{
+        return NULL;
 }
 
 void claim_service_note_published(ClaimService *service)
 {
-}
-
-void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding)
-{
-        allocations_free(holding);
-}
-
-bool claim_service_wants_held(ClaimService *service, uint64_t stamp)
-{
-        return false;
-}
-
-void claim_service_set_held(ClaimService *service, uint64_t stamp, Allocations *held)
-{
-        allocations_free(held);
-}
-
-int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
-               const StringSet *classes, GatherDone done, void *userdata, Error *reterr)
-{
-        return -ENOMEM;
-}
-
-int gather_consumers_new(Gather **ret, Session *session, const Uuid *consumers, size_t n_consumers,
-                         GatherDone done, void *userdata, Error *reterr)
-{
-        return -ENOMEM;
-}
-
-Gather *gather_free(Gather *gather)
-{
-        return NULL;
 }
 
 void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
