@@ -31,35 +31,53 @@ void reconcile_done(Reconcile *reconcile)
         *reconcile = (Reconcile){ 0 };
 }
 
-static int add_action(Reconcile *reconcile, ReconcileType type, const Uuid *consumer,
-                      int64_t claim_id, const HostDomain *domain)
+/* What one call of reconcile_make() works on. */
+typedef struct Work {
+        const ReconcileInput *input;
+        Picture picture;
+        uint64_t now_usec;             /* when the poll began */
+        const ReconcileMemory *memory; /* of the call before */
+        ReconcileMemory next;
+        Reconcile *ret;
+} Work;
+
+static int add_action(Work *work, ReconcileType type, const Uuid *consumer, int64_t claim_id,
+                      const HostDomain *domain)
 {
-        if (array_grow(&reconcile->actions, sizeof(ReconcileAction), reconcile->n_actions,
-                       &reconcile->n_actions_allocated) < 0)
+        Reconcile *ret = work->ret;
+
+        if (array_grow(&ret->actions, sizeof(ReconcileAction), ret->n_actions,
+                       &ret->n_actions_allocated) < 0)
                 return -ENOMEM;
-        reconcile->actions[reconcile->n_actions++] = (ReconcileAction){
+        ret->actions[ret->n_actions++] = (ReconcileAction){
                 .type = type, .claim_id = claim_id, .consumer = *consumer, .domain = domain
         };
         return 0;
 }
 
-static int add_release(Reconcile *reconcile, const Claim *claim, const char *reason,
-                       const char *evidence)
+static int add_of_claim(Work *work, ReconcileType type, const Claim *claim,
+                        const HostDomain *domain)
 {
-        int r = add_action(reconcile, RECONCILE_RELEASE, &claim->consumer, claim->id, NULL);
+        return add_action(work, type, &claim->consumer, claim->id, domain);
+}
 
-        if (r == 0) {
-                reconcile->actions[reconcile->n_actions - 1].reason = reason;
-                reconcile->actions[reconcile->n_actions - 1].evidence = evidence;
-        }
-        return r;
+static int add_release(Work *work, const Claim *claim, const char *reason, const char *evidence)
+{
+        ReconcileAction *action;
+
+        if (add_of_claim(work, RECONCILE_RELEASE, claim, NULL) < 0)
+                return -ENOMEM;
+        action = &work->ret->actions[work->ret->n_actions - 1];
+        action->reason = reason;
+        action->evidence = evidence;
+        return 0;
 }
 
 /* Placement */
 
-static const PictureConsumer *find_answer(const ReconcileInput *input, const Uuid *consumer)
+static const PictureConsumer *find_answer(const Work *work, const Uuid *consumer)
 {
-        return picture_find(input->answers, input->n_answers, consumer);
+        return picture_find(work->input->answers, work->input->n_answers, consumer);
 }
 
 static bool is_gone(PicturePlace place)
@@ -68,10 +86,10 @@ static bool is_gone(PicturePlace place)
 }
 
 /* Returns true if another writer decides what the claim's consumer holds in Placement. */
-static bool is_placed_by_other(const ReconcileInput *input, const Claim *claim)
+static bool is_placed_by_other(const Work *work, const Claim *claim)
 {
-        return input->word != RECONCILE_ALONE && claim->write_state != CLAIM_WRITE_WRITTEN &&
-               !(input->started_only && claim_is_of_guest_alone(claim));
+        return work->input->word != RECONCILE_ALONE && claim->write_state != CLAIM_WRITE_WRITTEN &&
+               !(work->input->started_only && claim_is_of_guest_alone(claim));
 }
 
 /* Returns true if Placement had allocations of the claim, so that another writer removed them if it
@@ -82,11 +100,11 @@ static bool was_reported(const Claim *claim)
                                              claim->write_state == CLAIM_WRITE_WRITTEN);
 }
 
-static bool is_touched(const ReconcileInput *input, const Claim *claim)
+static bool is_touched(const Work *work, const Claim *claim)
 {
-        for (size_t i = 0; i < input->n_touched; i++)
-                if (input->touched[i].claim_id == claim->id &&
-                    input->touched[i].when_usec >= input->facts->taken_usec)
+        for (size_t i = 0; i < work->input->n_touched; i++)
+                if (work->input->touched[i].claim_id == claim->id &&
+                    work->input->touched[i].when_usec >= work->now_usec)
                         return true;
         return false;
 }
@@ -100,9 +118,11 @@ static int order_missing(const void *a, const void *b)
         return x->claim_id < y->claim_id ? -1 : x->claim_id > y->claim_id;
 }
 
-static ReconcileMissing recall(const ReconcileMemory *memory, int64_t claim_id, uint64_t now)
+static ReconcileMissing recall(const Work *work, int64_t claim_id)
 {
-        const ReconcileMissing key = { .claim_id = claim_id, .since_usec = now }, *found = NULL;
+        const ReconcileMemory *memory = work->memory;
+        const ReconcileMissing key = { .claim_id = claim_id, .since_usec = work->now_usec },
+                               *found = NULL;
 
         if (memory->n_items > 0)
                 found = bsearch(&key, memory->items, memory->n_items, sizeof(ReconcileMissing),
@@ -110,8 +130,10 @@ static ReconcileMissing recall(const ReconcileMemory *memory, int64_t claim_id, 
         return found ? *found : key;
 }
 
-static int remember(ReconcileMemory *next, const ReconcileMissing *missing)
+static int remember(Work *work, const ReconcileMissing *missing)
 {
+        ReconcileMemory *next = &work->next;
+
         if (array_grow(&next->items, sizeof(ReconcileMissing), next->n_items, &next->n_allocated) <
             0)
                 return -ENOMEM;
@@ -128,19 +150,19 @@ typedef struct Lonely {
         bool confirmed, aged; /* without its guest, or unconfirmed, for long enough */
 } Lonely;
 
-static Lonely make_lonely(const ReconcileInput *input, const Claim *claim, bool stopped,
-                          const ReconcileMemory *memory)
+static Lonely make_lonely(const Work *work, const Claim *claim, bool stopped)
 {
-        uint64_t now = input->facts->taken_usec;
+        uint64_t now = work->now_usec;
         Lonely lonely = { .claim = claim,
                           .stopped = stopped,
-                          .missing = recall(memory, claim->id, now),
-                          .place = picture_place(input->picture, &claim->consumer),
+                          .missing = recall(work, claim->id),
+                          .place = picture_place(&work->picture, &claim->consumer),
                           .confirmed = claim->state == CLAIM_STATE_CONFIRMED };
 
         if (lonely.confirmed)
-                lonely.aged = input->expiry_usec > 0 &&
-                              !time_is_within(now, lonely.missing.since_usec, input->expiry_usec);
+                lonely.aged =
+                        work->input->expiry_usec > 0 &&
+                        !time_is_within(now, lonely.missing.since_usec, work->input->expiry_usec);
         else
                 lonely.aged = claim->expires_usec > 0 && claim->expires_usec <= now;
         if (lonely.place != PICTURE_UNREAD)
@@ -149,28 +171,29 @@ static Lonely make_lonely(const ReconcileInput *input, const Claim *claim, bool 
 }
 
 /* Returns true if Nova has a folder for the claim's server, or if that is unknown. */
-static bool may_be_built(const ReconcileInput *input, const Lonely *lonely)
+static bool may_be_built(const Work *work, const Lonely *lonely)
 {
-        return !lonely->stopped && (input->facts->folders_unknown ||
-                                    host_facts_has_folder(input->facts, &lonely->claim->consumer));
+        return !lonely->stopped &&
+               (work->input->facts->folders_unknown ||
+                host_facts_has_folder(work->input->facts, &lonely->claim->consumer));
 }
 
 /* Is it certain that nobody has it any more? */
-static bool is_over(const ReconcileInput *input, const Lonely *lonely)
+static bool is_over(const Work *work, const Lonely *lonely)
 {
-        if (is_touched(input, lonely->claim))
+        if (is_touched(work, lonely->claim))
                 return false;
         if (is_gone(lonely->place))
                 return lonely->aged || was_reported(lonely->claim);
-        return lonely->aged && !is_placed_by_other(input, lonely->claim) &&
-               !may_be_built(input, lonely);
+        return lonely->aged && !is_placed_by_other(work, lonely->claim) &&
+               !may_be_built(work, lonely);
 }
 
-static const char *evidence_of(const ReconcileInput *input, const Lonely *lonely)
+static const char *evidence_of(const Work *work, const Lonely *lonely)
 {
         if (is_gone(lonely->place))
                 return "Placement has no allocations of it on this host";
-        if (input->word == RECONCILE_ALONE)
+        if (work->input->word == RECONCILE_ALONE)
                 return "no Placement is configured";
         if (lonely->claim->write_state == CLAIM_WRITE_WRITTEN)
                 return "this agent alone wrote its allocations";
@@ -187,116 +210,110 @@ static const char *reason_of(const Lonely *lonely)
 }
 
 /* The longer it has been without a guest, the seldomer. */
-static bool is_due(const ReconcileInput *input, const ReconcileMissing *missing)
+static bool is_due(const Work *work, const ReconcileMissing *missing)
 {
-        uint64_t now = input->facts->taken_usec, asked = missing->asked_usec,
+        uint64_t now = work->now_usec, asked = missing->asked_usec,
                  pause = asked > missing->since_usec ? asked - missing->since_usec : 0;
 
-        if (input->expiry_usec > 0)
-                pause = MIN(pause, input->expiry_usec);
+        if (work->input->expiry_usec > 0)
+                pause = MIN(pause, work->input->expiry_usec);
         return asked == 0 || (now > asked && now - asked >= pause);
 }
 
-static bool is_to_be_asked(const ReconcileInput *input, const Lonely *lonely)
+static bool is_to_be_asked(const Work *work, const Lonely *lonely)
 {
-        if (input->word != RECONCILE_CAN_ASK || lonely->place != PICTURE_UNREAD ||
-            is_touched(input, lonely->claim))
+        if (work->input->word != RECONCILE_CAN_ASK || lonely->place != PICTURE_UNREAD ||
+            is_touched(work, lonely->claim))
                 return false;
         if (!lonely->aged && !was_reported(lonely->claim))
                 return false;
-        return input->urgent ||
-               (lonely->confirmed ? is_due(input, &lonely->missing) : lonely->aged);
+        return work->input->urgent ||
+               (lonely->confirmed ? is_due(work, &lonely->missing) : lonely->aged);
 }
 
 /* stopped: it has a guest, which does not run and holds nothing then by itself. */
-static int look_at_lonely(const ReconcileInput *input, const Claim *claim, bool stopped,
-                          const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
+static int look_at_lonely(Work *work, const Claim *claim, bool stopped)
 {
-        const Lonely lonely = make_lonely(input, claim, stopped, memory);
+        const Lonely lonely = make_lonely(work, claim, stopped);
 
         /* What is just being made is nobody's yet; without Placement, claims expire by themselves.
          */
         if (claim->state == CLAIM_STATE_PENDING ||
-            (!lonely.confirmed && input->word == RECONCILE_ALONE))
+            (!lonely.confirmed && work->input->word == RECONCILE_ALONE))
                 return 0;
-        if (is_over(input, &lonely))
-                return add_release(ret, claim, reason_of(&lonely), evidence_of(input, &lonely));
-        if (is_to_be_asked(input, &lonely) &&
-            add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL) < 0)
+        if (is_over(work, &lonely))
+                return add_release(work, claim, reason_of(&lonely), evidence_of(work, &lonely));
+        if (is_to_be_asked(work, &lonely) && add_of_claim(work, RECONCILE_ASK, claim, NULL) < 0)
                 return -ENOMEM;
         if (!lonely.confirmed)
                 return lonely.aged && lonely.place == PICTURE_HERE
-                               ? add_action(ret, RECONCILE_EXTEND, &claim->consumer, claim->id,
-                                            NULL)
+                               ? add_of_claim(work, RECONCILE_EXTEND, claim, NULL)
                                : 0;
         if (!stopped && lonely.aged && lonely.missing.asked_usec > 0 &&
             reconcile_add_problem(
-                    &ret->problems, &claim->consumer, claim->id,
+                    &work->ret->problems, &claim->consumer, claim->id,
                     "claim %" PRId64
                     " has had no guest here for longer than claim_expiry_time, and Placement still has its allocations",
                     claim->id) < 0)
                 return -ENOMEM;
-        return remember(next, &lonely.missing);
+        return remember(work, &lonely.missing);
 }
 
 /* Claims with a guest. */
 
 /* The old claim stays in the history, which an audit needs to know migrations by their size. */
-static int replace_claim(const Claim *claim, const HostDomain *domain, const char *reason,
-                         const char *evidence, Reconcile *ret)
+static int replace_claim(Work *work, const Claim *claim, const HostDomain *domain,
+                         const char *reason, const char *evidence)
 {
-        int r = add_release(ret, claim, reason, evidence);
+        int r = add_release(work, claim, reason, evidence);
 
-        return r < 0 ? r : add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain);
+        return r < 0 ? r : add_action(work, RECONCILE_ADOPT, &domain->uuid, 0, domain);
 }
 
-static bool must_follow(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
+static bool must_follow(const Work *work, const Claim *claim, const HostDomain *domain,
                         const Consumer *placed)
 {
-        return placed &&
-               claim_must_follow(claim, domain, input->facts, input->view, input->node, placed);
+        return placed && claim_must_follow(claim, domain, work->input->facts, work->input->view,
+                                           work->input->node, placed);
 }
 
 /* Looks at a claim that was made of a guest and that Placement decides about: its guest was
  * resized, or another writer changed an amount. Where Placement has what the guest has, or more,
  * the claim is made again. */
-static int look_at_follower(const ReconcileInput *input, const Claim *claim,
-                            const HostDomain *domain, const ReconcileMemory *memory,
-                            ReconcileMemory *next, Reconcile *ret)
+static int look_at_follower(Work *work, const Claim *claim, const HostDomain *domain)
 {
-        const PictureConsumer *answer = find_answer(input, &claim->consumer);
-        const Consumer *held = input->held ? allocations_find(input->held, &claim->consumer) : NULL;
-        ReconcileMissing since = recall(memory, claim->id, input->facts->taken_usec);
+        const PictureConsumer *answer = find_answer(work, &claim->consumer);
+        const Consumer *held =
+                work->input->held ? allocations_find(work->input->held, &claim->consumer) : NULL;
+        ReconcileMissing since = recall(work, claim->id);
         bool resized = claim_was_resized(claim, domain);
 
         if (answer && answer->here && answer->holding) {
                 if (resized && guest_size_covers(guest_size_of_consumer(answer->holding), domain))
-                        return replace_claim(claim, domain, CLAIM_RESIZED,
-                                             "guest and Placement have the same other amounts",
-                                             ret);
-                if (must_follow(input, claim, domain, answer->holding))
-                        return replace_claim(claim, domain, CLAIM_FOLLOWED,
-                                             "another writer changed the amounts in Placement",
-                                             ret);
+                        return replace_claim(work, claim, domain, CLAIM_RESIZED,
+                                             "guest and Placement have the same other amounts");
+                if (must_follow(work, claim, domain, answer->holding))
+                        return replace_claim(work, claim, domain, CLAIM_FOLLOWED,
+                                             "another writer changed the amounts in Placement");
         }
         if (answer)
-                since.asked_usec = input->facts->taken_usec;
-        else if (input->word == RECONCILE_CAN_ASK &&
-                 (must_follow(input, claim, domain, held) || (resized && is_due(input, &since))) &&
-                 add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL) < 0)
+                since.asked_usec = work->now_usec;
+        else if (work->input->word == RECONCILE_CAN_ASK &&
+                 (must_follow(work, claim, domain, held) || (resized && is_due(work, &since))) &&
+                 add_of_claim(work, RECONCILE_ASK, claim, NULL) < 0)
                 return -ENOMEM;
-        if (resized && remember(next, &since) < 0)
+        if (resized && remember(work, &since) < 0)
                 return -ENOMEM;
-        return reconcile_compare(input->picture, claim, domain, &ret->problems);
+        return reconcile_compare(&work->picture, claim, domain, &work->ret->problems);
 }
 
 /* Two claims of a guest. */
 
 /* Returns the resize target beside the first claim of a consumer, or NULL. */
-static const Claim *find_target(const ReconcileInput *input, const Claim *first)
+static const Claim *find_target(const Work *work, const Claim *first)
 {
         size_t n;
-        const PictureKey *keys = picture_claims(input->picture, &first->consumer, &n);
+        const PictureKey *keys = picture_claims(&work->picture, &first->consumer, &n);
 
         for (size_t i = 0; i < n; i++)
                 if (resize_pair_is(first, keys[i].of))
@@ -305,24 +322,23 @@ static const Claim *find_target(const ReconcileInput *input, const Claim *first)
 }
 
 /* A claim that is promised and did not expire is kept: its caller can write Placement later. */
-static bool is_promised(const ReconcileInput *input, const Claim *claim)
+static bool is_promised(const Work *work, const Claim *claim)
 {
         return claim->state == CLAIM_STATE_CLAIMED &&
-               (claim->expires_usec == 0 || claim->expires_usec > input->facts->taken_usec);
+               (claim->expires_usec == 0 || claim->expires_usec > work->now_usec);
 }
 
 /* Lists a pair that is older than the expiry time, and that no migration explains. */
-static int list_pair(const ReconcileInput *input, const Claim *first, const Claim *target,
-                     const HostDomain *domain, const ReconcileMissing *pair,
-                     ReconcileProblems *problems)
+static int list_pair(Work *work, const Claim *first, const Claim *target, const HostDomain *domain,
+                     const ReconcileMissing *pair)
 {
         if (!uuid_empty(&pair->migration) ||
-            (input->word != RECONCILE_ALONE && pair->asked_usec == 0) ||
-            time_is_within(input->facts->taken_usec, pair->since_usec,
-                           input->expiry_usec > 0 ? input->expiry_usec : PAIR_AGE_USEC))
+            (work->input->word != RECONCILE_ALONE && pair->asked_usec == 0) ||
+            time_is_within(work->now_usec, pair->since_usec,
+                           work->input->expiry_usec > 0 ? work->input->expiry_usec : PAIR_AGE_USEC))
                 return 0;
         return reconcile_add_problem(
-                problems, &first->consumer, first->id,
+                &work->ret->problems, &first->consumer, first->id,
                 "guest %.60s has claims %" PRId64 " and %" PRId64
                 ", and nothing shows which of its resize is over; release the claim that it does not need",
                 domain->name, first->id, target->id);
@@ -330,105 +346,97 @@ static int list_pair(const ReconcileInput *input, const Claim *first, const Clai
 
 /* Ends the claim that is over. The other one is confirmed; if its devices are not those of the
  * guest, it is replaced by a claim that is made of the guest. */
-static int end_pair(const ReconcileInput *input, const ResizePair *pair, const HostDomain *domain,
-                    Reconcile *ret)
+static int end_pair(Work *work, const ResizePair *pair, const HostDomain *domain)
 {
-        if (add_release(ret, pair->over, CLAIM_RESIZE_OVER,
+        if (add_release(work, pair->over, CLAIM_RESIZE_OVER,
                         "guest and Placement have the amounts of the other claim") < 0)
                 return -ENOMEM;
-        ret->actions[ret->n_actions - 1].other_id = pair->kept->id;
-        ret->actions[ret->n_actions - 1].domain = domain;
+        work->ret->actions[work->ret->n_actions - 1].other_id = pair->kept->id;
+        work->ret->actions[work->ret->n_actions - 1].domain = domain;
         if (pair->has_other_devices)
-                return add_release(ret, pair->kept, CLAIM_RESIZED,
-                                   "its resize is over, and the guest has other devices") < 0
-                               ? -ENOMEM
-                               : add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain);
+                return replace_claim(work, pair->kept, domain, CLAIM_RESIZED,
+                                     "its resize is over, and the guest has other devices");
         return pair->kept->state == CLAIM_STATE_CLAIMED
-                       ? add_action(ret, RECONCILE_CONFIRM, &pair->kept->consumer, pair->kept->id,
-                                    domain)
+                       ? add_of_claim(work, RECONCILE_CONFIRM, pair->kept, domain)
                        : 0;
 }
 
 /* Follows the migration that can hold one of the two, or asks for a complete read. */
-static int ask_about_pair(const ReconcileInput *input, ReconcileMissing *pair, Reconcile *ret)
+static int ask_about_pair(Work *work, ReconcileMissing *pair)
 {
-        PicturePlace place = picture_place(input->picture, &pair->migration);
+        PicturePlace place = picture_place(&work->picture, &pair->migration);
 
         if (place == PICTURE_HERE) {
-                pair->asked_usec = input->facts->taken_usec;
+                pair->asked_usec = work->now_usec;
                 return 0;
         }
         if (is_gone(place)) {
                 *pair = (ReconcileMissing){ .claim_id = pair->claim_id,
-                                            .since_usec = input->facts->taken_usec };
+                                            .since_usec = work->now_usec };
                 return 0;
         }
-        if (input->word != RECONCILE_CAN_ASK || !is_due(input, pair))
+        if (work->input->word != RECONCILE_CAN_ASK || !is_due(work, pair))
                 return 0;
         if (!uuid_empty(&pair->migration))
-                return add_action(ret, RECONCILE_ASK, &pair->migration, pair->claim_id, NULL);
-        ret->wants_all = true;
+                return add_action(work, RECONCILE_ASK, &pair->migration, pair->claim_id, NULL);
+        work->ret->wants_all = true;
         return 0;
 }
 
-static int look_at_pair(const ReconcileInput *input, const Claim *first, const Claim *target,
-                        const HostDomain *domain, const ReconcileMemory *memory,
-                        ReconcileMemory *next, Reconcile *ret)
+static int look_at_pair(Work *work, const Claim *first, const Claim *target,
+                        const HostDomain *domain)
 {
-        ReconcileMissing pair = recall(memory, first->id, input->facts->taken_usec);
+        ReconcileMissing pair = recall(work, first->id);
         ResizePair judged = { 0 };
         int verdict = RESIZE_PAIR_OPEN;
 
-        if (is_touched(input, first) || is_touched(input, target))
-                return remember(next, &pair);
-        if (input->complete) {
-                verdict = resize_pair_judge(input->picture, input->view, first, target, domain,
-                                            &judged);
-                pair.asked_usec = input->facts->taken_usec;
+        if (is_touched(work, first) || is_touched(work, target))
+                return remember(work, &pair);
+        if (work->input->complete) {
+                verdict = resize_pair_judge(&work->picture, work->input->view, first, target,
+                                            domain, &judged);
+                pair.asked_usec = work->now_usec;
                 pair.migration = judged.migration ? judged.migration->uuid : UUID_NULL;
-        } else if (ask_about_pair(input, &pair, ret) < 0) {
+        } else if (ask_about_pair(work, &pair) < 0) {
                 return -ENOMEM;
         }
         if (verdict < 0)
                 return verdict;
-        if (verdict == RESIZE_PAIR_OVER && !is_promised(input, judged.over))
-                return end_pair(input, &judged, domain, ret);
-        if (list_pair(input, first, target, domain, &pair, &ret->problems) < 0)
+        if (verdict == RESIZE_PAIR_OVER && !is_promised(work, judged.over))
+                return end_pair(work, &judged, domain);
+        if (list_pair(work, first, target, domain, &pair) < 0)
                 return -ENOMEM;
-        return remember(next, &pair);
+        return remember(work, &pair);
 }
 
-static int look_at_guest(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
-                         const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
+static int look_at_guest(Work *work, const Claim *claim, const HostDomain *domain)
 {
-        const Claim *target = domain->unread ? NULL : find_target(input, claim);
+        const Claim *target = domain->unread ? NULL : find_target(work, claim);
 
-        if (target && look_at_pair(input, claim, target, domain, memory, next, ret) < 0)
+        if (target && look_at_pair(work, claim, target, domain) < 0)
                 return -ENOMEM;
         if (claim->state == CLAIM_STATE_CLAIMED)
                 return claim->life[0] || (!domain->unread && claim->expires_usec > 0 &&
-                                          claim->expires_usec <= input->facts->taken_usec)
-                               ? add_action(ret, RECONCILE_CONFIRM, &claim->consumer, claim->id,
-                                            domain)
+                                          claim->expires_usec <= work->now_usec)
+                               ? add_of_claim(work, RECONCILE_CONFIRM, claim, domain)
                                : 0;
         /* Of two claims, the guest has one or the other. */
-        if (domain->unread || picture_has_claim(input->picture, &claim->consumer, claim))
+        if (domain->unread || picture_has_claim(&work->picture, &claim->consumer, claim))
                 return 0;
-        if (claim_follows(claim) && input->word != RECONCILE_ALONE)
-                return look_at_follower(input, claim, domain, memory, next, ret);
-        return reconcile_compare(input->picture, claim, domain, &ret->problems);
+        if (claim_follows(claim) && work->input->word != RECONCILE_ALONE)
+                return look_at_follower(work, claim, domain);
+        return reconcile_compare(&work->picture, claim, domain, &work->ret->problems);
 }
 
 /* Returns 1 if the claim must hold other host CPUs for the threads of its guest, -ENOMEM. */
-static int holds_other_cpus(const ReconcileInput *input, const Claim *claim,
-                            const HostDomain *domain)
+static int holds_other_cpus(const Work *work, const Claim *claim, const HostDomain *domain)
 {
         _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT, left = CPU_SET_INIT;
 
-        if (!input->view || domain->unread || !uuid_empty(&claim->guest) ||
-            picture_has_claim(input->picture, &claim->consumer, claim))
+        if (!work->input->view || domain->unread || !uuid_empty(&claim->guest) ||
+            picture_has_claim(&work->picture, &claim->consumer, claim))
                 return 0;
-        if (layout_compare_held(&claim->layout, &domain->layout, &input->view->held, &missing,
+        if (layout_compare_held(&claim->layout, &domain->layout, &work->input->view->held, &missing,
                                 &left) < 0)
                 return -ENOMEM;
         return cpu_set_count(&missing) > 0 ||
@@ -445,67 +453,62 @@ static bool lacks_identity(const HostFacts *facts, const Claim *claim)
 }
 
 /* Returns 1 if the claim must be checked again, -ENOMEM. */
-static int must_check(const ReconcileInput *input, const Claim *claim, const HostDomain *domain)
+static int must_check(const Work *work, const Claim *claim, const HostDomain *domain)
 {
-        if (strcmp(claim->boot_id, input->boot_id) != 0 ||
-            device_count_missing(input->facts, input->node, claim) > 0 ||
-            lacks_identity(input->facts, claim) ||
+        if (strcmp(claim->boot_id, work->input->boot_id) != 0 ||
+            device_count_missing(work->input->facts, work->input->node, claim) > 0 ||
+            lacks_identity(work->input->facts, claim) ||
             (domain && claim->layout.n_cells == 0 && domain->layout.n_cells > 0))
                 return 1;
-        return domain ? holds_other_cpus(input, claim, domain) : 0;
+        return domain ? holds_other_cpus(work, claim, domain) : 0;
 }
 
 /* A claim that was made of a guest alone. */
-static int look_at_unread(const ReconcileInput *input, const Claim *claim, Reconcile *ret)
+static int look_at_unread(Work *work, const Claim *claim)
 {
-        if (input->word == RECONCILE_ALONE || claim->was_read || !uuid_empty(&claim->guest) ||
+        if (work->input->word == RECONCILE_ALONE || claim->was_read || !uuid_empty(&claim->guest) ||
             claim->write_state != CLAIM_WRITE_NONE || claim->state != CLAIM_STATE_CONFIRMED ||
             strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0)
                 return 0;
-        if (picture_place(input->picture, &claim->consumer) != PICTURE_UNREAD)
-                return add_action(ret, RECONCILE_COMPLETE, &claim->consumer, claim->id, NULL);
-        return input->word == RECONCILE_CAN_ASK
-                       ? add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL)
+        if (picture_place(&work->picture, &claim->consumer) != PICTURE_UNREAD)
+                return add_of_claim(work, RECONCILE_COMPLETE, claim, NULL);
+        return work->input->word == RECONCILE_CAN_ASK
+                       ? add_of_claim(work, RECONCILE_ASK, claim, NULL)
                        : 0;
 }
 
-static int look_at_claim(const ReconcileInput *input, const Claim *claim,
-                         const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
+static int look_at_claim(Work *work, const Claim *claim)
 {
         bool moving = !uuid_empty(&claim->guest);
-        const HostDomain *domain = picture_guest(input->picture, claim);
-        bool stopped = domain && input->started_only && !domain->running &&
+        const HostDomain *domain = picture_guest(&work->picture, claim);
+        bool stopped = domain && work->input->started_only && !domain->running &&
                        strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
         int check;
 
         if (stopped)
                 domain = NULL;
         /* Devices are known also on a host whose guests are not. */
-        if (reconcile_check_devices(input->picture, claim, domain, &ret->problems) < 0 ||
-            (input->recorded && lacks_identity(input->facts, claim) &&
-             add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, NULL) < 0))
+        if (reconcile_check_devices(&work->picture, claim, domain, &work->ret->problems) < 0 ||
+            (work->input->recorded && lacks_identity(work->input->facts, claim) &&
+             add_of_claim(work, RECONCILE_CHECK, claim, NULL) < 0))
                 return -ENOMEM;
-        if (input->recorded && !claim->life[0])
-                return claim->state == CLAIM_STATE_CLAIMED
-                               ? look_at_lonely(input, claim, stopped, memory, next, ret)
-                               : 0;
-        check = input->recorded ? 0 : must_check(input, claim, domain);
-        if (check < 0 ||
-            (check > 0 &&
-             add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, domain) < 0) ||
-            look_at_unread(input, claim, ret) < 0)
+        if (work->input->recorded && !claim->life[0])
+                return claim->state == CLAIM_STATE_CLAIMED ? look_at_lonely(work, claim, stopped)
+                                                           : 0;
+        check = work->input->recorded ? 0 : must_check(work, claim, domain);
+        if (check < 0 || (check > 0 && add_of_claim(work, RECONCILE_CHECK, claim, domain) < 0) ||
+            look_at_unread(work, claim) < 0)
                 return -ENOMEM;
         /* Where the guest of a migration is, and what it has, is for who moves it to say. */
         if (moving && claim->state == CLAIM_STATE_CONFIRMED)
                 return 0;
-        return domain ? look_at_guest(input, claim, domain, memory, next, ret)
-                      : look_at_lonely(input, claim, stopped, memory, next, ret);
+        return domain ? look_at_guest(work, claim, domain) : look_at_lonely(work, claim, stopped);
 }
 
-static bool is_away(const ReconcileInput *input, const HostDomain *domain)
+static bool is_away(const Work *work, const HostDomain *domain)
 {
-        for (size_t i = 0; !domain->running && i < input->n_away; i++)
-                if (uuid_equal(&input->away[i], &domain->uuid))
+        for (size_t i = 0; !domain->running && i < work->input->n_away; i++)
+                if (uuid_equal(&work->input->away[i], &domain->uuid))
                         return true;
         return false;
 }
@@ -530,10 +533,9 @@ static int order_actions(const void *a, const void *b)
 
 /* Returns true if the consumer can be the migration of this guest, whose allocations are on other
  * hosts. The guest shows what it had here, and its claim counts that. */
-static bool is_move_of(const ReconcileInput *input, const Consumer *consumer,
-                       const HostDomain *domain)
+static bool is_move_of(const Work *work, const Consumer *consumer, const HostDomain *domain)
 {
-        const PictureConsumer *guest = find_answer(input, &domain->uuid);
+        const PictureConsumer *guest = find_answer(work, &domain->uuid);
         GuestSize size = guest_size_of_consumer(consumer);
 
         return guest && guest->holding && !guest->here && !domain->unread &&
@@ -543,83 +545,83 @@ static bool is_move_of(const ReconcileInput *input, const Consumer *consumer,
 
 /* Marks one answer for each guest that can be moving to another host: its migration gets no claim
  * beside the guest's. */
-static void mark_migrations(const ReconcileInput *input, bool *counted)
+static void mark_migrations(const Work *work, bool *counted)
 {
-        for (size_t i = 0; !input->recorded && i < input->facts->n_domains; i++)
-                for (size_t j = 0; j < input->n_answers; j++) {
-                        if (counted[j] || !input->answers[j].here ||
-                            !is_move_of(input, input->answers[j].holding,
-                                        &input->facts->domains[i]))
+        for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++)
+                for (size_t j = 0; j < work->input->n_answers; j++) {
+                        if (counted[j] || !work->input->answers[j].here ||
+                            !is_move_of(work, work->input->answers[j].holding,
+                                        &work->input->facts->domains[i]))
                                 continue;
                         counted[j] = true;
                         break;
                 }
 }
 
-static int place_consumers(const ReconcileInput *input, Reconcile *ret)
+static int place_consumers(Work *work)
 {
-        _cleanup_free_ bool *counted = calloc(input->n_answers + 1, sizeof(bool));
+        _cleanup_free_ bool *counted = calloc(work->input->n_answers + 1, sizeof(bool));
 
         if (!counted)
                 return -ENOMEM;
-        mark_migrations(input, counted);
-        for (size_t i = 0; i < input->n_answers; i++) {
-                const PictureConsumer *answer = &input->answers[i];
+        mark_migrations(work, counted);
+        for (size_t i = 0; i < work->input->n_answers; i++) {
+                const PictureConsumer *answer = &work->input->answers[i];
 
                 if (!answer->here || counted[i] ||
-                    picture_has_claim(input->picture, &answer->consumer, NULL) ||
-                    (!input->recorded && picture_domain(input->picture, &answer->consumer)))
+                    picture_has_claim(&work->picture, &answer->consumer, NULL) ||
+                    (!work->input->recorded && picture_domain(&work->picture, &answer->consumer)))
                         continue;
-                if (add_action(ret, RECONCILE_PLACE, &answer->consumer, 0, NULL) < 0)
+                if (add_action(work, RECONCILE_PLACE, &answer->consumer, 0, NULL) < 0)
                         return -ENOMEM;
         }
         return 0;
 }
 
-static int look_at_unread_database(const ReconcileInput *input, Reconcile *ret)
+static int look_at_unread_database(Work *work)
 {
-        if (!input->unread || input->word == RECONCILE_ALONE)
+        if (!work->input->unread || work->input->word == RECONCILE_ALONE)
                 return 0;
-        if (input->complete)
-                return place_consumers(input, ret);
-        ret->wants_all = ret->wants_all || input->word == RECONCILE_CAN_ASK;
-        return ret->wants_all ? 0
-                              : reconcile_add_problem(&ret->problems, &UUID_NULL, 0, "%s",
-                                                      RECONCILE_UNREAD);
+        if (work->input->complete)
+                return place_consumers(work);
+        work->ret->wants_all = work->ret->wants_all || work->input->word == RECONCILE_CAN_ASK;
+        return work->ret->wants_all ? 0
+                                    : reconcile_add_problem(&work->ret->problems, &UUID_NULL, 0,
+                                                            "%s", RECONCILE_UNREAD);
 }
 
 /* A guest without a claim. */
-static int look_at_unclaimed(const ReconcileInput *input, const HostDomain *domain, Reconcile *ret)
+static int look_at_unclaimed(Work *work, const HostDomain *domain)
 {
-        bool ask = input->word == RECONCILE_CAN_ASK &&
-                   picture_place(input->picture, &domain->uuid) == PICTURE_UNREAD;
+        bool ask = work->input->word == RECONCILE_CAN_ASK &&
+                   picture_place(&work->picture, &domain->uuid) == PICTURE_UNREAD;
 
         if (domain->unread)
                 return reconcile_add_problem(
-                        &ret->problems, &domain->uuid, 0,
+                        &work->ret->problems, &domain->uuid, 0,
                         "guest %.60s has no claim, and cannot be read to make one", domain->name);
-        if (is_away(input, domain) || (input->started_only && !domain->running))
+        if (is_away(work, domain) || (work->input->started_only && !domain->running))
                 return 0;
-        return add_action(ret, ask ? RECONCILE_ASK : RECONCILE_ADOPT, &domain->uuid, 0, domain);
+        return add_action(work, ask ? RECONCILE_ASK : RECONCILE_ADOPT, &domain->uuid, 0, domain);
 }
 
-static int look_at_all(const ReconcileInput *input, const ReconcileMemory *memory,
-                       ReconcileMemory *next, Reconcile *ret)
+static int look_at_all(Work *work)
 {
-        if (look_at_unread_database(input, ret) < 0)
+        if (look_at_unread_database(work) < 0)
                 return -ENOMEM;
-        for (size_t i = 0; i < input->claims->n_claims; i++)
-                if (look_at_claim(input, input->claims->claims[i], memory, next, ret) < 0)
+        for (size_t i = 0; i < work->input->claims->n_claims; i++)
+                if (look_at_claim(work, work->input->claims->claims[i]) < 0)
                         return -ENOMEM;
-        for (size_t i = 0; !input->recorded && i < input->facts->n_domains; i++) {
-                const HostDomain *domain = &input->facts->domains[i];
+        for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++) {
+                const HostDomain *domain = &work->input->facts->domains[i];
 
-                if (!picture_has_claim(input->picture, &domain->uuid, NULL) &&
-                    look_at_unclaimed(input, domain, ret) < 0)
+                if (!picture_has_claim(&work->picture, &domain->uuid, NULL) &&
+                    look_at_unclaimed(work, domain) < 0)
                         return -ENOMEM;
         }
-        if (ret->n_actions > 1)
-                qsort(ret->actions, ret->n_actions, sizeof(ReconcileAction), order_actions);
+        if (work->ret->n_actions > 1)
+                qsort(work->ret->actions, work->ret->n_actions, sizeof(ReconcileAction),
+                      order_actions);
         return 0;
 }
 
@@ -652,23 +654,29 @@ static int look_at_view(const HostView *view, ReconcileProblems *problems)
 
 int reconcile_make(const ReconcileInput *input, ReconcileMemory *memory, Reconcile *ret)
 {
-        _cleanup_(picture_done) Picture picture = { .claims = input->claims,
-                                                    .facts = input->facts,
-                                                    .lives = input->lives,
-                                                    .n_lives = input->n_lives,
-                                                    .consumers = input->answers,
-                                                    .n_consumers = input->n_answers };
-        ReconcileInput with_picture = *input;
-        ReconcileMemory next = { 0 };
+        Work work = { .input = input,
+                      .picture = { .claims = input->claims,
+                                   .facts = input->facts,
+                                   .lives = input->lives,
+                                   .n_lives = input->n_lives,
+                                   .consumers = input->answers,
+                                   .n_consumers = input->n_answers },
+                      .now_usec = input->facts->taken_usec,
+                      .memory = memory,
+                      .ret = ret };
+        int r = picture_make(&work.picture);
 
-        with_picture.picture = &picture;
-        if (picture_make(&picture) < 0 || look_at_all(&with_picture, memory, &next, ret) < 0 ||
-            (input->view && look_at_view(input->view, &ret->problems) < 0)) {
-                reconcile_memory_done(&next);
+        if (r == 0)
+                r = look_at_all(&work);
+        if (r == 0 && input->view)
+                r = look_at_view(input->view, &ret->problems);
+        picture_done(&work.picture);
+        if (r < 0) {
+                reconcile_memory_done(&work.next);
                 reconcile_done(ret);
                 return -ENOMEM;
         }
         reconcile_memory_done(memory);
-        *memory = next;
+        *memory = work.next;
         return 0;
 }

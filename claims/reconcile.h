@@ -146,7 +146,6 @@ typedef struct ReconcileInput {
         size_t n_touched;
         bool recorded; /* the guests of facts are not here: only claims that expire, or know their
                           guest themselves, are looked at */
-        const Picture *picture; /* set by reconcile_make() */
 } ReconcileInput;
 
 /* ret must be zeroed. -ENOMEM leaves memory as it was. */
