@@ -24,6 +24,7 @@ typedef struct AuditLook {
         AuditEvidence evidence;
         const AuditMemory *memory;
         AuditMemory next; /* what is remembered of this time */
+        const char *life; /* evidence of AUDIT_REMEDY_RELEASE_SHARE, for this consumer */
         Audit *audit;
 } AuditLook;
 
@@ -85,9 +86,8 @@ void audit_memory_done(AuditMemory *memory)
         *memory = (AuditMemory){ 0 };
 }
 
-/* Returns what shows that a remedy harms no server that lives. That of AUDIT_REMEDY_RELEASE_SHARE
- * depends on the consumer: give_evidence(). */
-static const char *evidence_of(AuditRemedy remedy)
+/* Returns what shows that a remedy harms no server that lives. */
+static const char *evidence_of(const AuditLook *look, AuditRemedy remedy)
 {
         static const char *const texts[_AUDIT_REMEDY_MAX] = {
                 [AUDIT_REMEDY_WRITE_CLAIM] = "claim and guest agree",
@@ -96,6 +96,8 @@ static const char *evidence_of(AuditRemedy remedy)
                         "the guest does not run here, Placement has all its allocations on other hosts, and no consumer here can be its migration",
         };
 
+        if (remedy == AUDIT_REMEDY_RELEASE_SHARE)
+                return look->life;
         return texts[remedy] ? texts[remedy] : "";
 }
 
@@ -117,7 +119,7 @@ _printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remed
                 text = text_format("%s%s%s", what, why[0] ? "; " : "", why);
         if (why[0])
                 remedy = AUDIT_REMEDY_NONE;
-        evidence = strdup(evidence_of(remedy));
+        evidence = strdup(evidence_of(look, remedy));
         if (!text || !evidence)
                 return -ENOMEM;
         audit->items[audit->n_items++] = (AuditFinding){
@@ -128,22 +130,6 @@ _printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remed
                 .text = TAKE_PTR(text),
                 .evidence = TAKE_PTR(evidence),
         };
-        return 0;
-}
-
-/* Sets the evidence of the finding that was added last, if it has a remedy. */
-static int give_evidence(AuditLook *look, const char *text)
-{
-        AuditFinding *finding = &look->audit->items[look->audit->n_items - 1];
-        char *evidence;
-
-        if (finding->remedy == AUDIT_REMEDY_NONE)
-                return 0;
-        evidence = strdup(text);
-        if (!evidence)
-                return -ENOMEM;
-        free(finding->evidence);
-        finding->evidence = evidence;
         return 0;
 }
 
@@ -270,6 +256,7 @@ static int look_at_stranger(AuditLook *look, const Consumer *consumer)
         const Claim *placed = picture_claim(&look->evidence.picture, &consumer->uuid);
         _cleanup_free_ char *share = NULL;
         const char *why = "";
+        int r;
 
         if (life == AUDIT_LIFE_ALIVE)
                 return let_be(look);
@@ -280,13 +267,14 @@ static int look_at_stranger(AuditLook *look, const Consumer *consumer)
                 why = input->waits;
         else if (life == AUDIT_LIFE_UNKNOWN)
                 why = text;
-        if (add(look, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE, why,
+        look->life = text;
+        r = add(look, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE, why,
                 &consumer->uuid, placed ? placed->id : 0,
                 "%s %s holds %.500s, and has neither %s nor guest",
                 migration ? "migration" : "consumer", consumer->uuid.text, share,
-                placed ? "another claim" : "claim") < 0)
-                return -ENOMEM;
-        return give_evidence(look, text);
+                placed ? "another claim" : "claim");
+        look->life = NULL;
+        return r;
 }
 
 /* A claim that was made of this very allocation, for a lost claim database, is no witness of it. */

@@ -423,10 +423,8 @@ static int heal(Auditor *auditor, Error *reterr)
                 .refused = auditor->config.refused,
         };
 
-        if (healer_new(&auditor->healer, &order, on_healed, auditor) < 0)
-                return error_oom(reterr);
-        healer_run(auditor->healer);
-        return 0;
+        return healer_begin(&auditor->healer, &order, on_healed, auditor) < 0 ? error_oom(reterr)
+                                                                              : 0;
 }
 
 static void go_on(Auditor *auditor)

@@ -131,56 +131,37 @@ bool audit_differs(const AuditInput *input, const Claim *claim, const Consumer *
 
 /* Guests that can be moving, and consumers that can be their migrations */
 
-static void write_owner(const Consumer *consumer, char text[static OWNER_SIZE])
+/* "PROJECT USER", and " CPUS MEMORY_MB" if there is a size. */
+static void write_key(const Consumer *owner, const GuestSize *size, char text[static OWNER_SIZE])
 {
-        snprintf(text, OWNER_SIZE, "%s %s", consumer->project_id ? consumer->project_id : "",
-                 consumer->user_id ? consumer->user_id : "");
+        size_t n = (size_t)snprintf(text, OWNER_SIZE, "%s %s",
+                                    owner->project_id ? owner->project_id : "",
+                                    owner->user_id ? owner->user_id : "");
+
+        if (size && n < OWNER_SIZE)
+                snprintf(text + n, OWNER_SIZE - n, " %" PRIu64 " %" PRIu64, size->cpus,
+                         size->memory_mb);
 }
 
-static void write_size(const Consumer *owner, GuestSize size, char text[static OWNER_SIZE])
+static int add_key(StringSet *keys, const Consumer *owner, const GuestSize *size)
 {
-        size_t n;
+        char text[OWNER_SIZE];
 
-        write_owner(owner, text);
-        n = strlen(text);
-        snprintf(text + n, OWNER_SIZE - n, " %" PRIu64 " %" PRIu64, size.cpus, size.memory_mb);
+        write_key(owner, size, text);
+        return string_set_add(keys, text);
+}
+
+static bool has_key(const StringSet *keys, const Consumer *owner, const GuestSize *size)
+{
+        char text[OWNER_SIZE];
+
+        write_key(owner, size, text);
+        return string_set_contains(keys, text);
 }
 
 static GuestSize size_of_domain(const HostDomain *domain)
 {
         return (GuestSize){ .cpus = domain->vcpus, .memory_mb = domain->memory_mb };
-}
-
-static int add_owner(StringSet *owners, const Consumer *consumer)
-{
-        char text[OWNER_SIZE];
-
-        write_owner(consumer, text);
-        return string_set_add(owners, text);
-}
-
-static int add_size(StringSet *sizes, const Consumer *owner, GuestSize size)
-{
-        char text[OWNER_SIZE];
-
-        write_size(owner, size, text);
-        return string_set_add(sizes, text);
-}
-
-static bool has_owner(const StringSet *owners, const Consumer *consumer)
-{
-        char text[OWNER_SIZE];
-
-        write_owner(consumer, text);
-        return string_set_contains(owners, text);
-}
-
-static bool has_size(const StringSet *sizes, const Consumer *owner, GuestSize size)
-{
-        char text[OWNER_SIZE];
-
-        write_size(owner, size, text);
-        return string_set_contains(sizes, text);
 }
 
 static const Consumer *find_consumer(const AuditEvidence *evidence, const Uuid *uuid)
@@ -193,14 +174,19 @@ static int add_guest(AuditEvidence *evidence, const Uuid *uuid, const Claim *cla
 {
         const Consumer *consumer = find_consumer(evidence, uuid);
         AuditDifference difference;
+        GuestSize size;
 
         if (picture_place(&evidence->picture, uuid) == PICTURE_ELSEWHERE)
-                return add_owner(&evidence->gone, consumer);
+                return add_key(&evidence->gone, consumer, NULL);
         if (!consumer || !claim || !audit_differs(evidence->input, claim, consumer, &difference))
                 return 0;
-        if (add_size(&evidence->resized, consumer, guest_size_of_claim(claim)) < 0)
+        size = guest_size_of_claim(claim);
+        if (add_key(&evidence->resized, consumer, &size) < 0)
                 return -ENOMEM;
-        return domain ? add_size(&evidence->resized, consumer, size_of_domain(domain)) : 0;
+        if (!domain)
+                return 0;
+        size = size_of_domain(domain);
+        return add_key(&evidence->resized, consumer, &size);
 }
 
 /* Adds the size that an ended claim had of a guest which is here in another size: its migration can
@@ -217,7 +203,7 @@ static int add_former_size(AuditEvidence *evidence, const Claim *ended)
         size = claim ? guest_size_of_claim(claim) : size_of_domain(domain);
         if (size.cpus == former.cpus && size.memory_mb == former.memory_mb)
                 return 0;
-        return add_size(&evidence->resized, consumer, former);
+        return add_key(&evidence->resized, consumer, &former);
 }
 
 static int add_guests(AuditEvidence *evidence)
@@ -248,10 +234,9 @@ static int add_guests(AuditEvidence *evidence)
 
 /* Returns true for a consumer that can be a migration and holds CPUs or memory here. One that has a
  * guest's claim is that guest's. */
-static bool is_loose(const AuditEvidence *evidence, const Consumer *consumer)
+static bool is_loose(const AuditEvidence *evidence, const Consumer *consumer, GuestSize size)
 {
         const Claim *claim = picture_claim(&evidence->picture, &consumer->uuid);
-        GuestSize size = audit_size_here(evidence->input, consumer);
 
         return picture_can_be_migration(&evidence->picture, consumer) &&
                (!claim || uuid_empty(&claim->guest)) && (size.cpus > 0 || size.memory_mb > 0);
@@ -269,13 +254,14 @@ static int add_migrations(AuditEvidence *evidence)
         for (size_t i = 0; i < consumers->n_consumers; i++) {
                 const Consumer *consumer = consumers->consumers[i];
 
+                GuestSize size = audit_size_here(evidence->input, consumer);
+
                 if (is_migration(consumer) && evidence->consumers[i].here &&
-                    add_owner(&evidence->migrations, consumer) < 0)
+                    add_key(&evidence->migrations, consumer, NULL) < 0)
                         return -ENOMEM;
-                if (is_loose(evidence, consumer) &&
-                    (add_owner(&evidence->loose, consumer) < 0 ||
-                     add_size(&evidence->loose_sizes, consumer,
-                              audit_size_here(evidence->input, consumer)) < 0))
+                if (is_loose(evidence, consumer, size) &&
+                    (add_key(&evidence->loose, consumer, NULL) < 0 ||
+                     add_key(&evidence->loose_sizes, consumer, &size) < 0))
                         return -ENOMEM;
         }
         return 0;
@@ -284,13 +270,18 @@ static int add_migrations(AuditEvidence *evidence)
 bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer, const Claim *size)
 {
         const HostDomain *domain;
+        GuestSize wanted;
 
         if (!size)
-                return has_owner(&evidence->loose, consumer);
-        if (has_size(&evidence->loose_sizes, consumer, guest_size_of_claim(size)))
+                return has_key(&evidence->loose, consumer, NULL);
+        wanted = guest_size_of_claim(size);
+        if (has_key(&evidence->loose_sizes, consumer, &wanted))
                 return true;
         domain = picture_guest(&evidence->picture, size);
-        return domain && has_size(&evidence->loose_sizes, consumer, size_of_domain(domain));
+        if (!domain)
+                return false;
+        wanted = size_of_domain(domain);
+        return has_key(&evidence->loose_sizes, consumer, &wanted);
 }
 
 int audit_evidence_make(const AuditInput *input, AuditEvidence *ret)
@@ -344,15 +335,15 @@ static bool get_written_usec(const AuditInput *input, const Consumer *consumer, 
 static const char *find_life(const AuditEvidence *evidence, const Consumer *consumer)
 {
         const AuditInput *input = evidence->input;
+        GuestSize size = audit_size_here(input, consumer);
         uint64_t written_usec;
 
         if (host_facts_has_folder(input->facts, &consumer->uuid))
                 return "Nova has a folder of it in [DEFAULT] instances_path";
-        if (is_loose(evidence, consumer) &&
-            (has_owner(&evidence->gone, consumer) ||
-             has_size(&evidence->resized, consumer, audit_size_here(input, consumer))))
+        if (is_loose(evidence, consumer, size) && (has_key(&evidence->gone, consumer, NULL) ||
+                                                   has_key(&evidence->resized, consumer, &size)))
                 return "it can be the migration of a guest of this host";
-        if (!is_migration(consumer) && has_owner(&evidence->migrations, consumer))
+        if (!is_migration(consumer) && has_key(&evidence->migrations, consumer, NULL))
                 return "a migration of its project and user holds allocations here";
         if (get_written_usec(input, consumer, &written_usec) && written_usec < input->grace_usec)
                 return "its allocations were written a moment ago";

@@ -26,20 +26,9 @@ struct Healer {
         Uuid in_hand; /* claim_service_take_in_hand(); empty: none */
         Error away;   /* what every write meets from here on; code 0: Placement is not away */
         ConsumersCall *call;
-        HealerDone done;
+        void (*done)(void *userdata);
         void *userdata;
 };
-
-int healer_new(Healer **ret, const HealerOrder *order, HealerDone done, void *userdata)
-{
-        Healer *healer = calloc(1, sizeof(Healer));
-
-        if (!healer)
-                return -ENOMEM;
-        *healer = (Healer){ .order = *order, .done = done, .userdata = userdata };
-        *ret = healer;
-        return 0;
-}
 
 static void let_go(Healer *healer)
 {
@@ -303,12 +292,14 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
         return r < 0 ? r : 1;
 }
 
+static void run(Healer *healer);
+
 static void next_finding(Healer *healer)
 {
         let_go(healer);
         healer->finding++;
         healer->n_attempts = 0;
-        healer_run(healer);
+        run(healer);
 }
 
 /* A write of ours may have been done though it was answered with a conflict: a connection that
@@ -348,7 +339,7 @@ static void on_read_again(int result, ConsumersAnswer *answer, const Error *erro
                 note_failure(healer, result, error);
                 next_finding(healer);
         } else if (!replace_consumer(healer, &answer->consumer)) {
-                healer_run(healer);
+                run(healer);
         } else {
                 if (is_put_right(healer, current(healer))) {
                         note_healed(healer);
@@ -415,7 +406,7 @@ static int heal_one(Healer *healer, AuditFinding *finding)
         return MAX(r, 0);
 }
 
-void healer_run(Healer *healer)
+static void run(Healer *healer)
 {
         while (healer->finding < healer->order.audit->n_items) {
                 if (heal_one(healer, current(healer)) > 0)
@@ -425,4 +416,17 @@ void healer_run(Healer *healer)
         }
         /* The healer may be gone after this. */
         healer->done(healer->userdata);
+}
+
+int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *userdata),
+                 void *userdata)
+{
+        Healer *healer = calloc(1, sizeof(Healer));
+
+        if (!healer)
+                return -ENOMEM;
+        *healer = (Healer){ .order = *order, .done = done, .userdata = userdata };
+        *ret = healer;
+        run(healer);
+        return 0;
 }

@@ -20,7 +20,7 @@ static struct {
         int answer;       /* to each read; 0: it holds nothing */
         ReporterDone gathered;
         ConsumersDone read;
-        HealerDone healed;
+        void (*healed)(void *userdata);
         void *userdata;
 } world;
 
@@ -82,16 +82,13 @@ ConsumersCall *consumers_cancel(ConsumersCall *call)
         return NULL;
 }
 
-int healer_new(Healer **ret, const HealerOrder *order, HealerDone done, void *userdata)
+int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *userdata),
+                 void *userdata)
 {
         note(order->everything ? 'H' : 'h');
         world.healed = done;
         *ret = (Healer *)&world;
         return 0;
-}
-
-void healer_run(Healer *healer)
-{
 }
 
 Healer *healer_free(Healer *healer)
@@ -125,7 +122,7 @@ static void answer_read(Auditor *auditor)
 /* Until it is done. */
 static void run(Auditor *auditor, int gathered)
 {
-        HealerDone healed;
+        void (*healed)(void *userdata);
 
         assert_int_equal(auditor_begin(auditor, NULL, NULL, on_done, NULL, NULL), 0);
         world.gathered(NULL, gathered, &ERROR_NULL, world.userdata);
