@@ -28,24 +28,22 @@ typedef struct AuditLook {
         Audit *audit;
 } AuditLook;
 
-const char *audit_type_to_text(AuditType type)
-{
-        static const char *const names[_AUDIT_TYPE_MAX] = {
-                [AUDIT_LEAKED] = "leaked",       [AUDIT_MIGRATION] = "migration",
-                [AUDIT_UNTOLD] = "untold",       [AUDIT_UNHELD] = "unheld",
-                [AUDIT_AMOUNT] = "amount",       [AUDIT_LARGER] = "larger",
-                [AUDIT_PROVIDER] = "provider",   [AUDIT_UNCLAIMED] = "unclaimed",
-                [AUDIT_EVACUATED] = "evacuated", [AUDIT_ELSEWHERE] = "elsewhere",
-                [AUDIT_WITHDRAWN] = "withdrawn", [AUDIT_RESIZED] = "resized",
-        };
+const char *const audit_type_names[_AUDIT_TYPE_MAX] = {
+        [AUDIT_LEAKED] = "leaked",       [AUDIT_MIGRATION] = "migration",
+        [AUDIT_UNTOLD] = "untold",       [AUDIT_UNHELD] = "unheld",
+        [AUDIT_AMOUNT] = "amount",       [AUDIT_LARGER] = "larger",
+        [AUDIT_PROVIDER] = "provider",   [AUDIT_UNCLAIMED] = "unclaimed",
+        [AUDIT_EVACUATED] = "evacuated", [AUDIT_ELSEWHERE] = "elsewhere",
+        [AUDIT_WITHDRAWN] = "withdrawn", [AUDIT_RESIZED] = "resized",
+};
 
-        return names[type];
-}
-
-bool audit_type_is_problem(AuditType type)
-{
-        return type != AUDIT_LARGER;
-}
+const char *const audit_remedy_names[_AUDIT_REMEDY_MAX] = {
+        [AUDIT_REMEDY_NONE] = "none",
+        [AUDIT_REMEDY_RELEASE_SHARE] = "release-share",
+        [AUDIT_REMEDY_WRITE_CLAIM] = "write-claim",
+        [AUDIT_REMEDY_ADOPT] = "adopt",
+        [AUDIT_REMEDY_END_CLAIM] = "end-claim",
+};
 
 size_t audit_count_open(const Audit *audit)
 {
@@ -55,19 +53,6 @@ size_t audit_count_open(const Audit *audit)
                 n += audit_type_is_problem(audit->items[i].type) &&
                      audit->items[i].outcome != AUDIT_HEALED;
         return n;
-}
-
-const char *audit_remedy_to_text(AuditRemedy remedy)
-{
-        static const char *const names[_AUDIT_REMEDY_MAX] = {
-                [AUDIT_REMEDY_NONE] = "none",
-                [AUDIT_REMEDY_RELEASE_SHARE] = "release-share",
-                [AUDIT_REMEDY_WRITE_CLAIM] = "write-claim",
-                [AUDIT_REMEDY_ADOPT] = "adopt",
-                [AUDIT_REMEDY_END_CLAIM] = "end-claim",
-        };
-
-        return names[remedy];
 }
 
 void audit_done(Audit *audit)

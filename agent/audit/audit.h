@@ -54,11 +54,15 @@ typedef enum AuditRemedy {
         _AUDIT_REMEDY_MAX,
 } AuditRemedy;
 
-/* Returns true for types that are problems: all but AUDIT_LARGER. */
-bool audit_type_is_problem(AuditType type);
+/* Names in documents. */
+extern const char *const audit_type_names[_AUDIT_TYPE_MAX];
+extern const char *const audit_remedy_names[_AUDIT_REMEDY_MAX];
 
-const char *audit_type_to_text(AuditType type);       /* "leaked", "untold", … */
-const char *audit_remedy_to_text(AuditRemedy remedy); /* "none", "release-share", … */
+/* All types are problems but AUDIT_LARGER. */
+static inline bool audit_type_is_problem(AuditType type)
+{
+        return type != AUDIT_LARGER;
+}
 
 typedef enum AuditOutcome {
         AUDIT_FOUND, /* nothing was done about it */

@@ -154,8 +154,8 @@ static json_t *finding_to_json(const AuditFinding *finding)
                 [AUDIT_FAILED] = "failed",
         };
 
-        return json_pack("{ss ss ss sI ss ss ss ss sb}", "type", audit_type_to_text(finding->type),
-                         "remedy", audit_remedy_to_text(finding->remedy), "consumer",
+        return json_pack("{ss ss ss sI ss ss ss ss sb}", "type", audit_type_names[finding->type],
+                         "remedy", audit_remedy_names[finding->remedy], "consumer",
                          finding->consumer.text, "claim", (json_int_t)finding->claim_id, "text",
                          finding->text, "evidence", finding->evidence, "outcome",
                          outcomes[finding->outcome], "error",

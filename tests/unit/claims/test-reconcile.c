@@ -81,15 +81,11 @@ static void test_orphan(void **state)
         look_begin(&look);
         look_add_claims(&look, "g confirmed vcpus=2");
         for (size_t i = 0; i < ARRAY_SIZE(polls); i++) {
-                char row[16];
-
                 make_facts(&look.facts);
                 look.facts.facts.taken_usec = polls[i].at_sec * USEC_PER_SEC;
                 if (polls[i].guest)
                         facts_guest(&look.facts, 'g', "");
-                look_run(&look);
-                snprintf(row, sizeof(row), "poll %zu", i);
-                look_expect(&look, row, polls[i].actions, NULL);
+                look_expect_row(&look, i, polls[i].actions, NULL);
         }
 }
 
@@ -433,7 +429,6 @@ static void test_held_cpus(void **state)
                 ProviderTree tree = { 0 };
                 HostView view = { .tree = &tree };
                 HostDomain *guest;
-                char row[16];
 
                 look_begin(&look);
                 look.input.view = &view;
@@ -444,9 +439,8 @@ static void test_held_cpus(void **state)
                 assert_int_equal(
                         cpu_set_parse(cases[i].claimed, &look.claims.claims[0]->layout.held, NULL),
                         0);
-                look_run(&look);
-                snprintf(row, sizeof(row), "row %zu", i);
-                look_expect(&look, row, cases[i].actions, cases[i].problem);
+                look_expect_row(&look, i, cases[i].actions, cases[i].problem);
+
                 cpu_set_done(&view.held);
                 layout_done(&guest->layout);
         }
@@ -486,7 +480,6 @@ static void test_layouts(void **state)
                                              .address = (char *)cases[i].claim_pci,
                                              .mdev_type = (char *)"" };
                 HostDomain *guest;
-                char row[16];
 
                 look_begin(&look);
                 look.facts.facts.pci = &pci;
@@ -503,10 +496,8 @@ static void test_layouts(void **state)
                         guest->pci = addresses, guest->n_pci = 1;
                 if (cases[i].claim_pci)
                         assert_int_equal(claim_add_device(look.claims.claims[0], &device), 0);
-                look_run(&look);
+                look_expect_row(&look, i, cases[i].actions, cases[i].problem);
                 layout_done(&guest->layout);
-                snprintf(row, sizeof(row), "case %zu", i);
-                look_expect(&look, row, cases[i].actions, cases[i].problem);
         }
 }
 
@@ -540,7 +531,6 @@ static void test_a_device_that_the_host_does_not_list(void **state)
                                              .mdev_type = (char *)"" };
                 HostFunction functions[] = { { "0000:05:00.0", "", "" }, { addresses[0], "", "" } };
                 _cleanup_(look_done) Look look;
-                char row[16];
 
                 look_begin(&look);
                 look.facts.facts.functions = cases[i].known ? functions : NULL;
@@ -554,9 +544,7 @@ static void test_a_device_that_the_host_does_not_list(void **state)
                 look_add_claims(&look, cases[i].claim);
                 if (cases[i].claimed)
                         assert_int_equal(claim_add_device(look.claims.claims[0], &device), 0);
-                look_run(&look);
-                snprintf(row, sizeof(row), "case %zu", i);
-                look_expect(&look, row, look.actions, cases[i].problem);
+                look_expect_row(&look, i, look.actions, cases[i].problem);
         }
 }
 
@@ -588,7 +576,6 @@ static void test_identities(void **state)
                                              .address = (char *)"0000:05:00.2",
                                              .mdev_type = (char *)"",
                                              .identity = (char *)cases[i].claimed };
-                char row[16];
 
                 strcpy(function.identity, cases[i].there);
                 look_begin(&look);
@@ -599,9 +586,7 @@ static void test_identities(void **state)
                 look.facts.facts.n_pci = cases[i].offered;
                 look_add_claims(&look, "g confirmed");
                 assert_int_equal(claim_add_device(look.claims.claims[0], &device), 0);
-                look_run(&look);
-                snprintf(row, sizeof(row), "case %zu", i);
-                look_expect(&look, row, cases[i].actions, cases[i].problem);
+                look_expect_row(&look, i, cases[i].actions, cases[i].problem);
         }
 }
 
@@ -625,7 +610,6 @@ static void test_more_than_there_is(void **state)
                 const Uuid root = make_guest('h');
                 ProviderTree *tree = NULL;
                 Provider *provider;
-                char row[16];
 
                 inventory.reserved = cases[i].reserved;
                 assert_int_equal(provider_tree_new(&tree), 0);
@@ -635,9 +619,7 @@ static void test_more_than_there_is(void **state)
                 assert_int_equal(resources_set(&view->providers[0].used, "VGPU", cases[i].used), 0);
                 look_begin(&look);
                 look.input.view = view;
-                look_run(&look);
-                snprintf(row, sizeof(row), "case %zu", i);
-                look_expect(&look, row, "", cases[i].problem);
+                look_expect_row(&look, i, "", cases[i].problem);
         }
 }
 
