@@ -21,8 +21,7 @@ bool claim_follows(const Claim *claim)
                uuid_empty(&claim->guest) && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 }
 
-/* What the request of the claim says of CPUs or of memory; what it holds if the request has none.
- */
+/* Return the CPUs or the memory that the claim requests, or holds if the request has none. */
 static uint64_t requested_cpus(const Claim *claim)
 {
         uint64_t n = claim_requested(claim, "VCPU") + claim_requested(claim, "PCPU");

@@ -8,34 +8,35 @@
  * that it asked about, and changes claims alone. agent/audit/audit.h runs at a start and on demand,
  * has all consumers of the host, and can change Placement. They use the same terms:
  *
- *   here        The consumer has an allocation on this host. The caller decides it: the audit
- * counts the host's own tree alone, reconcile also an allocation on sharing providers alone. gone
- * Placement was read, and the consumer has nothing here. Reconcile ends the claim of a guest that
- * is gone. The audit does so only if the consumer is elsewhere. migration   A consumer whose type
- * is MIGRATION or unknown, and which no guest here has. It can hold what a guest of the same
- * project had here. Reconcile compares amounts: those of a claim (claims/resize-pair.h), or CPUs
- * and memory of a guest. The audit compares project, user, CPUs and memory; of a guest that is
- * elsewhere, the owner alone. moving      A guest of which such a consumer exists: neither decider
- * changes its claims. resized     Of a claim that was made of a guest: the guest has other amounts
- * than when it was made (claims/follow.h). Of two claims: claims/resize-pair.h decides which is
- * over.
+ *   here       The consumer has an allocation on this host. The caller decides it: the audit counts
+ *              the host's own tree. Reconcile also counts sharing providers, if all is on these.
+ *   gone       Placement was read, and the consumer has nothing here. Reconcile ends the claim of
+ *              such a guest. The audit ends it only if the consumer is elsewhere.
+ *   migration  A consumer whose type is MIGRATION or unknown, and that no guest here has. It can
+ *              hold what a guest of the same project had here. Reconcile compares amounts of a
+ *              claim (claims/resize-pair.h), or CPUs and memory of a guest. The audit compares
+ *              project, user, CPUs and memory, and of a guest that is elsewhere only the owner.
+ *   moving     There is such a consumer for a guest: neither decider changes the guest's claims.
+ *   resized    The guest has other amounts than when the claim was made of it (claims/follow.h).
+ *              If it has two claims, claims/resize-pair.h decides which one is over.
  *
- * Each grace is a time since which something is as it is, and a span (time_is_within()):
+ * Each grace is a time since which something is as it is, and a span (time_is_within()). The span
+ * is claim_expiry_time; if that is 0, none for a missed guest, and 300 s for the others.
  *
- *   since the claim's guest was missed    claim_expiry_time      reconcile: the claim stays
- *   since a pair of claims was found      claim_expiry_time      reconcile: the pair is not listed
- *   since the claim was made              AUDITOR_GRACE_USEC     audit: no finding
- *   since the consumer was first seen     AUDITOR_GRACE_USEC     audit: no finding, no remedy
- *   since the consumer was written        AUDITOR_GRACE_USEC     audit: its server is alive
+ *   since the claim's guest was missed    reconcile: the claim stays
+ *   since a pair of claims was found      reconcile: the pair is not listed
+ *   since the claim was made              audit: no finding
+ *   since the consumer was first seen     audit: no finding, or no remedy
+ *   since the consumer was written        audit: its server is alive
  *
- * The first two end with an answer of Placement; the last three protect a write that is under way
- * from an audit that reads all consumers once. */
+ * The first two can end earlier, with an answer of Placement. The last three protect a write that
+ * is under way from an audit, which reads all consumers once. */
 
 #include "base/allocation.h"
 #include "claims/claim/claim.h"
 #include "claims/claim/host-facts.h"
 
-/* What Placement has of a consumer that was read. */
+/* A consumer that was read, as Placement has it. */
 typedef struct PictureConsumer {
         Uuid consumer;
         const Consumer *holding; /* borrowed; NULL: nothing anywhere */

@@ -28,8 +28,8 @@ void reconcile_problems_done(ReconcileProblems *problems);
 int reconcile_compare(const Picture *picture, const Claim *claim, const HostDomain *domain,
                       ReconcileProblems *problems);
 
-/* Adds the PCI devices of a claim and its guest that the host does not list, and each address that
- * has another device than the claim was given, whatever state the claim has. domain NULL: no guest
+/* Adds the PCI devices of a claim and its guest that the host does not list. Adds each address that
+ * has another device than the claim was given. The claim can have any state. domain NULL: no guest
  * here. -ENOMEM. */
 int reconcile_check_devices(const Picture *picture, const Claim *claim, const HostDomain *domain,
                             ReconcileProblems *problems);

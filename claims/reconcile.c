@@ -31,7 +31,7 @@ void reconcile_done(Reconcile *reconcile)
         *reconcile = (Reconcile){ 0 };
 }
 
-/* What one call of reconcile_make() works on. */
+/* The work of one call of reconcile_make(). */
 typedef struct Work {
         const ReconcileInput *input;
         Picture picture;
@@ -178,7 +178,7 @@ static bool may_be_built(const Work *work, const Lonely *lonely)
                 host_facts_has_folder(work->input->facts, &lonely->claim->consumer));
 }
 
-/* Is it certain that nobody has it any more? */
+/* Returns true if it is certain that no guest and no writer needs the claim any more. */
 static bool is_over(const Work *work, const Lonely *lonely)
 {
         if (is_touched(work, lonely->claim))
@@ -236,8 +236,7 @@ static int look_at_lonely(Work *work, const Claim *claim, bool stopped)
 {
         const Lonely lonely = make_lonely(work, claim, stopped);
 
-        /* What is just being made is nobody's yet; without Placement, claims expire by themselves.
-         */
+        /* A pending claim is being made; without Placement, the database expires claims. */
         if (claim->state == CLAIM_STATE_PENDING ||
             (!lonely.confirmed && work->input->word == RECONCILE_ALONE))
                 return 0;
@@ -420,7 +419,7 @@ static int look_at_guest(Work *work, const Claim *claim, const HostDomain *domai
                                           claim->expires_usec <= work->now_usec)
                                ? add_of_claim(work, RECONCILE_CONFIRM, claim, domain)
                                : 0;
-        /* Of two claims, the guest has one or the other. */
+        /* The guest of two claims has one or the other. */
         if (domain->unread || picture_has_claim(&work->picture, &claim->consumer, claim))
                 return 0;
         if (claim_follows(claim) && work->input->word != RECONCILE_ALONE)
@@ -625,7 +624,8 @@ static int look_at_all(Work *work)
         return 0;
 }
 
-/* What runs is counted also when it does not fit: then more is used than there is. */
+/* Lists providers that have less than is used: a running guest is counted also if it does not fit.
+ */
 static int look_at_view(const HostView *view, ReconcileProblems *problems)
 {
         for (size_t i = 0; i < view->n_providers; i++) {

@@ -181,7 +181,7 @@ static const struct AuditSeen *find_seen(const AuditMemory *memory, const Uuid *
                        : NULL;
 }
 
-/* Who writes a consumer has something in mind with it: it is new again. So is one that lost its
+/* A consumer that was written is new again: its writer is about to use it. So is one that lost its
  * claim or its guest. */
 static int remember(AuditLook *look, const Consumer *consumer, bool stranger)
 {
@@ -286,7 +286,7 @@ static int look_at_consumer(AuditLook *look, const Consumer *consumer)
 
 /* A claim that Placement has otherwise */
 
-/* What claim and guest disagree about; "" when they agree. */
+/* Yields a difference of claim and guest; "" when they agree. */
 static int find_disagreement(const AuditLook *look, const Claim *claim,
                              char ret[static REASON_SIZE])
 {
@@ -462,8 +462,8 @@ static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *con
                    claim->id, claim->consumer.text);
 }
 
-/* Placement knows nothing of it. What somebody else wrote there, and took away, is not given back.
- */
+/* A claim without allocations in Placement. Allocations that another writer made and removed are
+ * not written again. */
 static int look_at_missing(AuditLook *look, const Claim *claim)
 {
         const HostDomain *domain = picture_guest(&look->evidence.picture, claim);

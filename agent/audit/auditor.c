@@ -29,8 +29,8 @@ struct Auditor {
         AuditorConfig config;
         bool at_start, asked, asked_heal;
         Uuid asked_consumer; /* to be healed; empty: none */
-        EventAuthor by;      /* who asked to heal; "": nobody */
-        uint64_t n_cycles;   /* since it healed by itself */
+        EventAuthor by;      /* who asked to heal; "": no caller */
+        uint64_t n_cycles;   /* since it healed automatically */
         uint64_t built_usec; /* of the claim database that was looked at */
         AuditMemory memory;
         AuditorState state;
@@ -377,7 +377,7 @@ static void log_findings(const Auditor *auditor)
                         text_plural(audit_count_open(&auditor->audit)), first->text);
 }
 
-/* Somebody reported them to Placement since they were read. */
+/* Completes claims that were reported to Placement since they were read. */
 static void note_held(Auditor *auditor)
 {
         Claims *claims = auditor->config.claims->claims;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the three parties of an audit show of one consumer: how it differs from its claim, whether
- * its guest can be on its way to another host, and whether its server is alive. Pure.
+/* Judges one consumer by the three parties of an audit: how it differs from its claim, whether its
+ * guest can be on its way to another host, and whether its server is alive. Pure.
  *
  * While Nova moves a guest, a migration holds on the source what the guest held there: a consumer
  * whose uuid nothing on the host knows of, and which Placement does not know as a migration (facts

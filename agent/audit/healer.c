@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finding by finding: write → done, or conflict → read again → write, while nobody else wrote. A
- * failure is its finding's alone; but when Placement is away, it is not asked for the others. */
+/* Finding by finding: write → done, or conflict → read again → write, while no other program wrote.
+ * A failure is its finding's alone; but when Placement is away, it is not asked for the others. */
 
 #include "agent/audit/healer.h"
 
@@ -68,8 +68,8 @@ static void note_failure(Healer *healer, int result, const Error *words)
                 healer->away = finding->error;
 }
 
-/* What is written again is how Placement has it from here on: an owed write that is done
- * (agent/placing/settle.c), which the queue looks at should this write fail. */
+/* Notes that a claim is written again: Placement has it from here on. It is an owed write that is
+ * done (agent/placing/settle.c), which the queue looks at should this write fail. */
 static void mark_sent(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
@@ -186,8 +186,8 @@ static const char *find_lowered(const AuditInput *input, const Consumer *before,
         return NULL;
 }
 
-/* Refuses a write that lowers an amount of a consumer which has a claim or a guest. What the agent
- * wrote for a claim is what the claim holds, so a larger amount is another writer's. */
+/* Refuses a write that lowers an amount of a consumer which has a claim or a guest. The agent
+ * writes for a claim what the claim holds, so a larger amount is another writer's. */
 static int check_lowered(Healer *healer, const Claim *claim, const Consumer *before,
                          const Consumer *after, Error *reterr)
 {
@@ -205,9 +205,9 @@ static int check_lowered(Healer *healer, const Claim *claim, const Consumer *bef
                           audit_sum_here(input, after, name), claim ? "claim" : "guest here");
 }
 
-/* What the consumer (whole, as Placement has it now) is to hold when a finding is put right, under
- * its own project, user and generation; ret is owned by the caller. claim (NULL: none) as it is
- * now. 1 when there is nothing to write any more, -ENOMEM. */
+/* Yields the consumer as a remedy leaves it, with its own project, user and generation. consumer:
+ * whole, as Placement has it now; claim: as it is now, or NULL. The caller owns ret. Returns 1 if
+ * there is nothing to write any more, -ENOMEM. */
 static int edit(const AuditInput *input, AuditRemedy remedy, const Consumer *consumer,
                 const Claim *claim, Consumer **ret)
 {
@@ -267,7 +267,7 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
                 return r < 0 ? r : -EBUSY;
         if (!take_in_hand(healer, finding))
                 return 0;
-        /* it was claimed meanwhile, or the claim ended */
+        /* it was claimed since the audit, or the claim ended */
         if ((claim ? claim->id : 0) != finding->claim_id)
                 return 0;
         if (!held && !claim)
@@ -328,7 +328,7 @@ static bool replace_consumer(Healer *healer, Consumer **fresh)
         return written;
 }
 
-/* Who wrote it meanwhile knows better than what was found before. */
+/* A writer since the audit knows better than the finding. */
 static void on_read_again(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         Healer *healer = userdata;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A provider is the host's own if it is in the subtree of the root of the claims' view. All
+ * functions compare lists of allocations; none asks Placement. */
+
 #include "agent/guests/claim-share.h"
 
 #include <string.h>
@@ -130,8 +133,8 @@ static bool holds_the_same(const HostView *view, size_t root, const Consumer *co
         return claim_share_is(claim, consumer);
 }
 
-/* Of a generation that may be ours. One that was read is known by when it was written; of one that
- * was new it is known until when ours was. */
+/* Decides about a generation that can be ours. One that was read is known by when it was written;
+ * of one that was new it is known until when ours was. */
 static bool may_be_ours(const ClaimReported *reported, const Claim *claim, const Consumer *consumer)
 {
         if (reported->until_sec > 0 && consumer->modified_sec > 0) {

@@ -77,7 +77,7 @@ static void note_expired(ClaimService *service, uint64_t ended_usec)
         }
 }
 
-/* Claims expire the same time after they were made, whatever the clock shows meanwhile. */
+/* Moves expiry times with the clock: claims expire the same time after they were made. */
 static void move_expiry(ClaimService *service, const ClockJump *jump)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };

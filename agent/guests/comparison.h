@@ -27,8 +27,8 @@ void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests);
 
 /* Makes claims and guests the same, once per snapshot, when the host of it is stored
- * (claims/reconcile.h), and ends claims that expired; of a host that is a recording only that: its
- * guests are not here. word is not RECONCILE_CAN_ASK: Placement is not asked. */
+ * (claims/reconcile.h), and ends claims that expired. The guests of a recorded host are not here,
+ * so only expired claims end. word is not RECONCILE_CAN_ASK: Placement is not asked. */
 void claim_service_reconcile(ClaimService *service, ReconcileWord word);
 
 /* The same with answers of Placement. First reads what consumers hold of the providers with the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The file is closed when a result says that it was moved away or is damaged, and opened by
- * claim_service_tend(), which also stores the tree that the file does not have yet. A file that did
- * not take a write stays open. error says in which of these states the service is. */
+/* A result can say that the file was moved away or is damaged: then it is closed, and
+ * claim_service_tend() opens it. That also stores the tree that the file does not have yet. A file
+ * that did not take a write stays open. error says in which of these states the service is. */
 
 #include "agent/guests/database.h"
 
@@ -16,8 +16,8 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 
-/* The main loop waits for nobody's lock longer than this: no other agent has the folder, and who
- * looks at the file by hand does not keep it. */
+/* The main loop waits for a lock of another process no longer than this. No other agent has the
+ * folder, and a person who reads the file does not lock it for long. */
 #define BUSY_USEC (500 * USEC_PER_MSEC)
 
 int claim_service_new(ClaimService **ret, const char *path, const char *host,
@@ -70,7 +70,7 @@ ClaimService *claim_service_free(ClaimService *service)
         return NULL;
 }
 
-/* The file is not what it was, or is damaged: to be closed and opened anew. */
+/* Returns true if the file was replaced or is damaged: it must be closed and opened again. */
 static bool is_lost(int result)
 {
         return result == -ESTALE || result == -EUCLEAN;
@@ -104,8 +104,8 @@ static void forget_lost(ClaimService *service, int result)
                 service->claims = claims_free(service->claims);
 }
 
-/* Of a file that is open: what it did not take is an error until a write succeeds, but for a lock
- * that another process has, for what is the caller's own fault, and for want of memory. */
+/* A write that an open file did not take is an error until a write succeeds. Exceptions are a lock
+ * of another process, a fault of the caller, and a lack of memory. */
 void claim_service_note_step(ClaimService *service, int result, const Error *words)
 {
         forget_lost(service, result);
@@ -379,7 +379,7 @@ size_t claim_service_count(ClaimService *service)
         if (!service->claims)
                 return 0;
         r = claims_count(service->claims, &n, NULL);
-        /* Not now: who watches claims counts them, while somebody goes through them. */
+        /* Closed later: a watcher counts claims while its caller goes through them. */
         service->lost = service->lost || is_lost(r);
         return r == 0 ? n : 0;
 }

@@ -4,10 +4,10 @@
 /* The claim database as the daemon uses it: opened when it can be, tried again when it cannot.
  *
  * A folder that is read-only or a disk that is full must not keep the agent from reporting what the
- * host has. Claims are refused with words meanwhile. Main thread only; blocks on the disk.
+ * host has. Claims are refused with words until then. Main thread only; blocks on the disk.
  *
- * This header has the file and the host that claims are fitted to. What polls and Placement say of
- * the guests, and when that is compared with the claims, is agent/guests/comparison.h. */
+ * This header has the file and the host that claims are fitted to. Polls, answers of Placement and
+ * their comparison with the claims are in agent/guests/comparison.h. */
 
 #include <errno.h>
 
@@ -85,7 +85,7 @@ typedef struct ClaimService {
         ClaimSettings settings;
         ClaimComparison comparison;
 
-        /* Of agent/guests/database.c alone. */
+        /* Used by agent/guests alone. */
         char *path, *name, *node; /* of the database, of the host, of its root provider */
         bool error_is_of_write;   /* the file is open, and a write is worth trying */
         bool lost;                /* claims is not what it was, and is closed by the next tend */
@@ -139,7 +139,7 @@ bool claim_service_is_unread(ClaimService *service);
 void claim_service_touch(ClaimService *service, int64_t claim);
 
 /* A consumer is in one hand at a time: of a claim that was read and not promised yet, or of a
- * healer that takes away what nobody here was promised. Returns false when another has it, or
+ * healer that removes allocations without a claim. Returns false when another has it, or
  * without memory; the one that got it lets it go. */
 bool claim_service_take_in_hand(ClaimService *service, const Uuid *consumer);
 void claim_service_let_go(ClaimService *service, const Uuid *consumer);

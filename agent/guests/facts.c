@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each list of the facts has room for all that the snapshot can give, and is filled in one pass.
+ * Cells come before domains, since the layout of a domain needs them. Only words of the
+ * configuration are copied; all else is borrowed from the snapshots. */
+
 #include "agent/guests/facts.h"
 
 #include <string.h>

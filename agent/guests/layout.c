@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each cell of a guest becomes one part for each host cell that it is in. The first part has the
+ * number of the guest's cell, the others get numbers above all of them. */
+
 #include "agent/guests/layout.h"
 
 typedef struct Guest {
@@ -63,7 +66,7 @@ static const HostCell *find_home(const Guest *guest, const DomainCell *from)
                        : NULL;
 }
 
-/* What of the guest's cell, whose parts begin at first, is in the host cell. */
+/* Returns the part of the guest's cell, whose parts begin at first, that is in the host cell. */
 static LayoutCell *get_part(Guest *guest, const DomainCell *from, size_t first,
                             const HostCell *host_cell)
 {

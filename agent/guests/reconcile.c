@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* One call decides, acts on each action, and decides again to see what is still wrong. Actions
+ * borrow from the claims and lives that the decision was made on. An action that fails is a problem
+ * of this cycle, and stops no other one, unless the database itself cannot be used. */
+
 #include "agent/guests/reconcile.h"
 
 #include <inttypes.h>
@@ -16,7 +20,7 @@
 /* A poll that began before a guest stopped may show it so much later. */
 #define POLL_AGE_USEC (30 * USEC_PER_SEC)
 
-/* Where claims do not expire but for those that somebody gave a time. */
+/* Where claims do not expire, except those whose caller gave a time. */
 #define EXTEND_USEC (300 * USEC_PER_SEC)
 
 typedef struct Work {
@@ -50,7 +54,7 @@ static int note(const Work *work, const ReconcileAction *action, int64_t id, con
                                      what, words->text);
 }
 
-/* What was not done, with its words. */
+/* Returns an error with its words. */
 static int forward(int r, const Error *words, Error *reterr)
 {
         error_setf(reterr, r < 0 ? r : EBUSY, "%s", error_text(words, r < 0 ? r : -EBUSY));
@@ -58,7 +62,7 @@ static int forward(int r, const Error *words, Error *reterr)
 }
 
 /* Did its claim end while the host was polled? The guest may be gone as well: the next poll shows.
- * One that expired says nothing of the guest, which may have started late; one that is made anew
+ * One that expired says nothing of the guest, which may have started late; one that is made again
  * ended just now, because its guest is here. */
 static bool has_just_ended(const Work *work, const Uuid *consumer)
 {
@@ -422,7 +426,7 @@ static void log_problems(const ReconcileProblems *before, const ReconcileProblem
                 log_notice("Claims and guests agree again.");
 }
 
-/* What is decided on, which actions borrow from. */
+/* The claims and lives that actions borrow from. */
 typedef struct Seen {
         ClaimList claims;
         HostDomain *lives; /* guests that are no domains */
@@ -508,7 +512,7 @@ static bool is_of_file(int r)
         return r == -EBUSY || r == -ESTALE || r == -EUCLEAN;
 }
 
-/* What cannot be done for one guest stops no other. Yields the first failure. */
+/* Acts for each guest, also after a failure for another one. Returns the first failure. */
 static int act_on_all(const Work *work, const Reconcile *reconcile, Error *reterr)
 {
         int failure = 0;
@@ -517,7 +521,7 @@ static int act_on_all(const Work *work, const Reconcile *reconcile, Error *reter
                 Error words = ERROR_NULL;
                 int r = act(work, &reconcile->actions[i], &words);
 
-                /* Somebody else may have ended it meanwhile. */
+                /* Another program can have ended it since the claims were read. */
                 if (r == 0 || r == CLAIM_E_NOT_FOUND)
                         continue;
                 if (!is_of_file(r) && note(work, &reconcile->actions[i],
@@ -566,7 +570,7 @@ int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWan
                 return failure;
         if (failure == 0)
                 failure = end_unread(&work, &reconcile, reterr);
-        /* What is wrong now, not what was before it was put right. */
+        /* Lists the problems that are left after the actions. */
         if (reconcile.n_actions > 0)
                 r = decide(&work, &seen_after, &after, reterr);
         if (r != 0)
