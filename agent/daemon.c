@@ -20,7 +20,7 @@
 #include "agent/cycle/metrics.h"
 #include "agent/cycle/tracker.h"
 #include "agent/cycle/verdict.h"
-#include "agent/guests/database.h"
+#include "agent/guests/comparison.h"
 #include "agent/placing/decide.h"
 #include "agent/placing/queue.h"
 #include "agent/state/identity.h"
@@ -102,7 +102,7 @@ static void look(const Daemon *daemon, CycleFacts *ret, Verdict *ret_verdict)
 static void save_metrics(Daemon *daemon)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        Claims *claims = claim_service_get(daemon->claims);
+        Claims *claims = daemon->claims->claims;
         const char *path = daemon->engine.config->metrics_file;
         Error error = ERROR_NULL;
         CycleFacts facts;
@@ -177,7 +177,7 @@ static void on_changed(Tracker *tracker, void *userdata)
 /* A guest that could not be read, and has no claim that says what it has, may have any device. */
 static int check_read(Daemon *daemon, const Snapshot *snapshot, Error *reterr)
 {
-        Claims *claims = claim_service_get(daemon->claims);
+        Claims *claims = daemon->claims->claims;
 
         for (size_t i = 0; claims && i < snapshot->n_domains; i++) {
                 _cleanup_(claim_freep) Claim *claim = NULL;
@@ -257,6 +257,11 @@ static const Snapshot *get_known_host(const Daemon *daemon, const Config *new)
         return same ? tracker_view(daemon->engine.tracker).snapshot : NULL;
 }
 
+static Claims *get_claims(ClaimService *service)
+{
+        return service->claims;
+}
+
 static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
 {
         const TrackerStatus *before =
@@ -267,7 +272,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .maker = { .config = &engine->config->driver.host,
                            .device_watch = engine->device_watch,
                            .claims = daemon->claims,
-                           .get_claims = claim_service_get,
+                           .get_claims = get_claims,
                            .cordon = daemon->cordon,
                            .retained = engine->config->has_placement ? daemon->retained : NULL,
                            .provider_config = engine->provider_config,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "claims/fit/guest-share.h"
+#include "claims/picture.h"
 
 bool claim_is_placed(const Claim *claim)
 {
@@ -20,13 +21,12 @@ bool claim_follows(const Claim *claim)
                uuid_empty(&claim->guest) && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 }
 
-/* What the request of the claim says of CPUs or of memory; what it holds if the request has none.
- */
+/* Return the CPUs or the memory that the claim requests, or holds if the request has none. */
 static uint64_t requested_cpus(const Claim *claim)
 {
         uint64_t n = claim_requested(claim, "VCPU") + claim_requested(claim, "PCPU");
 
-        return n > 0 ? n : claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU");
+        return n > 0 ? n : guest_size_of_claim(claim).cpus;
 }
 
 static uint64_t requested_memory(const Claim *claim)
@@ -38,12 +38,11 @@ static uint64_t requested_memory(const Claim *claim)
 
 bool claim_was_resized(const Claim *claim, const HostDomain *domain)
 {
-        uint64_t cpus = claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"),
-                 memory_mb = claim_sum(claim, "MEMORY_MB");
+        GuestSize size = guest_size_of_claim(claim);
 
         /* A class that the host does not count is in no claim. */
-        return (cpus > 0 && requested_cpus(claim) != domain->vcpus) ||
-               (memory_mb > 0 && requested_memory(claim) != domain->memory_mb);
+        return (size.cpus > 0 && requested_cpus(claim) != domain->vcpus) ||
+               (size.memory_mb > 0 && requested_memory(claim) != domain->memory_mb);
 }
 
 /* Is all that the claim has of the class on the root? */
@@ -75,13 +74,10 @@ static bool differs(const Claim *claim, const GuestAmounts *amounts, const HostF
  * than its claim and than its allocations. */
 static bool is_behind(const Claim *claim, const HostDomain *domain, const Consumer *placed)
 {
-        uint64_t cpus = claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"),
-                 memory_mb = claim_sum(claim, "MEMORY_MB");
+        GuestSize size = guest_size_of_claim(claim), has = guest_size_of_consumer(placed);
 
-        return (cpus > 0 && domain->vcpus > cpus &&
-                domain->vcpus > consumer_sum(placed, "VCPU") + consumer_sum(placed, "PCPU")) ||
-               (memory_mb > 0 && domain->memory_mb > memory_mb &&
-                domain->memory_mb > consumer_sum(placed, "MEMORY_MB"));
+        return (size.cpus > 0 && domain->vcpus > MAX(size.cpus, has.cpus)) ||
+               (size.memory_mb > 0 && domain->memory_mb > MAX(size.memory_mb, has.memory_mb));
 }
 
 bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
@@ -119,6 +115,6 @@ uint64_t claim_beyond_domain(const Claim *claim, const char *resource_class)
         if (strcmp(resource_class, "MEMORY_MB") == 0)
                 return held - requested;
         /* A reshape can move CPUs from one class to the other. */
-        sum = claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU");
+        sum = guest_size_of_claim(claim).cpus;
         return MIN(held - requested, sum - MIN(sum, requested_cpus(claim)));
 }

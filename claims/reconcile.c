@@ -1,47 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Looks at each claim once, with its guest or without one, and then at each guest without a claim.
+ * Every claim that is without a guest, or waits for an answer of Placement, has an item in the
+ * memory, which the next call gets. Only reconcile_make() changes the memory, at its end. */
+
 #include "claims/reconcile.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "base/text.h"
-#include "claims/compare-devices.h"
 #include "claims/fit/device-choice.h"
 #include "claims/follow.h"
-#include "claims/moved-guests.h"
-#include "claims/reconcile-index.h"
-#include "claims/reconcile-layout.h"
 #include "claims/resize-pair.h"
 
-int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
-                          const char *format, ...)
-{
-        char *text;
-        va_list ap;
-
-        if (array_grow(&problems->items, sizeof(ReconcileProblem), problems->n_items,
-                       &problems->n_allocated) < 0)
-                return -ENOMEM;
-        va_start(ap, format);
-        text = text_vformat(format, ap);
-        va_end(ap);
-        if (!text)
-                return -ENOMEM;
-        problems->items[problems->n_items++] =
-                (ReconcileProblem){ .consumer = *consumer, .claim_id = claim_id, .text = text };
-        return 0;
-}
-
-void reconcile_problems_done(ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < problems->n_items; i++)
-                free(problems->items[i].text);
-        free(problems->items);
-        *problems = (ReconcileProblems){ 0 };
-}
+/* How long two claims of a guest can stand beside each other before they are listed, where claims
+ * do not expire. */
+#define PAIR_AGE_USEC (300 * USEC_PER_SEC)
 
 void reconcile_memory_done(ReconcileMemory *memory)
 {
@@ -56,122 +31,80 @@ void reconcile_done(Reconcile *reconcile)
         *reconcile = (Reconcile){ 0 };
 }
 
-static int add_action(Reconcile *reconcile, ReconcileType type, const Uuid *consumer,
-                      int64_t claim_id, const HostDomain *domain)
+/* The work of one call of reconcile_make(). */
+typedef struct Work {
+        const ReconcileInput *input;
+        Picture picture;
+        uint64_t now_usec;             /* when the poll began */
+        const ReconcileMemory *memory; /* of the call before */
+        ReconcileMemory next;
+        Reconcile *ret;
+} Work;
+
+static int add_action(Work *work, ReconcileType type, const Uuid *consumer, int64_t claim_id,
+                      const HostDomain *domain)
 {
-        if (array_grow(&reconcile->actions, sizeof(ReconcileAction), reconcile->n_actions,
-                       &reconcile->n_actions_allocated) < 0)
+        Reconcile *ret = work->ret;
+
+        if (array_grow(&ret->actions, sizeof(ReconcileAction), ret->n_actions,
+                       &ret->n_actions_allocated) < 0)
                 return -ENOMEM;
-        reconcile->actions[reconcile->n_actions++] = (ReconcileAction){
+        ret->actions[ret->n_actions++] = (ReconcileAction){
                 .type = type, .claim_id = claim_id, .consumer = *consumer, .domain = domain
         };
         return 0;
 }
 
-static int add_release(Reconcile *reconcile, const Claim *claim, const char *reason,
-                       const char *evidence)
+static int add_of_claim(Work *work, ReconcileType type, const Claim *claim,
+                        const HostDomain *domain)
 {
-        int r = add_action(reconcile, RECONCILE_RELEASE, &claim->consumer, claim->id, NULL);
-
-        if (r == 0) {
-                reconcile->actions[reconcile->n_actions - 1].reason = reason;
-                reconcile->actions[reconcile->n_actions - 1].evidence = evidence;
-        }
-        return r;
+        return add_action(work, type, &claim->consumer, claim->id, domain);
 }
 
-/* What Placement says. */
-
-static int order_answer(const void *a, const void *b)
+static int add_release(Work *work, const Claim *claim, const char *reason, const char *evidence)
 {
-        return uuid_order(&((const ReconcileAnswer *)a)->consumer,
-                          &((const ReconcileAnswer *)b)->consumer);
+        ReconcileAction *action;
+
+        if (add_of_claim(work, RECONCILE_RELEASE, claim, NULL) < 0)
+                return -ENOMEM;
+        action = &work->ret->actions[work->ret->n_actions - 1];
+        action->reason = reason;
+        action->evidence = evidence;
+        return 0;
 }
 
-typedef enum Answer {
-        ANSWER_NONE,
-        ANSWER_HOLDS, /* something here */
-        ANSWER_GONE,
-} Answer;
+/* Placement */
 
-const ReconcileAnswer *reconcile_find_answer(const ReconcileInput *input, const Uuid *consumer)
+static const PictureConsumer *find_answer(const Work *work, const Uuid *consumer)
 {
-        const ReconcileAnswer key = { .consumer = *consumer };
-
-        return input->n_answers > 0 ? bsearch(&key, input->answers, input->n_answers,
-                                              sizeof(ReconcileAnswer), order_answer)
-                                    : NULL;
+        return picture_find(work->input->answers, work->input->n_answers, consumer);
 }
 
-static Answer answer_about(const ReconcileInput *input, const Uuid *consumer)
+static bool is_gone(PicturePlace place)
 {
-        const ReconcileAnswer *found = reconcile_find_answer(input, consumer);
-
-        return !found ? ANSWER_NONE : found->here ? ANSWER_HOLDS : ANSWER_GONE;
+        return place == PICTURE_ELSEWHERE || place == PICTURE_NOWHERE;
 }
 
-/* Is what its consumer holds the word of somebody else? */
-static bool is_vouched_for(const ReconcileInput *input, const Claim *claim)
+/* Returns true if another writer decides what the claim's consumer holds in Placement. */
+static bool is_placed_by_other(const Work *work, const Claim *claim)
 {
-        return input->word != RECONCILE_ALONE && claim->write_state != CLAIM_WRITE_WRITTEN &&
-               !(input->started_only && claim_is_of_guest_alone(claim));
+        return work->input->word != RECONCILE_ALONE && claim->write_state != CLAIM_WRITE_WRITTEN &&
+               !(work->input->started_only && claim_is_of_guest_alone(claim));
 }
 
-/* Then Placement has nothing of it because somebody took that away. What a migration has may have
- * gone back to its guest. */
+/* Returns true if Placement had allocations of the claim, so that another writer removed them if it
+ * has none. A migration can give its allocations back to its guest. */
 static bool was_reported(const Claim *claim)
 {
         return uuid_empty(&claim->guest) && (claim->write_state == CLAIM_WRITE_NONE ||
                                              claim->write_state == CLAIM_WRITE_WRITTEN);
 }
 
-static bool is_touched(const ReconcileInput *input, const Claim *claim)
+static bool is_touched(const Work *work, const Claim *claim)
 {
-        for (size_t i = 0; i < input->n_touched; i++)
-                if (input->touched[i].claim_id == claim->id &&
-                    input->touched[i].when_usec >= input->facts->taken_usec)
-                        return true;
-        return false;
-}
-
-/* Who is who. */
-
-static const HostDomain *find_domain(const ReconcileInput *input, const Uuid *uuid)
-{
-        size_t n;
-        const ReconcileKnown *found =
-                reconcile_index_find(input->index->domains, input->index->n_domains, uuid, &n);
-
-        return n > 0 ? found->is : NULL;
-}
-
-static bool is_mdev(const ReconcileInput *input, const Uuid *uuid)
-{
-        size_t n;
-
-        if (!input->index)
-                return host_facts_find_mdev(input->facts, uuid);
-        (void)reconcile_index_find(input->index->mdevs, input->index->n_mdevs, uuid, &n);
-        return n > 0;
-}
-
-static bool is_pci(const ReconcileInput *input, const char *address)
-{
-        if (!input->index)
-                return host_facts_find_pci(input->facts, address);
-        return bsearch(&address, input->index->pci, input->index->n_pci, sizeof(char *),
-                       text_order);
-}
-
-/* Has it a claim other than this one (NULL: any)? */
-static bool has_claim(const ReconcileInput *input, const Uuid *consumer, const Claim *but)
-{
-        size_t n;
-        const ReconcileKnown *found =
-                reconcile_index_find(input->index->claims, input->index->n_claims, consumer, &n);
-
-        for (size_t i = 0; i < n; i++)
-                if (found[i].is != but)
+        for (size_t i = 0; i < work->input->n_touched; i++)
+                if (work->input->touched[i].claim_id == claim->id &&
+                    work->input->touched[i].when_usec >= work->now_usec)
                         return true;
         return false;
 }
@@ -185,9 +118,11 @@ static int order_missing(const void *a, const void *b)
         return x->claim_id < y->claim_id ? -1 : x->claim_id > y->claim_id;
 }
 
-static ReconcileMissing recall(const ReconcileMemory *memory, int64_t claim_id, uint64_t now)
+static ReconcileMissing recall(const Work *work, int64_t claim_id)
 {
-        const ReconcileMissing key = { .claim_id = claim_id, .since_usec = now }, *found = NULL;
+        const ReconcileMemory *memory = work->memory;
+        const ReconcileMissing key = { .claim_id = claim_id, .since_usec = work->now_usec },
+                               *found = NULL;
 
         if (memory->n_items > 0)
                 found = bsearch(&key, memory->items, memory->n_items, sizeof(ReconcileMissing),
@@ -195,8 +130,10 @@ static ReconcileMissing recall(const ReconcileMemory *memory, int64_t claim_id, 
         return found ? *found : key;
 }
 
-static int remember(ReconcileMemory *next, const ReconcileMissing *missing)
+static int remember(Work *work, const ReconcileMissing *missing)
 {
+        ReconcileMemory *next = &work->next;
+
         if (array_grow(&next->items, sizeof(ReconcileMissing), next->n_items, &next->n_allocated) <
             0)
                 return -ENOMEM;
@@ -208,54 +145,55 @@ static int remember(ReconcileMemory *next, const ReconcileMissing *missing)
 typedef struct Lonely {
         const Claim *claim;
         ReconcileMissing missing;
-        Answer answer;
+        PicturePlace place;   /* of the claim's consumer */
         bool stopped;         /* it has a guest, which does not run */
         bool confirmed, aged; /* without its guest, or unconfirmed, for long enough */
 } Lonely;
 
-static Lonely make_lonely(const ReconcileInput *input, const Claim *claim, bool stopped,
-                          const ReconcileMemory *memory)
+static Lonely make_lonely(const Work *work, const Claim *claim, bool stopped)
 {
-        uint64_t now = input->facts->taken_usec;
+        uint64_t now = work->now_usec;
         Lonely lonely = { .claim = claim,
                           .stopped = stopped,
-                          .missing = recall(memory, claim->id, now),
-                          .answer = answer_about(input, &claim->consumer),
+                          .missing = recall(work, claim->id),
+                          .place = picture_place(&work->picture, &claim->consumer),
                           .confirmed = claim->state == CLAIM_STATE_CONFIRMED };
 
         if (lonely.confirmed)
-                lonely.aged = input->expiry_usec > 0 && now > lonely.missing.since_usec &&
-                              now - lonely.missing.since_usec >= input->expiry_usec;
+                lonely.aged =
+                        work->input->expiry_usec > 0 &&
+                        !time_is_within(now, lonely.missing.since_usec, work->input->expiry_usec);
         else
                 lonely.aged = claim->expires_usec > 0 && claim->expires_usec <= now;
-        if (lonely.answer != ANSWER_NONE)
+        if (lonely.place != PICTURE_UNREAD)
                 lonely.missing.asked_usec = now;
         return lonely;
 }
 
 /* Returns true if Nova has a folder for the claim's server, or if that is unknown. */
-static bool may_be_built(const ReconcileInput *input, const Lonely *lonely)
+static bool may_be_built(const Work *work, const Lonely *lonely)
 {
-        return !lonely->stopped && (input->facts->folders_unknown ||
-                                    host_facts_has_folder(input->facts, &lonely->claim->consumer));
+        return !lonely->stopped &&
+               (work->input->facts->folders_unknown ||
+                host_facts_has_folder(work->input->facts, &lonely->claim->consumer));
 }
 
-/* Is it certain that nobody has it any more? */
-static bool is_over(const ReconcileInput *input, const Lonely *lonely)
+/* Returns true if it is certain that no guest and no writer needs the claim any more. */
+static bool is_over(const Work *work, const Lonely *lonely)
 {
-        if (is_touched(input, lonely->claim))
+        if (is_touched(work, lonely->claim))
                 return false;
-        if (lonely->answer == ANSWER_GONE)
+        if (is_gone(lonely->place))
                 return lonely->aged || was_reported(lonely->claim);
-        return lonely->aged && !is_vouched_for(input, lonely->claim) &&
-               !may_be_built(input, lonely);
+        return lonely->aged && !is_placed_by_other(work, lonely->claim) &&
+               !may_be_built(work, lonely);
 }
 
-static const char *evidence_of(const ReconcileInput *input, const Lonely *lonely)
+static const char *evidence_of(const Work *work, const Lonely *lonely)
 {
-        if (lonely->answer == ANSWER_GONE)
+        if (is_gone(lonely->place))
                 return "Placement has no allocations of it on this host";
-        if (input->word == RECONCILE_ALONE)
+        if (work->input->word == RECONCILE_ALONE)
                 return "no Placement is configured";
         if (lonely->claim->write_state == CLAIM_WRITE_WRITTEN)
                 return "this agent alone wrote its allocations";
@@ -272,492 +210,304 @@ static const char *reason_of(const Lonely *lonely)
 }
 
 /* The longer it has been without a guest, the seldomer. */
-static bool is_due(const ReconcileInput *input, const ReconcileMissing *missing)
+static bool is_due(const Work *work, const ReconcileMissing *missing)
 {
-        uint64_t now = input->facts->taken_usec, asked = missing->asked_usec,
+        uint64_t now = work->now_usec, asked = missing->asked_usec,
                  pause = asked > missing->since_usec ? asked - missing->since_usec : 0;
 
-        if (input->expiry_usec > 0)
-                pause = MIN(pause, input->expiry_usec);
+        if (work->input->expiry_usec > 0)
+                pause = MIN(pause, work->input->expiry_usec);
         return asked == 0 || (now > asked && now - asked >= pause);
 }
 
-static bool is_to_be_asked(const ReconcileInput *input, const Lonely *lonely)
+static bool is_to_be_asked(const Work *work, const Lonely *lonely)
 {
-        if (input->word != RECONCILE_CAN_ASK || lonely->answer != ANSWER_NONE ||
-            is_touched(input, lonely->claim))
+        if (work->input->word != RECONCILE_CAN_ASK || lonely->place != PICTURE_UNREAD ||
+            is_touched(work, lonely->claim))
                 return false;
         if (!lonely->aged && !was_reported(lonely->claim))
                 return false;
-        return input->urgent ||
-               (lonely->confirmed ? is_due(input, &lonely->missing) : lonely->aged);
+        return work->input->urgent ||
+               (lonely->confirmed ? is_due(work, &lonely->missing) : lonely->aged);
 }
 
 /* stopped: it has a guest, which does not run and holds nothing then by itself. */
-static int look_at_lonely(const ReconcileInput *input, const Claim *claim, bool stopped,
-                          const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
+static int look_at_lonely(Work *work, const Claim *claim, bool stopped)
 {
-        const Lonely lonely = make_lonely(input, claim, stopped, memory);
+        const Lonely lonely = make_lonely(work, claim, stopped);
 
-        /* What is just being made is nobody's yet; without Placement, claims expire by themselves.
-         */
+        /* A pending claim is being made; without Placement, the database expires claims. */
         if (claim->state == CLAIM_STATE_PENDING ||
-            (!lonely.confirmed && input->word == RECONCILE_ALONE))
+            (!lonely.confirmed && work->input->word == RECONCILE_ALONE))
                 return 0;
-        if (is_over(input, &lonely))
-                return add_release(ret, claim, reason_of(&lonely), evidence_of(input, &lonely));
-        if (is_to_be_asked(input, &lonely) &&
-            add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL) < 0)
+        if (is_over(work, &lonely))
+                return add_release(work, claim, reason_of(&lonely), evidence_of(work, &lonely));
+        if (is_to_be_asked(work, &lonely) && add_of_claim(work, RECONCILE_ASK, claim, NULL) < 0)
                 return -ENOMEM;
         if (!lonely.confirmed)
-                return lonely.aged && lonely.answer == ANSWER_HOLDS
-                               ? add_action(ret, RECONCILE_EXTEND, &claim->consumer, claim->id,
-                                            NULL)
+                return lonely.aged && lonely.place == PICTURE_HERE
+                               ? add_of_claim(work, RECONCILE_EXTEND, claim, NULL)
                                : 0;
         if (!stopped && lonely.aged && lonely.missing.asked_usec > 0 &&
             reconcile_add_problem(
-                    &ret->problems, &claim->consumer, claim->id,
+                    &work->ret->problems, &claim->consumer, claim->id,
                     "claim %" PRId64
                     " has had no guest here for longer than claim_expiry_time, and Placement still has its allocations",
                     claim->id) < 0)
                 return -ENOMEM;
-        return remember(next, &lonely.missing);
+        return remember(work, &lonely.missing);
 }
 
 /* Claims with a guest. */
 
-static bool has_mdev(const Uuid *mdevs, size_t n, const Uuid *mdev)
-{
-        for (size_t i = 0; i < n; i++)
-                if (uuid_equal(&mdevs[i], mdev))
-                        return true;
-        return false;
-}
-
-static bool domain_has_mdev(const HostDomain *domain, const Uuid *mdev)
-{
-        return has_mdev(domain->mdevs, domain->n_mdevs, mdev) ||
-               has_mdev(domain->config_mdevs, domain->n_config_mdevs, mdev);
-}
-
-/* Lists mdevs of the guest that its claim does not name. where says in which definition they are.
- */
-static int list_unclaimed_mdevs(const Claim *claim, const HostDomain *domain, const Uuid *mdevs,
-                                size_t n, const char *where, ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < n; i++) {
-                if (claim_has_mdev(claim, &mdevs[i]))
-                        continue;
-                if (reconcile_add_problem(
-                            problems, &claim->consumer, claim->id,
-                            "guest %.60s has mdev %s%s, which its claim does not name",
-                            domain->name, mdevs[i].text, where) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
-static const char in_config[] = " in its persistent definition";
-
-static int compare_mdevs(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
-                         ReconcileProblems *problems)
-{
-        int r;
-
-        for (size_t i = 0; i < claim->n_devices; i++) {
-                const ClaimDevice *device = &claim->devices[i];
-
-                r = 0;
-                if (uuid_empty(&device->mdev))
-                        continue;
-                if (!domain_has_mdev(domain, &device->mdev))
-                        r = reconcile_add_problem(
-                                problems, &claim->consumer, claim->id,
-                                "guest %.60s does not have mdev %s on %s, which its claim names",
-                                domain->name, device->mdev.text, device->name);
-                else if (!is_mdev(input, &device->mdev))
-                        r = reconcile_add_problem(problems, &claim->consumer, claim->id,
-                                                  "mdev %s of guest %.60s is gone from %s",
-                                                  device->mdev.text, domain->name, device->name);
-                if (r < 0)
-                        return r;
-        }
-        r = list_unclaimed_mdevs(claim, domain, domain->mdevs, domain->n_mdevs, "", problems);
-        return r < 0 ? r
-                     : list_unclaimed_mdevs(claim, domain, domain->config_mdevs,
-                                            domain->n_config_mdevs, in_config, problems);
-}
-
-static bool has_pci(const char (*pci)[HOST_ADDRESS_SIZE], size_t n, const char *address)
-{
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(pci[i], address) == 0)
-                        return true;
-        return false;
-}
-
-static bool domain_has_pci(const HostDomain *domain, const char *address)
-{
-        return has_pci(domain->pci, domain->n_pci, address) ||
-               has_pci(domain->config_pci, domain->n_config_pci, address);
-}
-
-/* Lists PCI devices of the guest that this host offers and its claim does not name. */
-static int list_unclaimed_pci(const ReconcileInput *input, const Claim *claim,
-                              const HostDomain *domain, const char (*pci)[HOST_ADDRESS_SIZE],
-                              size_t n, const char *where, ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < n; i++) {
-                if (claim_has_pci(claim, pci[i]))
-                        continue;
-                if (!is_pci(input, pci[i])) /* not in device_spec: it needs no claim */
-                        continue;
-                if (reconcile_add_problem(
-                            problems, &claim->consumer, claim->id,
-                            "guest %.60s has PCI device %s%s, which its claim does not name",
-                            domain->name, pci[i], where) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
-static int compare_pci(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
-                       ReconcileProblems *problems)
-{
-        int r;
-
-        for (size_t i = 0; i < claim->n_devices; i++) {
-                const ClaimDevice *device = &claim->devices[i];
-
-                if (!uuid_empty(&device->mdev) || domain_has_pci(domain, device->address))
-                        continue;
-                if (reconcile_add_problem(
-                            problems, &claim->consumer, claim->id,
-                            "guest %.60s does not have PCI device %s, which its claim names",
-                            domain->name, device->address) < 0)
-                        return -ENOMEM;
-        }
-        r = list_unclaimed_pci(input, claim, domain, domain->pci, domain->n_pci, "", problems);
-        return r < 0 ? r
-                     : list_unclaimed_pci(input, claim, domain, domain->config_pci,
-                                          domain->n_config_pci, in_config, problems);
-}
-
-/* Lists PCI devices of the guest that neither its claim names nor the host lists. where says in
- * which definition they are. */
-static int list_unlisted_pci(const ReconcileInput *input, const Claim *claim,
-                             const HostDomain *domain, const char (*pci)[HOST_ADDRESS_SIZE],
-                             size_t n, const char *where, ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < n; i++)
-                if (!claim_has_pci(claim, pci[i]) &&
-                    !host_facts_lists_function(input->facts, pci[i]) &&
-                    reconcile_add_problem(
-                            problems, &claim->consumer, claim->id,
-                            "guest %.60s has PCI device %s%s, which this host does not list",
-                            domain->name, pci[i], where) < 0)
-                        return -ENOMEM;
-        return 0;
-}
-
-/* A PCI device that a claim names and the host does not list. */
-static int report_claimed_pci(const Claim *claim, const HostDomain *domain, const char *address,
-                              ReconcileProblems *problems)
-{
-        if (!domain)
-                return reconcile_add_problem(problems, &claim->consumer, claim->id,
-                                             "claim %" PRId64
-                                             " names PCI device %s, which this host does not list",
-                                             claim->id, address);
-        if (!domain_has_pci(domain, address))
-                return 0; /* what claim and guest differ in is compared when it is confirmed */
-        return reconcile_add_problem(problems, &claim->consumer, claim->id,
-                                     "PCI device %s of guest %.60s is gone from this host", address,
-                                     domain->name);
-}
-
-/* Reports the PCI devices of a claim and its guest that the host does not list, whatever state the
- * claim has. domain NULL: no guest here. */
-static int look_for_devices(const ReconcileInput *input, const Claim *claim,
-                            const HostDomain *domain, ReconcileProblems *problems)
-{
-        for (size_t i = 0; i < claim->n_devices; i++) {
-                const ClaimDevice *device = &claim->devices[i];
-
-                if (uuid_empty(&device->mdev) &&
-                    !host_facts_lists_function(input->facts, device->address) &&
-                    report_claimed_pci(claim, domain, device->address, problems) < 0)
-                        return -ENOMEM;
-        }
-        if (!domain)
-                return 0;
-        if (list_unlisted_pci(input, claim, domain, domain->pci, domain->n_pci, "", problems) < 0)
-                return -ENOMEM;
-        return list_unlisted_pci(input, claim, domain, domain->config_pci, domain->n_config_pci,
-                                 in_config, problems);
-}
-
-static int compare(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
-                   ReconcileProblems *problems)
-{
-        int r = reconcile_compare_amounts(claim, domain, problems);
-
-        if (r < 0 || (r = compare_mdevs(input, claim, domain, problems)) < 0 ||
-            (r = compare_pci(input, claim, domain, problems)) < 0)
-                return r;
-        return reconcile_compare_layout(claim, domain, problems);
-}
-
-int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
-                      ReconcileProblems *problems)
-{
-        const ReconcileInput input = { .facts = facts };
-
-        return compare(&input, claim, domain, problems);
-}
-
-/* Has Placement at least the amounts that the guest has? */
-static bool is_placed_like(const ReconcileAnswer *answer, const HostDomain *domain)
-{
-        return consumer_sum(answer->holding, "VCPU") + consumer_sum(answer->holding, "PCPU") >=
-                       domain->vcpus &&
-               consumer_sum(answer->holding, "MEMORY_MB") >= domain->memory_mb;
-}
-
 /* The old claim stays in the history, which an audit needs to know migrations by their size. */
-static int replace_claim(const Claim *claim, const HostDomain *domain, const char *reason,
-                         const char *evidence, Reconcile *ret)
+static int replace_claim(Work *work, const Claim *claim, const HostDomain *domain,
+                         const char *reason, const char *evidence)
 {
-        int r = add_release(ret, claim, reason, evidence);
+        int r = add_release(work, claim, reason, evidence);
 
-        return r < 0 ? r : add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain);
+        return r < 0 ? r : add_action(work, RECONCILE_ADOPT, &domain->uuid, 0, domain);
 }
 
-static bool must_follow(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
+static bool must_follow(const Work *work, const Claim *claim, const HostDomain *domain,
                         const Consumer *placed)
 {
-        return placed &&
-               claim_must_follow(claim, domain, input->facts, input->view, input->node, placed);
+        return placed && claim_must_follow(claim, domain, work->input->facts, work->input->view,
+                                           work->input->node, placed);
 }
 
 /* Looks at a claim that was made of a guest and that Placement decides about: its guest was
  * resized, or another writer changed an amount. Where Placement has what the guest has, or more,
  * the claim is made again. */
-static int look_at_follower(const ReconcileInput *input, const Claim *claim,
-                            const HostDomain *domain, const ReconcileMemory *memory,
-                            ReconcileMemory *next, Reconcile *ret)
+static int look_at_follower(Work *work, const Claim *claim, const HostDomain *domain)
 {
-        const ReconcileAnswer *answer = reconcile_find_answer(input, &claim->consumer);
-        const Consumer *held = input->held ? allocations_find(input->held, &claim->consumer) : NULL;
-        ReconcileMissing since = recall(memory, claim->id, input->facts->taken_usec);
+        const PictureConsumer *answer = find_answer(work, &claim->consumer);
+        const Consumer *held =
+                work->input->held ? allocations_find(work->input->held, &claim->consumer) : NULL;
+        ReconcileMissing since = recall(work, claim->id);
         bool resized = claim_was_resized(claim, domain);
 
         if (answer && answer->here && answer->holding) {
-                if (resized && is_placed_like(answer, domain))
-                        return replace_claim(claim, domain, CLAIM_RESIZED,
-                                             "guest and Placement have the same other amounts",
-                                             ret);
-                if (must_follow(input, claim, domain, answer->holding))
-                        return replace_claim(claim, domain, CLAIM_FOLLOWED,
-                                             "another writer changed the amounts in Placement",
-                                             ret);
+                if (resized && guest_size_covers(guest_size_of_consumer(answer->holding), domain))
+                        return replace_claim(work, claim, domain, CLAIM_RESIZED,
+                                             "guest and Placement have the same other amounts");
+                if (must_follow(work, claim, domain, answer->holding))
+                        return replace_claim(work, claim, domain, CLAIM_FOLLOWED,
+                                             "another writer changed the amounts in Placement");
         }
         if (answer)
-                since.asked_usec = input->facts->taken_usec;
-        else if (input->word == RECONCILE_CAN_ASK &&
-                 (must_follow(input, claim, domain, held) || (resized && is_due(input, &since))) &&
-                 add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL) < 0)
+                since.asked_usec = work->now_usec;
+        else if (work->input->word == RECONCILE_CAN_ASK &&
+                 (must_follow(work, claim, domain, held) || (resized && is_due(work, &since))) &&
+                 add_of_claim(work, RECONCILE_ASK, claim, NULL) < 0)
                 return -ENOMEM;
-        if (resized && remember(next, &since) < 0)
+        if (resized && remember(work, &since) < 0)
                 return -ENOMEM;
-        return compare(input, claim, domain, &ret->problems);
+        return reconcile_compare(&work->picture, claim, domain, &work->ret->problems);
 }
 
 /* Two claims of a guest. */
 
-/* The resize target beside the first claim of a consumer, or NULL. */
-static const Claim *find_target(const ReconcileInput *input, const Claim *first)
+/* Returns the resize target beside the first claim of a consumer, or NULL. */
+static const Claim *find_target(const Work *work, const Claim *first)
 {
         size_t n;
-        const ReconcileKnown *found = reconcile_index_find(
-                input->index->claims, input->index->n_claims, &first->consumer, &n);
+        const PictureKey *keys = picture_claims(&work->picture, &first->consumer, &n);
 
         for (size_t i = 0; i < n; i++)
-                if (resize_pair_is(first, found[i].is))
-                        return found[i].is;
+                if (resize_pair_is(first, keys[i].of))
+                        return keys[i].of;
         return NULL;
+}
+
+/* A claim that is promised and did not expire is kept: its caller can write Placement later. */
+static bool is_promised(const Work *work, const Claim *claim)
+{
+        return claim->state == CLAIM_STATE_CLAIMED &&
+               (claim->expires_usec == 0 || claim->expires_usec > work->now_usec);
+}
+
+/* Lists a pair that is older than the expiry time, and that no migration explains. */
+static int list_pair(Work *work, const Claim *first, const Claim *target, const HostDomain *domain,
+                     const ReconcileMissing *pair)
+{
+        if (!uuid_empty(&pair->migration) ||
+            (work->input->word != RECONCILE_ALONE && pair->asked_usec == 0) ||
+            time_is_within(work->now_usec, pair->since_usec,
+                           work->input->expiry_usec > 0 ? work->input->expiry_usec : PAIR_AGE_USEC))
+                return 0;
+        return reconcile_add_problem(
+                &work->ret->problems, &first->consumer, first->id,
+                "guest %.60s has claims %" PRId64 " and %" PRId64
+                ", and nothing shows which of its resize is over; release the claim that it does not need",
+                domain->name, first->id, target->id);
 }
 
 /* Ends the claim that is over. The other one is confirmed; if its devices are not those of the
  * guest, it is replaced by a claim that is made of the guest. */
-static int end_pair(const ReconcileInput *input, const ResizePair *pair, const HostDomain *domain,
-                    Reconcile *ret)
+static int end_pair(Work *work, const ResizePair *pair, const HostDomain *domain)
 {
-        if (add_release(ret, pair->over, CLAIM_RESIZE_OVER,
+        if (add_release(work, pair->over, CLAIM_RESIZE_OVER,
                         "guest and Placement have the amounts of the other claim") < 0)
                 return -ENOMEM;
-        ret->actions[ret->n_actions - 1].other_id = pair->kept->id;
-        ret->actions[ret->n_actions - 1].domain = domain;
+        work->ret->actions[work->ret->n_actions - 1].other_id = pair->kept->id;
+        work->ret->actions[work->ret->n_actions - 1].domain = domain;
         if (pair->has_other_devices)
-                return add_release(ret, pair->kept, CLAIM_RESIZED,
-                                   "its resize is over, and the guest has other devices") < 0
-                               ? -ENOMEM
-                               : add_action(ret, RECONCILE_ADOPT, &domain->uuid, 0, domain);
+                return replace_claim(work, pair->kept, domain, CLAIM_RESIZED,
+                                     "its resize is over, and the guest has other devices");
         return pair->kept->state == CLAIM_STATE_CLAIMED
-                       ? add_action(ret, RECONCILE_CONFIRM, &pair->kept->consumer, pair->kept->id,
-                                    domain)
+                       ? add_of_claim(work, RECONCILE_CONFIRM, pair->kept, domain)
                        : 0;
 }
 
 /* Follows the migration that can hold one of the two, or asks for a complete read. */
-static int ask_about_pair(const ReconcileInput *input, ReconcileMissing *pair, Reconcile *ret)
+static int ask_about_pair(Work *work, ReconcileMissing *pair)
 {
-        switch (answer_about(input, &pair->migration)) {
-        case ANSWER_HOLDS:
-                pair->asked_usec = input->facts->taken_usec;
+        PicturePlace place = picture_place(&work->picture, &pair->migration);
+
+        if (place == PICTURE_HERE) {
+                pair->asked_usec = work->now_usec;
                 return 0;
-        case ANSWER_GONE:
-                *pair = (ReconcileMissing){ .claim_id = pair->claim_id,
-                                            .since_usec = input->facts->taken_usec };
-                return 0;
-        case ANSWER_NONE:
-        default:
-                break;
         }
-        if (input->word != RECONCILE_CAN_ASK || !is_due(input, pair))
+        if (is_gone(place)) {
+                *pair = (ReconcileMissing){ .claim_id = pair->claim_id,
+                                            .since_usec = work->now_usec };
+                return 0;
+        }
+        if (work->input->word != RECONCILE_CAN_ASK || !is_due(work, pair))
                 return 0;
         if (!uuid_empty(&pair->migration))
-                return add_action(ret, RECONCILE_ASK, &pair->migration, pair->claim_id, NULL);
-        ret->wants_all = true;
+                return add_action(work, RECONCILE_ASK, &pair->migration, pair->claim_id, NULL);
+        work->ret->wants_all = true;
         return 0;
 }
 
-static int look_at_pair(const ReconcileInput *input, const Claim *first, const Claim *target,
-                        const HostDomain *domain, const ReconcileMemory *memory,
-                        ReconcileMemory *next, Reconcile *ret)
+static int look_at_pair(Work *work, const Claim *first, const Claim *target,
+                        const HostDomain *domain)
 {
-        ReconcileMissing pair = recall(memory, first->id, input->facts->taken_usec);
+        ReconcileMissing pair = recall(work, first->id);
         ResizePair judged = { 0 };
         int verdict = RESIZE_PAIR_OPEN;
 
-        if (is_touched(input, first) || is_touched(input, target))
-                return remember(next, &pair);
-        if (input->complete) {
-                verdict = resize_pair_judge(input, first, target, domain, &judged);
-                pair.asked_usec = input->facts->taken_usec;
+        if (is_touched(work, first) || is_touched(work, target))
+                return remember(work, &pair);
+        if (work->input->complete) {
+                verdict = resize_pair_judge(&work->picture, work->input->view, first, target,
+                                            domain, &judged);
+                pair.asked_usec = work->now_usec;
                 pair.migration = judged.migration ? judged.migration->uuid : UUID_NULL;
-        } else if (ask_about_pair(input, &pair, ret) < 0) {
+        } else if (ask_about_pair(work, &pair) < 0) {
                 return -ENOMEM;
         }
         if (verdict < 0)
                 return verdict;
-        if (verdict == RESIZE_PAIR_OVER && !resize_pair_is_promised(input, judged.over))
-                return end_pair(input, &judged, domain, ret);
-        if (resize_pair_list(input, first, target, domain, &pair, &ret->problems) < 0)
+        if (verdict == RESIZE_PAIR_OVER && !is_promised(work, judged.over))
+                return end_pair(work, &judged, domain);
+        if (list_pair(work, first, target, domain, &pair) < 0)
                 return -ENOMEM;
-        return remember(next, &pair);
+        return remember(work, &pair);
 }
 
-static int look_at_guest(const ReconcileInput *input, const Claim *claim, const HostDomain *domain,
-                         const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
+static int look_at_guest(Work *work, const Claim *claim, const HostDomain *domain)
 {
-        const Claim *target = domain->unread ? NULL : find_target(input, claim);
+        const Claim *target = domain->unread ? NULL : find_target(work, claim);
 
-        if (target && look_at_pair(input, claim, target, domain, memory, next, ret) < 0)
+        if (target && look_at_pair(work, claim, target, domain) < 0)
                 return -ENOMEM;
         if (claim->state == CLAIM_STATE_CLAIMED)
                 return claim->life[0] || (!domain->unread && claim->expires_usec > 0 &&
-                                          claim->expires_usec <= input->facts->taken_usec)
-                               ? add_action(ret, RECONCILE_CONFIRM, &claim->consumer, claim->id,
-                                            domain)
+                                          claim->expires_usec <= work->now_usec)
+                               ? add_of_claim(work, RECONCILE_CONFIRM, claim, domain)
                                : 0;
-        /* Of two claims, the guest has one or the other. */
-        if (domain->unread || has_claim(input, &claim->consumer, claim))
+        /* The guest of two claims has one or the other. */
+        if (domain->unread || picture_has_claim(&work->picture, &claim->consumer, claim))
                 return 0;
-        if (claim_follows(claim) && input->word != RECONCILE_ALONE)
-                return look_at_follower(input, claim, domain, memory, next, ret);
-        return compare(input, claim, domain, &ret->problems);
+        if (claim_follows(claim) && work->input->word != RECONCILE_ALONE)
+                return look_at_follower(work, claim, domain);
+        return reconcile_compare(&work->picture, claim, domain, &work->ret->problems);
 }
 
 /* Returns 1 if the claim must hold other host CPUs for the threads of its guest, -ENOMEM. */
-static int holds_other_cpus(const ReconcileInput *input, const Claim *claim,
-                            const HostDomain *domain)
+static int holds_other_cpus(const Work *work, const Claim *claim, const HostDomain *domain)
 {
         _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT, left = CPU_SET_INIT;
 
-        if (!input->view || domain->unread || !uuid_empty(&claim->guest) ||
-            has_claim(input, &claim->consumer, claim))
+        if (!work->input->view || domain->unread || !uuid_empty(&claim->guest) ||
+            picture_has_claim(&work->picture, &claim->consumer, claim))
                 return 0;
-        if (layout_compare_held(&claim->layout, &domain->layout, &input->view->held, &missing,
+        if (layout_compare_held(&claim->layout, &domain->layout, &work->input->view->held, &missing,
                                 &left) < 0)
                 return -ENOMEM;
         return cpu_set_count(&missing) > 0 ||
                (cpu_set_count(&left) > 0 && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
 }
 
-/* Returns 1 if the claim must be checked again, -ENOMEM. */
-static int must_check(const ReconcileInput *input, const Claim *claim, const HostDomain *domain)
+/* Returns true if the identity of a device of the claim can be recorded now. */
+static bool lacks_identity(const HostFacts *facts, const Claim *claim)
 {
-        if (strcmp(claim->boot_id, input->boot_id) != 0 ||
-            device_count_missing(input->facts, input->node, claim) > 0 ||
-            claim_lacks_identity(input->facts, claim) ||
+        for (size_t i = 0; i < claim->n_devices; i++)
+                if (device_lacks_identity(facts, &claim->devices[i]))
+                        return true;
+        return false;
+}
+
+/* Returns 1 if the claim must be checked again, -ENOMEM. */
+static int must_check(const Work *work, const Claim *claim, const HostDomain *domain)
+{
+        if (strcmp(claim->boot_id, work->input->boot_id) != 0 ||
+            device_count_missing(work->input->facts, work->input->node, claim) > 0 ||
+            lacks_identity(work->input->facts, claim) ||
             (domain && claim->layout.n_cells == 0 && domain->layout.n_cells > 0))
                 return 1;
-        return domain ? holds_other_cpus(input, claim, domain) : 0;
+        return domain ? holds_other_cpus(work, claim, domain) : 0;
 }
 
 /* A claim that was made of a guest alone. */
-static int look_at_unread(const ReconcileInput *input, const Claim *claim, Reconcile *ret)
+static int look_at_unread(Work *work, const Claim *claim)
 {
-        if (input->word == RECONCILE_ALONE || claim->was_read || !uuid_empty(&claim->guest) ||
+        if (work->input->word == RECONCILE_ALONE || claim->was_read || !uuid_empty(&claim->guest) ||
             claim->write_state != CLAIM_WRITE_NONE || claim->state != CLAIM_STATE_CONFIRMED ||
             strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0)
                 return 0;
-        if (answer_about(input, &claim->consumer) != ANSWER_NONE)
-                return add_action(ret, RECONCILE_COMPLETE, &claim->consumer, claim->id, NULL);
-        return input->word == RECONCILE_CAN_ASK
-                       ? add_action(ret, RECONCILE_ASK, &claim->consumer, claim->id, NULL)
+        if (picture_place(&work->picture, &claim->consumer) != PICTURE_UNREAD)
+                return add_of_claim(work, RECONCILE_COMPLETE, claim, NULL);
+        return work->input->word == RECONCILE_CAN_ASK
+                       ? add_of_claim(work, RECONCILE_ASK, claim, NULL)
                        : 0;
 }
 
-static int look_at_claim(const ReconcileInput *input, const Claim *claim,
-                         const ReconcileMemory *memory, ReconcileMemory *next, Reconcile *ret)
+static int look_at_claim(Work *work, const Claim *claim)
 {
         bool moving = !uuid_empty(&claim->guest);
-        const HostDomain *domain = find_domain(input, moving ? &claim->guest : &claim->consumer);
-        bool stopped = domain && input->started_only && !domain->running &&
+        const HostDomain *domain = picture_guest(&work->picture, claim);
+        bool stopped = domain && work->input->started_only && !domain->running &&
                        strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
         int check;
 
         if (stopped)
                 domain = NULL;
         /* Devices are known also on a host whose guests are not. */
-        if (look_for_devices(input, claim, domain, &ret->problems) < 0 ||
-            compare_identities(input->facts, claim, &ret->problems) < 0 ||
-            (input->recorded && claim_lacks_identity(input->facts, claim) &&
-             add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, NULL) < 0))
+        if (reconcile_check_devices(&work->picture, claim, domain, &work->ret->problems) < 0 ||
+            (work->input->recorded && lacks_identity(work->input->facts, claim) &&
+             add_of_claim(work, RECONCILE_CHECK, claim, NULL) < 0))
                 return -ENOMEM;
-        if (input->recorded && !claim->life[0])
-                return claim->state == CLAIM_STATE_CLAIMED
-                               ? look_at_lonely(input, claim, stopped, memory, next, ret)
-                               : 0;
-        check = input->recorded ? 0 : must_check(input, claim, domain);
-        if (check < 0 ||
-            (check > 0 &&
-             add_action(ret, RECONCILE_CHECK, &claim->consumer, claim->id, domain) < 0) ||
-            look_at_unread(input, claim, ret) < 0)
+        if (work->input->recorded && !claim->life[0])
+                return claim->state == CLAIM_STATE_CLAIMED ? look_at_lonely(work, claim, stopped)
+                                                           : 0;
+        check = work->input->recorded ? 0 : must_check(work, claim, domain);
+        if (check < 0 || (check > 0 && add_of_claim(work, RECONCILE_CHECK, claim, domain) < 0) ||
+            look_at_unread(work, claim) < 0)
                 return -ENOMEM;
         /* Where the guest of a migration is, and what it has, is for who moves it to say. */
         if (moving && claim->state == CLAIM_STATE_CONFIRMED)
                 return 0;
-        return domain ? look_at_guest(input, claim, domain, memory, next, ret)
-                      : look_at_lonely(input, claim, stopped, memory, next, ret);
+        return domain ? look_at_guest(work, claim, domain) : look_at_lonely(work, claim, stopped);
 }
 
-static bool is_away(const ReconcileInput *input, const HostDomain *domain)
+static bool is_away(const Work *work, const HostDomain *domain)
 {
-        for (size_t i = 0; !domain->running && i < input->n_away; i++)
-                if (uuid_equal(&input->away[i], &domain->uuid))
+        for (size_t i = 0; !domain->running && i < work->input->n_away; i++)
+                if (uuid_equal(&work->input->away[i], &domain->uuid))
                         return true;
         return false;
 }
@@ -780,71 +530,102 @@ static int order_actions(const void *a, const void *b)
 
 /* A claim database that is new: it can have replaced one that was lost. */
 
-static int place_consumers(const ReconcileInput *input, Reconcile *ret)
+/* Returns true if the consumer can be the migration of this guest, whose allocations are on other
+ * hosts. The guest shows what it had here, and its claim counts that. */
+static bool is_move_of(const Work *work, const Consumer *consumer, const HostDomain *domain)
 {
-        _cleanup_free_ bool *counted = calloc(input->n_answers + 1, sizeof(bool));
+        const PictureConsumer *guest = find_answer(work, &domain->uuid);
+        GuestSize size = guest_size_of_consumer(consumer);
+
+        return guest && guest->holding && !guest->here && !domain->unread &&
+               consumer_is_same_project(guest->holding, consumer) && size.cpus == domain->vcpus &&
+               size.memory_mb == domain->memory_mb;
+}
+
+/* Marks one answer for each guest that can be moving to another host: its migration gets no claim
+ * beside the guest's. */
+static void mark_migrations(const Work *work, bool *counted)
+{
+        for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++)
+                for (size_t j = 0; j < work->input->n_answers; j++) {
+                        if (counted[j] || !work->input->answers[j].here ||
+                            !is_move_of(work, work->input->answers[j].holding,
+                                        &work->input->facts->domains[i]))
+                                continue;
+                        counted[j] = true;
+                        break;
+                }
+}
+
+static int place_consumers(Work *work)
+{
+        _cleanup_free_ bool *counted = calloc(work->input->n_answers + 1, sizeof(bool));
 
         if (!counted)
                 return -ENOMEM;
-        moved_guests_mark(input, counted);
-        for (size_t i = 0; i < input->n_answers; i++) {
-                const ReconcileAnswer *answer = &input->answers[i];
+        mark_migrations(work, counted);
+        for (size_t i = 0; i < work->input->n_answers; i++) {
+                const PictureConsumer *answer = &work->input->answers[i];
 
-                if (!answer->here || counted[i] || has_claim(input, &answer->consumer, NULL) ||
-                    (!input->recorded && find_domain(input, &answer->consumer)))
+                if (!answer->here || counted[i] ||
+                    picture_has_claim(&work->picture, &answer->consumer, NULL) ||
+                    (!work->input->recorded && picture_domain(&work->picture, &answer->consumer)))
                         continue;
-                if (add_action(ret, RECONCILE_PLACE, &answer->consumer, 0, NULL) < 0)
+                if (add_action(work, RECONCILE_PLACE, &answer->consumer, 0, NULL) < 0)
                         return -ENOMEM;
         }
         return 0;
 }
 
-static int look_at_unread_database(const ReconcileInput *input, Reconcile *ret)
+static int look_at_unread_database(Work *work)
 {
-        if (!input->unread || input->word == RECONCILE_ALONE)
+        if (!work->input->unread || work->input->word == RECONCILE_ALONE)
                 return 0;
-        if (input->complete)
-                return place_consumers(input, ret);
-        ret->wants_all = ret->wants_all || input->word == RECONCILE_CAN_ASK;
-        return ret->wants_all ? 0
-                              : reconcile_add_problem(&ret->problems, &UUID_NULL, 0, "%s",
-                                                      RECONCILE_UNREAD);
+        if (work->input->complete)
+                return place_consumers(work);
+        work->ret->wants_all = work->ret->wants_all || work->input->word == RECONCILE_CAN_ASK;
+        return work->ret->wants_all ? 0
+                                    : reconcile_add_problem(&work->ret->problems, &UUID_NULL, 0,
+                                                            "%s", RECONCILE_UNREAD);
 }
 
-static int look_at_all(const ReconcileInput *input, const ReconcileMemory *memory,
-                       ReconcileMemory *next, Reconcile *ret)
+/* A guest without a claim. */
+static int look_at_unclaimed(Work *work, const HostDomain *domain)
 {
-        if (look_at_unread_database(input, ret) < 0)
-                return -ENOMEM;
-        for (size_t i = 0; i < input->claims->n_claims; i++)
-                if (look_at_claim(input, input->claims->claims[i], memory, next, ret) < 0)
-                        return -ENOMEM;
-        for (size_t i = 0; !input->recorded && i < input->facts->n_domains; i++) {
-                const HostDomain *domain = &input->facts->domains[i];
-                bool ask = input->word == RECONCILE_CAN_ASK &&
-                           answer_about(input, &domain->uuid) == ANSWER_NONE;
+        bool ask = work->input->word == RECONCILE_CAN_ASK &&
+                   picture_place(&work->picture, &domain->uuid) == PICTURE_UNREAD;
 
-                if (domain->unread) {
-                        if (!has_claim(input, &domain->uuid, NULL) &&
-                            reconcile_add_problem(
-                                    &ret->problems, &domain->uuid, 0,
-                                    "guest %.60s has no claim, and cannot be read to make one",
-                                    domain->name) < 0)
-                                return -ENOMEM;
-                        continue;
-                }
-                if (!has_claim(input, &domain->uuid, NULL) && !is_away(input, domain) &&
-                    (domain->running || !input->started_only) &&
-                    add_action(ret, ask ? RECONCILE_ASK : RECONCILE_ADOPT, &domain->uuid, 0,
-                               domain) < 0)
+        if (domain->unread)
+                return reconcile_add_problem(
+                        &work->ret->problems, &domain->uuid, 0,
+                        "guest %.60s has no claim, and cannot be read to make one", domain->name);
+        if (is_away(work, domain) || (work->input->started_only && !domain->running))
+                return 0;
+        return add_action(work, ask ? RECONCILE_ASK : RECONCILE_ADOPT, &domain->uuid, 0, domain);
+}
+
+static int look_at_all(Work *work)
+{
+        if (look_at_unread_database(work) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < work->input->claims->n_claims; i++)
+                if (look_at_claim(work, work->input->claims->claims[i]) < 0)
+                        return -ENOMEM;
+        for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++) {
+                const HostDomain *domain = &work->input->facts->domains[i];
+
+                if (!picture_has_claim(&work->picture, &domain->uuid, NULL) &&
+                    look_at_unclaimed(work, domain) < 0)
                         return -ENOMEM;
         }
-        if (ret->n_actions > 1)
-                qsort(ret->actions, ret->n_actions, sizeof(ReconcileAction), order_actions);
+        if (work->ret->n_actions > 1)
+                qsort(work->ret->actions, work->ret->n_actions, sizeof(ReconcileAction),
+                      order_actions);
         return 0;
 }
 
-/* What runs is counted also when it does not fit: then more is used than there is. */
+/* Lists providers that have less than is used: a running guest is counted also if it does not fit.
+ */
 static int look_at_view(const HostView *view, ReconcileProblems *problems)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -873,19 +654,29 @@ static int look_at_view(const HostView *view, ReconcileProblems *problems)
 
 int reconcile_make(const ReconcileInput *input, ReconcileMemory *memory, Reconcile *ret)
 {
-        _cleanup_(reconcile_index_done) ReconcileIndex index = { 0 };
-        ReconcileInput indexed = *input;
-        ReconcileMemory next = { 0 };
+        Work work = { .input = input,
+                      .picture = { .claims = input->claims,
+                                   .facts = input->facts,
+                                   .lives = input->lives,
+                                   .n_lives = input->n_lives,
+                                   .consumers = input->answers,
+                                   .n_consumers = input->n_answers },
+                      .now_usec = input->facts->taken_usec,
+                      .memory = memory,
+                      .ret = ret };
+        int r = picture_make(&work.picture);
 
-        indexed.index = &index;
-        if (reconcile_index_make(&index, input) < 0 ||
-            look_at_all(&indexed, memory, &next, ret) < 0 ||
-            (input->view && look_at_view(input->view, &ret->problems) < 0)) {
-                reconcile_memory_done(&next);
+        if (r == 0)
+                r = look_at_all(&work);
+        if (r == 0 && input->view)
+                r = look_at_view(input->view, &ret->problems);
+        picture_done(&work.picture);
+        if (r < 0) {
+                reconcile_memory_done(&work.next);
                 reconcile_done(ret);
                 return -ENOMEM;
         }
         reconcile_memory_done(memory);
-        *memory = next;
+        *memory = work.next;
         return 0;
 }

@@ -50,9 +50,8 @@
  *
  * Whatever else disagrees is a problem: shown to people, and nothing is changed. */
 
-#include "claims/claim/claim.h"
-#include "claims/claim/host-facts.h"
 #include "claims/claim/host-view.h"
+#include "claims/reconcile-compare.h"
 
 typedef enum ReconcileType {
         RECONCILE_ASK, /* what Placement has of the consumer; then all over again */
@@ -81,27 +80,6 @@ typedef struct ReconcileAction {
         "Placement was not read since the claim database was lost or made; " \
         "devices and dedicated CPUs can belong to other consumers"
 
-typedef struct ReconcileProblem {
-        Uuid consumer;
-        int64_t claim_id; /* 0: none */
-        char *text;       /* for people, the same for the same problem */
-} ReconcileProblem;
-
-typedef struct ReconcileProblems {
-        ReconcileProblem *items;
-        size_t n_items, n_allocated;
-} ReconcileProblems;
-
-/* -ENOMEM. */
-int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
-                          const char *format, ...) _printf_(4, 5);
-void reconcile_problems_done(ReconcileProblems *problems);
-
-/* Adds what a claim and its guest disagree about: amounts, devices, cells and CPUs. A claim can
- * have more than its guest if another writer set the amounts in Placement. -ENOMEM. */
-int reconcile_compare(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
-                      ReconcileProblems *problems);
-
 /* Since when confirmed claims have no guest, one with other amounts, or a second claim beside them,
  * from one call to the next. */
 typedef struct ReconcileMissing {
@@ -125,12 +103,6 @@ typedef enum ReconcileWord {
         RECONCILE_CAN_ASK, /* RECONCILE_ASK first where an answer is wanted */
 } ReconcileWord;
 
-typedef struct ReconcileAnswer {
-        Uuid consumer;
-        const Consumer *holding; /* borrowed; NULL: nothing anywhere */
-        bool here;               /* some of it is of this host's tree */
-} ReconcileAnswer;
-
 /* A claim that was made, confirmed or answered with. */
 typedef struct ReconcileTouched {
         int64_t claim_id;
@@ -146,8 +118,6 @@ typedef struct Reconcile {
 
 void reconcile_done(Reconcile *reconcile);
 
-typedef struct ReconcileIndex ReconcileIndex;
-
 typedef struct ReconcileInput {
         const ClaimList *claims; /* that live, by id */
         const HostFacts *facts;
@@ -161,7 +131,7 @@ typedef struct ReconcileInput {
                                  does not run */
         size_t n_away;
         ReconcileWord word;
-        const ReconcileAnswer *answers; /* by consumer */
+        const PictureConsumer *answers; /* by consumer */
         size_t n_answers;
         bool unread;   /* the claim database is new, and Placement was not read for it yet */
         bool complete; /* every consumer that holds something here has an answer */
@@ -176,11 +146,7 @@ typedef struct ReconcileInput {
         size_t n_touched;
         bool recorded; /* the guests of facts are not here: only claims that expire, or know their
                           guest themselves, are looked at */
-        const ReconcileIndex *index; /* reconcile_make()'s own; NULL: none */
 } ReconcileInput;
-
-/* NULL: Placement was not asked about it. */
-const ReconcileAnswer *reconcile_find_answer(const ReconcileInput *input, const Uuid *consumer);
 
 /* ret must be zeroed. -ENOMEM leaves memory as it was. */
 int reconcile_make(const ReconcileInput *input, ReconcileMemory *memory, Reconcile *ret);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The domain, Placement and the migrations are asked in this order. Each one names the claim of the
+ * two that it contradicts, or none. */
+
 #include "claims/resize-pair.h"
 
-#include <inttypes.h>
-#include <string.h>
-
-/* How long two claims of a guest can stand beside each other before they are listed, where claims
- * do not expire. */
-#define PAIR_AGE_USEC (300 * USEC_PER_SEC)
+#include "claims/reconcile-compare.h"
 
 static bool is_settled(const Claim *claim)
 {
@@ -49,13 +47,14 @@ static bool has_devices(const Claim *claim, const HostFacts *facts, const HostDo
 /* Compares amounts and the number of devices, whichever devices they are. */
 static bool has_shape(const Claim *claim, const HostFacts *facts, const HostDomain *domain)
 {
-        uint64_t vcpus = claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU"),
-                 memory_mb = claim_sum(claim, "MEMORY_MB"), n_mdevs = 0;
+        GuestSize size = guest_size_of_claim(claim);
+        uint64_t n_mdevs = 0;
 
         for (size_t i = 0; i < claim->n_devices; i++)
                 n_mdevs += !uuid_empty(&claim->devices[i].mdev);
-        return (vcpus == 0 || vcpus == domain->vcpus) &&
-               (memory_mb == 0 || memory_mb == domain->memory_mb) && n_mdevs == domain->n_mdevs &&
+        return (size.cpus == 0 || size.cpus == domain->vcpus) &&
+               (size.memory_mb == 0 || size.memory_mb == domain->memory_mb) &&
+               n_mdevs == domain->n_mdevs &&
                claim->n_devices - n_mdevs == count_counted_pci(facts, domain);
 }
 
@@ -68,11 +67,11 @@ static const Claim *odd_one(const Claim *first, bool first_has, const Claim *tar
         return first_has ? target : first;
 }
 
-static int agrees(const Claim *claim, const HostDomain *domain, const HostFacts *facts, bool *ret)
+static int agrees(const Picture *picture, const Claim *claim, const HostDomain *domain, bool *ret)
 {
         _cleanup_(reconcile_problems_done) ReconcileProblems problems = { 0 };
 
-        if (reconcile_compare(claim, domain, facts, &problems) < 0)
+        if (reconcile_compare(picture, claim, domain, &problems) < 0)
                 return -ENOMEM;
         *ret = problems.n_items == 0;
         return 0;
@@ -80,19 +79,19 @@ static int agrees(const Claim *claim, const HostDomain *domain, const HostFacts 
 
 /* Finds the claim that the domain contradicts, NULL if it contradicts neither or both.
  * ret_agrees: the domain agrees with both, for example since both have more than the domain. */
-static int find_contradicted(const ReconcileInput *input, const Claim *first, const Claim *target,
+static int find_contradicted(const Picture *picture, const Claim *first, const Claim *target,
                              const HostDomain *domain, const Claim **ret, bool *ret_agrees)
 {
         bool first_agrees, target_agrees;
 
-        if (agrees(first, domain, input->facts, &first_agrees) < 0 ||
-            agrees(target, domain, input->facts, &target_agrees) < 0)
+        if (agrees(picture, first, domain, &first_agrees) < 0 ||
+            agrees(picture, target, domain, &target_agrees) < 0)
                 return -ENOMEM;
         *ret_agrees = first_agrees && target_agrees;
         *ret = odd_one(first, first_agrees, target, target_agrees);
         if (!*ret && !first_agrees)
-                *ret = odd_one(first, has_shape(first, input->facts, domain), target,
-                               has_shape(target, input->facts, domain));
+                *ret = odd_one(first, has_shape(first, picture->facts, domain), target,
+                               has_shape(target, picture->facts, domain));
         return 0;
 }
 
@@ -136,18 +135,18 @@ static bool is_allocated(const HostView *view, const Claim *claim, const Consume
 
 /* Migrations. */
 
-/* Is the consumer known as something else: by a guest, or by a claim that was asked for? */
-static bool is_known(const ReconcileInput *input, const Uuid *consumer)
+/* Returns true if the consumer has a claim that was asked for: then it is no migration. */
+static bool has_requested_claim(const Picture *picture, const Uuid *consumer)
 {
-        if (host_facts_find_domain(input->facts, consumer))
-                return true;
-        for (size_t i = 0; i < input->n_lives; i++)
-                if (uuid_equal(&input->lives[i].uuid, consumer))
+        size_t n;
+        const PictureKey *keys = picture_claims(picture, consumer, &n);
+
+        for (size_t i = 0; i < n; i++) {
+                const Claim *claim = keys[i].of;
+
+                if (uuid_equal(&claim->consumer, consumer) && claim->request[0])
                         return true;
-        for (size_t i = 0; i < input->claims->n_claims; i++)
-                if (uuid_equal(&input->claims->claims[i]->consumer, consumer) &&
-                    input->claims->claims[i]->request[0])
-                        return true;
+        }
         return false;
 }
 
@@ -165,80 +164,51 @@ static bool has_amount_of(const Consumer *consumer, const Claim *claim)
         return false;
 }
 
-static bool can_be_migration(const ReconcileInput *input, const Consumer *consumer,
-                             const Consumer *of)
-{
-        const char *type = consumer->type ? consumer->type : "unknown";
-
-        return (strcmp(type, "unknown") == 0 || strcmp(type, "MIGRATION") == 0) &&
-               !uuid_equal(&consumer->uuid, &of->uuid) && consumer_is_same_project(consumer, of) &&
-               !is_known(input, &consumer->uuid);
-}
-
-/* A consumer that can be the migration of another one which holds the same amount of some provider
- * as the claim. */
-static const Consumer *find_migration(const ReconcileInput *input, const Consumer *of,
+/* Returns a consumer that can be the migration of another one, and holds the same amount of some
+ * provider as the claim. */
+static const Consumer *find_migration(const Picture *picture, const Consumer *of,
                                       const Claim *claim)
 {
-        for (size_t i = 0; i < input->n_answers; i++) {
-                const Consumer *consumer = input->answers[i].holding;
+        for (size_t i = 0; i < picture->n_consumers; i++) {
+                const Consumer *consumer = picture->consumers[i].holding;
 
-                if (consumer && input->answers[i].here && has_amount_of(consumer, claim) &&
-                    can_be_migration(input, consumer, of))
+                if (consumer && picture->consumers[i].here && has_amount_of(consumer, claim) &&
+                    !uuid_equal(&consumer->uuid, &of->uuid) &&
+                    consumer_is_same_project(consumer, of) &&
+                    picture_can_be_migration(picture, consumer) &&
+                    !has_requested_claim(picture, &consumer->uuid))
                         return consumer;
         }
         return NULL;
 }
 
-int resize_pair_judge(const ReconcileInput *input, const Claim *first, const Claim *target,
-                      const HostDomain *domain, ResizePair *ret)
+int resize_pair_judge(const Picture *picture, const HostView *view, const Claim *first,
+                      const Claim *target, const HostDomain *domain, ResizePair *ret)
 {
-        const ReconcileAnswer *answer = reconcile_find_answer(input, &first->consumer);
+        const PictureConsumer *answer =
+                picture_find(picture->consumers, picture->n_consumers, &first->consumer);
         const Claim *by_domain, *by_placement;
         bool decided, agrees_with_both;
 
-        if (find_contradicted(input, first, target, domain, &by_domain, &agrees_with_both) < 0)
+        if (find_contradicted(picture, first, target, domain, &by_domain, &agrees_with_both) < 0)
                 return -ENOMEM;
-        if (!input->view || !answer || !answer->here)
+        if (!view || !answer || !answer->here)
                 return RESIZE_PAIR_OPEN;
-        by_placement = odd_one(first, is_allocated(input->view, first, answer->holding), target,
-                               is_allocated(input->view, target, answer->holding));
+        by_placement = odd_one(first, is_allocated(view, first, answer->holding), target,
+                               is_allocated(view, target, answer->holding));
         if (agrees_with_both)
                 by_domain = by_placement;
         decided = by_domain && by_domain == by_placement;
         if (!decided || by_domain == first)
-                ret->migration = find_migration(input, answer->holding, first);
+                ret->migration = find_migration(picture, answer->holding, first);
         if (!ret->migration && (!decided || by_domain == target))
-                ret->migration = find_migration(input, answer->holding, target);
+                ret->migration = find_migration(picture, answer->holding, target);
         if (ret->migration)
                 return RESIZE_PAIR_MIGRATES;
         if (!decided)
                 return RESIZE_PAIR_OPEN;
         ret->over = by_domain;
         ret->kept = by_domain == first ? target : first;
-        ret->has_other_devices = !has_devices(ret->kept, input->facts, domain);
+        ret->has_other_devices = !has_devices(ret->kept, picture->facts, domain);
         return RESIZE_PAIR_OVER;
-}
-
-bool resize_pair_is_promised(const ReconcileInput *input, const Claim *claim)
-{
-        return claim->state == CLAIM_STATE_CLAIMED &&
-               (claim->expires_usec == 0 || claim->expires_usec > input->facts->taken_usec);
-}
-
-int resize_pair_list(const ReconcileInput *input, const Claim *first, const Claim *target,
-                     const HostDomain *domain, const ReconcileMissing *pair,
-                     ReconcileProblems *problems)
-{
-        uint64_t age_usec = input->expiry_usec > 0 ? input->expiry_usec : PAIR_AGE_USEC;
-
-        if (!uuid_empty(&pair->migration) ||
-            (input->word != RECONCILE_ALONE && pair->asked_usec == 0) ||
-            input->facts->taken_usec - pair->since_usec < age_usec)
-                return 0;
-        return reconcile_add_problem(
-                problems, &first->consumer, first->id,
-                "guest %.60s has claims %" PRId64 " and %" PRId64
-                ", and nothing shows which of its resize is over; release the claim that it does not need",
-                domain->name, first->id, target->id);
 }

@@ -20,7 +20,8 @@
  * LIMITATIONS: claims that hold the same amounts cannot be told apart. A server of the same project
  * that is being built with an equal amount is taken for the migration, until its guest exists. */
 
-#include "claims/reconcile.h"
+#include "claims/claim/host-view.h"
+#include "claims/picture.h"
 
 typedef enum ResizePairVerdict {
         RESIZE_PAIR_OPEN,     /* the witnesses do not contradict one and the same claim */
@@ -28,7 +29,7 @@ typedef enum ResizePairVerdict {
         RESIZE_PAIR_OVER,     /* one of the two is over */
 } ResizePairVerdict;
 
-/* Everything is borrowed from the input. */
+/* Everything is borrowed from the picture. */
 typedef struct ResizePair {
         const Claim *over, *kept;  /* of RESIZE_PAIR_OVER */
         bool has_other_devices;    /* the same: kept and the domain differ in devices */
@@ -38,15 +39,7 @@ typedef struct ResizePair {
 /* Are these the two claims of a resize, with nothing of them on its way to Placement? */
 bool resize_pair_is(const Claim *first, const Claim *target);
 
-/* input: complete answers. -ENOMEM, else a verdict. */
-int resize_pair_judge(const ReconcileInput *input, const Claim *first, const Claim *target,
-                      const HostDomain *domain, ResizePair *ret);
-
-/* A claim that is promised and did not expire is kept: its caller can write Placement later. */
-bool resize_pair_is_promised(const ReconcileInput *input, const Claim *claim);
-
-/* Lists a pair that has stood for longer than the expiry time, and that no migration explains.
+/* picture: with all consumers of the host; view: NULL if it is unknown. Returns a verdict, or
  * -ENOMEM. */
-int resize_pair_list(const ReconcileInput *input, const Claim *first, const Claim *target,
-                     const HostDomain *domain, const ReconcileMissing *pair,
-                     ReconcileProblems *problems);
+int resize_pair_judge(const Picture *picture, const HostView *view, const Claim *first,
+                      const Claim *target, const HostDomain *domain, ResizePair *ret);

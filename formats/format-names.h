@@ -4,7 +4,7 @@
 /* The "format" members of the JSON documents that one program of ours hands to another. What is in
  * a document is said where it is made, or here. */
 
-#define AUDIT_FORMAT   "compute-agent-audit/1"   /* agent/audit/audit-json.h */
+#define AUDIT_FORMAT   "compute-agent-audit/1"   /* agent/audit/auditor.h */
 #define CLAIM_FORMAT   "compute-agent-claim/1"   /* claim-json.h, and "format" */
 #define CLAIMS_FORMAT  "compute-agent-claims/1"  /* {"format", "claims": [claim-json.h]} */
 #define EVENTS_FORMAT  "compute-agent-events/1"  /* {"format", "events": [claim-json.h]} */

@@ -59,7 +59,7 @@
  * document; UndoRetire() -> s: answers as Sync does. */
 
 /* Audit() -> s, Heal() -> s, HealConsumer(s consumer) -> s: what Placement, claims and guests
- * disagree about, and what became of it, as a document (agent/audit/audit-json.h); an error when it
+ * disagree about, and what became of it, as a document (agent/audit/auditor.h); an error when it
  * could not be looked at. */
 
 /* Cordon(s device, s reason) -> s, Uncordon(s device) -> s: "" for the host, else a device as its

@@ -10,42 +10,40 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "agent/audit/audit-picture.h"
 #include "agent/audit/evidence.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "claims/follow.h"
-#include "claims/reconcile.h"
+#include "claims/reconcile-compare.h"
 
 #define REASON_SIZE 400
 #define NAME_SIZE   128
 
 typedef struct AuditLook {
         const AuditInput *input;
-        AuditPicture picture;
+        AuditEvidence evidence;
         const AuditMemory *memory;
         AuditMemory next; /* what is remembered of this time */
+        const char *life; /* evidence of AUDIT_REMEDY_RELEASE_SHARE, for this consumer */
         Audit *audit;
 } AuditLook;
 
-const char *audit_type_to_text(AuditType type)
-{
-        static const char *const names[_AUDIT_TYPE_MAX] = {
-                [AUDIT_LEAKED] = "leaked",       [AUDIT_MIGRATION] = "migration",
-                [AUDIT_UNTOLD] = "untold",       [AUDIT_UNHELD] = "unheld",
-                [AUDIT_AMOUNT] = "amount",       [AUDIT_LARGER] = "larger",
-                [AUDIT_PROVIDER] = "provider",   [AUDIT_UNCLAIMED] = "unclaimed",
-                [AUDIT_EVACUATED] = "evacuated", [AUDIT_ELSEWHERE] = "elsewhere",
-                [AUDIT_WITHDRAWN] = "withdrawn", [AUDIT_RESIZED] = "resized",
-        };
+const char *const audit_type_names[_AUDIT_TYPE_MAX] = {
+        [AUDIT_LEAKED] = "leaked",       [AUDIT_MIGRATION] = "migration",
+        [AUDIT_UNTOLD] = "untold",       [AUDIT_UNHELD] = "unheld",
+        [AUDIT_AMOUNT] = "amount",       [AUDIT_LARGER] = "larger",
+        [AUDIT_PROVIDER] = "provider",   [AUDIT_UNCLAIMED] = "unclaimed",
+        [AUDIT_EVACUATED] = "evacuated", [AUDIT_ELSEWHERE] = "elsewhere",
+        [AUDIT_WITHDRAWN] = "withdrawn", [AUDIT_RESIZED] = "resized",
+};
 
-        return names[type];
-}
-
-bool audit_type_is_problem(AuditType type)
-{
-        return type != AUDIT_LARGER;
-}
+const char *const audit_remedy_names[_AUDIT_REMEDY_MAX] = {
+        [AUDIT_REMEDY_NONE] = "none",
+        [AUDIT_REMEDY_RELEASE_SHARE] = "release-share",
+        [AUDIT_REMEDY_WRITE_CLAIM] = "write-claim",
+        [AUDIT_REMEDY_ADOPT] = "adopt",
+        [AUDIT_REMEDY_END_CLAIM] = "end-claim",
+};
 
 size_t audit_count_open(const Audit *audit)
 {
@@ -55,19 +53,6 @@ size_t audit_count_open(const Audit *audit)
                 n += audit_type_is_problem(audit->items[i].type) &&
                      audit->items[i].outcome != AUDIT_HEALED;
         return n;
-}
-
-const char *audit_remedy_to_text(AuditRemedy remedy)
-{
-        static const char *const names[_AUDIT_REMEDY_MAX] = {
-                [AUDIT_REMEDY_NONE] = "none",
-                [AUDIT_REMEDY_RELEASE_SHARE] = "release-share",
-                [AUDIT_REMEDY_WRITE_CLAIM] = "write-claim",
-                [AUDIT_REMEDY_ADOPT] = "adopt",
-                [AUDIT_REMEDY_END_CLAIM] = "end-claim",
-        };
-
-        return names[remedy];
 }
 
 void audit_done(Audit *audit)
@@ -86,9 +71,8 @@ void audit_memory_done(AuditMemory *memory)
         *memory = (AuditMemory){ 0 };
 }
 
-/* Returns what shows that a remedy harms no server that lives. That of AUDIT_REMEDY_RELEASE_SHARE
- * depends on the consumer: give_evidence(). */
-static const char *evidence_of(AuditRemedy remedy)
+/* Returns what shows that a remedy harms no server that lives. */
+static const char *evidence_of(const AuditLook *look, AuditRemedy remedy)
 {
         static const char *const texts[_AUDIT_REMEDY_MAX] = {
                 [AUDIT_REMEDY_WRITE_CLAIM] = "claim and guest agree",
@@ -97,6 +81,8 @@ static const char *evidence_of(AuditRemedy remedy)
                         "the guest does not run here, Placement has all its allocations on other hosts, and no consumer here can be its migration",
         };
 
+        if (remedy == AUDIT_REMEDY_RELEASE_SHARE)
+                return look->life;
         return texts[remedy] ? texts[remedy] : "";
 }
 
@@ -118,7 +104,7 @@ _printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remed
                 text = text_format("%s%s%s", what, why[0] ? "; " : "", why);
         if (why[0])
                 remedy = AUDIT_REMEDY_NONE;
-        evidence = strdup(evidence_of(remedy));
+        evidence = strdup(evidence_of(look, remedy));
         if (!text || !evidence)
                 return -ENOMEM;
         audit->items[audit->n_items++] = (AuditFinding){
@@ -129,22 +115,6 @@ _printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remed
                 .text = TAKE_PTR(text),
                 .evidence = TAKE_PTR(evidence),
         };
-        return 0;
-}
-
-/* Sets the evidence of the finding that was added last, if it has a remedy. */
-static int give_evidence(AuditLook *look, const char *text)
-{
-        AuditFinding *finding = &look->audit->items[look->audit->n_items - 1];
-        char *evidence;
-
-        if (finding->remedy == AUDIT_REMEDY_NONE)
-                return 0;
-        evidence = strdup(text);
-        if (!evidence)
-                return -ENOMEM;
-        free(finding->evidence);
-        finding->evidence = evidence;
         return 0;
 }
 
@@ -190,9 +160,10 @@ static char *format_share(const AuditInput *input, const Consumer *consumer)
 
 /* How long it is as it is */
 
-static bool is_young(const AuditInput *input, uint64_t now_usec, uint64_t since_usec)
+/* Returns true for a claim that was made less than the grace time ago. */
+static bool is_young(const AuditInput *input, const Claim *claim)
 {
-        return now_usec < since_usec || now_usec - since_usec < input->grace_usec;
+        return time_is_within(input->now_usec, claim->created_usec, input->grace_usec);
 }
 
 static int order_seen(const void *a, const void *b)
@@ -210,7 +181,7 @@ static const struct AuditSeen *find_seen(const AuditMemory *memory, const Uuid *
                        : NULL;
 }
 
-/* Who writes a consumer has something in mind with it: it is new again. So is one that lost its
+/* A consumer that was written is new again: its writer is about to use it. So is one that lost its
  * claim or its guest. */
 static int remember(AuditLook *look, const Consumer *consumer, bool stranger)
 {
@@ -236,7 +207,8 @@ static bool is_new(const AuditLook *look, const Consumer *consumer)
 {
         const struct AuditSeen *seen = find_seen(&look->next, &consumer->uuid);
 
-        return !seen || is_young(look->input, look->input->boot_usec, seen->since_usec);
+        return !seen ||
+               time_is_within(look->input->boot_usec, seen->since_usec, look->input->grace_usec);
 }
 
 /* Consumers without claim and guest */
@@ -257,7 +229,7 @@ static AuditLife judge(const AuditLook *look, const Consumer *consumer,
                 return AUDIT_LIFE_ENDED;
         }
         return is_new(look, consumer) ? AUDIT_LIFE_ALIVE
-                                      : audit_judge_life(&look->picture, consumer, text);
+                                      : audit_judge_life(&look->evidence, consumer, text);
 }
 
 static int look_at_stranger(AuditLook *look, const Consumer *consumer)
@@ -266,9 +238,10 @@ static int look_at_stranger(AuditLook *look, const Consumer *consumer)
         bool migration = consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
         char text[AUDIT_EVIDENCE_SIZE] = "";
         AuditLife life = judge(look, consumer, text);
-        const Claim *placed = audit_picture_claim(&look->picture, &consumer->uuid);
+        const Claim *placed = picture_claim(&look->evidence.picture, &consumer->uuid);
         _cleanup_free_ char *share = NULL;
         const char *why = "";
+        int r;
 
         if (life == AUDIT_LIFE_ALIVE)
                 return let_be(look);
@@ -279,19 +252,20 @@ static int look_at_stranger(AuditLook *look, const Consumer *consumer)
                 why = input->waits;
         else if (life == AUDIT_LIFE_UNKNOWN)
                 why = text;
-        if (add(look, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE, why,
+        look->life = text;
+        r = add(look, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE, why,
                 &consumer->uuid, placed ? placed->id : 0,
                 "%s %s holds %.500s, and has neither %s nor guest",
                 migration ? "migration" : "consumer", consumer->uuid.text, share,
-                placed ? "another claim" : "claim") < 0)
-                return -ENOMEM;
-        return give_evidence(look, text);
+                placed ? "another claim" : "claim");
+        look->life = NULL;
+        return r;
 }
 
 /* A claim that was made of this very allocation, for a lost claim database, is no witness of it. */
 static bool has_claim(const AuditLook *look, const Consumer *consumer)
 {
-        const Claim *claim = audit_picture_claim(&look->picture, &consumer->uuid);
+        const Claim *claim = picture_claim(&look->evidence.picture, &consumer->uuid);
 
         return claim && (claim->request[0] || claim->state == CLAIM_STATE_CONFIRMED);
 }
@@ -304,7 +278,7 @@ static int look_at_consumer(AuditLook *look, const Consumer *consumer)
                 return 0;
         look->audit->n_consumers++;
         stranger = !has_claim(look, consumer) &&
-                   !audit_picture_domain(&look->picture, &consumer->uuid);
+                   !picture_domain(&look->evidence.picture, &consumer->uuid);
         if (remember(look, consumer, stranger) < 0)
                 return -ENOMEM;
         return stranger ? look_at_stranger(look, consumer) : 0;
@@ -312,11 +286,11 @@ static int look_at_consumer(AuditLook *look, const Consumer *consumer)
 
 /* A claim that Placement has otherwise */
 
-/* What claim and guest disagree about; "" when they agree. */
+/* Yields a difference of claim and guest; "" when they agree. */
 static int find_disagreement(const AuditLook *look, const Claim *claim,
                              char ret[static REASON_SIZE])
 {
-        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
         _cleanup_(reconcile_problems_done) ReconcileProblems problems = { 0 };
 
         ret[0] = '\0';
@@ -324,12 +298,11 @@ static int find_disagreement(const AuditLook *look, const Claim *claim,
                 snprintf(ret, REASON_SIZE, "its guest is being moved");
         } else if (!domain) {
                 snprintf(ret, REASON_SIZE, "its guest is not here");
-        } else if (reconcile_compare(claim, domain, look->input->facts, &problems) < 0) {
+        } else if (reconcile_compare(&look->evidence.picture, claim, domain, &problems) < 0) {
                 return -ENOMEM;
         } else if (problems.n_items > 0) {
                 snprintf(ret, REASON_SIZE, "%s", problems.items[0].text);
-        } else if (claim_sum(claim, "VCPU") + claim_sum(claim, "PCPU") < domain->vcpus ||
-                   claim_sum(claim, "MEMORY_MB") < domain->memory_mb) {
+        } else if (!guest_size_covers(guest_size_of_claim(claim), domain)) {
                 snprintf(ret, REASON_SIZE, "its guest has more than this host counts");
         }
         return 0;
@@ -353,7 +326,7 @@ static int find_reason(const AuditLook *look, const Claim *claim, const Consumer
 /* "guest g1 (claim 3)" or "claim 3 of UUID". */
 static const char *name_claim(const AuditLook *look, const Claim *claim, size_t size, char *text)
 {
-        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
 
         if (domain)
                 snprintf(text, size, "guest %.60s (claim %" PRId64 ")", domain->name, claim->id);
@@ -385,13 +358,10 @@ static int look_at_lost_device(AuditLook *look, const Claim *claim)
 /* Has Placement less than the claim, but all that the guest has? Then the claim follows. */
 static bool is_enough(const AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
-        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
 
         return claim_follows(claim) && domain &&
-               audit_sum_here(look->input, consumer, "VCPU") +
-                               audit_sum_here(look->input, consumer, "PCPU") >=
-                       domain->vcpus &&
-               audit_sum_here(look->input, consumer, "MEMORY_MB") >= domain->memory_mb;
+               guest_size_covers(audit_size_here(look->input, consumer), domain);
 }
 
 static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer *consumer)
@@ -451,37 +421,33 @@ static int add_amount(AuditLook *look, const Claim *claim, const Consumer *consu
 
 static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
-        const AuditInput *input = look->input;
-        const char *larger, *name,
-                *lower = audit_find_differing_sum(input, claim, consumer, &larger);
-        const Provider *provider = NULL;
+        AuditDifference difference;
         char why[REASON_SIZE];
 
-        name = lower || larger ? NULL
-                               : audit_find_differing_provider(input, claim, consumer, &provider);
-        if (!lower && !larger && !name)
+        if (!audit_differs(look->input, claim, consumer, &difference))
                 return look_at_withdrawn(look, claim, consumer);
-        if (audit_picture_may_be_moving(&look->picture, consumer, claim))
+        if (audit_may_be_moving(&look->evidence, consumer, claim))
                 return let_be(look);
-        if (!name)
-                return add_amount(look, claim, consumer, lower, larger);
+        if (!difference.elsewhere)
+                return add_amount(look, claim, consumer, difference.lower, difference.larger);
         if (find_reason(look, claim, consumer, why) < 0)
                 return -ENOMEM;
-        if (!why[0] && !claim_binds(claim, name))
+        if (!why[0] && !claim_binds(claim, difference.elsewhere))
                 snprintf(why, sizeof(why), "nothing of its guest is bound to either");
         return add(look, AUDIT_PROVIDER, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,
                    "claim %" PRId64
                    " of %s has its %s elsewhere than on %.60s, where Placement has it",
-                   claim->id, claim->consumer.text, name, provider->name);
+                   claim->id, claim->consumer.text, difference.elsewhere,
+                   difference.provider->name);
 }
 
 /* A claim whose consumer holds nothing here */
 
 static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
-        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
 
-        if (audit_picture_may_be_moving(&look->picture, consumer, NULL))
+        if (audit_may_be_moving(&look->evidence, consumer, NULL))
                 return let_be(look);
         if (domain && domain->running)
                 return add(look, AUDIT_ELSEWHERE, AUDIT_REMEDY_NONE, "", &claim->consumer,
@@ -496,14 +462,14 @@ static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *con
                    claim->id, claim->consumer.text);
 }
 
-/* Placement knows nothing of it. What somebody else wrote there, and took away, is not given back.
- */
+/* A claim without allocations in Placement. Allocations that another writer made and removed are
+ * not written again. */
 static int look_at_missing(AuditLook *look, const Claim *claim)
 {
-        const HostDomain *domain = audit_picture_guest(&look->picture, claim);
+        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
         char why[REASON_SIZE];
 
-        if (is_young(look->input, look->input->now_usec, claim->created_usec))
+        if (is_young(look->input, claim))
                 return let_be(look);
         if (claim->write_state == CLAIM_WRITE_WRITTEN) {
                 if (find_reason(look, claim, NULL, why) < 0)
@@ -529,15 +495,14 @@ static int look_at_missing(AuditLook *look, const Claim *claim)
  * it; a pair that stays without a migration is listed. */
 static int look_at_resized(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
-        const Claim *first = audit_picture_claim(&look->picture, &claim->consumer),
-                    *second = audit_picture_second_claim(&look->picture, &claim->consumer);
+        const Claim *first = picture_claim(&look->evidence.picture, &claim->consumer),
+                    *second = picture_second_claim(&look->evidence.picture, &claim->consumer);
 
         if (claim != first || first->state != CLAIM_STATE_CONFIRMED ||
-            second->state != CLAIM_STATE_CONFIRMED ||
-            is_young(look->input, look->input->now_usec, second->created_usec) ||
-            (consumer && (is_new(look, consumer) ||
-                          audit_picture_may_be_moving(&look->picture, consumer, first) ||
-                          audit_picture_may_be_moving(&look->picture, consumer, second))))
+            second->state != CLAIM_STATE_CONFIRMED || is_young(look->input, second) ||
+            (consumer &&
+             (is_new(look, consumer) || audit_may_be_moving(&look->evidence, consumer, first) ||
+              audit_may_be_moving(&look->evidence, consumer, second))))
                 return let_be(look);
         return add(
                 look, AUDIT_RESIZED, AUDIT_REMEDY_NONE, "", &claim->consumer, first->id,
@@ -558,7 +523,7 @@ static int look_at_claim(AuditLook *look, const Claim *claim)
 {
         const Consumer *consumer = allocations_find(look->input->consumers, &claim->consumer);
 
-        if (audit_picture_second_claim(&look->picture, &claim->consumer))
+        if (picture_second_claim(&look->evidence.picture, &claim->consumer))
                 return look_at_resized(look, claim, consumer);
         if (claim->state != CLAIM_STATE_CONFIRMED || claim->write_state == CLAIM_WRITE_PENDING ||
             claim->write_state == CLAIM_WRITE_OWED || claim->write_state == CLAIM_WRITE_SENT)
@@ -574,30 +539,29 @@ static int look_at_claim(AuditLook *look, const Claim *claim)
 static int look_at_domain(AuditLook *look, const HostDomain *domain)
 {
         const AuditInput *input = look->input;
+        const Picture *picture = &look->evidence.picture;
         const Consumer *consumer = allocations_find(input->consumers, &domain->uuid);
+        PicturePlace place = picture_place(picture, &domain->uuid);
 
-        if (audit_picture_claim(&look->picture, &domain->uuid) ||
-            audit_picture_is_handed(&look->picture, &domain->uuid) ||
+        if (picture_has_claim(picture, &domain->uuid, NULL) ||
             (input->started_only && !domain->running))
                 return 0;
-        if (!domain->running && audit_picture_is_gone(&look->picture, consumer))
-                return audit_picture_may_be_moving(&look->picture, consumer, NULL)
+        if (!domain->running && place == PICTURE_ELSEWHERE)
+                return audit_may_be_moving(&look->evidence, consumer, NULL)
                                ? let_be(look)
                                : add(look, AUDIT_EVACUATED, AUDIT_REMEDY_NONE, "", &domain->uuid, 0,
                                      "guest %.60s is defined here and does not run, and all its allocations are on other hosts",
                                      domain->name);
         return add(look, AUDIT_UNCLAIMED, AUDIT_REMEDY_ADOPT, "", &domain->uuid, 0,
                    "guest %.60s has no claim%s", domain->name,
-                   consumer && audit_holds_here(input, consumer)
-                           ? ""
-                           : ", and holds nothing in Placement");
+                   place == PICTURE_HERE ? "" : ", and holds nothing in Placement");
 }
 
 static int look_at_all(AuditLook *look)
 {
         const AuditInput *input = look->input;
 
-        if (audit_picture_make(input, &look->picture) < 0)
+        if (audit_evidence_make(input, &look->evidence) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < input->consumers->n_consumers; i++)
                 if (look_at_consumer(look, input->consumers->consumers[i]) < 0)
@@ -616,7 +580,7 @@ int audit_make(const AuditInput *input, AuditMemory *memory, Audit *ret)
         AuditLook look = { .input = input, .memory = memory, .audit = ret };
         int r = look_at_all(&look);
 
-        audit_picture_done(&look.picture);
+        audit_evidence_done(&look.evidence);
         if (r < 0) {
                 audit_memory_done(&look.next);
                 audit_done(ret);

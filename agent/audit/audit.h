@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What Placement, the claims and the guests of this host disagree about, and what would put it
- * right. Pure: three pictures in, a list out; the caller does it.
+/* Finds differences of Placement, the claims and the guests of this host, and a remedy for each.
+ * Pure: the caller applies the remedies.
  *
  * An audit compares only this host's own tree. It ignores what a consumer holds of other hosts and
- * of sharing providers (facts G2.7, G2.8). It skips what can still be under way: a consumer without
- * claim and guest that was first seen, or written, less than the grace time ago, or whose server
- * is being built or copied (agent/audit/evidence.h); a claim that is not confirmed or younger than
- * the grace time; a guest that is being resized or migrated, and what can be its migration
- * (agent/audit/audit-picture.h). Classes that no guest shows (DISK_GB, an operator's own) are
- * compared only where the claim counts them.
+ * of sharing providers (facts G2.7, G2.8). It skips what can still be under way:
+ *
+ *   a consumer without claim and guest that was first seen or written less than the grace time ago,
+ *     or whose server is being built or copied (agent/audit/evidence.h)
+ *   a claim that is not confirmed, or younger than the grace time
+ *   a guest that is being resized or migrated, and what can be its migration (the same)
+ *
+ * Classes that no guest shows (DISK_GB, an operator's own) are compared only where the claim counts
+ * them.
  *
  * No remedy lowers an amount of a consumer that has a claim or a guest: an amount that is larger
  * than the claim's is another writer's, since all that the agent writes is in the claim. Nova
  * allocates more than a domain shows, for example for hw:emulator_threads_policy=isolate.
  *
- * Nobody who may be alive loses something by a remedy. A claim is reported only when claim
- * and guest agree, so that it is never less than what the guest has; not one that somebody else
- * reported, and that is gone from there; not while the consumer is young; and where nothing binds
- * the guest to a provider, Placement knows which it is. A finding without a remedy says why. */
+ * No server that can be alive loses something by a remedy. A claim is reported only when claim and
+ * guest agree, so that it is never less than what the guest has, and not while the consumer is
+ * young. A claim that another writer reported and removed is not reported again. Where nothing
+ * binds the guest to a provider, Placement decides which it is. A finding without a remedy says
+ * why. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
@@ -31,7 +35,7 @@ typedef enum AuditType {
         AUDIT_LEAKED,    /* it holds something here, and has neither claim nor guest */
         AUDIT_MIGRATION, /* the same of a migration: its instance is not here */
         AUDIT_UNTOLD,    /* a claim that we reported, and Placement has nothing of it any more */
-        AUDIT_UNHELD,    /* the same of a claim that others reported, or nobody */
+        AUDIT_UNHELD,    /* the same of a claim that others reported, or none */
         AUDIT_AMOUNT,    /* a claim holds another amount than its consumer */
         AUDIT_LARGER,    /* another writer gave the consumer more than its claim holds, which is as
                             much as the guest has: information, and no problem */
@@ -46,7 +50,7 @@ typedef enum AuditType {
 } AuditType;
 
 typedef enum AuditRemedy {
-        AUDIT_REMEDY_NONE,          /* somebody has to look */
+        AUDIT_REMEDY_NONE,          /* a person has to look */
         AUDIT_REMEDY_RELEASE_SHARE, /* this tree's part of the consumer goes from Placement */
         AUDIT_REMEDY_WRITE_CLAIM,   /* Placement gets what the claim holds */
         AUDIT_REMEDY_ADOPT,         /* the guest gets a claim */
@@ -54,11 +58,15 @@ typedef enum AuditRemedy {
         _AUDIT_REMEDY_MAX,
 } AuditRemedy;
 
-/* Returns true for types that are problems: all but AUDIT_LARGER. */
-bool audit_type_is_problem(AuditType type);
+/* Names in documents. */
+extern const char *const audit_type_names[_AUDIT_TYPE_MAX];
+extern const char *const audit_remedy_names[_AUDIT_REMEDY_MAX];
 
-const char *audit_type_to_text(AuditType type);       /* "leaked", "untold", … */
-const char *audit_remedy_to_text(AuditRemedy remedy); /* "none", "release-share", … */
+/* All types are problems but AUDIT_LARGER. */
+static inline bool audit_type_is_problem(AuditType type)
+{
+        return type != AUDIT_LARGER;
+}
 
 typedef enum AuditOutcome {
         AUDIT_FOUND, /* nothing was done about it */
@@ -73,7 +81,7 @@ typedef struct AuditFinding {
         int64_t claim_id;     /* 0: none */
         char *text;           /* for people */
         char *evidence;       /* why the remedy harms no server that lives; "": there is none */
-        AuditOutcome outcome; /* what became of it: whoever does something about it writes it */
+        AuditOutcome outcome; /* what became of it; the healer writes it */
         Error error;          /* of AUDIT_FAILED */
 } AuditFinding;
 

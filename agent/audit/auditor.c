@@ -8,13 +8,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/audit/audit-json.h"
+#include "agent/audit/evidence.h"
 #include "agent/audit/healer.h"
 #include "agent/guests/reconcile.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
+#include "formats/format-names.h"
 #include "report/consumers.h"
 
 typedef enum AuditorKind {
@@ -27,8 +29,8 @@ struct Auditor {
         AuditorConfig config;
         bool at_start, asked, asked_heal;
         Uuid asked_consumer; /* to be healed; empty: none */
-        EventAuthor by;      /* who asked to heal; "": nobody */
-        uint64_t n_cycles;   /* since it healed by itself */
+        EventAuthor by;      /* who asked to heal; "": no caller */
+        uint64_t n_cycles;   /* since it healed automatically */
         uint64_t built_usec; /* of the claim database that was looked at */
         AuditMemory memory;
         AuditorState state;
@@ -89,6 +91,7 @@ Auditor *auditor_free(Auditor *auditor)
         clear(auditor);
         audit_memory_done(&auditor->memory);
         json_decref(auditor->state.document);
+        reconcile_problems_done(&auditor->state.findings);
         free(auditor);
         return NULL;
 }
@@ -107,7 +110,7 @@ bool auditor_is_due(Auditor *auditor)
 {
         uint64_t cycles = auditor->config.heal_cycles;
 
-        if (claim_service_get_built_usec(auditor->config.claims) != auditor->built_usec)
+        if (auditor->config.claims->built_usec != auditor->built_usec)
                 auditor->at_start = true;
         if (cycles > 0 && ++auditor->n_cycles >= cycles) {
                 auditor->n_cycles = 0;
@@ -141,6 +144,139 @@ void auditor_get_progress(const Auditor *auditor, Progress *ret)
                 reporter_get_progress(auditor->reporter, ret);
 }
 
+/* The document: findings, and every consumer of this host */
+
+static json_t *finding_to_json(const AuditFinding *finding)
+{
+        static const char *const outcomes[] = {
+                [AUDIT_FOUND] = "found",
+                [AUDIT_HEALED] = "healed",
+                [AUDIT_FAILED] = "failed",
+        };
+
+        return json_pack("{ss ss ss sI ss ss ss ss sb}", "type", audit_type_names[finding->type],
+                         "remedy", audit_remedy_names[finding->remedy], "consumer",
+                         finding->consumer.text, "claim", (json_int_t)finding->claim_id, "text",
+                         finding->text, "evidence", finding->evidence, "outcome",
+                         outcomes[finding->outcome], "error",
+                         finding->outcome == AUDIT_FAILED ? finding->error.text : "", "problem",
+                         (int)audit_type_is_problem(finding->type));
+}
+
+static json_t *findings_to_json(const Audit *audit)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && i < audit->n_items; i++)
+                if (json_array_append_new(array, finding_to_json(&audit->items[i])) < 0)
+                        return NULL;
+        return json_incref(array);
+}
+
+/* The allocations in this tree, or all others. */
+static json_t *held_to_json(const AuditInput *input, const Consumer *consumer, bool here)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && i < consumer->n_allocations; i++) {
+                const Allocation *held = &consumer->allocations[i];
+                const Provider *provider = provider_tree_find(input->tree, &held->provider);
+
+                if (!audit_own_provider(input, &held->provider) != here &&
+                    json_array_append_new(
+                            array, json_pack("{ss ss so}", "provider", held->provider.text, "name",
+                                             provider ? provider->name : "", "resources",
+                                             resources_to_json(&held->resources))) < 0)
+                        return NULL;
+        }
+        return json_incref(array);
+}
+
+static json_t *devices_to_json(const Claim *claim)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && claim && i < claim->n_devices; i++) {
+                const ClaimDevice *device = &claim->devices[i];
+
+                if (json_array_append_new(array, json_string(device->address[0] ? device->address
+                                                                                : device->name)) <
+                    0)
+                        return NULL;
+        }
+        return json_incref(array);
+}
+
+/* Host CPUs that the claim has for its guest; NULL when out of memory. */
+static char *cpus_of(const Claim *claim)
+{
+        CpuSet cpus = { 0 };
+        char *text = NULL;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && claim && i < claim->layout.n_cpus; i++)
+                CPU_SET_FOREACH(cpu, &claim->layout.cpus[i].cpus)
+                        r = r < 0 ? r : cpu_set_add(&cpus, cpu);
+        if (r == 0)
+                text = cpu_set_format(&cpus);
+        cpu_set_done(&cpus);
+        return text;
+}
+
+static json_t *consumer_to_json(const AuditInput *input, const Picture *picture,
+                                const Consumer *consumer, const Claim *claim)
+{
+        const HostDomain *domain = picture_domain(picture, &consumer->uuid);
+        _cleanup_free_ char *cpus = cpus_of(claim);
+
+        return cpus ? json_pack("{ss ss ss ss ss sI so so so ss}", "consumer", consumer->uuid.text,
+                                "type", consumer->type ? consumer->type : "", "project",
+                                consumer->project_id ? consumer->project_id : "", "user",
+                                consumer->user_id ? consumer->user_id : "", "guest",
+                                domain ? domain->name : "", "claim",
+                                (json_int_t)(claim ? claim->id : 0), "here",
+                                held_to_json(input, consumer, true), "elsewhere",
+                                held_to_json(input, consumer, false), "devices",
+                                devices_to_json(claim), "cpus", cpus)
+                    : NULL;
+}
+
+static json_t *list_consumers(const AuditInput *input, const Picture *picture)
+{
+        const Allocations *consumers = input->consumers;
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && i < consumers->n_consumers; i++) {
+                const Consumer *consumer = consumers->consumers[i];
+                const Claim *claim = picture_claim(picture, &consumer->uuid);
+
+                if ((claim || audit_holds_here(input, consumer)) &&
+                    json_array_append_new(array,
+                                          consumer_to_json(input, picture, consumer, claim)) < 0)
+                        return NULL;
+        }
+        return json_incref(array);
+}
+
+static json_t *consumers_to_json(const AuditInput *input)
+{
+        _cleanup_(picture_done)
+                Picture picture = { .claims = input->claims, .facts = input->facts };
+
+        return picture_make(&picture) < 0 ? NULL : list_consumers(input, &picture);
+}
+
+/* The document of an audit, in the form that D-Bus and computectl use (formats/format-names.h). A
+ * new reference, NULL when out of memory. */
+static json_t *audit_to_json(const AuditInput *input, const Audit *audit)
+{
+        return json_pack("{ss ss sI sI sI so so}", "format", AUDIT_FORMAT, "root", input->root.text,
+                         "taken_usec", (json_int_t)input->now_usec, "holding",
+                         (json_int_t)audit->n_consumers, "in_flight",
+                         (json_int_t)audit->n_in_flight, "findings", findings_to_json(audit),
+                         "consumers", consumers_to_json(input));
+}
+
 /* The end */
 
 static int take_findings(Auditor *auditor)
@@ -159,7 +295,8 @@ static int take_findings(Auditor *auditor)
                         return -ENOMEM;
                 }
         }
-        claim_service_set_findings(auditor->config.claims, &problems);
+        reconcile_problems_done(&auditor->state.findings);
+        auditor->state.findings = problems;
         return 0;
 }
 
@@ -180,7 +317,7 @@ static void finish(Auditor *auditor, const Error *error)
                         error_oom(&auditor->state.error);
                 sum_up(auditor);
                 auditor->at_start = false;
-                auditor->built_usec = claim_service_get_built_usec(auditor->config.claims);
+                auditor->built_usec = auditor->config.claims->built_usec;
         } else {
                 log_debug("Placement could not be audited: %s", error->text);
         }
@@ -240,10 +377,10 @@ static void log_findings(const Auditor *auditor)
                         text_plural(audit_count_open(&auditor->audit)), first->text);
 }
 
-/* Somebody reported them to Placement since they were read. */
+/* Completes claims that were reported to Placement since they were read. */
 static void note_held(Auditor *auditor)
 {
-        Claims *claims = claim_service_get(auditor->config.claims);
+        Claims *claims = auditor->config.claims->claims;
 
         for (size_t i = 0; claims && i < auditor->input.claims->n_claims; i++) {
                 const Claim *claim = auditor->input.claims->claims[i];
@@ -286,10 +423,8 @@ static int heal(Auditor *auditor, Error *reterr)
                 .refused = auditor->config.refused,
         };
 
-        if (healer_new(&auditor->healer, &order, on_healed, auditor) < 0)
-                return error_oom(reterr);
-        healer_run(auditor->healer);
-        return 0;
+        return healer_begin(&auditor->healer, &order, on_healed, auditor) < 0 ? error_oom(reterr)
+                                                                              : 0;
 }
 
 static void go_on(Auditor *auditor)
@@ -433,7 +568,7 @@ static int read_history(Auditor *auditor, Claims *claims, Error *reterr)
 
 static int prepare(Auditor *auditor, Error *reterr)
 {
-        Claims *claims = claim_service_get(auditor->config.claims);
+        Claims *claims = auditor->config.claims->claims;
         const HostView *view;
         int r;
 
@@ -483,7 +618,7 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
                   void *userdata, Error *reterr)
 {
-        const HostFacts *facts = claim_service_facts(auditor->config.claims);
+        const HostFacts *facts = auditor->config.claims->facts;
         bool by_itself = !auditor->asked && !auditor->at_start;
         bool named = !uuid_empty(&auditor->asked_consumer);
         int r;
@@ -505,7 +640,7 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, Audit
                 .root = auditor->config.root,
                 .facts = facts,
                 .grace_usec = auditor->config.grace_usec,
-                .started_only = claim_service_is_started_only(auditor->config.claims),
+                .started_only = auditor->config.claims->settings.started_only,
                 .waits = waits,
                 .named = named ? &auditor->named : NULL,
                 .named_by = auditor->by.text[0] ? auditor->by.text : "the operator",

@@ -4,16 +4,16 @@
 /* Audits: reads who holds what of this host in Placement, lets agent/audit/audit.h compare it with
  * claims and guests, and does about it what is asked for.
  *
- * At a start, and after the claim database was made anew, claims of guests that were evacuated away
- * end (facts A14), and what disagrees is listed. Later only when asked, and by
- * itself every so many cycles where the configuration says so: reading all consumers costs a
- * request for each. Healing writes with the consumer's generation, reads again what moved
- * meanwhile, and touches nothing of other hosts and of sharing providers. Main thread; nothing
- * blocks but the claim database's own disk. */
+ * At a start, and after the claim database was made again, claims of guests that were evacuated
+ * away end (facts A14), and what disagrees is listed. Later only when asked, and by itself every so
+ * many cycles where the configuration says so: reading all consumers costs a request for each.
+ * Healing writes with the consumer's generation, reads again what moved meanwhile, and touches
+ * nothing of other hosts and of sharing providers. Main thread; nothing blocks but the claim
+ * database's own disk. */
 
 #include <jansson.h>
 
-#include "agent/guests/database.h"
+#include "agent/guests/comparison.h"
 #include "report/reporter.h"
 
 typedef struct Auditor Auditor;
@@ -23,7 +23,7 @@ typedef struct AuditorConfig {
         Uuid root;
         bool at_start;        /* the first cycle with a Placement audits */
         uint64_t grace_usec;  /* 0: AUDITOR_GRACE_USEC */
-        uint64_t heal_cycles; /* heal by itself each so many cycles; 0: never */
+        uint64_t heal_cycles; /* heal automatically each n cycles; 0: never */
         const char *refused;  /* why nothing may be written to Placement; NULL: it may */
 } AuditorConfig;
 
@@ -64,12 +64,13 @@ void auditor_get_progress(const Auditor *auditor, Progress *ret);
 /* There is no audit in this cycle, for this reason. */
 void auditor_give_up(Auditor *auditor, const Error *error);
 
-/* What came of the last ones. */
+/* Results of the last audits. */
 typedef struct AuditorState {
         Error error; /* why the last audit that was asked for could not look; code 0: it could */
-        uint64_t ended_usec; /* CLOCK_REALTIME of the last one; 0: none yet */
-        size_t n_open;       /* what it found and nothing healed */
-        json_t *document;    /* it, in the form of audit-json.h; NULL: none yet */
+        uint64_t ended_usec;        /* CLOCK_REALTIME of the last one; 0: none yet */
+        size_t n_open;              /* what it found and nothing healed */
+        ReconcileProblems findings; /* the same, with guests that were evacuated, for people */
+        json_t *document;           /* it, of the form AUDIT_FORMAT; NULL: none yet */
 } AuditorState;
 
 const AuditorState *auditor_get_state(const Auditor *auditor);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Owners and sizes are kept as text in sets, so that a look-up for each consumer costs no pass over
+ * all guests: "PROJECT USER" for an owner, "PROJECT USER CPUS MEMORY_MB" for a size. */
+
 #include "agent/audit/evidence.h"
 
 #include <inttypes.h>
@@ -7,9 +10,315 @@
 #include <time.h>
 
 #include "base/text.h"
+#include "claims/fit/guest-share.h"
+
+/* Project and user have 255 bytes at most. */
+#define OWNER_SIZE 600
 
 /* Times of Placement are whole seconds, and both of a difference are cut. */
 #define PLACEMENT_SLACK_USEC (2 * USEC_PER_SEC)
+
+/* The share of this host */
+
+const Provider *audit_own_provider(const AuditInput *input, const Uuid *uuid)
+{
+        const Provider *provider = provider_tree_find(input->tree, uuid);
+
+        return provider && provider_tree_in_subtree(input->tree, provider, &input->root) ? provider
+                                                                                         : NULL;
+}
+
+bool audit_holds_here(const AuditInput *input, const Consumer *consumer)
+{
+        for (size_t i = 0; i < consumer->n_allocations; i++)
+                if (audit_own_provider(input, &consumer->allocations[i].provider))
+                        return true;
+        return false;
+}
+
+uint64_t audit_sum_here(const AuditInput *input, const Consumer *consumer,
+                        const char *resource_class)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < consumer->n_allocations; i++)
+                if (audit_own_provider(input, &consumer->allocations[i].provider))
+                        sum += resources_get(&consumer->allocations[i].resources, resource_class);
+        return sum;
+}
+
+GuestSize audit_size_here(const AuditInput *input, const Consumer *consumer)
+{
+        return (GuestSize){ .cpus = audit_sum_here(input, consumer, "VCPU") +
+                                    audit_sum_here(input, consumer, "PCPU"),
+                            .memory_mb = audit_sum_here(input, consumer, "MEMORY_MB") };
+}
+
+/* A guest shows its amount of the class, or the claim has some of it. */
+bool audit_is_compared(const AuditInput *input, const Claim *claim, const char *resource_class)
+{
+        return guest_share_is_shown(resource_class) ||
+               host_facts_has_class(input->facts, resource_class) ||
+               claim_sum(claim, resource_class) > 0;
+}
+
+/* A claim beside what its consumer holds */
+
+static uint64_t claimed_of(const Claim *claim, const Uuid *provider, const char *resource_class)
+{
+        for (size_t i = 0; i < claim->n_allocations; i++)
+                if (uuid_equal(&claim->allocations[i].provider, provider))
+                        return resources_get(&claim->allocations[i].resources, resource_class);
+        return 0;
+}
+
+/* Notes the first class of a list of which the consumer has less, and the first of which it has
+ * more. */
+static void compare_sums(const AuditInput *input, const Claim *claim, const Consumer *consumer,
+                         const Resources *classes, AuditDifference *ret)
+{
+        for (size_t i = 0; i < classes->n_items; i++) {
+                const char *name = classes->items[i].resource_class;
+                uint64_t claimed = claim_sum(claim, name),
+                         held = audit_sum_here(input, consumer, name);
+
+                if (!audit_is_compared(input, claim, name))
+                        continue;
+                if (!ret->lower && held < claimed)
+                        ret->lower = name;
+                if (!ret->larger && held > claimed)
+                        ret->larger = name;
+        }
+}
+
+/* Notes the first class that the consumer has elsewhere. All sums are equal, so a difference shows
+ * on some provider of the consumer. */
+static void compare_providers(const AuditInput *input, const Claim *claim, const Consumer *consumer,
+                              AuditDifference *ret)
+{
+        for (size_t i = 0; i < consumer->n_allocations && !ret->elsewhere; i++) {
+                const Allocation *held = &consumer->allocations[i];
+                const Provider *provider = audit_own_provider(input, &held->provider);
+
+                for (size_t j = 0; provider && j < held->resources.n_items; j++) {
+                        const ResourceAmount *item = &held->resources.items[j];
+
+                        if (!audit_is_compared(input, claim, item->resource_class) ||
+                            claimed_of(claim, &held->provider, item->resource_class) ==
+                                    item->amount)
+                                continue;
+                        ret->elsewhere = item->resource_class;
+                        ret->provider = provider;
+                        break;
+                }
+        }
+}
+
+bool audit_differs(const AuditInput *input, const Claim *claim, const Consumer *consumer,
+                   AuditDifference *ret)
+{
+        *ret = (AuditDifference){ 0 };
+        for (size_t i = 0; i < claim->n_allocations; i++)
+                compare_sums(input, claim, consumer, &claim->allocations[i].resources, ret);
+        for (size_t i = 0; i < consumer->n_allocations; i++)
+                if (audit_own_provider(input, &consumer->allocations[i].provider))
+                        compare_sums(input, claim, consumer, &consumer->allocations[i].resources,
+                                     ret);
+        if (!ret->lower && !ret->larger)
+                compare_providers(input, claim, consumer, ret);
+        return ret->lower || ret->larger || ret->elsewhere;
+}
+
+/* Guests that can be moving, and consumers that can be their migrations */
+
+/* "PROJECT USER", and " CPUS MEMORY_MB" if there is a size. */
+static void write_key(const Consumer *owner, const GuestSize *size, char text[static OWNER_SIZE])
+{
+        size_t n = (size_t)snprintf(text, OWNER_SIZE, "%s %s",
+                                    owner->project_id ? owner->project_id : "",
+                                    owner->user_id ? owner->user_id : "");
+
+        if (size && n < OWNER_SIZE)
+                snprintf(text + n, OWNER_SIZE - n, " %" PRIu64 " %" PRIu64, size->cpus,
+                         size->memory_mb);
+}
+
+static int add_key(StringSet *keys, const Consumer *owner, const GuestSize *size)
+{
+        char text[OWNER_SIZE];
+
+        write_key(owner, size, text);
+        return string_set_add(keys, text);
+}
+
+static bool has_key(const StringSet *keys, const Consumer *owner, const GuestSize *size)
+{
+        char text[OWNER_SIZE];
+
+        write_key(owner, size, text);
+        return string_set_contains(keys, text);
+}
+
+static GuestSize size_of_domain(const HostDomain *domain)
+{
+        return (GuestSize){ .cpus = domain->vcpus, .memory_mb = domain->memory_mb };
+}
+
+static const Consumer *find_consumer(const AuditEvidence *evidence, const Uuid *uuid)
+{
+        return allocations_find(evidence->input->consumers, uuid);
+}
+
+static int add_guest(AuditEvidence *evidence, const Uuid *uuid, const Claim *claim,
+                     const HostDomain *domain)
+{
+        const Consumer *consumer = find_consumer(evidence, uuid);
+        AuditDifference difference;
+        GuestSize size;
+
+        if (picture_place(&evidence->picture, uuid) == PICTURE_ELSEWHERE)
+                return add_key(&evidence->gone, consumer, NULL);
+        if (!consumer || !claim || !audit_differs(evidence->input, claim, consumer, &difference))
+                return 0;
+        size = guest_size_of_claim(claim);
+        if (add_key(&evidence->resized, consumer, &size) < 0)
+                return -ENOMEM;
+        if (!domain)
+                return 0;
+        size = size_of_domain(domain);
+        return add_key(&evidence->resized, consumer, &size);
+}
+
+/* Adds the size that an ended claim had of a guest which is here in another size: its migration can
+ * hold that. */
+static int add_former_size(AuditEvidence *evidence, const Claim *ended)
+{
+        const Consumer *consumer = find_consumer(evidence, &ended->consumer);
+        const HostDomain *domain = picture_domain(&evidence->picture, &ended->consumer);
+        const Claim *claim = picture_claim(&evidence->picture, &ended->consumer);
+        GuestSize former = guest_size_of_claim(ended), size;
+
+        if (!consumer || (!claim && !domain))
+                return 0;
+        size = claim ? guest_size_of_claim(claim) : size_of_domain(domain);
+        if (size.cpus == former.cpus && size.memory_mb == former.memory_mb)
+                return 0;
+        return add_key(&evidence->resized, consumer, &former);
+}
+
+static int add_guests(AuditEvidence *evidence)
+{
+        const AuditInput *input = evidence->input;
+        const Picture *picture = &evidence->picture;
+
+        for (size_t i = 0; i < input->claims->n_claims; i++) {
+                const Claim *claim = input->claims->claims[i];
+
+                if (uuid_empty(&claim->guest) &&
+                    add_guest(evidence, &claim->consumer, claim,
+                              picture_domain(picture, &claim->consumer)) < 0)
+                        return -ENOMEM;
+        }
+        for (size_t i = 0; i < input->facts->n_domains; i++) {
+                const HostDomain *domain = &input->facts->domains[i];
+
+                if (!picture_has_claim(picture, &domain->uuid, NULL) &&
+                    add_guest(evidence, &domain->uuid, NULL, domain) < 0)
+                        return -ENOMEM;
+        }
+        for (size_t i = 0; input->ended && i < input->ended->n_claims; i++)
+                if (add_former_size(evidence, input->ended->claims[i]) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+/* Returns true for a consumer that can be a migration and holds CPUs or memory here. One that has a
+ * guest's claim is that guest's. */
+static bool is_loose(const AuditEvidence *evidence, const Consumer *consumer, GuestSize size)
+{
+        const Claim *claim = picture_claim(&evidence->picture, &consumer->uuid);
+
+        return picture_can_be_migration(&evidence->picture, consumer) &&
+               (!claim || uuid_empty(&claim->guest)) && (size.cpus > 0 || size.memory_mb > 0);
+}
+
+static bool is_migration(const Consumer *consumer)
+{
+        return consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
+}
+
+static int add_migrations(AuditEvidence *evidence)
+{
+        const Allocations *consumers = evidence->input->consumers;
+
+        for (size_t i = 0; i < consumers->n_consumers; i++) {
+                const Consumer *consumer = consumers->consumers[i];
+
+                GuestSize size = audit_size_here(evidence->input, consumer);
+
+                if (is_migration(consumer) && evidence->consumers[i].here &&
+                    add_key(&evidence->migrations, consumer, NULL) < 0)
+                        return -ENOMEM;
+                if (is_loose(evidence, consumer, size) &&
+                    (add_key(&evidence->loose, consumer, NULL) < 0 ||
+                     add_key(&evidence->loose_sizes, consumer, &size) < 0))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer, const Claim *size)
+{
+        const HostDomain *domain;
+        GuestSize wanted;
+
+        if (!size)
+                return has_key(&evidence->loose, consumer, NULL);
+        wanted = guest_size_of_claim(size);
+        if (has_key(&evidence->loose_sizes, consumer, &wanted))
+                return true;
+        domain = picture_guest(&evidence->picture, size);
+        if (!domain)
+                return false;
+        wanted = size_of_domain(domain);
+        return has_key(&evidence->loose_sizes, consumer, &wanted);
+}
+
+int audit_evidence_make(const AuditInput *input, AuditEvidence *ret)
+{
+        const Allocations *consumers = input->consumers;
+
+        ret->input = input;
+        ret->consumers = calloc(consumers->n_consumers + 1, sizeof(PictureConsumer));
+        if (!ret->consumers)
+                return -ENOMEM;
+        for (size_t i = 0; i < consumers->n_consumers; i++)
+                ret->consumers[i] = (PictureConsumer){ .consumer = consumers->consumers[i]->uuid,
+                                                       .holding = consumers->consumers[i],
+                                                       .here = audit_holds_here(
+                                                               input, consumers->consumers[i]) };
+        ret->picture = (Picture){ .claims = input->claims,
+                                  .facts = input->facts,
+                                  .consumers = ret->consumers,
+                                  .n_consumers = consumers->n_consumers };
+        if (picture_make(&ret->picture) < 0 || add_guests(ret) < 0 || add_migrations(ret) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+void audit_evidence_done(AuditEvidence *evidence)
+{
+        picture_done(&evidence->picture);
+        free(evidence->consumers);
+        string_set_done(&evidence->gone);
+        string_set_done(&evidence->resized);
+        string_set_done(&evidence->loose);
+        string_set_done(&evidence->loose_sizes);
+        string_set_done(&evidence->migrations);
+        *evidence = (AuditEvidence){ 0 };
+}
+
+/* Whether the server of a consumer is alive */
 
 /* Yields by Placement's clock how long ago the consumer was written. False: it is unknown. */
 static bool get_written_usec(const AuditInput *input, const Consumer *consumer, uint64_t *ret)
@@ -22,25 +331,23 @@ static bool get_written_usec(const AuditInput *input, const Consumer *consumer, 
         return true;
 }
 
-static bool is_alive(const AuditPicture *picture, const Consumer *consumer,
-                     char text[static AUDIT_EVIDENCE_SIZE])
+/* Returns why the server is alive; NULL: that is unknown. */
+static const char *find_life(const AuditEvidence *evidence, const Consumer *consumer)
 {
-        const AuditInput *input = picture->input;
+        const AuditInput *input = evidence->input;
+        GuestSize size = audit_size_here(input, consumer);
         uint64_t written_usec;
-        const char *why = NULL;
 
         if (host_facts_has_folder(input->facts, &consumer->uuid))
-                why = "Nova has a folder of it in [DEFAULT] instances_path";
-        else if (audit_picture_may_be_migration(picture, consumer))
-                why = "it can be the migration of a guest of this host";
-        else if (audit_picture_has_migration(picture, consumer))
-                why = "a migration of its project and user holds allocations here";
-        else if (get_written_usec(input, consumer, &written_usec) &&
-                 written_usec < input->grace_usec)
-                why = "its allocations were written a moment ago";
-        if (why)
-                snprintf(text, AUDIT_EVIDENCE_SIZE, "%s", why);
-        return why;
+                return "Nova has a folder of it in [DEFAULT] instances_path";
+        if (is_loose(evidence, consumer, size) && (has_key(&evidence->gone, consumer, NULL) ||
+                                                   has_key(&evidence->resized, consumer, &size)))
+                return "it can be the migration of a guest of this host";
+        if (!is_migration(consumer) && has_key(&evidence->migrations, consumer, NULL))
+                return "a migration of its project and user holds allocations here";
+        if (get_written_usec(input, consumer, &written_usec) && written_usec < input->grace_usec)
+                return "its allocations were written a moment ago";
+        return NULL;
 }
 
 static const Event *find_newest(const EventList *history, const Uuid *consumer)
@@ -91,15 +398,17 @@ static const char *find_doubt(const AuditInput *input, const Consumer *consumer,
         return NULL;
 }
 
-AuditLife audit_judge_life(const AuditPicture *picture, const Consumer *consumer,
+AuditLife audit_judge_life(const AuditEvidence *evidence, const Consumer *consumer,
                            char text[static AUDIT_EVIDENCE_SIZE])
 {
-        const AuditInput *input = picture->input;
+        const AuditInput *input = evidence->input;
         const Event *newest = find_newest(input->history, &consumer->uuid);
-        const char *doubt;
+        const char *life = find_life(evidence, consumer), *doubt;
 
-        if (is_alive(picture, consumer, text))
+        if (life) {
+                snprintf(text, AUDIT_EVIDENCE_SIZE, "%s", life);
                 return AUDIT_LIFE_ALIVE;
+        }
         doubt = find_doubt(input, consumer, newest);
         if (!doubt) {
                 write_end(newest, text);

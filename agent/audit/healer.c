@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finding by finding: write → done, or conflict → read again → write, while nobody else wrote. A
- * failure is its finding's alone; but when Placement is away, it is not asked for the others. */
+/* Finding by finding: write → done, or conflict → read again → write, while no other program wrote.
+ * A failure is its finding's alone; but when Placement is away, it is not asked for the others. */
 
 #include "agent/audit/healer.h"
 
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/audit/audit-picture.h"
+#include "agent/audit/evidence.h"
 #include "agent/guests/claim-share.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -26,20 +26,9 @@ struct Healer {
         Uuid in_hand; /* claim_service_take_in_hand(); empty: none */
         Error away;   /* what every write meets from here on; code 0: Placement is not away */
         ConsumersCall *call;
-        HealerDone done;
+        void (*done)(void *userdata);
         void *userdata;
 };
-
-int healer_new(Healer **ret, const HealerOrder *order, HealerDone done, void *userdata)
-{
-        Healer *healer = calloc(1, sizeof(Healer));
-
-        if (!healer)
-                return -ENOMEM;
-        *healer = (Healer){ .order = *order, .done = done, .userdata = userdata };
-        *ret = healer;
-        return 0;
-}
 
 static void let_go(Healer *healer)
 {
@@ -79,11 +68,11 @@ static void note_failure(Healer *healer, int result, const Error *words)
                 healer->away = finding->error;
 }
 
-/* What is written again is how Placement has it from here on: an owed write that is done
- * (agent/placing/settle.c), which the queue looks at should this write fail. */
+/* Notes that a claim is written again: Placement has it from here on. It is an owed write that is
+ * done (agent/placing/settle.c), which the queue looks at should this write fail. */
 static void mark_sent(Healer *healer, const AuditFinding *finding)
 {
-        Claims *claims = claim_service_get(healer->order.claims);
+        Claims *claims = healer->order.claims->claims;
 
         if (finding->type == AUDIT_UNTOLD && claims)
                 (void)claims_set_write_state(claims, finding->claim_id, CLAIM_WRITE_WRITTEN,
@@ -93,7 +82,7 @@ static void mark_sent(Healer *healer, const AuditFinding *finding)
 /* Placement has what the claim holds, and the generation that it got by it. */
 static void note_reported(Healer *healer, const AuditFinding *finding)
 {
-        Claims *claims = claim_service_get(healer->order.claims);
+        Claims *claims = healer->order.claims->claims;
         _cleanup_(claim_freep) Claim *claim = NULL;
 
         if (finding->remedy != AUDIT_REMEDY_WRITE_CLAIM || !claims ||
@@ -132,7 +121,7 @@ static void note_healed(Healer *healer)
 
 static int end_claim(Healer *healer, AuditFinding *finding)
 {
-        Claims *claims = claim_service_get(healer->order.claims);
+        Claims *claims = healer->order.claims->claims;
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error error = ERROR_NULL;
         char id[24];
@@ -156,7 +145,7 @@ static int end_claim(Healer *healer, AuditFinding *finding)
 /* The claim as it is now; NULL when the finding is of no living claim. */
 static int get_claim(Healer *healer, const AuditFinding *finding, Claim **ret, Error *reterr)
 {
-        Claims *claims = claim_service_get(healer->order.claims);
+        Claims *claims = healer->order.claims->claims;
         int r = claims ? claims_find(claims, &finding->consumer, false, ret, reterr) : -ENODATA;
 
         return r == CLAIM_E_NOT_FOUND ? 0 : r;
@@ -197,13 +186,13 @@ static const char *find_lowered(const AuditInput *input, const Consumer *before,
         return NULL;
 }
 
-/* Refuses a write that lowers an amount of a consumer which has a claim or a guest. What the agent
- * wrote for a claim is what the claim holds, so a larger amount is another writer's. */
+/* Refuses a write that lowers an amount of a consumer which has a claim or a guest. The agent
+ * writes for a claim what the claim holds, so a larger amount is another writer's. */
 static int check_lowered(Healer *healer, const Claim *claim, const Consumer *before,
                          const Consumer *after, Error *reterr)
 {
         const AuditInput *input = healer->order.input;
-        const HostFacts *facts = claim_service_facts(healer->order.claims);
+        const HostFacts *facts = healer->order.claims->facts;
         const HostDomain *domain = facts ? host_facts_find_domain(facts, &before->uuid) : NULL;
         const char *name = claim || domain ? find_lowered(input, before, after) : NULL;
 
@@ -216,9 +205,9 @@ static int check_lowered(Healer *healer, const Claim *claim, const Consumer *bef
                           audit_sum_here(input, after, name), claim ? "claim" : "guest here");
 }
 
-/* What the consumer (whole, as Placement has it now) is to hold when a finding is put right, under
- * its own project, user and generation; ret is owned by the caller. claim (NULL: none) as it is
- * now. 1 when there is nothing to write any more, -ENOMEM. */
+/* Yields the consumer as a remedy leaves it, with its own project, user and generation. consumer:
+ * whole, as Placement has it now; claim: as it is now, or NULL. The caller owns ret. Returns 1 if
+ * there is nothing to write any more, -ENOMEM. */
 static int edit(const AuditInput *input, AuditRemedy remedy, const Consumer *consumer,
                 const Claim *claim, Consumer **ret)
 {
@@ -242,7 +231,7 @@ static void on_written(int result, ConsumersAnswer *answer, const Error *error, 
 /* How Placement has it when it is written. */
 static int keep_reported(Healer *healer, const Consumer *edited, Error *reterr)
 {
-        Claims *claims = claim_service_get(healer->order.claims);
+        Claims *claims = healer->order.claims->claims;
         const HostView *view;
         int r = claims ? claims_host(claims, &view, reterr) : -ENODATA;
 
@@ -278,7 +267,7 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
                 return r < 0 ? r : -EBUSY;
         if (!take_in_hand(healer, finding))
                 return 0;
-        /* it was claimed meanwhile, or the claim ended */
+        /* it was claimed since the audit, or the claim ended */
         if ((claim ? claim->id : 0) != finding->claim_id)
                 return 0;
         if (!held && !claim)
@@ -303,12 +292,14 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
         return r < 0 ? r : 1;
 }
 
+static void run(Healer *healer);
+
 static void next_finding(Healer *healer)
 {
         let_go(healer);
         healer->finding++;
         healer->n_attempts = 0;
-        healer_run(healer);
+        run(healer);
 }
 
 /* A write of ours may have been done though it was answered with a conflict: a connection that
@@ -337,7 +328,7 @@ static bool replace_consumer(Healer *healer, Consumer **fresh)
         return written;
 }
 
-/* Who wrote it meanwhile knows better than what was found before. */
+/* A writer since the audit knows better than the finding. */
 static void on_read_again(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         Healer *healer = userdata;
@@ -348,7 +339,7 @@ static void on_read_again(int result, ConsumersAnswer *answer, const Error *erro
                 note_failure(healer, result, error);
                 next_finding(healer);
         } else if (!replace_consumer(healer, &answer->consumer)) {
-                healer_run(healer);
+                run(healer);
         } else {
                 if (is_put_right(healer, current(healer))) {
                         note_healed(healer);
@@ -415,7 +406,7 @@ static int heal_one(Healer *healer, AuditFinding *finding)
         return MAX(r, 0);
 }
 
-void healer_run(Healer *healer)
+static void run(Healer *healer)
 {
         while (healer->finding < healer->order.audit->n_items) {
                 if (heal_one(healer, current(healer)) > 0)
@@ -425,4 +416,17 @@ void healer_run(Healer *healer)
         }
         /* The healer may be gone after this. */
         healer->done(healer->userdata);
+}
+
+int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *userdata),
+                 void *userdata)
+{
+        Healer *healer = calloc(1, sizeof(Healer));
+
+        if (!healer)
+                return -ENOMEM;
+        *healer = (Healer){ .order = *order, .done = done, .userdata = userdata };
+        *ret = healer;
+        run(healer);
+        return 0;
 }

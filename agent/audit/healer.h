@@ -7,7 +7,7 @@
  * wrote. Main thread; nothing blocks but the claim database's own disk. */
 
 #include "agent/audit/audit.h"
-#include "agent/guests/database.h"
+#include "agent/guests/comparison.h"
 #include "report/reporter.h"
 
 /* Borrowed, until done is called. */
@@ -25,17 +25,13 @@ typedef struct HealerOrder {
 
 typedef struct Healer Healer;
 
-/* Called once, also from inside healer_run(). */
-typedef void (*HealerDone)(void *userdata);
-
-/* -ENOMEM. */
-int healer_new(Healer **ret, const HealerOrder *order, HealerDone done, void *userdata);
+/* Begins. done is called once, also from inside; it can free the healer, so *ret is set before.
+ * -ENOMEM. */
+int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *userdata),
+                 void *userdata);
 
 /* Cancels what is under way. NULL is allowed; returns NULL. */
 Healer *healer_free(Healer *healer);
 
-/* Begins. The healer may be gone when it returns. */
-void healer_run(Healer *healer);
-
-/* How many findings it is done with. */
+/* Returns how many findings are done. */
 size_t healer_get_position(const Healer *healer);

@@ -38,11 +38,11 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
 
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error)
 {
-        *ret = claim_service_get(service);
+        *ret = service->claims;
         if (*ret)
                 return 0;
         return sd_bus_error_setf(error, BUS_ERROR_STORE, "Claims cannot be used: %s",
-                                 claim_service_error(service)->text);
+                                 service->error.text);
 }
 
 /* The start of a method: its arguments, as sd_bus_message_read() takes them, then the same. */
@@ -82,7 +82,7 @@ int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *e
 
 static int reply_claim(sd_bus_message *call, const ClaimService *service, const Claim *claim)
 {
-        _cleanup_json_ json_t *document = claim_to_json(claim, claim_service_facts(service));
+        _cleanup_json_ json_t *document = claim_to_json(claim, service->facts);
         _cleanup_free_ char *text = NULL;
 
         if (json_object_set_new(document, "format", json_string(CLAIM_FORMAT)) < 0)
@@ -311,7 +311,7 @@ int bus_claims_answer(sd_bus_message *call, const BusCaller *caller, ClaimServic
                       const BusOutcome *outcome, sd_bus_error *error)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        Claims *claims = claim_service_get(service);
+        Claims *claims = service->claims;
 
         if (outcome->result != 0)
                 return bus_claims_error(service, error, outcome->result, &outcome->words);

@@ -91,7 +91,7 @@ static int make_tree(BusFacts *facts, json_t **ret, sd_bus_error *error)
         const BusConfig *config = &facts->config;
         const ProviderTree *tree = tracker_view(config->tracker).tree;
         const Snapshot *snapshot = tracker_view(config->tracker).snapshot;
-        Claims *claims = claim_service_get(config->claims);
+        Claims *claims = config->claims->claims;
         const HostView *view = NULL;
         _cleanup_json_ json_t *document = NULL;
 
@@ -133,11 +133,11 @@ static int add_problems(json_t *array, const ReconcileProblems *problems)
 
 static int make_problems(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
-        const ClaimService *service = facts->config.claims;
+        const AuditorState *audit = auditor_get_state(tracker_view(facts->config.tracker).auditor);
         _cleanup_json_ json_t *array = json_array();
 
-        if (add_problems(array, claim_service_problems(service)) < 0 ||
-            add_problems(array, claim_service_findings(service)) < 0)
+        if (add_problems(array, &facts->config.claims->comparison.problems) < 0 ||
+            add_problems(array, &audit->findings) < 0)
                 return -ENOMEM;
         *ret = json_pack("{ss sO}", "format", PROBLEMS_FORMAT, "problems", array);
         return 0;
@@ -270,7 +270,7 @@ static int begin(Listing *listing, Claims *claims, Error *reterr)
 
 static const HostFacts *get_facts(const Listing *listing)
 {
-        return claim_service_facts(listing->documents->facts->config.claims);
+        return listing->documents->facts->config.claims->facts;
 }
 
 /* Takes what is to be written. */
@@ -426,7 +426,7 @@ static uint64_t sum_facts(const HostFacts *facts)
 
 static void note_facts(BusDocuments *documents)
 {
-        uint64_t sum = sum_facts(claim_service_facts(documents->facts->config.claims));
+        uint64_t sum = sum_facts(documents->facts->config.claims->facts);
 
         if (sum != documents->facts_sum) {
                 bus_documents_note(documents, BUS_CLAIMS);
@@ -484,7 +484,7 @@ bool bus_documents_signal(BusDocuments *documents, sd_bus *bus)
 static void look_at_claims(BusDocuments *documents)
 {
         static const BusDocument of_claims[] = { BUS_TREE, BUS_CLAIMS, BUS_HISTORY };
-        Claims *claims = claim_service_get(documents->facts->config.claims);
+        Claims *claims = documents->facts->config.claims->claims;
         const HostView *view;
         int64_t event;
 

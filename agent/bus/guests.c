@@ -72,7 +72,7 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
                       sd_bus_error *error)
 {
         ClaimService *service = config->claims;
-        const HostFacts *facts = claim_service_facts(service);
+        const HostFacts *facts = service->facts;
         _cleanup_(claim_freep) Claim *claim = NULL, *ended = NULL;
         _cleanup_(guest_done) Guest guest = { 0 };
         uint64_t begin_usec = clock_usec(CLOCK_REALTIME);

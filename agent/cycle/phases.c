@@ -513,9 +513,9 @@ static int begin_soon(Tracker *tracker, Error *reterr)
 static int done_reconcile(Tracker *tracker, Error *reterr)
 {
         if (!tracker->config.dry_run)
-                claim_service_reconcile(tracker->maker.claims,
-                                        tracker->config.reporter ? RECONCILE_AWAY : RECONCILE_ALONE,
-                                        NULL);
+                claim_service_reconcile(tracker->maker.claims, tracker->config.reporter
+                                                                       ? RECONCILE_AWAY
+                                                                       : RECONCILE_ALONE);
         return 0;
 }
 

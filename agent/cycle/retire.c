@@ -129,7 +129,7 @@ bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *
 {
         _cleanup_(allocations_freep) Allocations *consumers = NULL, *others = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
-        Claims *claims = claim_service_get(maker->claims);
+        Claims *claims = maker->claims->claims;
         MadeTree made = { 0 }; /* what the host would have if Placement had nothing */
 
         retirement_done(retirement);

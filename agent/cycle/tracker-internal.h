@@ -8,7 +8,7 @@
 #include "agent/cycle/order.h"
 #include "agent/cycle/pace.h"
 #include "agent/cycle/tracker.h"
-#include "agent/guests/witness.h"
+#include "agent/guests/comparison.h"
 
 /* A caller that waits for the end of a cycle. */
 typedef struct CycleWaiter {

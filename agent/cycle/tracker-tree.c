@@ -16,7 +16,7 @@
 
 static const HostView *get_view(const Tracker *tracker)
 {
-        Claims *claims = claim_service_get(tracker->maker.claims);
+        Claims *claims = tracker->maker.claims->claims;
         const HostView *view;
 
         return claims && claims_host(claims, &view, NULL) == 0 ? view : NULL;
@@ -116,7 +116,7 @@ static const ProviderTree *find_base(const Tracker *tracker)
 
         if (mirror || tracker->tree)
                 return mirror ? mirror : tracker->tree;
-        remembered = claim_service_get_remembered_tree(tracker->maker.claims);
+        remembered = tracker->maker.claims->remembered;
         root = remembered ? provider_tree_find(remembered, &tracker->maker.root) : NULL;
         return root && strcmp(root->name, tracker->maker.nodename) == 0 ? remembered : NULL;
 }

@@ -201,7 +201,7 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
         static const ReporterStatistics no_statistics;
         const TrackerView view = tracker_view(tracker);
         const CordonView cordon = cordon_view(tracker->maker.cordon);
-        Claims *claims = claim_service_get(tracker->maker.claims);
+        Claims *claims = tracker->maker.claims->claims;
 
         *ret = (CycleFacts){
                 .status = &tracker->status,
@@ -216,9 +216,9 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
                 .contest = &tracker->contest,
                 .audit = auditor_get_state(tracker->auditor),
                 .config_warnings = tracker->config.warnings,
-                .claim_error = claim_service_error(tracker->maker.claims),
+                .claim_error = &tracker->maker.claims->error,
                 .n_claims = claim_service_count(tracker->maker.claims),
-                .n_disagreements = claim_service_problems(tracker->maker.claims)->n_items,
+                .n_disagreements = tracker->maker.claims->comparison.problems.n_items,
                 .owed = *owed,
                 .owed_trouble = owed_trouble,
                 .host_cordoned = cordon.host,

@@ -1,87 +1,82 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What claims and guests are compared by, and when: what polls found, which claims are newer than
- * that, and what goes from one comparison to the next: what was missing, what Placement said of it,
- * which guests other hosts have, and what disagrees. The comparing is claims/reconcile.h, what is
- * done of it agent/guests/reconcile.h. */
+/* Compares claims and guests: what polls found, what Placement said of their consumers, and when
+ * the comparison is due. claims/reconcile.h decides, agent/guests/reconcile.h acts. Main thread;
+ * blocks on the disk of the claim database alone. */
 
-#include "agent/guests/clock-watch.h"
-#include "base/allocation.h"
-#include "claims/claim/host-view.h"
-#include "claims/reconcile.h"
-#include "drivers/driver.h"
+#include "agent/guests/reconcile.h"
+#include "report/reporter.h"
 
-/* Consumers of which is to be read what Placement has; sorted. */
-typedef struct ClaimWanted {
-        Uuid *uuids;
-        size_t n_uuids;
-        bool all;    /* and every consumer that holds something of the host's own tree */
-        bool absent; /* Placement does not have the tree, so that nothing was read of it */
-} ClaimWanted;
+/* A poll's result: what claims know of devices and guests. Keeps a reference. */
+void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot);
 
-static inline bool claim_wanted_is_empty(const ClaimWanted *wanted)
-{
-        return wanted->n_uuids == 0 && !wanted->all;
-}
+/* The guests of a newer poll, before a cycle takes all of it: devices and cells stay as the tree of
+ * providers was made of them. Keeps a reference. */
+void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot);
 
-static inline void claim_wanted_done(ClaimWanted *wanted)
-{
-        free(wanted->uuids);
-        *wanted = (ClaimWanted){ 0 };
-}
+/* Returns true if the last poll found a guest of the consumer on this host that has no claim, so
+ * that it gets one. */
+bool claim_service_has_guest(ClaimService *service, const Uuid *consumer);
 
-typedef struct ClaimComparison {
-        /* One poll or two: a newer one may bring its guests before a cycle takes all of it. */
-        Snapshot *snapshot; /* that facts borrows from; NULL before the first */
-        Snapshot *guests;   /* the same, for the domains alone: as new or newer */
-        HostFacts facts;
-        ReconcileTouched *touched; /* claims since the poll of snapshot, or a little longer: it says
-                                      nothing of their guests */
-        size_t n_touched, n_touched_allocated;
+/* Notes that the guest stopped, whatever the last poll says. */
+void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
 
-        bool is_due; /* the poll was not looked at yet */
-        ReconcileMemory memory;
-        ReconcileProblems problems;
-        Uuid *away; /* guests that other hosts have */
-        size_t n_away;
-        uint64_t urgent_usec;     /* a poll that begins after this is to be followed by asking about
-                                     all without a guest; 0: none is */
-        Allocations *holding;     /* what Placement has of those that were asked about */
-        ReconcileAnswer *answers; /* the same, that borrow from it */
-        size_t n_answers;
-        bool complete;     /* all were read */
-        bool absent;       /* the same; Placement does not have the tree yet */
-        Allocations *held; /* what consumers hold of some providers, for the next comparison alone;
-                              NULL: not read */
-        uint64_t held_stamp; /* of these providers when that was read last */
-} ClaimComparison;
+/* Guests that other hosts have now, by what Placement says: see claims/reconcile.h. Takes the
+ * array. */
+void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests);
 
-void claim_comparison_done(ClaimComparison *comparison);
+/* Makes claims and guests the same, once per snapshot, when the host of it is stored
+ * (claims/reconcile.h), and ends claims that expired. The guests of a recorded host are not here,
+ * so only expired claims end. word is not RECONCILE_CAN_ASK: Placement is not asked. */
+void claim_service_reconcile(ClaimService *service, ReconcileWord word);
 
-/* Keeps a reference of both. Claims that were touched before snapshot's poll are forgotten.
- * -ENOMEM: it is as before. */
-int claim_comparison_set_polls(ClaimComparison *comparison, const HostConfig *driver,
-                               const Snapshot *snapshot, const Snapshot *guests);
+/* The same with answers of Placement. First reads what consumers hold of the providers with the
+ * amounts of guests, if another writer changed these and a claim follows them: one request for the
+ * root, and one for each cell that is a provider. Then reads in parallel the consumers that
+ * claims/reconcile.h asks about, or all of this host, and acts. A cycle in which nothing changed
+ * sends no request. */
+typedef struct ClaimWitness ClaimWitness;
 
-/* The claim was answered with at that time (CLOCK_REALTIME); without memory it is not noted. */
-void claim_comparison_touch(ClaimComparison *comparison, int64_t claim, uint64_t usec);
+/* Called once, never from inside claim_witness_begin(); it can free the witness. */
+typedef void (*ClaimWitnessDone)(void *userdata);
 
-/* What Placement has of those that were asked about, for the next comparison alone; takes holding.
- * view NULL: the host is not known, and nothing was learnt. */
-void claim_comparison_answer(ClaimComparison *comparison, const ClaimWanted *asked,
-                             Allocations *holding, const HostView *view, const char *node);
+/* Acts at once on what needs no answer. Returns 1 if a request is under way, and done follows, 0 if
+ * all is done. root: of the host. Everything is borrowed; the reporter has a tree, and no attempt
+ * under way. */
+int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *reporter,
+                        const Uuid *root, ClaimWitnessDone done, void *userdata);
 
-/* Sets what consumers hold of the providers that claims follow (agent/guests/witness.h), and the
- * stamp of these providers. Takes held. */
-void claim_comparison_set_held(ClaimComparison *comparison, uint64_t stamp, Allocations *held);
+/* Cancels what is under way. While all consumers are read, the reporter must be freed as well
+ * before the event loop goes on. */
+ClaimWitness *claim_witness_free(ClaimWitness *witness);
+DEFINE_CLEANUP(ClaimWitness *, claim_witness_free);
 
-/* What is to be compared; borrows from it. What the configuration and the claims say of it is the
- * caller's to add. */
-ReconcileInput claim_comparison_input(const ClaimComparison *comparison, ReconcileWord word);
+/* Notes that the tree was published. If Placement had no provider of this host in this cycle, it
+ * has no consumer of it either: the new database need not wait for a complete read. */
+void claim_service_note_published(ClaimService *service);
 
-/* It was done. asked: Placement is asked first, and the rest is due then. */
-void claim_comparison_end(ClaimComparison *comparison, bool asked);
+/* With the next poll, Placement is asked about all claims without a guest, to free capacity. */
+void claim_service_ask_all(ClaimService *service);
 
-/* Somebody set the clock. */
-void claim_comparison_follow_clock(ClaimComparison *comparison, const ClockJump *jump);
+/* Compares claims and guests once more at the end of this cycle. */
+void claim_service_look_again(ClaimService *service);
+
+/* A change of CLOCK_REALTIME beside CLOCK_BOOTTIME, which cannot be set and which goes on while the
+ * host sleeps. Small corrections between two looks stay below this. Pure. */
+#define CLOCK_JUMP_MIN_USEC (10 * USEC_PER_SEC)
+
+typedef struct ClockJump {
+        int64_t by_usec;    /* 0: none; > 0: forward */
+        uint64_t from_usec; /* what the clock would show now without it */
+        uint64_t to_usec;   /* what it shows */
+        uint64_t gap_usec;  /* since the look before */
+} ClockJump;
+
+ClockJump clock_watch_look(ClockWatch *watch, uint64_t real_usec, uint64_t boot_usec);
+
+/* Returns true for a moment that the clock showed before the jump; false where both can be. */
+bool clock_jump_is_before(const ClockJump *jump, uint64_t usec);
+
+/* Returns the same distance from now, by the clock that there is now. Never 0. */
+uint64_t clock_jump_move(const ClockJump *jump, uint64_t usec);

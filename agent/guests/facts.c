@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each list of the facts has room for all that the snapshot can give, and is filled in one pass.
+ * Cells come before domains, since the layout of a domain needs them. Only words of the
+ * configuration are copied; all else is borrowed from the snapshots. */
+
 #include "agent/guests/facts.h"
 
 #include <string.h>
@@ -254,10 +258,6 @@ static int add_guest_cpus(const SnapshotDomain *domain, const Layout *layout, Ho
                 return 0;
         CPU_SET_FOREACH(cpu, &layout->held)
                 if (cpu_set_add(&facts->guest_cpus, cpu) < 0)
-                        return -ENOMEM;
-        CPU_SET_FOREACH(cpu, &domain->config_cpus)
-                if (claim_layout_is_dedicated(facts, cpu) &&
-                    cpu_set_add(&facts->guest_cpus, cpu) < 0)
                         return -ENOMEM;
         return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each cell of a guest becomes one part for each host cell that it is in. The first part has the
+ * number of the guest's cell, the others get numbers above all of them. */
+
 #include "agent/guests/layout.h"
 
 typedef struct Guest {
@@ -21,7 +24,7 @@ static const HostCpu *find_cpu(const HostFacts *facts, unsigned id, unsigned *re
         return NULL;
 }
 
-bool claim_layout_is_dedicated(const HostFacts *facts, unsigned cpu)
+static bool is_dedicated(const HostFacts *facts, unsigned cpu)
 {
         unsigned cell;
         const HostCpu *found = find_cpu(facts, cpu, &cell);
@@ -63,7 +66,7 @@ static const HostCell *find_home(const Guest *guest, const DomainCell *from)
                        : NULL;
 }
 
-/* What of the guest's cell, whose parts begin at first, is in the host cell. */
+/* Returns the part of the guest's cell, whose parts begin at first, that is in the host cell. */
 static LayoutCell *get_part(Guest *guest, const DomainCell *from, size_t first,
                             const HostCell *host_cell)
 {
@@ -150,8 +153,7 @@ static size_t count_cpus(const DomainCell *cells, size_t n_cells)
 static int hold_dedicated(Guest *guest, const CpuSet *cpus)
 {
         CPU_SET_FOREACH(cpu, cpus)
-                if (claim_layout_is_dedicated(guest->facts, cpu) &&
-                    cpu_set_add(&guest->layout.held, cpu) < 0)
+                if (is_dedicated(guest->facts, cpu) && cpu_set_add(&guest->layout.held, cpu) < 0)
                         return -ENOMEM;
         return 0;
 }

@@ -18,6 +18,3 @@
  * persistent definition of a running guest (decision devices/definition). ret must be LAYOUT_INIT.
  * -ENOMEM. */
 int claim_layout_make(const SnapshotDomain *domain, const HostFacts *facts, Layout *ret);
-
-/* Is it a host CPU for one guest CPU alone? */
-bool claim_layout_is_dedicated(const HostFacts *facts, unsigned cpu);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A process is identified by its number, its start time and the boot; a unit by its control group.
+ * Both are read from the kernel's files each time; an error that proves nothing counts as alive. */
+
 #include "agent/guests/life.h"
 
 #include <errno.h>
@@ -86,7 +89,8 @@ static const char *find_groups(void)
         return NULL;
 }
 
-/* -ENOENT, or what else is wrong (-EOPNOTSUPP: nobody knows here); 1: somebody is in it. */
+/* -ENOENT, or what else is wrong (-EOPNOTSUPP: this host has no cgroup v2); 1: somebody is in it.
+ */
 static int read_group(const char *group)
 {
         _cleanup_fclose_ FILE *file = NULL;

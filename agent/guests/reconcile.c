@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* One call decides, acts on each action, and decides again to see what is still wrong. Actions
+ * borrow from the claims and lives that the decision was made on. An action that fails is a problem
+ * of this cycle, and stops no other one, unless the database itself cannot be used. */
+
 #include "agent/guests/reconcile.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/guests/claim-build.h"
 #include "agent/guests/claim-share.h"
 #include "agent/guests/life.h"
 #include "base/array.h"
@@ -16,23 +19,28 @@
 /* A poll that began before a guest stopped may show it so much later. */
 #define POLL_AGE_USEC (30 * USEC_PER_SEC)
 
-/* Where claims do not expire but for those that somebody gave a time. */
+/* Where claims do not expire, except those whose caller gave a time. */
 #define EXTEND_USEC (300 * USEC_PER_SEC)
 
 typedef struct Work {
-        const ClaimReconciling *reconciling;
+        ClaimService *service;
         const ReconcileInput *order;
         Claims *claims;
         ReconcileProblems *problems; /* of this time */
         ClaimList *ended;            /* empty until it is asked for */
 } Work;
 
+static const PictureConsumer *find_answer(const Work *work, const Uuid *consumer)
+{
+        return picture_find(work->order->answers, work->order->n_answers, consumer);
+}
+
 static void notify(const Work *work, ClaimEvent event, int64_t id)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
 
         if (claims_get(work->claims, id, &claim, NULL) == 0)
-                work->reconciling->notify(event, claim, work->reconciling->userdata);
+                claim_service_notify(work->service, event, claim);
 }
 
 /* The problem stays listed for this cycle; what is wrong for longer, reconcile_make() sees itself.
@@ -45,7 +53,7 @@ static int note(const Work *work, const ReconcileAction *action, int64_t id, con
                                      what, words->text);
 }
 
-/* What was not done, with its words. */
+/* Returns an error with its words. */
 static int forward(int r, const Error *words, Error *reterr)
 {
         error_setf(reterr, r < 0 ? r : EBUSY, "%s", error_text(words, r < 0 ? r : -EBUSY));
@@ -53,7 +61,7 @@ static int forward(int r, const Error *words, Error *reterr)
 }
 
 /* Did its claim end while the host was polled? The guest may be gone as well: the next poll shows.
- * One that expired says nothing of the guest, which may have started late; one that is made anew
+ * One that expired says nothing of the guest, which may have started late; one that is made again
  * ended just now, because its guest is here. */
 static bool has_just_ended(const Work *work, const Uuid *consumer)
 {
@@ -159,7 +167,7 @@ static void note_adopted(const Work *work, const ReconcileAction *action, int64_
 /* Counted at once; what was not read of its consumer yet completes the claim later. */
 static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
 {
-        const ReconcileAnswer *answer = reconcile_find_answer(work->order, &action->consumer);
+        const PictureConsumer *answer = find_answer(work, &action->consumer);
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
         int r, completed = 0;
@@ -199,7 +207,7 @@ static char *format_sums(const Consumer *consumer)
 /* Names what Placement has of the consumer, which the next claim of the guest holds. */
 static void log_followed(const Work *work, const ReconcileAction *action, const char *id)
 {
-        const ReconcileAnswer *answer = reconcile_find_answer(work->order, &action->consumer);
+        const PictureConsumer *answer = find_answer(work, &action->consumer);
         _cleanup_free_ char *amounts =
                 answer && answer->holding ? format_sums(answer->holding) : NULL;
 
@@ -318,7 +326,7 @@ static int check(const Work *work, const ReconcileAction *action, Error *reterr)
 /* The claim database is new, and the consumer has no guest. */
 static int place(const Work *work, const ReconcileAction *action, Error *reterr)
 {
-        const ReconcileAnswer *answer = reconcile_find_answer(work->order, &action->consumer);
+        const PictureConsumer *answer = find_answer(work, &action->consumer);
         ClaimPlacing placing = { .holding = answer->holding, .write_state = CLAIM_WRITE_NONE };
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
@@ -364,7 +372,7 @@ static int end_unread(const Work *work, const Reconcile *reconcile, Error *reter
 
 static int act(const Work *work, const ReconcileAction *action, Error *reterr)
 {
-        const ReconcileAnswer *answer;
+        const PictureConsumer *answer;
         int r;
 
         switch (action->type) {
@@ -373,7 +381,7 @@ static int act(const Work *work, const ReconcileAction *action, Error *reterr)
         case RECONCILE_ADOPT:
                 return adopt(work, action, reterr);
         case RECONCILE_COMPLETE:
-                answer = reconcile_find_answer(work->order, &action->consumer);
+                answer = find_answer(work, &action->consumer);
                 r = claim_complete(work->claims, action->claim_id, answer->holding, reterr);
                 if (r == 0)
                         notify(work, CLAIM_EVENT_CHANGED, action->claim_id);
@@ -417,7 +425,7 @@ static void log_problems(const ReconcileProblems *before, const ReconcileProblem
                 log_notice("Claims and guests agree again.");
 }
 
-/* What is decided on, which actions borrow from. */
+/* The claims and lives that actions borrow from. */
 typedef struct Seen {
         ClaimList claims;
         HostDomain *lives; /* guests that are no domains */
@@ -468,7 +476,9 @@ static int decide(const Work *work, Seen *seen, Reconcile *ret, Error *reterr)
                 r = claims_host(claims, &input.view, reterr);
         if (r != 0)
                 return r;
-        return reconcile_make(&input, work->reconciling->memory, ret) < 0 ? error_oom(reterr) : 0;
+        return reconcile_make(&input, &work->service->comparison.memory, ret) < 0
+                       ? error_oom(reterr)
+                       : 0;
 }
 
 static int order_uuids(const void *a, const void *b)
@@ -501,7 +511,7 @@ static bool is_of_file(int r)
         return r == -EBUSY || r == -ESTALE || r == -EUCLEAN;
 }
 
-/* What cannot be done for one guest stops no other. Yields the first failure. */
+/* Acts for each guest, also after a failure for another one. Returns the first failure. */
 static int act_on_all(const Work *work, const Reconcile *reconcile, Error *reterr)
 {
         int failure = 0;
@@ -510,7 +520,7 @@ static int act_on_all(const Work *work, const Reconcile *reconcile, Error *reter
                 Error words = ERROR_NULL;
                 int r = act(work, &reconcile->actions[i], &words);
 
-                /* Somebody else may have ended it meanwhile. */
+                /* Another program can have ended it since the claims were read. */
                 if (r == 0 || r == CLAIM_E_NOT_FOUND)
                         continue;
                 if (!is_of_file(r) && note(work, &reconcile->actions[i],
@@ -533,15 +543,16 @@ static int merge(ReconcileProblems *into, ReconcileProblems *from)
         return 0;
 }
 
-int claim_reconcile(const ClaimReconciling *reconciling, ClaimWanted *wanted, Error *reterr)
+int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWanted *wanted,
+                    Error *reterr)
 {
         _cleanup_(reconcile_done) Reconcile reconcile = { 0 }, after = { 0 };
         _cleanup_(seen_done) Seen seen = { 0 }, seen_after = { 0 };
         _cleanup_(reconcile_problems_done) ReconcileProblems found = { 0 };
         _cleanup_(claim_list_done) ClaimList ended = { 0 };
-        const Work work = { .reconciling = reconciling,
-                            .order = reconciling->order,
-                            .claims = reconciling->claims,
+        const Work work = { .service = service,
+                            .order = order,
+                            .claims = service->claims,
                             .problems = &found,
                             .ended = &ended };
         int r, failure;
@@ -558,15 +569,15 @@ int claim_reconcile(const ClaimReconciling *reconciling, ClaimWanted *wanted, Er
                 return failure;
         if (failure == 0)
                 failure = end_unread(&work, &reconcile, reterr);
-        /* What is wrong now, not what was before it was put right. */
+        /* Lists the problems that are left after the actions. */
         if (reconcile.n_actions > 0)
                 r = decide(&work, &seen_after, &after, reterr);
         if (r != 0)
                 return r;
         if (merge(&found, reconcile.n_actions > 0 ? &after.problems : &reconcile.problems) < 0)
                 return error_oom(reterr);
-        log_problems(reconciling->problems, &found);
-        reconcile_problems_done(reconciling->problems);
-        *reconciling->problems = TAKE_STRUCT(found);
+        log_problems(&service->comparison.problems, &found);
+        reconcile_problems_done(&service->comparison.problems);
+        service->comparison.problems = TAKE_STRUCT(found);
         return failure;
 }

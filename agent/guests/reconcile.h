@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Claims and guests made the same: decided in claims/reconcile.h, done and journalled here. Called
- * by the claim service, main thread; blocks on the disk. */
+/* Makes claims and guests the same: claims/reconcile.h decides it, this module does and journals
+ * it. Main thread; blocks on the disk. */
 
-#include "agent/guests/comparison.h"
-#include "claims/claims.h"
+#include "agent/guests/database.h"
 
-typedef enum ClaimEvent {
-        CLAIM_EVENT_ADDED,
-        CLAIM_EVENT_CHANGED,
-        CLAIM_EVENT_REMOVED,
-} ClaimEvent;
+/* Consumers of which Placement must be read; sorted. */
+typedef struct ClaimWanted {
+        Uuid *uuids;
+        size_t n_uuids;
+        bool all;    /* and every consumer that holds something of the host's own tree */
+        bool absent; /* Placement does not have the tree, so that nothing was read of it */
+} ClaimWanted;
 
-/* Something became of a claim, which is as it is now. */
-typedef void (*ClaimWatch)(ClaimEvent event, const Claim *claim, void *userdata);
+static inline bool claim_wanted_is_empty(const ClaimWanted *wanted)
+{
+        return wanted->n_uuids == 0 && !wanted->all;
+}
 
-typedef struct ClaimReconciling {
-        Claims *claims;
-        const ReconcileInput *order; /* how it is, but for what the claims know themselves */
-        ReconcileMemory *memory;     /* from one call to the next, as problems */
-        ReconcileProblems *problems;
-        ClaimWatch notify;
-        void *userdata;
-} ClaimReconciling;
+static inline void claim_wanted_done(ClaimWanted *wanted)
+{
+        free(wanted->uuids);
+        *wanted = (ClaimWanted){ 0 };
+}
 
-/* wanted (may be NULL, else empty): whom to ask about first, sorted; what hangs on that is left to
- * a second call, and so are the problems. Results as in claims/claims.h. */
-int claim_reconcile(const ClaimReconciling *reconciling, ClaimWanted *wanted, Error *reterr);
+/* order: the facts, without those that the claims know themselves. wanted (NULL, or empty):
+ * consumers to ask about first, sorted; actions that need the answers are left to a second call,
+ * and so are the problems. The memory and the problems of the service are replaced. Results as in
+ * claims/claims.h. */
+int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWanted *wanted,
+                    Error *reterr);
 
 /* A claim that was made of a guest follows what Placement has of its consumer
- * (agent/guests/claim-build.h), and is no owed write any more where that has something here.
+ * (agent/guests/claim-share.h), and is no owed write any more where that has something here.
  * holding NULL: nothing. Results as in claims/claims.h. */
 int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr);

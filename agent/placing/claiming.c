@@ -114,7 +114,7 @@ typedef int (*ClaimEnd)(Claims *claims, int64_t id, const char *reason, Error *r
 
 static void give_up(ClaimTask *task, ClaimEnd end, const char *why)
 {
-        Claims *claims = claim_service_get(task->shared->config.service);
+        Claims *claims = task->shared->config.service->claims;
 
         if (claims && task->claim)
                 (void)end(claims, task->claim->id, why, NULL);
@@ -182,7 +182,7 @@ static bool is_leaving(Claims *claims)
 /* Nothing that fits is left in Placement. */
 static void fail_for_others(ClaimTask *task, const Error *error)
 {
-        Claims *claims = claim_service_get(task->shared->config.service);
+        Claims *claims = task->shared->config.service->claims;
         Error words = *error;
 
         /* What was released a moment ago is on its way out, or left after Placement looked. */
@@ -198,7 +198,7 @@ static void fail_for_others(ClaimTask *task, const Error *error)
 static void on_room(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
-        Claims *claims = claim_service_get(task->shared->config.service);
+        Claims *claims = task->shared->config.service->claims;
         const HostView *view;
 
         task->call = NULL;
@@ -216,7 +216,7 @@ static void on_room(int result, ConsumersAnswer *answer, const Error *error, voi
 /* True: it is tried again with what Placement has left. */
 static bool ask_for_room(ClaimTask *task)
 {
-        Claims *claims = claim_service_get(task->shared->config.service);
+        Claims *claims = task->shared->config.service->claims;
         const Allocation *chosen = task->claim->allocations;
         const HostView *view;
 
@@ -416,7 +416,7 @@ static bool is_without_request(const Claim *claim)
  * placed here again before its claim ended; or the claim has no request, and the caller has one. */
 static void end_of_before(ClaimTask *task, Claims *claims)
 {
-        const HostFacts *facts = claim_service_facts(task->shared->config.service);
+        const HostFacts *facts = task->shared->config.service->facts;
         _cleanup_(claim_freep) Claim *claim = NULL;
         bool without_request;
 

@@ -12,7 +12,7 @@
 
 bool claim_look_is_due(const ClaimTask *task)
 {
-        const HostFacts *facts = claim_service_facts(task->shared->config.service);
+        const HostFacts *facts = task->shared->config.service->facts;
 
         return task->shared->config.look && task->request && !task->look.was_done && facts &&
                devices_are_asked(facts, &task->request->resources);

@@ -304,7 +304,7 @@ static void notify_settled(ClaimQueue *queue)
 /* What is there waits, and somebody may write there meanwhile. */
 static void note_late(ClaimQueue *queue)
 {
-        Claims *claims = claim_service_get(queue->shared.config.service);
+        Claims *claims = queue->shared.config.service->claims;
         ClaimsOwed owed;
 
         if (claims && claims_count_owed(claims, &owed, NULL) == 0)
@@ -436,7 +436,7 @@ static ClaimTask *next_write(ClaimQueue *queue, Claims *claims)
 
 static void settle_next(ClaimQueue *queue)
 {
-        Claims *claims = claim_service_get(queue->shared.config.service);
+        Claims *claims = queue->shared.config.service->claims;
         ClaimTask *task = NULL;
 
         if (claims) {
@@ -474,7 +474,7 @@ static bool leave_owed(ClaimQueue *queue)
 
 void claim_queue_settle(ClaimQueue *queue)
 {
-        Claims *claims = claim_service_get(queue->shared.config.service);
+        Claims *claims = queue->shared.config.service->claims;
 
         if (!queue->shared.with_placement || !claims)
                 return;
@@ -502,7 +502,7 @@ void claim_queue_settle_soon(ClaimQueue *queue)
 
 ClaimsOwed claim_queue_count_owed(const ClaimQueue *queue)
 {
-        Claims *claims = claim_service_get(queue->shared.config.service);
+        Claims *claims = queue->shared.config.service->claims;
         ClaimsOwed owed = { 0 };
 
         if (claims)

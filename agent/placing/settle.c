@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/guests/claim-share.h"
+#include "agent/guests/comparison.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -67,7 +68,7 @@ static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
  * here. */
 static bool is_gone(const ClaimTask *task)
 {
-        const HostFacts *facts = claim_service_facts(task->shared->config.service);
+        const HostFacts *facts = task->shared->config.service->facts;
         const HostDomain *domain =
                 facts ? host_facts_find_domain(facts, &task->claim->consumer) : NULL;
 

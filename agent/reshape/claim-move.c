@@ -186,7 +186,7 @@ static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *s
 void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped)
 {
-        Claims *claims = claim_service_get(service);
+        Claims *claims = service->claims;
         Error error = ERROR_NULL;
         size_t n_moved = 0;
         int r;

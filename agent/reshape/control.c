@@ -394,7 +394,7 @@ static void drop_unchanged(ReshapeImage *image)
 static ReshapeAlias *find_aliases(const Reshaper *reshaper, const Allocations *consumers,
                                   size_t *ret_n)
 {
-        Claims *claims = claim_service_get(reshaper->control->claims);
+        Claims *claims = reshaper->control->claims->claims;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         ReshapeAlias *aliases = NULL;
 

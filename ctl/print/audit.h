@@ -2,7 +2,7 @@
 #pragma once
 
 /* "computectl audit", "heal" and "consumers" on a terminal. Pure: the document of
- * agent/audit/audit-json.h in, text out. */
+ * agent/audit/auditor.h in, text out. */
 
 #include <jansson.h>
 

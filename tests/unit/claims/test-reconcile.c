@@ -81,15 +81,11 @@ static void test_orphan(void **state)
         look_begin(&look);
         look_add_claims(&look, "g confirmed vcpus=2");
         for (size_t i = 0; i < ARRAY_SIZE(polls); i++) {
-                char row[16];
-
                 make_facts(&look.facts);
                 look.facts.facts.taken_usec = polls[i].at_sec * USEC_PER_SEC;
                 if (polls[i].guest)
                         facts_guest(&look.facts, 'g', "");
-                look_run(&look);
-                snprintf(row, sizeof(row), "poll %zu", i);
-                look_expect(&look, row, polls[i].actions, NULL);
+                look_expect_row(&look, i, polls[i].actions, NULL);
         }
 }
 
@@ -132,7 +128,7 @@ static void check_row(const WordRow *row)
 {
         _cleanup_(look_done) Look look;
         const ReconcileTouched touched = { .claim_id = 1, .when_usec = 1000 * USEC_PER_SEC };
-        const ReconcileAnswer answer = { .consumer =
+        const PictureConsumer answer = { .consumer =
                                                  make_guest(row->claim[0] ? row->claim[0] : 'g'),
                                          .here = row->answer == 'h' };
 
@@ -258,7 +254,7 @@ static void test_adopted_by_placement(void **state)
 static void test_asked_seldomer(void **state)
 {
         static const unsigned expected[] = { 1000, 1060, 1120, 1240, 1480, 1780, 2080 };
-        const ReconcileAnswer answer = { .consumer = make_guest('g'), .here = true };
+        const PictureConsumer answer = { .consumer = make_guest('g'), .here = true };
         _cleanup_(look_done) Look look;
         size_t n = 0;
 
@@ -433,7 +429,6 @@ static void test_held_cpus(void **state)
                 ProviderTree tree = { 0 };
                 HostView view = { .tree = &tree };
                 HostDomain *guest;
-                char row[16];
 
                 look_begin(&look);
                 look.input.view = &view;
@@ -444,9 +439,8 @@ static void test_held_cpus(void **state)
                 assert_int_equal(
                         cpu_set_parse(cases[i].claimed, &look.claims.claims[0]->layout.held, NULL),
                         0);
-                look_run(&look);
-                snprintf(row, sizeof(row), "row %zu", i);
-                look_expect(&look, row, cases[i].actions, cases[i].problem);
+                look_expect_row(&look, i, cases[i].actions, cases[i].problem);
+
                 cpu_set_done(&view.held);
                 layout_done(&guest->layout);
         }
@@ -486,7 +480,6 @@ static void test_layouts(void **state)
                                              .address = (char *)cases[i].claim_pci,
                                              .mdev_type = (char *)"" };
                 HostDomain *guest;
-                char row[16];
 
                 look_begin(&look);
                 look.facts.facts.pci = &pci;
@@ -503,10 +496,8 @@ static void test_layouts(void **state)
                         guest->pci = addresses, guest->n_pci = 1;
                 if (cases[i].claim_pci)
                         assert_int_equal(claim_add_device(look.claims.claims[0], &device), 0);
-                look_run(&look);
+                look_expect_row(&look, i, cases[i].actions, cases[i].problem);
                 layout_done(&guest->layout);
-                snprintf(row, sizeof(row), "case %zu", i);
-                look_expect(&look, row, cases[i].actions, cases[i].problem);
         }
 }
 
@@ -540,7 +531,6 @@ static void test_a_device_that_the_host_does_not_list(void **state)
                                              .mdev_type = (char *)"" };
                 HostFunction functions[] = { { "0000:05:00.0", "", "" }, { addresses[0], "", "" } };
                 _cleanup_(look_done) Look look;
-                char row[16];
 
                 look_begin(&look);
                 look.facts.facts.functions = cases[i].known ? functions : NULL;
@@ -554,9 +544,7 @@ static void test_a_device_that_the_host_does_not_list(void **state)
                 look_add_claims(&look, cases[i].claim);
                 if (cases[i].claimed)
                         assert_int_equal(claim_add_device(look.claims.claims[0], &device), 0);
-                look_run(&look);
-                snprintf(row, sizeof(row), "case %zu", i);
-                look_expect(&look, row, look.actions, cases[i].problem);
+                look_expect_row(&look, i, look.actions, cases[i].problem);
         }
 }
 
@@ -588,7 +576,6 @@ static void test_identities(void **state)
                                              .address = (char *)"0000:05:00.2",
                                              .mdev_type = (char *)"",
                                              .identity = (char *)cases[i].claimed };
-                char row[16];
 
                 strcpy(function.identity, cases[i].there);
                 look_begin(&look);
@@ -599,45 +586,76 @@ static void test_identities(void **state)
                 look.facts.facts.n_pci = cases[i].offered;
                 look_add_claims(&look, "g confirmed");
                 assert_int_equal(claim_add_device(look.claims.claims[0], &device), 0);
-                look_run(&look);
-                snprintf(row, sizeof(row), "case %zu", i);
-                look_expect(&look, row, cases[i].actions, cases[i].problem);
+                look_expect_row(&look, i, cases[i].actions, cases[i].problem);
         }
 }
 
-/* More is held than there is: told, unless somebody took all of it out of use. */
+/* More is held than there is: told, unless all of it is reserved. */
 static void test_more_than_there_is(void **state)
 {
         static const struct {
-                uint64_t total, reserved, used;
+                const char *host; /* VGPU: total/reserved */
+                uint64_t used;
                 const char *problem; /* NULL: none */
         } cases[] = {
-                { 4, 0, 4, NULL },
-                { 4, 0, 5, "host: claims and guests hold 5 VGPU of 4" },
-                { 4, 3, 2, "host: claims and guests hold 2 VGPU of 1" },
-                { 4, 4, 2, NULL },
+                { "host VGPU=4", 4, NULL },
+                { "host VGPU=4", 5, "host: claims and guests hold 5 VGPU of 4" },
+                { "host VGPU=4/3", 2, "host: claims and guests hold 2 VGPU of 1" },
+                { "host VGPU=4/4", 2, NULL },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(look_done) Look look;
-                _cleanup_(host_view_freep) HostView *view = NULL;
-                Inventory inventory = INVENTORY_DEFAULT(cases[i].total);
-                const Uuid root = make_guest('h');
-                ProviderTree *tree = NULL;
-                Provider *provider;
-                char row[16];
+                _cleanup_(host_view_freep) HostView *view = look_make_view(cases[i].host);
 
-                inventory.reserved = cases[i].reserved;
-                assert_int_equal(provider_tree_new(&tree), 0);
-                assert_int_equal(provider_tree_add(tree, &root, "host", NULL, &provider, NULL), 0);
-                assert_int_equal(provider_set_inventory(provider, "VGPU", &inventory), 0);
-                assert_int_equal(host_view_new(&view, tree), 0);
                 assert_int_equal(resources_set(&view->providers[0].used, "VGPU", cases[i].used), 0);
                 look_begin(&look);
                 look.input.view = view;
+                look_expect_row(&look, i, "", cases[i].problem);
+        }
+}
+
+/* A guest that is no domain: its claim says by what it is known, and lives as long as that. */
+static void test_lives(void **state)
+{
+        static const struct {
+                const char *name;
+                const char *claim;
+                bool recorded, lives;
+                uint64_t missing_sec; /* for so long */
+                const char *actions;
+        } rows[] = {
+                { "runs", "x claimed life=1", false, true, 0, "confirm 1" },
+                { "runs where no guests are listed", "x claimed life=1", true, true, 0,
+                  "confirm 1" },
+                { "runs, and is confirmed", "x confirmed life=1", false, true, 500, "" },
+                { "the same there", "x confirmed life=1", true, true, 500, "" },
+                { "ended just now", "x confirmed life=1", true, false, 0, "" },
+                { "ended", "x confirmed life=1", true, false, 300, "release 1" },
+                { "ended, beside domains", "x confirmed life=1", false, false, 300, "release 1" },
+                { "was never seen", "x claimed life=1", true, false, 300, "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(look_done) Look look;
+                const HostDomain life = { .uuid = make_guest('x'),
+                                          .name = "process 1",
+                                          .running = true,
+                                          .unread = true };
+
+                look_begin(&look);
+                look.input.lives = &life;
+                look.input.n_lives = rows[i].lives;
+                look.input.recorded = rows[i].recorded;
+                look_add_claims(&look, rows[i].claim);
+                look.memory.items = calloc(1, sizeof(ReconcileMissing));
+                assert_non_null(look.memory.items);
+                look.memory.items[0] = (ReconcileMissing){
+                        .claim_id = 1, .since_usec = (1000 - rows[i].missing_sec) * USEC_PER_SEC
+                };
+                look.memory.n_items = look.memory.n_allocated = 1;
                 look_run(&look);
-                snprintf(row, sizeof(row), "case %zu", i);
-                look_expect(&look, row, "", cases[i].problem);
+                look_expect(&look, rows[i].name, rows[i].actions, NULL);
         }
 }
 
@@ -710,4 +728,4 @@ TEST_MAIN(test_table, test_unread_guest, test_started_only, test_away, test_layo
           test_a_device_that_the_host_does_not_list, test_identities, test_orphan,
           test_orphan_with_a_folder, test_unconfirmed_by_placement, test_confirmed_by_placement,
           test_adopted_by_placement, test_asked_seldomer, test_recorded, test_no_orphans,
-          test_moved, test_more_than_there_is, test_cost_is_linear)
+          test_moved, test_more_than_there_is, test_lives, test_cost_is_linear)

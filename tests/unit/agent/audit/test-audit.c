@@ -97,10 +97,18 @@ static void assert_findings(const Picture *picture, const char *about, const cha
 
         for (size_t i = 0; i < audit->n_items; i++)
                 n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s", i > 0 ? ", " : "",
-                                      audit_type_to_text(audit->items[i].type),
-                                      audit_remedy_to_text(audit->items[i].remedy));
+                                      audit_type_names[audit->items[i].type],
+                                      audit_remedy_names[audit->items[i].remedy]);
         if (strcmp(text, expected) != 0)
                 fail_msg("%s: %s", about, text);
+}
+
+/* Looks until nothing is young. */
+static void look_twice(Picture *picture, const char *about, const char *expected)
+{
+        look(picture);
+        look_later(picture);
+        assert_findings(picture, about, expected);
 }
 
 static void add_device(Claim *claim, const char *provider)
@@ -228,7 +236,7 @@ static const struct {
 static void test_table(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                Picture picture;
+                _cleanup_(end) Picture picture;
 
                 begin(&picture);
                 if (cases[i].held)
@@ -243,14 +251,11 @@ static void test_table(void **state)
                 if (cases[i].guest)
                         facts_guest(&picture.facts, 'g', cases[i].mdevs ? cases[i].mdevs : "")
                                 ->running = cases[i].running;
-                look(&picture);
-                look_later(&picture);
-                assert_findings(&picture, cases[i].name, cases[i].findings);
+                look_twice(&picture, cases[i].name, cases[i].findings);
                 if (picture.audit.n_in_flight != cases[i].n_in_flight)
                         fail_msg("%s: %zu in flight", cases[i].name, picture.audit.n_in_flight);
                 if (cases[i].words && !strstr(picture.audit.items[0].text, cases[i].words))
                         fail_msg("%s: %s", cases[i].name, picture.audit.items[0].text);
-                end(&picture);
         }
 }
 
@@ -323,7 +328,7 @@ static void test_resized(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                Picture picture;
+                _cleanup_(end) Picture picture;
                 Claim *second;
 
                 begin(&picture);
@@ -340,7 +345,6 @@ static void test_resized(void **state)
                 assert_findings(&picture, rows[i].name, "");
                 look_later(&picture);
                 assert_findings(&picture, rows[i].name, rows[i].findings);
-                end(&picture);
         }
 }
 
@@ -411,7 +415,7 @@ static void test_what_may_be_moving(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                Picture picture;
+                _cleanup_(end) Picture picture;
                 Consumer *m;
 
                 begin(&picture);
@@ -427,12 +431,9 @@ static void test_what_may_be_moving(void **state)
                 free(m->project_id);
                 m->project_id = strdup(rows[i].project);
                 add_end(&picture, 'm');
-                look(&picture);
-                look_later(&picture);
-                assert_findings(&picture, rows[i].name, rows[i].findings);
+                look_twice(&picture, rows[i].name, rows[i].findings);
                 if (picture.audit.n_in_flight != rows[i].in_flight)
                         fail_msg("%s: %zu", rows[i].name, picture.audit.n_in_flight);
-                end(&picture);
         }
 }
 
@@ -456,7 +457,7 @@ static void test_claimed_anew_and_not_confirmed(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                Picture picture;
+                _cleanup_(end) Picture picture;
 
                 begin(&picture);
                 audit_consumer(picture.consumers, 'g', "unknown", GUEST);
@@ -469,11 +470,8 @@ static void test_claimed_anew_and_not_confirmed(void **state)
                         assert_int_equal(claim_list_add(&picture.ended,
                                                         audit_claim(rows[i].of, rows[i].ended)),
                                          0);
-                look(&picture);
-                look_later(&picture);
-                assert_findings(&picture, rows[i].ended ? rows[i].ended : "nothing ended",
-                                rows[i].findings);
-                end(&picture);
+                look_twice(&picture, rows[i].ended ? rows[i].ended : "nothing ended",
+                           rows[i].findings);
         }
 }
 
@@ -487,7 +485,7 @@ static void test_hindrances(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
-                Picture picture;
+                _cleanup_(end) Picture picture;
 
                 begin(&picture);
                 picture.input.waits = waits[i];
@@ -499,12 +497,9 @@ static void test_hindrances(void **state)
                 audit_consumer(picture.consumers, 'x', "INSTANCE", GUEST);
                 add_end(&picture, 'x');
                 facts_guest(&picture.facts, 'n', "");
-                look(&picture);
-                look_later(&picture);
-                assert_findings(&picture, __func__, findings[i]);
+                look_twice(&picture, __func__, findings[i]);
                 for (size_t j = 0; waits[i] && j + 1 < picture.audit.n_items; j++)
                         assert_non_null(strstr(picture.audit.items[j].text, waits[i]));
-                end(&picture);
         }
 }
 
@@ -521,7 +516,7 @@ static void test_a_claim_that_follows(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                Picture picture;
+                _cleanup_(end) Picture picture;
                 Claim *claim;
 
                 begin(&picture);
@@ -531,14 +526,11 @@ static void test_a_claim_that_follows(void **state)
                 free(claim->consumer_type);
                 claim->consumer_type = strdup(CLAIM_TYPE_GUEST);
                 facts_guest(&picture.facts, 'g', "");
-                look(&picture);
-                look_later(&picture);
-                assert_findings(&picture, rows[i].placed, rows[i].findings);
+                look_twice(&picture, rows[i].placed, rows[i].findings);
                 if (rows[i].words && !strstr(picture.audit.items[0].text, rows[i].words))
                         fail_msg("%s: %s", rows[i].placed, picture.audit.items[0].text);
                 assert_int_equal(audit_count_open(&picture.audit),
                                  strncmp(rows[i].findings, "amount", 6) == 0);
-                end(&picture);
         }
 }
 
@@ -546,7 +538,7 @@ static void test_a_claim_that_follows(void **state)
 static void test_a_consumer_that_was_just_written(void **state)
 {
         Consumer *consumer;
-        Picture picture;
+        _cleanup_(end) Picture picture;
 
         begin(&picture);
         consumer =
@@ -561,7 +553,6 @@ static void test_a_consumer_that_was_just_written(void **state)
         consumer->generation++;
         look(&picture);
         assert_findings(&picture, __func__, "amount none");
-        end(&picture);
 }
 
 /* A consumer without evidence keeps its share until the operator names it. */
@@ -583,7 +574,7 @@ static void test_a_named_consumer_is_released(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 const Uuid folder = named;
-                Picture picture;
+                _cleanup_(end) Picture picture;
 
                 begin(&picture);
                 audit_consumer(picture.consumers, 'x', "INSTANCE", GUEST);
@@ -604,7 +595,6 @@ static void test_a_named_consumer_is_released(void **state)
                 look_later(&picture);
                 assert_findings(&picture, "with a folder",
                                 rows[i].named == &named ? rows[i].findings : "");
-                end(&picture);
         }
 }
 

@@ -14,45 +14,15 @@
 
 /* What it asks of the parts beside it, linked before the library. */
 static struct {
-        Claims *claims;
-        const HostFacts *facts;
-        uint64_t built_usec;
-        bool started_only;
-        size_t n_findings;
+        ClaimService service;
         ProviderTree *tree;
         const char *held; /* of guest g: found by gathering */
         int answer;       /* to each read; 0: it holds nothing */
         ReporterDone gathered;
         ConsumersDone read;
-        HealerDone healed;
+        void (*healed)(void *userdata);
         void *userdata;
 } world;
-
-Claims *claim_service_get(ClaimService *service)
-{
-        return world.claims;
-}
-
-const HostFacts *claim_service_facts(const ClaimService *service)
-{
-        return world.facts;
-}
-
-uint64_t claim_service_get_built_usec(const ClaimService *service)
-{
-        return world.built_usec;
-}
-
-bool claim_service_is_started_only(const ClaimService *service)
-{
-        return world.started_only;
-}
-
-void claim_service_set_findings(ClaimService *service, ReconcileProblems *findings)
-{
-        world.n_findings = findings->n_items;
-        reconcile_problems_done(findings);
-}
 
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests)
 {
@@ -112,16 +82,13 @@ ConsumersCall *consumers_cancel(ConsumersCall *call)
         return NULL;
 }
 
-int healer_new(Healer **ret, const HealerOrder *order, HealerDone done, void *userdata)
+int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *userdata),
+                 void *userdata)
 {
         note(order->everything ? 'H' : 'h');
         world.healed = done;
         *ret = (Healer *)&world;
         return 0;
-}
-
-void healer_run(Healer *healer)
-{
 }
 
 Healer *healer_free(Healer *healer)
@@ -155,7 +122,7 @@ static void answer_read(Auditor *auditor)
 /* Until it is done. */
 static void run(Auditor *auditor, int gathered)
 {
-        HealerDone healed;
+        void (*healed)(void *userdata);
 
         assert_int_equal(auditor_begin(auditor, NULL, NULL, on_done, NULL, NULL), 0);
         world.gathered(NULL, gathered, &ERROR_NULL, world.userdata);
@@ -172,11 +139,11 @@ static void set_up(Fixture *fixture, FactsFixture *facts)
         memset(&world, 0, sizeof(world));
         trace[0] = '\0';
         make_facts(facts);
-        world.facts = &facts->facts;
+        world.service.facts = &facts->facts;
         world.tree = make_tree("host VCPU=8 MEMORY_MB=4096");
         assert_true(fixture_open(fixture) >= 0);
         fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096");
-        world.claims = fixture->claims;
+        world.service.claims = fixture->claims;
 }
 
 static void tear_down(Fixture *fixture)
@@ -220,7 +187,8 @@ static void test_runs(void **state)
         Fixture *fixture = *state;
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                const AuditorConfig config = { .root = make_uuid("host"),
+                const AuditorConfig config = { .claims = &world.service,
+                                               .root = make_uuid("host"),
                                                .at_start = rows[i].at_start };
                 bool failed = rows[i].gathered != 0 || rows[i].answer != 0;
                 FactsFixture facts;
@@ -228,7 +196,7 @@ static void test_runs(void **state)
 
                 set_up(fixture, &facts);
                 world.held = rows[i].held;
-                world.started_only = rows[i].started_only;
+                world.service.settings.started_only = rows[i].started_only;
                 world.answer = rows[i].answer;
                 if (rows[i].guest)
                         facts_guest(&facts, 'g', "")->running = rows[i].running;
@@ -240,12 +208,14 @@ static void test_runs(void **state)
                                     NULL, NULL);
                 assert_true(auditor_is_due(auditor));
                 run(auditor, rows[i].gathered);
-                if (strcmp(trace, rows[i].trace) != 0 || world.n_findings != rows[i].n_findings ||
+                if (strcmp(trace, rows[i].trace) != 0 ||
+                    auditor_get_state(auditor)->findings.n_items != rows[i].n_findings ||
                     auditor_is_due(auditor) != rows[i].due ||
                     (auditor_get_state(auditor)->error.code != 0) != failed ||
                     (auditor_get_state(auditor)->document == NULL) != failed)
                         fail_msg("%s: \"%s\", %zu finding(s), \"%s\"", rows[i].about, trace,
-                                 world.n_findings, auditor_get_state(auditor)->error.text);
+                                 auditor_get_state(auditor)->findings.n_items,
+                                 auditor_get_state(auditor)->error.text);
                 assert_int_equal(auditor_get_state(auditor)->n_open, rows[i].n_findings);
                 auditor_free(auditor);
                 tear_down(fixture);
@@ -255,7 +225,9 @@ static void test_runs(void **state)
 /* By itself each so many cycles, and when the claim database was made anew. */
 static void test_due(void **state)
 {
-        const AuditorConfig config = { .root = make_uuid("host"), .heal_cycles = 3 };
+        const AuditorConfig config = { .claims = &world.service,
+                                       .root = make_uuid("host"),
+                                       .heal_cycles = 3 };
         Fixture *fixture = *state;
         FactsFixture facts;
         Auditor *auditor;
@@ -267,7 +239,7 @@ static void test_due(void **state)
                 assert_int_equal(auditor_is_due(auditor), i % 3 == 0);
         run(auditor, 0);
         assert_string_equal(trace, "gaHd");
-        world.built_usec = 1;
+        world.service.built_usec = 1;
         assert_true(auditor_is_due(auditor));
         run(auditor, 0);
         assert_string_equal(trace, "gaHdgahd");
@@ -277,7 +249,7 @@ static void test_due(void **state)
         auditor_give_up(auditor, &error);
         assert_string_equal(auditor_get_state(auditor)->error.text, "no Placement");
         assert_false(auditor_is_due(auditor));
-        world.facts = NULL;
+        world.service.facts = NULL;
         assert_int_not_equal(auditor_begin(auditor, NULL, NULL, on_done, NULL, NULL), 0);
         auditor_free(auditor);
         tear_down(fixture);

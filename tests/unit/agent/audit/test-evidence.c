@@ -105,12 +105,12 @@ static void add_migration(Allocations *consumers, const char *project)
 static void check(const Case *row, const AuditInput *input, const Consumer *consumer)
 {
         char text[AUDIT_EVIDENCE_SIZE] = "";
-        AuditPicture picture = { 0 };
+        AuditEvidence evidence = { 0 };
         AuditLife life;
 
-        assert_int_equal(audit_picture_make(input, &picture), 0);
-        life = audit_judge_life(&picture, consumer, text);
-        audit_picture_done(&picture);
+        assert_int_equal(audit_evidence_make(input, &evidence), 0);
+        life = audit_judge_life(&evidence, consumer, text);
+        audit_evidence_done(&evidence);
         if (life != row->life || !strstr(text, row->words))
                 fail_msg("%s: %d \"%s\"", row->about, life, text);
         if (life == AUDIT_LIFE_UNKNOWN && !strstr(text, "computectl heal 4444"))

@@ -121,9 +121,8 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
         if (row->meanwhile)
                 fake_placement_put(&i, row->meanwhile);
         fake_placement_trouble(row->trouble, 0, row->lasts);
-        agent->service.n_healed = row->in_hand;
-        assert_int_equal(healer_new(&healer, &order, on_healed, NULL), 0);
-        healer_run(healer);
+        agent->n_healed = row->in_hand;
+        assert_int_equal(healer_begin(&healer, &order, on_healed, NULL), 0);
         run(agent);
         healer_free(healer);
         allocations_free(order.consumers);

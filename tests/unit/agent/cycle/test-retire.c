@@ -34,11 +34,6 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         return DRIVER_UPDATED;
 }
 
-Claims *claim_service_get(ClaimService *service)
-{
-        return scene.fixture->claims;
-}
-
 void claim_service_record(ClaimService *service, const EventNote *note)
 {
         assert_string_equal(note->kind, EVENT_RETIRED);
@@ -65,9 +60,10 @@ static void begin(const char *remote, const char *own)
 static void check(bool removes)
 {
         static const HostConfig config;
-        const TreeMaker maker = { .config = &config,
-                                  .root = make_uuid("host"),
-                                  .nodename = "host" };
+        ClaimService claims = { .claims = scene.fixture->claims };
+        const TreeMaker maker = {
+                .config = &config, .claims = &claims, .root = make_uuid("host"), .nodename = "host"
+        };
 
         assert_int_equal(retirement_check(&scene.retirement, &maker, (Reporter *)&fake_reporter,
                                           &scene.host),

@@ -115,11 +115,6 @@ void claim_service_set_node(ClaimService *service, const char *node)
         assert_string_equal(node, world.nodename);
 }
 
-const ProviderTree *claim_service_get_remembered_tree(ClaimService *service)
-{
-        return world.remembered;
-}
-
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
 {
         world.n_trees_for_claims++;
@@ -133,44 +128,23 @@ void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
 {
 }
 
-void claim_service_reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
+void claim_service_reconcile(ClaimService *service, ReconcileWord word)
 {
+}
+
+int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *reporter,
+                        const Uuid *root, ClaimWitnessDone done, void *userdata)
+{
+        return 0;
+}
+
+ClaimWitness *claim_witness_free(ClaimWitness *witness)
+{
+        return NULL;
 }
 
 void claim_service_note_published(ClaimService *service)
 {
-}
-
-void claim_service_answer(ClaimService *service, const ClaimWanted *asked, Allocations *holding)
-{
-        allocations_free(holding);
-}
-
-bool claim_service_wants_held(ClaimService *service, uint64_t stamp)
-{
-        return false;
-}
-
-void claim_service_set_held(ClaimService *service, uint64_t stamp, Allocations *held)
-{
-        allocations_free(held);
-}
-
-int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
-               const StringSet *classes, GatherDone done, void *userdata, Error *reterr)
-{
-        return -ENOMEM;
-}
-
-int gather_consumers_new(Gather **ret, Session *session, const Uuid *consumers, size_t n_consumers,
-                         GatherDone done, void *userdata, Error *reterr)
-{
-        return -ENOMEM;
-}
-
-Gather *gather_free(Gather *gather)
-{
-        return NULL;
 }
 
 void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
@@ -182,24 +156,9 @@ void claim_service_record(ClaimService *service, const EventNote *note)
 {
 }
 
-Claims *claim_service_get(ClaimService *service)
-{
-        return (Claims *)&world;
-}
-
-const Error *claim_service_error(const ClaimService *service)
-{
-        return &world.told;
-}
-
 size_t claim_service_count(ClaimService *service)
 {
         return 0;
-}
-
-const ReconcileProblems *claim_service_problems(const ClaimService *service)
-{
-        return NULL;
 }
 
 int claims_host(Claims *claims, const HostView **ret, Error *reterr)
@@ -294,10 +253,18 @@ static void ignore_look(Tracker *tracker, uint64_t began_usec, const Error *erro
 {
 }
 
+static Claims *get_no_claims(ClaimService *service)
+{
+        return NULL;
+}
+
 static void start(const ReporterConfig *reporter, bool dry_run)
 {
         static const HostConfig host_config;
+        static ClaimService claims;
         TrackerConfig config = { .maker = { .config = &host_config,
+                                            .claims = &claims,
+                                            .get_claims = get_no_claims,
                                             .cordon = world.cordon,
                                             .retained = world.retained },
                                  .patience_usec = world.patience_usec,
@@ -310,6 +277,7 @@ static void start(const ReporterConfig *reporter, bool dry_run)
                                  .looked = ignore_look };
         Error error = ERROR_NULL;
 
+        claims = (ClaimService){ .claims = (Claims *)&world, .remembered = world.remembered };
         assert_int_equal(uuid_from_text(ROOT, &config.maker.root), 0);
         if (tracker_new(&world.tracker, fake_reporter.event, &config, &error) < 0)
                 fail_msg("%s", error.text);

@@ -1,9 +1,160 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The facts of a comparison over a claim database, which requests are sent for it, and the clock
+ * that claims expire by. */
+
 #include "agent/guests/comparison.h"
 
+#include "report/gather.h"
 #include "tests/fixtures/claims.h"
+#include "tests/fixtures/host-facts.h"
 #include "tests/fixtures/host.h"
+#include "tests/fixtures/trace.h"
+
+#define TREE "host DISK_GB=10; cell0<host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3"
+#define GUEST                                                                \
+        "\"domains\": [{\"uuid\": \"11111111-1111-4111-8111-111111111111\"," \
+        " \"name\": \"g\", \"state\": \"running\"}]"
+
+static const HostConfig driver;
+
+/* What it asks of agent/guests/reconcile.c and of report/, linked before the library. */
+static struct {
+        const char *wanted, *held; /* letters of consumers; held: of the whole host */
+        bool all, cannot_ask, cannot_look;
+        size_t n_asked;    /* in the gathering of consumers */
+        size_t n_answered; /* consumers in the answer */
+        GatherDone looked;
+        GatherDone gathered;
+        ReporterDone all_gathered;
+        void *userdata;
+        ProviderTree *tree;
+} world;
+
+/* Each consumer holds a CPU: a of this host, the others of another one. */
+static Allocations *make_consumers(const char *letters)
+{
+        Allocations *made;
+
+        assert_int_equal(allocations_new(&made), 0);
+        for (; *letters; letters++) {
+                const Uuid uuid = make_guest(*letters),
+                           provider = make_uuid(*letters == 'a' ? "host" : "other");
+                Consumer *consumer;
+
+                assert_int_equal(allocations_ensure(made, &uuid, &consumer), 0);
+                assert_int_equal(consumer_set(consumer, &provider, "VCPU", 1), 0);
+        }
+        return made;
+}
+
+/* Answers are in order, and say who holds something here, who elsewhere, and who nothing. */
+static void check_answers(const ReconcileInput *order, const Allocations *holding)
+{
+        const Uuid here = make_guest('a');
+
+        assert_int_equal(order->n_answers, world.all ? MAX(holding->n_consumers, order->n_answers)
+                                                     : strlen(world.wanted));
+        assert_int_equal(order->complete, world.all);
+        for (size_t i = 0; i < order->n_answers; i++) {
+                const PictureConsumer *answer = &order->answers[i];
+
+                assert_int_equal(answer->here, uuid_equal(&answer->consumer, &here));
+                assert_ptr_equal(answer->holding, allocations_find(holding, &answer->consumer));
+                assert_true(i == 0 || uuid_order(&answer[-1].consumer, &answer->consumer) < 0);
+        }
+}
+
+int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWanted *wanted,
+                    Error *reterr)
+{
+        const Allocations *holding = service->comparison.holding;
+
+        assert_int_equal(wanted != NULL, order->word == RECONCILE_CAN_ASK);
+        if (order->held)
+                note('h');
+        if (holding) {
+                note(service->tree_is_absent ? 'A' : 'a');
+                world.n_answered = holding->n_consumers;
+                check_answers(order, holding);
+        }
+        note(order->word == RECONCILE_CAN_ASK ? 'c' : 'w');
+        if (!wanted)
+                return 0;
+        wanted->all = world.all;
+        wanted->uuids = calloc(strlen(world.wanted) + 1, sizeof(Uuid));
+        for (const char *letter = world.wanted; *letter; letter++)
+                wanted->uuids[wanted->n_uuids++] = make_guest(*letter);
+        return 0;
+}
+
+Session *reporter_get_session(Reporter *reporter)
+{
+        return NULL;
+}
+
+const ProviderTree *reporter_tree(Reporter *reporter)
+{
+        return world.tree;
+}
+
+int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
+{
+        return 5;
+}
+
+int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
+               const StringSet *classes, GatherDone done, void *userdata, Error *reterr)
+{
+        note('p');
+        assert_int_equal(n_providers, 2); /* the GPU has no amount of a guest */
+        assert_non_null(classes);
+        assert_int_equal(classes->n_items, 0);
+        if (world.cannot_look)
+                return -ENOMEM;
+        world.looked = done;
+        world.userdata = userdata;
+        *ret = (Gather *)&world;
+        return 0;
+}
+
+int gather_consumers_new(Gather **ret, Session *session, const Uuid *consumers, size_t n_consumers,
+                         GatherDone done, void *userdata, Error *reterr)
+{
+        note('g');
+        world.n_asked = n_consumers;
+        if (world.cannot_ask)
+                return -ENOMEM;
+        world.gathered = done;
+        world.userdata = userdata;
+        *ret = (Gather *)&world;
+        return 0;
+}
+
+Gather *gather_free(Gather *gather)
+{
+        if (gather)
+                note('f');
+        return NULL;
+}
+
+int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
+                    ReporterDone done, void *userdata)
+{
+        note('G');
+        if (world.cannot_ask)
+                return -EBUSY;
+        world.all_gathered = done;
+        world.userdata = userdata;
+        return 0;
+}
+
+void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
+                            Allocations **ret_others)
+{
+        *ret_consumers = make_consumers(world.held);
+        *ret_others = NULL;
+}
 
 static Snapshot *make_poll(const char *members, uint64_t begun_usec)
 {
@@ -13,103 +164,329 @@ static Snapshot *make_poll(const char *members, uint64_t begun_usec)
         return snapshot;
 }
 
-static void set_polls(ClaimComparison *comparison, const Snapshot *snapshot, const Snapshot *guests)
+/* With a poll, if it is not NULL, and the tree that claims are fitted to. */
+static ClaimService *open_service(const Fixture *fixture, const Snapshot *poll)
 {
-        const HostConfig config = config_make(NULL, 0);
+        _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("host VCPU=8");
+        const ClaimSettings settings = { .driver = &driver };
+        ClaimService *service;
 
-        assert_int_equal(claim_comparison_set_polls(comparison, &config, snapshot, guests), 0);
+        assert_int_equal(claim_service_new(&service, fixture->path, "host", &settings), 0);
+        if (poll)
+                claim_service_set_snapshot(service, poll);
+        claim_service_set_tree(service, tree);
+        return service;
 }
 
-/* Who holds something here, who elsewhere, and who nothing; of a host that is not known, nothing.
- */
-static void test_answers(void **state)
+/* Makes a claim of a guest that follows what another writer allocates. */
+static void add_follower(Fixture *fixture)
 {
-        _cleanup_(host_view_freep) HostView *view = make_view("host VCPU=8");
-        Uuid uuids[] = { make_uuid("a"), make_uuid("b"), make_uuid("c") };
-        const ClaimWanted asked = { .uuids = uuids, .n_uuids = ARRAY_SIZE(uuids) };
-        ClaimComparison comparison = { 0 };
+        const ClaimPlacing placing = { .write_state = CLAIM_WRITE_NONE };
+        const ClaimReported reported = { .generation = 1, .elsewhere = make_guest('f') };
+        ClaimRequest request = { .consumer = make_guest('f'), .consumer_type = CLAIM_TYPE_GUEST };
+        _cleanup_(claim_freep) Claim *claim = NULL;
 
-        for (int known = 1; known >= 0; known--) {
-                Allocations *holding = NULL;
-
-                assert_int_equal(allocations_new(&holding), 0);
-                for (size_t i = 0; i < 2; i++) {
-                        Uuid provider = make_uuid(i == 0 ? "host" : "other");
-                        Consumer *consumer = NULL;
-
-                        assert_int_equal(consumer_new(&consumer, &uuids[i]), 0);
-                        assert_int_equal(consumer_set(consumer, &provider, "VCPU", 1), 0);
-                        assert_int_equal(allocations_add(holding, consumer), 0);
-                }
-                claim_comparison_answer(&comparison, &asked, holding, known ? view : NULL, "host");
-                assert_int_equal(comparison.n_answers, known ? ARRAY_SIZE(uuids) : 0);
-                for (size_t i = 0; i < comparison.n_answers; i++) {
-                        const ReconcileAnswer *answer = &comparison.answers[i];
-
-                        assert_int_equal(answer->here, uuid_equal(&answer->consumer, &uuids[0]));
-                        assert_int_equal(answer->holding != NULL,
-                                         !uuid_equal(&answer->consumer, &uuids[2]));
-                        assert_true(i == 0 ||
-                                    uuid_order(&answer[-1].consumer, &answer->consumer) < 0);
-                }
-                assert_false(comparison.complete);
-        }
-        claim_comparison_done(&comparison);
+        fixture_create(fixture, "host VCPU=8");
+        make_request(&request.resources, "VCPU=1");
+        assert_int_equal(claims_claim(fixture->claims, &request, &placing, &claim, NULL, NULL), 0);
+        resource_request_done(&request.resources);
+        assert_int_equal(claims_confirm(fixture->claims, claim->id, NULL), 0);
+        assert_int_equal(claims_set_write_state(fixture->claims, claim->id, CLAIM_WRITE_NONE,
+                                                CLAIM_WRITE_NONE, &reported, NULL),
+                         0);
+        fixture_close(fixture);
 }
 
-/* Answers are of one comparison alone; a poll from before room was wanted leaves that open. */
+static void on_done(void *userdata)
+{
+        ClaimWitness **witness = userdata;
+
+        note('d');
+        *witness = claim_witness_free(*witness);
+}
+
+typedef struct Row {
+        const char *about;
+        const char *wanted;
+        bool all;
+        const char *held; /* NULL: Placement does not have the tree */
+        bool cannot_ask, cancelled;
+        int result; /* of asking */
+        bool moved; /* another writer changed an allocation of the host */
+        bool cannot_look;
+        int looked;     /* result of reading the providers */
+        bool no_claims; /* the database is not open */
+        const char *trace;
+        size_t n_asked, n_answered;
+        size_t absent; /* so many of those that are asked about, Placement does not know */
+} Row;
+
+static void answer(const Row *row, ClaimWitness **witness)
+{
+        if (world.looked)
+                world.looked(row->looked, row->looked == 0 ? make_consumers("") : NULL,
+                             row->looked == 0 ? make_consumers("") : NULL, &ERROR_NULL,
+                             world.userdata);
+        if (*witness && world.all_gathered)
+                world.all_gathered(NULL, row->result, &ERROR_NULL, world.userdata);
+        if (*witness && world.gathered)
+                world.gathered(row->result,
+                               row->result == 0 ? make_consumers(row->wanted + strlen(row->wanted) -
+                                                                 world.n_asked + row->absent)
+                                                : NULL,
+                               NULL, &ERROR_NULL, world.userdata);
+}
+
+static void check(const Fixture *fixture, const Row *row)
+{
+        _cleanup_(snapshot_unrefp) Snapshot *poll = make_poll("", 10);
+        ClaimService *service = open_service(fixture, poll);
+        ClaimWitness *witness = NULL;
+        const Uuid root = make_uuid("host");
+
+        memset(&world, 0, sizeof(world));
+        trace[0] = '\0';
+        world.wanted = row->wanted;
+        world.all = row->all;
+        world.held = row->held ? row->held : "";
+        world.cannot_ask = row->cannot_ask;
+        world.cannot_look = row->cannot_look;
+        if (row->held)
+                world.tree = make_tree(TREE);
+        else
+                assert_int_equal(provider_tree_new(&world.tree), 0);
+        /* Generations 5 of the root and of the cell. */
+        service->comparison.held_stamp = row->moved ? 11 : 12;
+        if (row->no_claims)
+                service->claims = claims_free(service->claims);
+        if (claim_witness_begin(&witness, service, NULL, &root, on_done, &witness) > 0)
+                note('|');
+        assert_int_equal(witness != NULL, strchr(row->trace, '|') != NULL);
+        if (row->cancelled)
+                witness = claim_witness_free(witness);
+        else if (witness)
+                answer(row, &witness);
+        if (witness || strcmp(trace, row->trace) != 0)
+                fail_msg("%s: %s", row->about, trace);
+        assert_int_equal(world.n_asked, row->n_asked);
+        assert_int_equal(world.n_answered, row->n_answered);
+        if (row->moved && row->looked == 0 && !row->cannot_look && !row->cancelled)
+                assert_int_equal(service->comparison.held_stamp, 12);
+        provider_tree_free(world.tree);
+        claim_service_free(service);
+}
+
+static void test_asks_placement(void **state)
+{
+        static const Row rows[] = {
+                { "nothing hangs on it", "", .held = "", .trace = "c" },
+                { "asked, and answered", "xy", .held = "", .trace = "cg|awdf", .n_asked = 2,
+                  .n_answered = 2 },
+                { "asked, and Placement knows one", "xy", .held = "", .trace = "cg|awdf",
+                  .n_asked = 2, .n_answered = 1, .absent = 1 },
+                { "there is no database", "xy", .held = "", .no_claims = true, .trace = "" },
+                { "asked, and Placement is away", "xy", .held = "", .result = REPORT_E_UNREACHABLE,
+                  .trace = "cg|wdf", .n_asked = 2 },
+                { "it cannot be asked", "xy", .held = "", .cannot_ask = true, .trace = "cgw",
+                  .n_asked = 2 },
+                { "cancelled", "x", .held = "", .cancelled = true, .trace = "cg|f", .n_asked = 1 },
+                { "all", "", true, "ab", .trace = "cG|awd", .n_answered = 2 },
+                { "all, and one that is not among them", "ax", true, "ab", .trace = "cG|gawdf",
+                  .n_asked = 1, .n_answered = 3 },
+                { "all that are asked about are among them", "ab", true, "ab", .trace = "cG|awd",
+                  .n_answered = 2 },
+                { "all, and Placement is away", "x", true, "ab", .result = REPORT_E_UNREACHABLE,
+                  .trace = "cG|wd" },
+                { "all cannot be asked", "", true, "ab", .cannot_ask = true, .trace = "cGw" },
+                { "Placement does not have the tree", "", true, NULL, .trace = "cAw" },
+                { "the same, and one is asked about", "x", true, NULL, .trace = "cg|Awdf",
+                  .n_asked = 1, .n_answered = 1 },
+                { "another writer, and no claim is concerned", "", .held = "", .moved = true,
+                  .trace = "p|fhcd" },
+                { "another writer changed what a claim holds", "x", .held = "", .moved = true,
+                  .trace = "p|fhcgawdf", .n_asked = 1, .n_answered = 1 },
+                { "the same, and all are read", "x", true, "ab", .moved = true,
+                  .trace = "p|fhcGgawdf", .n_asked = 1, .n_answered = 3 },
+                { "the providers cannot be read", "x", .held = "", .moved = true,
+                  .looked = REPORT_E_UNREACHABLE, .trace = "p|fcgawdf", .n_asked = 1,
+                  .n_answered = 1 },
+                { "no memory to read the providers", "", .held = "", .moved = true,
+                  .cannot_look = true, .trace = "pc" },
+                { "cancelled while the providers are read", "x", .held = "", .cancelled = true,
+                  .moved = true, .trace = "p|f" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+                check(*state, &rows[i]);
+}
+
+/* A poll from before capacity was wanted does not end that, and a comparison that asks first stays
+ * due. */
 static void test_ends(void **state)
 {
         static const struct {
                 uint64_t taken_usec;
-                bool asked, urgent, due, urgent_after;
+                const char *wanted;
+                bool due, urgent_after;
         } cases[] = {
-                { 9, false, false, false, true },
-                { 10, false, true, false, false },
-                { 10, true, true, true, true },
+                { 9, "", false, true },
+                { 10, "", false, false },
+                { 10, "x", true, true },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(snapshot_unrefp) Snapshot *poll = make_poll("", cases[i].taken_usec);
-                ClaimComparison comparison = { .urgent_usec = 10 };
+                ClaimService *service = open_service(*state, poll);
+                ClaimWitness *witness = NULL;
+                const Uuid root = make_uuid("host");
 
-                set_polls(&comparison, poll, poll);
-                assert_int_equal(claim_comparison_input(&comparison, RECONCILE_ALONE).urgent,
-                                 cases[i].urgent);
-                claim_comparison_end(&comparison, cases[i].asked);
-                assert_int_equal(comparison.is_due, cases[i].due);
-                assert_int_equal(comparison.urgent_usec, cases[i].urgent_after ? 10 : 0);
-                claim_comparison_done(&comparison);
+                memset(&world, 0, sizeof(world));
+                trace[0] = '\0';
+                world.wanted = cases[i].wanted;
+                service->comparison.urgent_usec = 10;
+                (void)claim_witness_begin(&witness, service, NULL, &root, on_done, &witness);
+                claim_witness_free(witness);
+                assert_int_equal(service->comparison.is_due, cases[i].due);
+                assert_int_equal(service->comparison.urgent_usec, cases[i].urgent_after ? 10 : 0);
+                claim_service_free(service);
         }
 }
 
-/* Its guests may be newer than its devices; claims that were touched since the devices' poll are
- * remembered, by a clock that is set. */
+/* Guests can be newer than devices; claims that were touched since the poll of the devices are
+ * remembered. */
 static void test_polls(void **state)
 {
-        static const char guest[] =
-                "\"domains\": [{\"uuid\": \"11111111-1111-4111-8111-111111111111\","
-                " \"name\": \"g\", \"state\": \"running\"}]";
-        const ClockJump jump = { .by_usec = -1, .from_usec = 100, .to_usec = 99 };
-        _cleanup_(snapshot_unrefp) Snapshot *first = make_poll(guest, 10);
-        _cleanup_(snapshot_unrefp) Snapshot *second = make_poll("", 20);
-        ClaimComparison comparison = { 0 };
+        _cleanup_(snapshot_unrefp) Snapshot *first = make_poll(GUEST, 10);
+        _cleanup_(snapshot_unrefp) Snapshot *second = make_poll("", UINT64_MAX / 2);
+        ClaimService *service = open_service(*state, NULL);
 
-        claim_comparison_touch(&comparison, 1, 5);
-        claim_comparison_touch(&comparison, 2, 20);
-        set_polls(&comparison, first, first);
-        assert_int_equal(comparison.facts.n_domains, 1);
-        assert_int_equal(comparison.n_touched, 1);
-        assert_int_equal(comparison.touched[0].claim_id, 2);
+        assert_null(service->facts);
+        claim_service_set_guests(service, second); /* before the first poll of all: nothing */
+        assert_null(service->facts);
+        claim_service_touch(service, 1);
+        service->comparison.touched[0].when_usec = 5;
+        claim_service_touch(service, 2);
+        claim_service_set_snapshot(service, first);
+        assert_int_equal(service->facts->n_domains, 1);
+        assert_int_equal(service->comparison.n_touched, 1);
+        assert_int_equal(service->comparison.touched[0].claim_id, 2);
 
-        set_polls(&comparison, first, second);
-        assert_int_equal(comparison.facts.n_domains, 0);
-        set_polls(&comparison, second, second);
-        assert_int_equal(comparison.n_touched, 1);
-        claim_comparison_follow_clock(&comparison, &jump);
-        set_polls(&comparison, second, second);
-        assert_int_equal(comparison.n_touched, 0);
-        claim_comparison_done(&comparison);
+        claim_service_set_guests(service, second);
+        assert_int_equal(service->facts->n_domains, 0);
+        assert_int_equal(service->comparison.n_touched, 1);
+        claim_service_set_snapshot(service, second);
+        assert_int_equal(service->comparison.n_touched, 0);
+        claim_service_free(service);
 }
 
-TEST_MAIN(test_answers, test_ends, test_polls)
+#define SEC  USEC_PER_SEC
+#define YEAR (365 * 86400 * SEC)
+#define NOW  (50 * YEAR)
+
+static void test_jumps(void **state)
+{
+        static const struct {
+                const char *about;
+                int64_t real, boot; /* that went by between two looks, by the one and the other */
+                int64_t by;
+        } cases[] = {
+                { "nothing", 60 * SEC, 60 * SEC, 0 },
+                { "corrected a bit", 69 * SEC, 60 * SEC, 0 },
+                { "corrected a bit back", 51 * SEC, 60 * SEC, 0 },
+                { "a sleep of a day", 86400 * SEC, 86400 * SEC, 0 },
+                { "a year forward", YEAR + 60 * SEC, 60 * SEC, YEAR },
+                { "a year back", 60 * SEC - (int64_t)YEAR, 60 * SEC, -(int64_t)YEAR },
+                { "ten seconds", 70 * SEC, 60 * SEC, 10 * SEC },
+                { "no time at all", 0, 0, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ClockWatch watch = { 0 };
+
+                assert_int_equal(clock_watch_look(&watch, NOW, SEC).by_usec, 0);
+                if (clock_watch_look(&watch, NOW + (uint64_t)cases[i].real,
+                                     SEC + (uint64_t)cases[i].boot)
+                            .by_usec != cases[i].by)
+                        fail_msg("%s", cases[i].about);
+                /* told once */
+                assert_int_equal(clock_watch_look(&watch, NOW + (uint64_t)cases[i].real + SEC,
+                                                  SEC + (uint64_t)cases[i].boot + SEC)
+                                         .by_usec,
+                                 0);
+        }
+}
+
+static void test_which_moments_move(void **state)
+{
+        static const struct {
+                int64_t by;
+                int64_t at; /* after NOW, when the clock was looked at; a minute has passed */
+                bool before;
+        } cases[] = {
+                { YEAR, -100 * (int64_t)SEC, true },
+                { YEAR, 30 * SEC, true },
+                { YEAR, YEAR + 30 * SEC, false },
+                { -(int64_t)YEAR, 30 * SEC, true },
+                { -(int64_t)YEAR, -(int64_t)YEAR + 30 * (int64_t)SEC, false },
+                { -(int64_t)YEAR, -2 * (int64_t)YEAR, true },
+                { -3600 * (int64_t)SEC, 0, true },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ClockWatch watch = { NOW, SEC };
+                const ClockJump jump =
+                        clock_watch_look(&watch, NOW + 60 * SEC + (uint64_t)cases[i].by, 61 * SEC);
+                uint64_t at = NOW + (uint64_t)cases[i].at;
+
+                assert_int_equal(jump.by_usec, cases[i].by);
+                assert_int_equal(clock_jump_is_before(&jump, at), cases[i].before);
+                assert_int_equal(clock_jump_move(&jump, at), at + (uint64_t)cases[i].by);
+        }
+}
+
+static void test_ends_of_time(void **state)
+{
+        const ClockJump forward = { .by_usec = INT64_MAX }, back = { .by_usec = -5 };
+
+        assert_int_equal(clock_jump_move(&forward, 10), INT64_MAX);
+        assert_int_equal(clock_jump_move(&forward, UINT64_MAX), INT64_MAX);
+        assert_int_equal(clock_jump_move(&back, 3), 1);
+        assert_int_equal(clock_jump_move(&back, 5), 1);
+}
+
+/* A clock that is set moves what was touched and since when guests are missed. */
+static void test_a_clock_that_is_set_moves_times(void **state)
+{
+        ClaimService *service = open_service(*state, NULL);
+        ClaimComparison *comparison = &service->comparison;
+        uint64_t touched_usec;
+
+        claim_service_touch(service, 1);
+        touched_usec = comparison->touched[0].when_usec;
+        comparison->memory.items = calloc(1, sizeof(ReconcileMissing));
+        comparison->memory.items[0] = (ReconcileMissing){ .claim_id = 1, .since_usec = 2 * NOW };
+        comparison->memory.n_items = comparison->memory.n_allocated = 1;
+        claim_service_reconcile(service, RECONCILE_ALONE);
+        assert_int_equal(comparison->touched[0].when_usec, touched_usec);
+        comparison->clock.real_usec -= YEAR; /* a year forward */
+        claim_service_reconcile(service, RECONCILE_ALONE);
+        assert_in_range(comparison->touched[0].when_usec, touched_usec + YEAR - SEC,
+                        touched_usec + YEAR + SEC);
+        assert_in_range(comparison->memory.items[0].since_usec, 2 * NOW + YEAR - SEC,
+                        2 * NOW + YEAR + SEC);
+        assert_int_equal(comparison->memory.items[0].asked_usec, 0);
+        claim_service_free(service);
+}
+
+/* Its claim outlives the tests, each of which opens the database. */
+static int set_up(void **state)
+{
+        int r = fixture_setup(state);
+
+        if (r == 0)
+                add_follower(*state);
+        return r;
+}
+
+TEST_MAIN_WITH(set_up, fixture_teardown, test_asks_placement, test_ends, test_polls, test_jumps,
+               test_which_moments_move, test_ends_of_time, test_a_clock_that_is_set_moves_times)

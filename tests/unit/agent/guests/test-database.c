@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/guests/database.h"
+#include "agent/guests/comparison.h"
 
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host.h"
@@ -31,7 +31,7 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         assert_int_equal(claim_service_count(watcher->service), 0);
         /* whoever told goes on with what it has */
         assert_int_equal(count_set_aside(watcher->fixture), 0);
-        assert_non_null(claim_service_get(watcher->service));
+        assert_non_null(watcher->service->claims);
 }
 
 static const HostConfig driver;
@@ -65,7 +65,7 @@ static void test_notify_does_not_close_the_database(void **state)
         /* A file of an unknown shape is not damaged: it stays, and no claim can be made. */
         claim_service_tend(watcher.service);
         assert_int_equal(count_set_aside(fixture), 0);
-        assert_null(claim_service_get(watcher.service));
+        assert_null(watcher.service->claims);
         claim_service_free(watcher.service);
 }
 
@@ -84,17 +84,17 @@ static void test_results(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 ClaimService *service = open_service(fixture);
-                uint64_t built_usec = claim_service_get_built_usec(service);
+                uint64_t built_usec = service->built_usec;
 
                 assert_int_equal(unlink(fixture->path), 0);
                 claim_service_note(service, cases[i].result, &ERROR_NULL);
-                if ((claim_service_get_built_usec(service) != built_usec) != cases[i].lost ||
-                    (claim_service_error(service)->code != 0) != cases[i].trouble)
-                        fail_msg("case %zu: \"%s\"", i, claim_service_error(service)->text);
+                if ((service->built_usec != built_usec) != cases[i].lost ||
+                    (service->error.code != 0) != cases[i].trouble)
+                        fail_msg("case %zu: \"%s\"", i, service->error.text);
                 /* A write is tried again with each cycle: the file is found gone, then made. */
                 claim_service_tend(service);
                 claim_service_tend(service);
-                assert_int_equal(claim_service_error(service)->code, 0);
+                assert_int_equal(service->error.code, 0);
                 claim_service_free(service);
         }
 }
@@ -104,10 +104,10 @@ static void test_no_way_in(void **state)
         const Fixture fixture = { .path = (char *)"/nonexistent/claims" };
         ClaimService *service = open_service(&fixture);
 
-        assert_null(claim_service_get(service));
-        assert_int_equal(claim_service_error(service)->code, ENOENT);
+        assert_null(service->claims);
+        assert_int_equal(service->error.code, ENOENT);
         claim_service_tend(service);
-        assert_int_equal(claim_service_error(service)->code, ENOENT);
+        assert_int_equal(service->error.code, ENOENT);
         claim_service_free(service);
 }
 
@@ -159,7 +159,7 @@ static void test_changed_expiry_keeps_the_database_open(void **state)
 
         assert_int_equal(unlink(fixture->path), 0);
         claim_service_set(service, &settings);
-        assert_non_null(claim_service_get(service));
+        assert_non_null(service->claims);
         assert_int_not_equal(access(fixture->path, F_OK), 0);
         claim_service_free(service);
 }

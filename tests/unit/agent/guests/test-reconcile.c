@@ -23,7 +23,7 @@ static void make_late_facts(FactsFixture *ret)
         ret->facts.taken_usec = UINT64_MAX / 4;
 }
 
-static int look(const Fixture *fixture, const FactsFixture *facts, const ReconcileAnswer *answer,
+static int look(const Fixture *fixture, const FactsFixture *facts, const PictureConsumer *answer,
                 ReconcileWord word, ReconcileProblems *problems, ClaimWanted *wanted)
 {
         const ReconcileInput order = { .facts = &facts->facts,
@@ -31,15 +31,14 @@ static int look(const Fixture *fixture, const FactsFixture *facts, const Reconci
                                        .word = word,
                                        .answers = answer,
                                        .n_answers = answer ? 1 : 0 };
-        ReconcileMemory memory = { 0 };
-        const ClaimReconciling reconciling = { .claims = fixture->claims,
-                                               .order = &order,
-                                               .memory = &memory,
-                                               .problems = problems,
-                                               .notify = on_event };
-        int r = claim_reconcile(&reconciling, wanted, NULL);
+        ClaimService service = { .claims = fixture->claims,
+                                 .comparison = { .problems = *problems },
+                                 .watch = on_event };
+        int r = claim_reconcile(&service, &order, wanted, NULL);
 
-        reconcile_memory_done(&memory);
+        *problems = service.comparison.problems;
+        reconcile_memory_done(&service.comparison.memory);
+        free(service.comparison.touched);
         return r;
 }
 
@@ -140,7 +139,7 @@ static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
 /* What hangs on whom Placement is asked about is left to the second call. */
 static void test_wanted(void **state)
 {
-        const ReconcileAnswer nothing = { .consumer = make_guest('g') };
+        const PictureConsumer nothing = { .consumer = make_guest('g') };
         Fixture *fixture = *state;
         ReconcileProblems problems = { 0 };
         ClaimWanted wanted = { 0 };

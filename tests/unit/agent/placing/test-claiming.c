@@ -59,7 +59,7 @@ static void test_behind_a_healer(void **state)
                 Agent agent;
 
                 agent_begin(&agent, *state, CLAIM_MODE_AUTO);
-                agent.service.n_healed = held[i];
+                agent.n_healed = held[i];
                 claim_queue_claim(agent.queue, &request, on_done, &answer);
                 assert_false(answer.there);
                 assert_true(wait_for(&agent, &answer));

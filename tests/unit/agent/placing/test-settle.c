@@ -58,13 +58,13 @@ static void test_released_though_its_guest_lives(void **state)
 
                 agent_begin(&agent, *state, CLAIM_MODE_AUTO);
                 assert_true(do_step(&agent, &(Step){ CLAIM, "i", "VCPU=2" }));
-                agent.service.has_guest = true;
+                agent.has_guest = true;
                 assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
                 claim_queue_settle(agent.queue);
                 assert_true(holds_always(&agent));
                 assert_int_equal(claim_queue_count_owed(agent.queue).n_removals, 1);
 
-                agent.service.has_guest = false;
+                agent.has_guest = false;
                 make_request(&request.resources, again[i]);
                 assert_int_equal(
                         claims_claim(agent.fixture->claims, &request, &owed, &claim, NULL, NULL),

@@ -37,11 +37,6 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         return DRIVER_UPDATED;
 }
 
-Claims *claim_service_get(ClaimService *service)
-{
-        return fixture->claims;
-}
-
 void claim_service_check(ClaimService *service, int r)
 {
         checked = r;
@@ -110,7 +105,8 @@ static void test_claims_follow(void **state)
                 set_image(&image, rows[i].before, rows[i].after);
                 n_updates = 0;
                 checked = -1;
-                claim_move_follow(NULL, &maker, &host, tree, &image);
+                claim_move_follow(&(ClaimService){ .claims = fixture->claims }, &maker, &host, tree,
+                                  &image);
                 assert_int_equal(checked, 0);
                 text = describe_web();
                 if (strcmp(text, rows[i].expected) != 0 || n_updates != rows[i].n_updates)

@@ -2,7 +2,6 @@
 
 /* The two claims of a guest that is resized on its own host, and the claims of a new database. */
 
-#include "tests/fixtures/claims.h"
 #include "tests/fixtures/reconcile.h"
 
 #define CAN_ASK RECONCILE_CAN_ASK
@@ -29,49 +28,39 @@ typedef struct Row {
 
 typedef struct Placed {
         Consumer *consumers[2];
-        ReconcileAnswer answers[2];
+        PictureConsumer answers[2];
         size_t n;
 } Placed;
 
-static void add_consumer(Placed *placed, char letter, uint64_t vcpus, const char *project,
-                         const char *type)
+static void add_consumer(Placed *placed, char letter, uint64_t vcpus)
 {
-        const Uuid uuid = make_guest(letter), host = make_guest('h');
-        Consumer *consumer;
+        Consumer *consumer = look_make_consumer(letter, vcpus);
 
-        if (vcpus == 0)
-                return;
-        assert_int_equal(consumer_new(&consumer, &uuid), 0);
-        consumer->project_id = strdup(project);
-        consumer->type = strdup(type);
-        assert_int_equal(consumer_add(consumer, &host, "VCPU", vcpus), 0);
         placed->consumers[placed->n] = consumer;
         placed->answers[placed->n++] =
-                (ReconcileAnswer){ .consumer = uuid, .holding = consumer, .here = true };
+                (PictureConsumer){ .consumer = consumer->uuid, .holding = consumer, .here = true };
 }
 
-static HostView *make_pair_view(void)
+static void placed_done(Placed *placed)
 {
-        const Uuid host = make_guest('h');
-        ProviderTree *tree;
-        Provider *provider;
-        HostView *view;
-
-        assert_int_equal(provider_tree_new(&tree), 0);
-        assert_int_equal(provider_tree_add(tree, &host, "host", NULL, &provider, NULL), 0);
-        assert_int_equal(host_view_new(&view, tree), 0);
-        return view;
+        for (size_t i = 0; i < placed->n; i++)
+                consumer_free(placed->consumers[i]);
 }
 
 static void check(const Row *row)
 {
-        _cleanup_(host_view_freep) HostView *view = make_pair_view();
+        _cleanup_(host_view_freep) HostView *view = look_make_view("host");
         _cleanup_(look_done) Look look;
-        Placed placed = { .n = 0 };
+        _cleanup_(placed_done) Placed placed = { .n = 0 };
 
-        add_consumer(&placed, 'g', row->placed, "p", "unknown");
-        add_consumer(&placed, 'm', row->migration, row->project ? row->project : "p",
-                     row->type ? row->type : "unknown");
+        if (row->placed > 0)
+                add_consumer(&placed, 'g', row->placed);
+        if (row->migration > 0)
+                add_consumer(&placed, 'm', row->migration);
+        if (row->project)
+                look_set_text(&placed.consumers[1]->project_id, row->project);
+        if (row->type)
+                look_set_text(&placed.consumers[1]->type, row->type);
         look_begin(&look);
         look.input.view = view;
         look.input.word = row->word;
@@ -87,8 +76,6 @@ static void check(const Row *row)
         }
         look_expect(&look, row->name, row->actions, row->problem);
         assert_int_equal(look.result.wants_all, row->wants_all);
-        for (size_t i = 0; i < placed.n; i++)
-                consumer_free(placed.consumers[i]);
 }
 
 static void test_pairs(void **state)
@@ -158,12 +145,12 @@ static void test_pairs(void **state)
 /* A migration that is known is asked about alone, and less and less often. */
 static void test_migration_is_followed(void **state)
 {
-        _cleanup_(host_view_freep) HostView *view = make_pair_view();
+        _cleanup_(host_view_freep) HostView *view = look_make_view("host");
         _cleanup_(look_done) Look look;
-        Placed placed = { .n = 0 };
+        _cleanup_(placed_done) Placed placed = { .n = 0 };
 
-        add_consumer(&placed, 'g', 2, "p", "unknown");
-        add_consumer(&placed, 'm', 1, "p", "unknown");
+        add_consumer(&placed, 'g', 2);
+        add_consumer(&placed, 'm', 1);
         look_begin(&look);
         look.input.view = view;
         facts_guest(&look.facts, 'g', "");
@@ -184,7 +171,7 @@ static void test_migration_is_followed(void **state)
         assert_false(look.result.wants_all);
         /* It is gone: then all is read again. */
         look.input.word = AWAY;
-        look.input.answers = &(ReconcileAnswer){ .consumer = make_guest('m') };
+        look.input.answers = &(PictureConsumer){ .consumer = make_guest('m') };
         look.input.n_answers = 1;
         look_run(&look);
         look_expect(&look, "gone", "", NULL);
@@ -192,8 +179,6 @@ static void test_migration_is_followed(void **state)
         look.input.n_answers = 0;
         look_run(&look);
         assert_true(look.result.wants_all);
-        for (size_t i = 0; i < placed.n; i++)
-                consumer_free(placed.consumers[i]);
 }
 
 /* The first complete read for a new database: consumers without claim and guest. */
@@ -219,9 +204,9 @@ static void test_unread(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 _cleanup_(look_done) Look look;
-                Placed placed = { .n = 0 };
+                _cleanup_(placed_done) Placed placed = { .n = 0 };
 
-                add_consumer(&placed, 'm', 1, "p", "unknown");
+                add_consumer(&placed, 'm', 1);
                 look_begin(&look);
                 look.input.unread = true;
                 look.input.word = rows[i].word;
@@ -237,7 +222,6 @@ static void test_unread(void **state)
                         fail_msg("%s: %s", rows[i].name, look.actions);
                 assert_int_equal(look.result.wants_all, rows[i].wants_all);
                 assert_int_equal(look.result.problems.n_items, rows[i].problem ? 1 : 0);
-                consumer_free(placed.consumers[0]);
         }
 }
 

@@ -19,37 +19,17 @@ typedef struct Row {
 /* What Placement has of the guest. */
 static Consumer *make_holding(uint64_t vcpus)
 {
-        const Uuid guest = make_guest('g'), host = make_guest('h');
-        Consumer *holding;
+        const Uuid host = make_uuid("host");
+        Consumer *holding = look_make_consumer('g', vcpus);
 
-        assert_int_equal(consumer_new(&holding, &guest), 0);
-        assert_int_equal(consumer_add(holding, &host, "VCPU", vcpus), 0);
         assert_int_equal(consumer_add(holding, &host, "MEMORY_MB", 512), 0);
         return holding;
-}
-
-/* The root of the host, which counts CPUs and memory. */
-static ProviderTree *make_host(void)
-{
-        static const char *const classes[] = { "VCPU", "PCPU", "MEMORY_MB" };
-        const Uuid uuid = make_guest('h');
-        ProviderTree *tree;
-        Provider *host;
-
-        assert_int_equal(provider_tree_new(&tree), 0);
-        assert_int_equal(provider_tree_add(tree, &uuid, "host", NULL, &host, NULL), 0);
-        for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
-                const Inventory inventory = INVENTORY_DEFAULT(4096);
-
-                assert_int_equal(provider_set_inventory(host, classes[i], &inventory), 0);
-        }
-        return tree;
 }
 
 /* Gives the claim the memory of its guest, and a request with the amounts of the domain. */
 static void look_add_memory(Look *look)
 {
-        const Uuid host = make_guest('h');
+        const Uuid host = make_uuid("host");
 
         look_set_text(&look->claims.claims[0]->request, "resources=MEMORY_MB:512,VCPU:2");
         assert_int_equal(claim_add(look->claims.claims[0], &host, "host", "", "MEMORY_MB", 512), 0);
@@ -59,7 +39,7 @@ static void check(const Row *row)
 {
         _cleanup_(look_done) Look look;
         _cleanup_(consumer_freep) Consumer *holding = make_holding(row->placed);
-        const ReconcileAnswer answer = { .consumer = make_guest('g'),
+        const PictureConsumer answer = { .consumer = make_guest('g'),
                                          .here = true,
                                          .holding = holding };
 
@@ -139,13 +119,9 @@ static void test_follows(void **state)
                 _cleanup_(look_done) Look look;
                 _cleanup_(consumer_freep) Consumer *holding = make_holding(rows[i].placed);
                 _cleanup_(allocations_freep) Allocations *held = NULL;
-                _cleanup_(provider_tree_freep) ProviderTree *tree = make_host();
-                HostProvider provider = { 0 };
-                size_t place = 0;
-                HostView view = {
-                        .tree = tree, .providers = &provider, .n_providers = 1, .places = &place
-                };
-                const ReconcileAnswer answer = { .consumer = make_guest('g'),
+                _cleanup_(host_view_freep) HostView *view =
+                        look_make_view("host VCPU=4096 PCPU=4096 MEMORY_MB=4096");
+                const PictureConsumer answer = { .consumer = make_guest('g'),
                                                  .here = true,
                                                  .holding = holding };
                 Consumer *on_root = make_holding(rows[i].on_root);
@@ -154,7 +130,7 @@ static void test_follows(void **state)
                 assert_int_equal(allocations_new(&held), 0);
                 assert_int_equal(allocations_add(held, on_root), 0);
                 look.input.word = rows[i].word;
-                look.input.view = &view;
+                look.input.view = view;
                 look.input.held = rows[i].on_root > 0 ? held : NULL;
                 look.input.answers = &answer;
                 look.input.n_answers = rows[i].placed > 0 ? 1 : 0;

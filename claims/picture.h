@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The picture of claims, guests and Placement's consumers that every comparison of these three
+ * parties shares: which belongs to which, where a consumer is, and what can be a migration. Pure.
+ *
+ * Two deciders act on it. claims/reconcile.h runs after each poll, has answers about the consumers
+ * that it asked about, and changes claims alone. agent/audit/audit.h runs at a start and on demand,
+ * has all consumers of the host, and can change Placement. They use the same terms:
+ *
+ *   here       The consumer has an allocation on this host. The caller decides it: the audit counts
+ *              the host's own tree. Reconcile also counts sharing providers, if all is on these.
+ *   gone       Placement was read, and the consumer has nothing here. Reconcile ends the claim of
+ *              such a guest. The audit ends it only if the consumer is elsewhere.
+ *   migration  A consumer whose type is MIGRATION or unknown, and that no guest here has. It can
+ *              hold what a guest of the same project had here. Reconcile compares amounts of a
+ *              claim (claims/resize-pair.h), or CPUs and memory of a guest. The audit compares
+ *              project, user, CPUs and memory, and of a guest that is elsewhere only the owner.
+ *   moving     There is such a consumer for a guest: neither decider changes the guest's claims.
+ *   resized    The guest has other amounts than when the claim was made of it (claims/follow.h).
+ *              If it has two claims, claims/resize-pair.h decides which one is over.
+ *
+ * Each grace is a time since which something is as it is, and a span (time_is_within()). The span
+ * is claim_expiry_time; if that is 0, none for a missed guest, and 300 s for the others.
+ *
+ *   since the claim's guest was missed    reconcile: the claim stays
+ *   since a pair of claims was found      reconcile: the pair is not listed
+ *   since the claim was made              audit: no finding
+ *   since the consumer was first seen     audit: no finding, or no remedy
+ *   since the consumer was written        audit: its server is alive
+ *
+ * The first two can end earlier, with an answer of Placement. The last three protect a write that
+ * is under way from an audit, which reads all consumers once. */
+
+#include "base/allocation.h"
+#include "claims/claim/claim.h"
+#include "claims/claim/host-facts.h"
+
+/* A consumer that was read, as Placement has it. */
+typedef struct PictureConsumer {
+        Uuid consumer;
+        const Consumer *holding; /* borrowed; NULL: nothing anywhere */
+        bool here;               /* some of it is on this host */
+} PictureConsumer;
+
+typedef enum PicturePlace {
+        PICTURE_UNREAD, /* Placement was not asked about the consumer */
+        PICTURE_HERE,
+        PICTURE_ELSEWHERE, /* gone: all of its allocations are on other hosts */
+        PICTURE_NOWHERE,   /* gone: it has no allocations */
+} PicturePlace;
+
+typedef struct PictureKey {
+        Uuid uuid;
+        const void *of;
+} PictureKey;
+
+typedef struct PictureKeys {
+        PictureKey *items; /* by uuid */
+        size_t n_items;
+} PictureKeys;
+
+typedef struct Picture {
+        /* Set by the caller before picture_make(); borrowed. */
+        const ClaimList *claims; /* that live, by id */
+        const HostFacts *facts;
+        const HostDomain *lives; /* guests that are no domains */
+        size_t n_lives;
+        const PictureConsumer *consumers; /* by uuid */
+        size_t n_consumers;
+        /* Made by picture_make(). */
+        PictureKeys known; /* claims: by consumer, and by the guest that a migration has them of */
+        PictureKeys guests, mdevs;
+        const char **pci; /* addresses */
+        size_t n_pci;
+} Picture;
+
+/* Puts the parties in order, so that a look-up for each claim costs no pass over all others.
+ * picture_done() is needed also after -ENOMEM. */
+int picture_make(Picture *picture);
+void picture_done(Picture *picture);
+
+/* Returns the claims of a consumer, and those that a migration has of this guest, by id. *ret_n:
+ * how many. */
+const PictureKey *picture_claims(const Picture *picture, const Uuid *uuid, size_t *ret_n);
+
+/* Returns the consumer's older claim, or its second one, of a resize on this host; or NULL. */
+const Claim *picture_claim(const Picture *picture, const Uuid *consumer);
+const Claim *picture_second_claim(const Picture *picture, const Uuid *consumer);
+
+/* Returns true if the guest has a claim, its own or one that a migration has of it. but: a claim
+ * that does not count, or NULL. */
+bool picture_has_claim(const Picture *picture, const Uuid *guest, const Claim *but);
+
+const HostDomain *picture_domain(const Picture *picture, const Uuid *uuid);
+
+/* Returns the guest of a claim, also while a migration has the claim; NULL: it is not here. */
+const HostDomain *picture_guest(const Picture *picture, const Claim *claim);
+
+bool picture_has_mdev(const Picture *picture, const Uuid *mdev);
+bool picture_has_pci(const Picture *picture, const char *address);
+
+/* Returns NULL if Placement was not asked about the consumer. consumers: by uuid. */
+const PictureConsumer *picture_find(const PictureConsumer *consumers, size_t n,
+                                    const Uuid *consumer);
+PicturePlace picture_place(const Picture *picture, const Uuid *consumer);
+
+/* Returns true if the consumer can be a migration of a guest: see above. */
+bool picture_can_be_migration(const Picture *picture, const Consumer *consumer);
+
+/* CPUs and memory, by which a guest, its claim and its allocations are compared. Whether CPUs are
+ * VCPU or PCPU is not compared: a reshape changes it. */
+typedef struct GuestSize {
+        uint64_t cpus, memory_mb;
+} GuestSize;
+
+GuestSize guest_size_of_claim(const Claim *claim);
+GuestSize guest_size_of_consumer(const Consumer *consumer); /* on all providers */
+
+/* Returns true if both amounts are at least those of the domain. */
+bool guest_size_covers(GuestSize size, const HostDomain *domain);
+
+/* Returns true while less than span has passed since then; also if that is in the future. */
+static inline bool time_is_within(uint64_t now_usec, uint64_t since_usec, uint64_t span_usec)
+{
+        return now_usec < since_usec || now_usec - since_usec < span_usec;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A guest has up to two definitions: the one that runs, and the persistent one, which its next
+ * start uses. A device of either one must be in the claim.
+ *
+ * Tests: tests/unit/claims/test-reconcile.c tests/unit/claims/test-follow.c */
+
+#include "claims/reconcile-compare.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/text.h"
+#include "claims/fit/device-choice.h"
+#include "claims/follow.h"
+
+static int add_text(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
+                    const char *format, va_list ap)
+{
+        char *text;
+
+        if (array_grow(&problems->items, sizeof(ReconcileProblem), problems->n_items,
+                       &problems->n_allocated) < 0)
+                return -ENOMEM;
+        text = text_vformat(format, ap);
+        if (!text)
+                return -ENOMEM;
+        problems->items[problems->n_items++] =
+                (ReconcileProblem){ .consumer = *consumer, .claim_id = claim_id, .text = text };
+        return 0;
+}
+
+int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
+                          const char *format, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = add_text(problems, consumer, claim_id, format, ap);
+        va_end(ap);
+        return r;
+}
+
+void reconcile_problems_done(ReconcileProblems *problems)
+{
+        for (size_t i = 0; i < problems->n_items; i++)
+                free(problems->items[i].text);
+        free(problems->items);
+        *problems = (ReconcileProblems){ 0 };
+}
+
+/* A claim and its guest. */
+typedef struct Pair {
+        const Picture *picture;
+        const Claim *claim;
+        const HostDomain *domain; /* NULL: no guest here */
+        ReconcileProblems *problems;
+} Pair;
+
+_printf_(2, 3) static int add(const Pair *pair, const char *format, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = add_text(pair->problems, &pair->claim->consumer, pair->claim->id, format, ap);
+        va_end(ap);
+        return r;
+}
+
+/* Amounts */
+
+/* spare: how much more than the domain the claim can have without a problem. */
+static int compare_amount(const Pair *pair, const char *what, uint64_t claimed, uint64_t has,
+                          uint64_t spare)
+{
+        /* A class that the host does not count is in no claim. */
+        if (claimed == 0 || (claimed >= has && claimed - has <= spare))
+                return 0;
+        return add(pair, "guest %.60s has %" PRIu64 " %s, its claim has %" PRIu64,
+                   pair->domain->name, has, what, claimed);
+}
+
+static int compare_amounts(const Pair *pair)
+{
+        const HostDomain *domain = pair->domain;
+        GuestSize claimed = guest_size_of_claim(pair->claim);
+        bool placed = claim_is_placed(pair->claim);
+        uint64_t cpus_spare = placed ? UINT64_MAX : layout_count_thread_cpus(&domain->layout);
+
+        if (compare_amount(pair, "VCPUs", claimed.cpus, domain->vcpus, cpus_spare) < 0)
+                return -ENOMEM;
+        return compare_amount(pair, "MiB of memory", claimed.memory_mb, domain->memory_mb,
+                              placed ? UINT64_MAX : 0);
+}
+
+/* Cells and CPUs */
+
+static const LayoutCpu *find_cpu(const Layout *layout, unsigned vcpu)
+{
+        for (size_t i = 0; i < layout->n_cpus; i++)
+                if (layout->cpus[i].vcpu == vcpu)
+                        return &layout->cpus[i];
+        return NULL;
+}
+
+/* Adds the first CPU that runs elsewhere: the other CPUs of a guest that was pinned again do, too.
+ */
+static int compare_cpus(const Pair *pair)
+{
+        const Layout *layout = &pair->claim->layout;
+
+        for (size_t i = 0; i < layout->n_cpus; i++) {
+                const LayoutCpu *claimed = &layout->cpus[i],
+                                *has = find_cpu(&pair->domain->layout, claimed->vcpu);
+                _cleanup_free_ char *wanted = NULL, *found = NULL;
+
+                if (has && cpu_set_equal(&has->cpus, &claimed->cpus))
+                        continue;
+                wanted = cpu_set_format(&claimed->cpus);
+                found = has ? cpu_set_format(&has->cpus) : strdup("any");
+                if (!wanted || !found)
+                        return -ENOMEM;
+                return add(pair,
+                           "CPU %u of guest %.60s runs on host CPUs %.60s, its claim has %.60s",
+                           claimed->vcpu, pair->domain->name, found, wanted);
+        }
+        return 0;
+}
+
+static const LayoutCell *find_cell(const Layout *layout, unsigned cell)
+{
+        const LayoutCell *found = NULL;
+
+        for (size_t i = 0; i < layout->n_cells; i++)
+                if (layout->cells[i].cell == cell)
+                        found = &layout->cells[i];
+        return found;
+}
+
+static int compare_cell(const Pair *pair, const LayoutCell *claimed)
+{
+        const LayoutCell *has = find_cell(&pair->domain->layout, claimed->cell);
+        const char *name = pair->domain->name;
+
+        if (!has)
+                return add(
+                        pair,
+                        "guest %.60s does not say where its cell %u is, its claim has it in cell %u of the host",
+                        name, claimed->cell, claimed->host_cell);
+        if (has->host_cell != claimed->host_cell)
+                return add(pair,
+                           "cell %u of guest %.60s is in cell %u of the host, its claim has %u",
+                           claimed->cell, name, has->host_cell, claimed->host_cell);
+        if (claimed->memory_mb > 0 && has->page_kib != claimed->page_kib)
+                return add(pair,
+                           "cell %u of guest %.60s has pages of %" PRIu64
+                           " KiB (0: small), its claim %" PRIu64,
+                           claimed->cell, name, has->page_kib, claimed->page_kib);
+        return 0;
+}
+
+/* Adds the first host CPU that the claim does not hold: of emulator and I/O threads, or of the
+ * persistent definition. */
+static int compare_threads(const Pair *pair)
+{
+        CPU_SET_FOREACH(cpu, &pair->domain->layout.held) {
+                if (cpu_set_contains(&pair->claim->layout.held, cpu) ||
+                    layout_has_guest_cpu(&pair->domain->layout, cpu))
+                        continue;
+                return add(pair,
+                           "guest %.60s is pinned to host CPU %u, which its claim does not hold",
+                           pair->domain->name, cpu);
+        }
+        return 0;
+}
+
+static int compare_layouts(const Pair *pair)
+{
+        for (size_t i = 0; i < pair->claim->layout.n_cells; i++)
+                if (compare_cell(pair, &pair->claim->layout.cells[i]) < 0)
+                        return -ENOMEM;
+        if (compare_cpus(pair) < 0)
+                return -ENOMEM;
+        return compare_threads(pair);
+}
+
+/* Devices */
+
+/* Devices of one definition of a guest. where: which one, for people. */
+typedef struct Definition {
+        const Uuid *mdevs;
+        size_t n_mdevs;
+        const char (*pci)[HOST_ADDRESS_SIZE];
+        size_t n_pci;
+        const char *where;
+} Definition;
+
+#define DEFINITIONS 2
+
+static void get_definitions(const HostDomain *domain, Definition ret[static DEFINITIONS])
+{
+        ret[0] = (Definition){ domain->mdevs, domain->n_mdevs, domain->pci, domain->n_pci, "" };
+        ret[1] = (Definition){ domain->config_mdevs, domain->n_config_mdevs, domain->config_pci,
+                               domain->n_config_pci, " in its persistent definition" };
+}
+
+static bool domain_has_mdev(const HostDomain *domain, const Uuid *mdev)
+{
+        Definition definitions[DEFINITIONS];
+
+        get_definitions(domain, definitions);
+        for (size_t i = 0; i < DEFINITIONS; i++)
+                for (size_t j = 0; j < definitions[i].n_mdevs; j++)
+                        if (uuid_equal(&definitions[i].mdevs[j], mdev))
+                                return true;
+        return false;
+}
+
+static bool domain_has_pci(const HostDomain *domain, const char *address)
+{
+        Definition definitions[DEFINITIONS];
+
+        get_definitions(domain, definitions);
+        for (size_t i = 0; i < DEFINITIONS; i++)
+                for (size_t j = 0; j < definitions[i].n_pci; j++)
+                        if (strcmp(definitions[i].pci[j], address) == 0)
+                                return true;
+        return false;
+}
+
+static int compare_mdevs(const Pair *pair)
+{
+        const char *name = pair->domain->name;
+        Definition definitions[DEFINITIONS];
+
+        for (size_t i = 0; i < pair->claim->n_devices; i++) {
+                const ClaimDevice *device = &pair->claim->devices[i];
+                int r = 0;
+
+                if (uuid_empty(&device->mdev))
+                        continue;
+                if (!domain_has_mdev(pair->domain, &device->mdev))
+                        r = add(pair,
+                                "guest %.60s does not have mdev %s on %s, which its claim names",
+                                name, device->mdev.text, device->name);
+                else if (!picture_has_mdev(pair->picture, &device->mdev))
+                        r = add(pair, "mdev %s of guest %.60s is gone from %s", device->mdev.text,
+                                name, device->name);
+                if (r < 0)
+                        return r;
+        }
+        get_definitions(pair->domain, definitions);
+        for (size_t i = 0; i < DEFINITIONS; i++)
+                for (size_t j = 0; j < definitions[i].n_mdevs; j++)
+                        if (!claim_has_mdev(pair->claim, &definitions[i].mdevs[j]) &&
+                            add(pair, "guest %.60s has mdev %s%s, which its claim does not name",
+                                name, definitions[i].mdevs[j].text, definitions[i].where) < 0)
+                                return -ENOMEM;
+        return 0;
+}
+
+/* Compares devices that this host offers: others need no claim. */
+static int compare_pci(const Pair *pair)
+{
+        const char *name = pair->domain->name;
+        Definition definitions[DEFINITIONS];
+
+        for (size_t i = 0; i < pair->claim->n_devices; i++) {
+                const ClaimDevice *device = &pair->claim->devices[i];
+
+                if (uuid_empty(&device->mdev) && !domain_has_pci(pair->domain, device->address) &&
+                    add(pair, "guest %.60s does not have PCI device %s, which its claim names",
+                        name, device->address) < 0)
+                        return -ENOMEM;
+        }
+        get_definitions(pair->domain, definitions);
+        for (size_t i = 0; i < DEFINITIONS; i++)
+                for (size_t j = 0; j < definitions[i].n_pci; j++) {
+                        const char *address = definitions[i].pci[j];
+
+                        if (!claim_has_pci(pair->claim, address) &&
+                            picture_has_pci(pair->picture, address) &&
+                            add(pair,
+                                "guest %.60s has PCI device %s%s, which its claim does not name",
+                                name, address, definitions[i].where) < 0)
+                                return -ENOMEM;
+                }
+        return 0;
+}
+
+/* Adds a PCI device that a claim names and the host does not list. */
+static int add_claimed_pci(const Pair *pair, const char *address)
+{
+        if (!pair->domain)
+                return add(pair,
+                           "claim %" PRId64 " names PCI device %s, which this host does not list",
+                           pair->claim->id, address);
+        if (!domain_has_pci(pair->domain, address))
+                return 0; /* reconcile_compare() adds it when the claim is confirmed */
+        return add(pair, "PCI device %s of guest %.60s is gone from this host", address,
+                   pair->domain->name);
+}
+
+/* Adds the PCI devices of the guest that neither its claim names nor the host lists. */
+static int add_unlisted_pci(const Pair *pair)
+{
+        Definition definitions[DEFINITIONS];
+
+        get_definitions(pair->domain, definitions);
+        for (size_t i = 0; i < DEFINITIONS; i++)
+                for (size_t j = 0; j < definitions[i].n_pci; j++) {
+                        const char *address = definitions[i].pci[j];
+
+                        if (!claim_has_pci(pair->claim, address) &&
+                            !host_facts_lists_function(pair->picture->facts, address) &&
+                            add(pair,
+                                "guest %.60s has PCI device %s%s, which this host does not list",
+                                pair->domain->name, address, definitions[i].where) < 0)
+                                return -ENOMEM;
+                }
+        return 0;
+}
+
+static int compare_identities(const Pair *pair)
+{
+        for (size_t i = 0; i < pair->claim->n_devices; i++) {
+                const ClaimDevice *device = &pair->claim->devices[i];
+                const char *now = host_facts_identity(pair->picture->facts, device->address);
+
+                if (!device_identity_differs(device->identity, now) ||
+                    (i > 0 && strcmp(device[-1].address, device->address) == 0))
+                        continue;
+                if (add(pair, "another device is at %s (%s): claim %" PRId64 " was given %s",
+                        device->address, now, pair->claim->id, device->identity) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int reconcile_check_devices(const Picture *picture, const Claim *claim, const HostDomain *domain,
+                            ReconcileProblems *problems)
+{
+        const Pair pair = { picture, claim, domain, problems };
+
+        for (size_t i = 0; i < claim->n_devices; i++) {
+                const ClaimDevice *device = &claim->devices[i];
+
+                if (uuid_empty(&device->mdev) &&
+                    !host_facts_lists_function(picture->facts, device->address) &&
+                    add_claimed_pci(&pair, device->address) < 0)
+                        return -ENOMEM;
+        }
+        if (domain && add_unlisted_pci(&pair) < 0)
+                return -ENOMEM;
+        return compare_identities(&pair);
+}
+
+int reconcile_compare(const Picture *picture, const Claim *claim, const HostDomain *domain,
+                      ReconcileProblems *problems)
+{
+        const Pair pair = { picture, claim, domain, problems };
+
+        if (compare_amounts(&pair) < 0 || compare_mdevs(&pair) < 0 || compare_pci(&pair) < 0)
+                return -ENOMEM;
+        return compare_layouts(&pair);
+}

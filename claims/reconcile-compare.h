@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Compares a claim with its guest: amounts, devices, cells and CPUs. Each difference is a problem,
+ * which is shown to people; nothing is changed. Pure. */
+
+#include "claims/picture.h"
+
+typedef struct ReconcileProblem {
+        Uuid consumer;
+        int64_t claim_id; /* 0: none */
+        char *text;       /* for people, the same for the same problem */
+} ReconcileProblem;
+
+typedef struct ReconcileProblems {
+        ReconcileProblem *items;
+        size_t n_items, n_allocated;
+} ReconcileProblems;
+
+/* -ENOMEM. */
+int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
+                          const char *format, ...) _printf_(4, 5);
+void reconcile_problems_done(ReconcileProblems *problems);
+
+/* Adds what a confirmed claim and its guest disagree about. A claim can have more than its guest:
+ * Nova can allocate more than a domain shows, and a claim can have CPUs for emulator and I/O
+ * threads. -ENOMEM. */
+int reconcile_compare(const Picture *picture, const Claim *claim, const HostDomain *domain,
+                      ReconcileProblems *problems);
+
+/* Adds the PCI devices of a claim and its guest that the host does not list. Adds each address that
+ * has another device than the claim was given. The claim can have any state. domain NULL: no guest
+ * here. -ENOMEM. */
+int reconcile_check_devices(const Picture *picture, const Claim *claim, const HostDomain *domain,
+                            ReconcileProblems *problems);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "claims/picture.h"
+
+#include "tests/fixtures/audit.h"
+#include "tests/fixtures/reconcile.h"
+
+/* Consumer x: what Placement, the claims and the guests of this host show of it. */
+static void test_consumers(void **state)
+{
+        static const struct {
+                const char *name;
+                const char *held; /* NULL: Placement was not asked */
+                bool here;
+                const char *type;
+                const char *claims;
+                char guest; /* a domain; 0: none */
+                bool lives; /* a process is its guest */
+                PicturePlace place;
+                bool migration, claimed;
+                size_t n_own; /* claims of its own */
+        } rows[] = {
+                { "not asked", NULL, .type = "unknown", .claims = "", .place = PICTURE_UNREAD,
+                  .migration = true },
+                { "here", "VCPU=1@host", true, "unknown", "", .place = PICTURE_HERE,
+                  .migration = true },
+                { "elsewhere", "VCPU=1@other", false, "unknown", "", .place = PICTURE_ELSEWHERE,
+                  .migration = true },
+                { "nowhere", "", false, "unknown", "", .place = PICTURE_NOWHERE,
+                  .migration = true },
+                { "a migration by its type", "VCPU=1@host", true, "MIGRATION", "",
+                  .place = PICTURE_HERE, .migration = true },
+                { "no migration by its type", "VCPU=1@host", true, "INSTANCE", "",
+                  .place = PICTURE_HERE },
+                { "it has a guest", "VCPU=1@host", true, "unknown", "", 'x',
+                  .place = PICTURE_HERE },
+                { "its guest is a process", "VCPU=1@host", true, "unknown", "", .lives = true,
+                  .place = PICTURE_HERE },
+                { "a guest of another consumer", "VCPU=1@host", true, "unknown", "", 'y',
+                  .place = PICTURE_HERE, .migration = true },
+                { "it has a claim", "VCPU=1@host", true, "INSTANCE", "y confirmed;x confirmed",
+                  .place = PICTURE_HERE, .claimed = true, .n_own = 1 },
+                { "it has the two claims of a resize", "VCPU=1@host", true, "INSTANCE",
+                  "x confirmed;y confirmed;x claimed target", .place = PICTURE_HERE,
+                  .claimed = true, .n_own = 2 },
+                { "a migration has its claim", "VCPU=1@other", false, "INSTANCE",
+                  "m confirmed guest=x", 'x', .place = PICTURE_ELSEWHERE, .claimed = true },
+                { "the same, and one of its own", "VCPU=1@host", true, "INSTANCE",
+                  "m confirmed guest=x;x confirmed", 'x', .place = PICTURE_HERE, .claimed = true,
+                  .n_own = 1 },
+        };
+        const Uuid x = make_guest('x');
+        const HostDomain life = { .uuid = x, .name = "process 1" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(allocations_freep) Allocations *read = NULL;
+                _cleanup_(look_done) Look look;
+                PictureConsumer answer = { .consumer = x, .here = rows[i].here };
+                Picture picture;
+                const Claim *first, *second;
+
+                assert_int_equal(allocations_new(&read), 0);
+                answer.holding =
+                        audit_consumer(read, 'x', rows[i].type, rows[i].held ? rows[i].held : "");
+                look_begin(&look);
+                if (rows[i].guest)
+                        facts_guest(&look.facts, rows[i].guest, "");
+                look_add_claims(&look, rows[i].claims);
+                picture = (Picture){ .claims = &look.claims,
+                                     .facts = &look.facts.facts,
+                                     .lives = &life,
+                                     .n_lives = rows[i].lives,
+                                     .consumers = &answer,
+                                     .n_consumers = rows[i].held ? 1 : 0 };
+                assert_int_equal(picture_make(&picture), 0);
+                first = picture_claim(&picture, &x);
+                second = picture_second_claim(&picture, &x);
+                if (picture_place(&picture, &x) != rows[i].place ||
+                    picture_can_be_migration(&picture, answer.holding) != rows[i].migration ||
+                    picture_has_claim(&picture, &x, NULL) != rows[i].claimed ||
+                    (size_t)(first != NULL) + (second != NULL) != rows[i].n_own)
+                        fail_msg("%s", rows[i].name);
+                if (second)
+                        assert_true(first->id < second->id);
+                if (first)
+                        assert_int_equal(picture_has_claim(&picture, &x, first),
+                                         second || rows[i].guest);
+                for (size_t j = 0; j < look.claims.n_claims; j++)
+                        if (picture_guest(&picture, look.claims.claims[j]))
+                                assert_int_equal(rows[i].guest, 'x');
+                picture_done(&picture);
+        }
+}
+
+/* Each grace ends at its span, and a time in the future is within it. */
+static void test_grace(void **state)
+{
+        static const struct {
+                uint64_t now, since, span;
+                bool within;
+        } rows[] = {
+                { 100, 100, 10, true },       { 109, 100, 10, true }, { 110, 100, 10, false },
+                { 99, 100, 10, true },        { 100, 100, 0, false }, { 0, UINT64_MAX, 1, true },
+                { UINT64_MAX, 0, 10, false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+                assert_int_equal(time_is_within(rows[i].now, rows[i].since, rows[i].span),
+                                 rows[i].within);
+}
+
+/* VCPU and PCPU are one amount, and a size covers a guest that has no more of either. */
+static void test_sizes(void **state)
+{
+        static const struct {
+                const char *held;
+                bool covers; /* 2 CPUs and 512 MiB */
+        } rows[] = {
+                { "VCPU=2@host MEMORY_MB=512@host", true },
+                { "PCPU=1@host VCPU=1@cell MEMORY_MB=600@cell", true },
+                { "VCPU=1@host MEMORY_MB=512@host", false },
+                { "VCPU=2@host MEMORY_MB=511@host", false },
+        };
+        const HostDomain domain = { .vcpus = 2, .memory_mb = 512 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(allocations_freep) Allocations *read = NULL;
+                _cleanup_(claim_freep) Claim *claim = audit_claim('x', rows[i].held);
+                GuestSize placed, claimed = guest_size_of_claim(claim);
+
+                assert_int_equal(allocations_new(&read), 0);
+                placed =
+                        guest_size_of_consumer(audit_consumer(read, 'x', "INSTANCE", rows[i].held));
+                assert_int_equal(guest_size_covers(claimed, &domain), rows[i].covers);
+                assert_int_equal(guest_size_covers(placed, &domain), rows[i].covers);
+        }
+}
+
+TEST_MAIN(test_consumers, test_grace, test_sizes)
