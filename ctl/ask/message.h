@@ -5,7 +5,6 @@
 
 #include <systemd/sd-bus.h>
 
-#include "base/request-mappings.h"
 #include "base/resource-request.h"
 
 typedef struct CtlClaim {

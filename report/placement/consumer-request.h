@@ -3,7 +3,7 @@
 
 /* The requests about consumers, as values (facts E5, E8). Pure; see report/placement/request.h. */
 
-#include "base/request-mappings.h"
+#include "base/resource-request.h"
 #include "report/placement/request.h"
 
 #define PLACEMENT_MICROVERSION_IN_TREE "1.31"
