@@ -308,7 +308,7 @@ static void drop_invalid(ProviderTree *tree)
                 for (size_t j = provider->n_inventories; j > 0; j--) {
                         const InventoryRecord *record = &provider->inventories[j - 1];
 
-                        if (!inventory_valid(&record->inventory))
+                        if (inventory_invalid_field(&record->inventory))
                                 provider_remove_inventory(provider, record->resource_class);
                 }
         }
