@@ -168,7 +168,9 @@ static void on_usages(int result, const SessionAnswer *answer, const Error *erro
 static bool ask_for_use(Sharing *sharing)
 {
         return needs_use(sharing) &&
-               session_send(sharing->session, placement_get_provider_usages(&sharing->root),
+               session_send(sharing->session,
+                            placement_request("GET", "/resource_providers/{uuid}/usages",
+                                              sharing->root.text),
                             on_usages, sharing, &sharing->call, NULL) >= 0;
 }
 

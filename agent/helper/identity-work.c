@@ -63,7 +63,8 @@ static int count_consumers(Work *work, NameHolder *who, Error *reterr)
 static int read_age(Work *work, NameHolder *who, Error *reterr)
 {
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
-        int r = ask(work, placement_get_provider(&who->uuid), &answer, reterr);
+        int r = ask(work, placement_request("GET", "/resource_providers/{uuid}", who->uuid.text),
+                    &answer, reterr);
 
         who->modified_sec = answer.modified_sec;
         return r;

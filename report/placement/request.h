@@ -9,11 +9,15 @@
 
 #include <jansson.h>
 
+#include <string.h>
+
 #include "base/allocation.h"
 #include "base/provider-tree.h"
+#include "base/resource-request.h"
 #include "report/placement/answer.h"
 
 #define PLACEMENT_MICROVERSION                "1.30"
+#define PLACEMENT_MICROVERSION_IN_TREE        "1.31"
 #define PLACEMENT_MICROVERSION_MOVE           "1.37"
 #define PLACEMENT_MICROVERSION_CONSUMER_TYPES "1.38"
 
@@ -32,20 +36,17 @@ typedef struct PlacementRequest {
 
 void placement_request_done(PlacementRequest *request);
 
-/* True when it changes something at the server. */
-bool placement_request_writes(const PlacementRequest *request);
+/* Checks whether it changes something at the server. */
+static inline bool placement_request_writes(const PlacementRequest *request)
+{
+        return strcmp(request->method, "GET") != 0 && !request->harmless;
+}
 
-/* What stands in place of the route's "{…}", if it has one. NULL: out of memory. */
-char *placement_make_path(const char *route, const char *what);
+/* The functions that follow make a request, which the caller sends or frees. Names of classes and
+ * traits must have passed resource_class_valid(). */
 
-/* A request without a body, and one with it (a reference, which is taken over; NULL: out of
- * memory). */
+/* A request without a body. what takes the place of the route's "{…}", if it has one. */
 PlacementRequest placement_request(const char *method, const char *route, const char *what);
-PlacementRequest placement_request_with(const char *method, const char *route, const char *what,
-                                        json_t *body);
-
-/* All that follow make a request, which whoever sends it frees. Names of classes and traits must
- * have passed resource_class_valid(). */
 
 /* All providers of the tree that this one belongs to; an empty list when it is unknown. */
 PlacementRequest placement_get_tree(const Uuid *provider);
@@ -53,14 +54,8 @@ PlacementRequest placement_get_tree(const Uuid *provider);
 /* The provider of that name, in a list of one or none. */
 PlacementRequest placement_get_provider_by_name(const char *name);
 
-/* That provider alone; the answer says when it was changed last. */
-PlacementRequest placement_get_provider(const Uuid *provider);
-
 PlacementRequest placement_get_part(const Uuid *provider, PlacementPart part);
 PlacementRequest placement_get_provider_allocations(const Uuid *provider);
-
-/* How much of each class of the provider is allocated. */
-PlacementRequest placement_get_provider_usages(const Uuid *provider);
 
 /* What a consumer holds everywhere; with its type, which needs 1.38. */
 PlacementRequest placement_get_consumer(const Uuid *consumer, bool with_type);
@@ -100,3 +95,30 @@ PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size
 /* A reshape with an empty body, which no Placement does: 400 from one that would do a real one, and
  * in fewer words than about JSON that lacks something. */
 PlacementRequest placement_probe_reshaper(void);
+
+/* Returns -EINVAL with words for a consumer without project and user: nothing of it can be written.
+ */
+int placement_check_consumer(const Consumer *consumer, Error *reterr);
+
+/* The same for each; NULL: there is none. */
+int placement_check_consumers(const Allocations *consumers, Error *reterr);
+
+/* {"<consumer>": {"allocations": {"<provider>": {"resources": {"VCPU": 2}}}, "project_id",
+ * "user_id", "consumer_generation"[, "consumer_type"]}} of all consumers, as POST /allocations and
+ * POST /reshaper take them. A new reference, NULL when out of memory. */
+json_t *placement_consumers_to_json(const Allocations *allocations, bool with_types);
+
+/* PUT /allocations/{consumer}: all that it holds from now on; nothing removes it. With 1.38, its
+ * type and mappings (NULL: none to send; Placement takes and ignores them), or with 1.30 and
+ * neither when old is set or the type is not known: its type stays what it is then. The consumer
+ * has passed placement_check_consumer(). */
+PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings,
+                                        bool old);
+
+/* POST /allocations: the same for several, all of them or none. */
+PlacementRequest placement_post_consumers(const Allocations *consumers, bool old);
+
+/* What is left in the tree that root is of, if some provider of it can give that much of the class:
+ * the summaries of GET /allocation_candidates for it. They are those of the whole tree, however few
+ * candidates the answer has, so it is one request at any size. */
+PlacementRequest placement_get_room(const Uuid *root, const char *resource_class, uint64_t amount);

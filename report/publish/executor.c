@@ -18,7 +18,6 @@
 
 #include "base/jitter.h"
 #include "base/log.h"
-#include "report/placement/consumer.h"
 #include "report/publish/name-holder.h"
 #include "report/publish/step.h"
 

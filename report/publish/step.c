@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "report/placement/consumer.h"
 
 const Provider *step_get_provider(const Plan *plan, const PlanStep *step)
 {

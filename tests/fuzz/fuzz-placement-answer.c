@@ -4,7 +4,6 @@
 
 #include "base/json.h"
 #include "report/placement/answer.h"
-#include "report/placement/consumer.h"
 #include "report/placement/error.h"
 #include "report/publish/name-holder.h"
 #include "tests/fuzz/fuzz.h"

@@ -14,7 +14,6 @@
 
 #include "base/json.h"
 #include "report/consumers.h"
-#include "report/placement/consumer.h"
 #include "report/reporter.h"
 
 typedef struct Probe {

@@ -60,13 +60,11 @@ static void on_done(int result, const SessionAnswer *answer, const Error *error,
 
 static SessionCall *send_put(Fixture *fixture)
 {
+        PlacementRequest request = placement_request("PUT", "/traits/{name}", "X");
         SessionCall *call;
 
-        assert_int_equal(
-                session_send(fixture->session,
-                             placement_request_with("PUT", "/traits/{name}", "X", json_object()),
-                             on_done, fixture, &call, NULL),
-                0);
+        request.body = strdup("{}");
+        assert_int_equal(session_send(fixture->session, request, on_done, fixture, &call, NULL), 0);
         return call;
 }
 
