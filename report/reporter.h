@@ -19,7 +19,6 @@
 #include "report/keystone/auth.h"
 #include "report/placement/answer.h"
 #include "report/placement/outcome.h"
-#include "report/placement/request-counts.h"
 #include "report/session/nova-mode.h"
 #include "report/sharing.h"
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How an attempt to report ended: the vocabulary of report/ and of its caller. */
+/* How an attempt to report ended: the vocabulary of report/ and of its caller, and how an answer of
+ * Placement becomes a word of it. Pure. */
 
-#include "base/macros.h"
+#include "base/error.h"
+
+typedef struct HttpResponse HttpResponse;
+typedef struct PlacementRequest PlacementRequest;
 
 /* Beside 0 (done). Negative results are local failures (-ENOMEM, …). */
 typedef enum ReportOutcome {
@@ -63,3 +67,42 @@ ReshaperAccess reshaper_access_of(int status, bool from_placement);
 /* The one of two results that the caller has to know: local failures first, then fatal ones, then
  * those that ask for another attempt, then the rest. */
 int report_outcome_worse(int a, int b);
+
+typedef enum PlacementCode {
+        PLACEMENT_CODE_NONE, /* no error body of Placement's, or one without a code */
+        PLACEMENT_CODE_UNDEFINED,
+        PLACEMENT_CODE_CONCURRENT_UPDATE,
+        PLACEMENT_CODE_INVENTORY_IN_USE,
+        PLACEMENT_CODE_PROVIDER_IN_USE,
+        PLACEMENT_CODE_CANNOT_DELETE_PARENT,
+        PLACEMENT_CODE_DUPLICATE_NAME,
+        PLACEMENT_CODE_PROVIDER_NOT_FOUND,
+        _PLACEMENT_CODE_MAX,
+} PlacementCode;
+
+/* An answer that was judged. */
+typedef struct PlacementVerdict {
+        int outcome; /* REPORT_DONE for 2xx, else a ReportOutcome */
+        PlacementCode code;
+        bool from_placement;  /* the body has Placement's form */
+        bool database_locked; /* a 500 of an SQLite-backed service: too many writers at a time */
+} PlacementVerdict;
+
+/* Judges an answer to request. reterr has words when the outcome is not REPORT_DONE. */
+PlacementVerdict placement_judge(const PlacementRequest *request, const HttpResponse *response,
+                                 Error *reterr);
+
+#define REQUEST_COUNTS_MAX 96
+
+typedef struct RequestCount {
+        const char *method, *route; /* "PUT", "/resource_providers/{uuid}/traits"; static */
+        int status;                 /* 0: there was no answer */
+        uint64_t n;
+} RequestCount;
+
+/* How often each route of Placement was requested, by method and status of the answer. A route has
+ * placeholders for uuids and names, which bounds the number of items. */
+typedef struct RequestCounts {
+        RequestCount items[REQUEST_COUNTS_MAX];
+        size_t n_items;
+} RequestCounts;

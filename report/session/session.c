@@ -167,6 +167,26 @@ static int read_body(const PlacementRequest *request, const HttpResponse *respon
         return REPORT_DONE;
 }
 
+static bool is_count_of(const RequestCount *item, const char *method, const char *route, int status)
+{
+        return item->status == status && strcmp(item->route, route) == 0 &&
+               strcmp(item->method, method) == 0;
+}
+
+/* Counts a request; one more route than REQUEST_COUNTS_MAX is not counted. */
+static void count_request(RequestCounts *counts, const char *method, const char *route, int status)
+{
+        for (size_t i = 0; i < counts->n_items; i++)
+                if (is_count_of(&counts->items[i], method, route, status)) {
+                        counts->items[i].n++;
+                        return;
+                }
+        if (counts->n_items < REQUEST_COUNTS_MAX)
+                counts->items[counts->n_items++] = (RequestCount){
+                        .method = method, .route = route, .status = status, .n = 1
+                };
+}
+
 static void count_answer(Session *session, const SessionAnswer *answer,
                          const HttpResponse *response)
 {
@@ -257,8 +277,8 @@ static void on_response(int result, const HttpResponse *response, const Error *e
                 words = *error;
                 log_debug("%s %s: %s", request->method, request->path, words.text);
         }
-        request_counts_add(&call->session->statistics.counts, request->method, request->route,
-                           answer.status);
+        count_request(&call->session->statistics.counts, request->method, request->route,
+                      answer.status);
         if (wait_for_server(call, response))
                 return;
         if (learn(call, result, &answer, &words))

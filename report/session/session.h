@@ -16,9 +16,7 @@
 
 #include "report/http/http.h"
 #include "report/keystone/auth.h"
-#include "report/placement/error.h"
 #include "report/placement/outcome.h"
-#include "report/placement/request-counts.h"
 #include "report/placement/request.h"
 #include "report/session/nova-mode.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "report/placement/answer.h"
-#include "report/placement/error.h"
+#include "report/placement/outcome.h"
 #include "report/publish/name-holder.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -171,6 +171,29 @@ static void test_statistics(void **state)
         assert_int_equal(session_get_max_connections(fixture->session), 3);
 }
 
+/* Counts requests by method, route and status. The number of routes is bounded. */
+static void test_counts(void **state)
+{
+        Fixture *fixture = *state;
+        const RequestCounts *counts = &session_get_statistics(fixture->session)->counts;
+
+        for (int status = 400; status < 400 + 2 * REQUEST_COUNTS_MAX; status++) {
+                fake_http_begin(SCRIPT(ANSWER("GET", status, ""), ANSWER("PUT", 204, "")), "");
+                send_put(fixture);
+                if (status != 429 && status != 503)
+                        send_get(fixture, on_done);
+                wait_calls(fixture, status != 429 && status != 503 ? 2 : 1);
+        }
+        assert_int_equal(counts->n_items, REQUEST_COUNTS_MAX);
+        assert_string_equal(counts->items[0].method, "PUT");
+        assert_string_equal(counts->items[0].route, "/traits/{name}");
+        assert_int_equal(counts->items[0].status, 204);
+        assert_int_equal(counts->items[0].n, 2 * REQUEST_COUNTS_MAX);
+        assert_string_equal(counts->items[1].route, "/allocations/{uuid}");
+        assert_int_equal(counts->items[1].status, 400);
+        assert_int_equal(counts->items[1].n, 1);
+}
+
 static void test_cancel(void **state)
 {
         Fixture *fixture = *state;
@@ -371,7 +394,7 @@ static void test_cancel_while_held(void **state)
         wait_calls(fixture, 1);
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_headers, test_answers, test_statistics, test_cancel,
-               test_free_inside_callback, test_requests_wait_for_the_token,
+TEST_MAIN_WITH(set_up, tear_down, test_headers, test_answers, test_statistics, test_counts,
+               test_cancel, test_free_inside_callback, test_requests_wait_for_the_token,
                test_requests_fail_without_token, test_401_is_asked_again, test_401_for_ever,
                test_moved, test_cancel_while_held)
