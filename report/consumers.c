@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-
 struct ConsumersCall {
         Session *session;
         SessionCall *call;

@@ -106,24 +106,6 @@ static void begin(Reporter *reporter, ReporterDone done, void *userdata)
         reporter->userdata = userdata;
 }
 
-int reporter_make_session(Session **ret, sd_event *event, const ReporterConfig *config,
-                          Error *reterr)
-{
-        const char *endpoint = config->http.endpoint;
-        AuthConfig auth_config = config->auth;
-        Auth *auth;
-        int r;
-
-        if (endpoint ? !*endpoint : auth_config.kind <= REPORTER_AUTH_ADMIN_TOKEN)
-                return error_setf(reterr, EINVAL, "[placement] has no endpoint");
-        auth_config.wants_endpoint = !endpoint;
-        r = auth_new(&auth, event, &auth_config, &config->http, reterr);
-        if (r < 0)
-                return r;
-        r = session_new(ret, event, &config->http, auth, config->nova, reterr);
-        return r < 0 ? error_prefixf(reterr, r, "[placement]") : 0;
-}
-
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
                  const char *root_name, Error *reterr)
 {
@@ -139,7 +121,8 @@ int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, 
             event_add_deferred(event, &reporter->deferred, on_deferred, reporter) < 0)
                 return error_oom(reterr);
         reporter->nova = config->nova;
-        r = reporter_make_session(&reporter->session, event, config, reterr);
+        r = session_new(&reporter->session, event, &config->http, &config->auth, config->nova,
+                        reterr);
         if (r < 0)
                 return r;
         if (sharing_new(&reporter->sharing, reporter->session, root, config->disk_use) < 0)

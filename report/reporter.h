@@ -25,7 +25,7 @@
 /* [placement]. Filled by agent/, borrowed, must outlive the reporter. */
 typedef struct ReporterConfig {
         HttpConfig http;     /* endpoint NULL: as Keystone's catalogue has it */
-        AuthConfig auth;     /* wants_endpoint follows from that */
+        AuthConfig auth;     /* wants_endpoint is ignored */
         NovaMode nova;       /* [agent] nova: what may be written */
         SharingUse disk_use; /* when the usage of the root's DISK_GB is read */
 } ReporterConfig;
@@ -46,11 +46,6 @@ typedef struct ReporterStatistics {
 typedef struct Reporter Reporter;
 typedef struct Plan Plan;
 typedef struct Session Session;
-
-/* For who speaks to Placement without a reporter. Strings and the like stay borrowed; -EINVAL with
- * words, -ENOMEM. */
-int reporter_make_session(Session **ret, sd_event *event, const ReporterConfig *config,
-                          Error *reterr);
 
 /* result: 0, a ReportOutcome, or a negative errno; error has the words unless result is 0 (borrowed
  * for the call). */

@@ -39,7 +39,8 @@ int talk_new(Talk **ret, const ReporterConfig *config, Error *reterr)
         r = sd_event_new(&talk->event);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot set up the event loop: %s", strerror(-r));
-        r = reporter_make_session(&talk->session, talk->event, config, reterr);
+        r = session_new(&talk->session, talk->event, &config->http, &config->auth, config->nova,
+                        reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(talk);

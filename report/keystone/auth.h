@@ -32,20 +32,17 @@ typedef struct AuthPass {
 } AuthPass;
 
 typedef struct Auth Auth;
-typedef void (*AuthListener)(void *userdata);
 
-/* http: the limits and TLS files for Keystone, borrowed strings; its endpoint is not looked at.
- * -EINVAL with words for a configuration that cannot work (a token that is missing or cannot be a
- * header is not quoted), -ENOMEM. */
+/* http: the limits and TLS files for Keystone, borrowed strings; its endpoint is ignored. listener
+ * is called from the loop when auth_get() will return something else than -EAGAIN. -EINVAL with
+ * words for a configuration that cannot work (a token that is missing or cannot be a header is not
+ * quoted), -ENOMEM. */
 int auth_new(Auth **ret, sd_event *event, const AuthConfig *config, const HttpConfig *http,
-             Error *reterr);
+             void (*listener)(void *userdata), void *userdata, Error *reterr);
 
 /* Wipes what is secret. The listener is not called any more. */
 Auth *auth_free(Auth *auth);
 DEFINE_CLEANUP(Auth *, auth_free);
-
-/* Called from the loop when auth_get() will answer something else than -EAGAIN. */
-void auth_set_listener(Auth *auth, AuthListener listener, void *userdata);
 
 /* 0 and the pass; -EAGAIN: one is being fetched, wait for the listener; a ReportOutcome with words
  * when there is none (credential refused, Keystone away); -ENOMEM. */
@@ -55,15 +52,12 @@ int auth_get(Auth *auth, AuthPass *ret, Error *reterr);
  * until the loop runs again. */
 const KeystoneToken *auth_get_token(const Auth *auth);
 
-/* Placement took the pass, or answered it with 401. True: a new one is worth asking for; false:
- * the 401 is final, and reterr has words when more is known than that. What is said of another pass
- * than the present one changes nothing. */
-void auth_note_accepted(Auth *auth, uint64_t serial);
-bool auth_note_refused(Auth *auth, uint64_t serial, Error *reterr);
-
-/* Placement was not there where the pass says: the next auth_get() looks again, at most once a
- * minute. */
-void auth_doubt_endpoint(Auth *auth, uint64_t serial);
+/* Learns from the status of Placement's answer to a request with that pass. 0: Placement was not
+ * where the pass says, so the next auth_get() looks it up again, at most once a minute. After 401,
+ * true: a new pass is worth a second attempt; false: the 401 is final, and reterr has words when
+ * more is known than that. Any other status proves the pass. An answer to another pass than the
+ * present one changes nothing. */
+bool auth_note_answer(Auth *auth, uint64_t serial, int status, Error *reterr);
 
 /* A person wants it: the next auth_get() asks for a token although the pause after a failure is not
  * over, unless Keystone refused the credential, which counts towards the lock of an account. */

@@ -509,7 +509,7 @@ static bool may_start(const ExecutorStep *step)
 
 static uint64_t limit(const Executor *executor)
 {
-        return executor->serial ? 1 : session_get_max_connections(executor->session);
+        return executor->serial ? 1 : session_get_statistics(executor->session)->max_connections;
 }
 
 /* Nobody waits for a pause when nothing more is sent. */

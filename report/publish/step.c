@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-
 const Provider *step_get_provider(const Plan *plan, const PlanStep *step)
 {
         return provider_tree_find(plan->desired, &step->provider);

@@ -45,7 +45,7 @@ static int begin_one(Reads *reads, size_t i, Error *reterr)
 static int begin_reads(Reads *reads, Error *reterr)
 {
         while (reads->result == REPORT_DONE && reads->next < reads->n_items &&
-               reads->n_running < session_get_max_connections(reads->session)) {
+               reads->n_running < session_get_statistics(reads->session)->max_connections) {
                 const Read *item = &reads->items[reads->next];
                 int r = item->over || item->call ? 0 : begin_one(reads, reads->next, reterr);
 

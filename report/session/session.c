@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A call without a transfer is held: it waits for a pass of auth, or for a busy server (the gate).
+ * Calls that http has not started yet are taken back and held when the pass changes or the gate
+ * shuts. Held calls are sent from a deferred event source, oldest first. A callback can free the
+ * session, so each function that calls one does it last. */
+
 #include "report/session/session.h"
 
 #include <stdlib.h>
@@ -28,7 +33,6 @@ struct Session {
         sd_event *event;
         HttpClient *http;
         Auth *auth;
-        uint64_t max_connections;
         char request_id[80]; /* a header line */
         TAILQ_HEAD(, SessionCall) calls;
         sd_event_source *deferred; /* looks after those that are held back */
@@ -46,8 +50,9 @@ static void look_after_held(Session *session)
 }
 
 /* A pass that is void, or about to be, is of no use to what still waits for a connection. */
-static void hold_queued(Session *session)
+static void hold_queued(void *userdata)
 {
+        Session *session = userdata;
         SessionCall *call;
 
         TAILQ_FOREACH(call, &session->calls, link)
@@ -73,45 +78,43 @@ static void shut_gate(Session *session)
         hold_queued(session);
 }
 
-static void on_auth_changed(void *userdata)
-{
-        hold_queued(userdata);
-}
-
 static int make_deferred(Session *session, sd_event *event)
 {
         int r = event_add_deferred(event, &session->deferred, on_deferred, session);
 
         if (r < 0)
                 return r;
-        auth_set_listener(session->auth, on_auth_changed, session);
         r = sd_event_add_time(event, &session->gate, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
                               on_gate_open, session);
         return r < 0 ? r : sd_event_source_set_enabled(session->gate, SD_EVENT_OFF);
 }
 
-int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth, NovaMode nova,
-                Error *reterr)
+int session_new(Session **ret, sd_event *event, const HttpConfig *config, const AuthConfig *auth,
+                NovaMode nova, Error *reterr)
 {
         _cleanup_(session_freep) Session *session = calloc(1, sizeof(Session));
+        AuthConfig auth_config = *auth;
         int r;
 
-        if (!session) {
-                auth_free(auth);
+        if (!session)
                 return error_oom(reterr);
-        }
+        if (config->endpoint ? !*config->endpoint : auth_config.kind <= REPORTER_AUTH_ADMIN_TOKEN)
+                return error_setf(reterr, EINVAL, "[placement] has no endpoint");
+        auth_config.wants_endpoint = !config->endpoint;
         TAILQ_INIT(&session->calls);
-        session->auth = auth;
         session->event = sd_event_ref(event);
-        session->max_connections = config->max_connections;
+        session->statistics.max_connections = config->max_connections;
         session->nova = nova;
         session_begin_attempt(session);
-        r = make_deferred(session, event);
-        if (r < 0)
-                return error_setf(reterr, r, "Cannot set up HTTP: %s", strerror(-r));
-        r = http_client_new(&session->http, event, config, reterr);
+        r = auth_new(&session->auth, event, &auth_config, config, hold_queued, session, reterr);
         if (r < 0)
                 return r;
+        r = make_deferred(session, event);
+        if (r < 0)
+                return error_setf(reterr, r, "[placement]: Cannot set up HTTP: %s", strerror(-r));
+        r = http_client_new(&session->http, event, config, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "[placement]");
         *ret = TAKE_PTR(session);
         return 0;
 }
@@ -209,15 +212,13 @@ static bool is_nowhere(int result, const SessionAnswer *answer)
 /* Reports to auth what became of its pass. True: the call starts over with another one. */
 static bool learn(SessionCall *call, int result, const SessionAnswer *answer, Error *reterr)
 {
-        Auth *auth = call->session->auth;
+        bool nowhere = is_nowhere(result, answer);
 
-        if (is_nowhere(result, answer))
-                auth_doubt_endpoint(auth, call->pass);
-        else if (answer->status == 401 && auth_note_refused(auth, call->pass, reterr))
-                return !call->refused;
-        else if (answer->status != 0 && answer->status != 401)
-                auth_note_accepted(auth, call->pass);
-        return false;
+        if (answer->status == 0 && !nowhere)
+                return false;
+        return auth_note_answer(call->session->auth, call->pass, nowhere ? 0 : answer->status,
+                                reterr) &&
+               !call->refused;
 }
 
 static void start_over(SessionCall *call)
@@ -408,11 +409,6 @@ const KeystoneToken *session_get_token(const Session *session)
         return auth_get_token(session->auth);
 }
 
-uint64_t session_get_max_connections(const Session *session)
-{
-        return session->max_connections;
-}
-
 void session_ask_at_once(Session *session)
 {
         auth_ask_at_once(session->auth);
@@ -425,7 +421,7 @@ void session_begin_attempt(Session *session)
         snprintf(session->request_id, sizeof(session->request_id), "X-Openstack-Request-Id: req-%s",
                  uuid.text);
         session->statistics.retry_after_usec = 0;
-        session_pace_begin_attempt(&session->pace);
+        session->pace.credit = 0; /* successes of another attempt do not count */
 }
 
 const SessionStatistics *session_get_statistics(const Session *session)

@@ -21,6 +21,7 @@
 #include "report/session/nova-mode.h"
 
 typedef struct SessionStatistics {
+        uint64_t max_connections; /* so many requests at most are under way */
         uint64_t n_requests;
         uint64_t n_writes;         /* those that were not GET */
         uint64_t n_conflicts;      /* answers with placement.concurrent_update */
@@ -43,10 +44,11 @@ typedef struct SessionCall SessionCall; /* a request under way */
 typedef void (*SessionDone)(int result, const SessionAnswer *answer, const Error *error,
                             void *userdata);
 
-/* Takes auth over, also on failure. config as in http_client_new(); its endpoint may be NULL when
- * auth gives it. Requests that nova does not let through end in REPORT_E_REFUSED, unsent. */
-int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth, NovaMode nova,
-                Error *reterr);
+/* config as in http_client_new(); its endpoint is NULL where Keystone's catalogue has it, which
+ * sets wants_endpoint of auth. Strings stay borrowed. Requests that nova does not allow end in
+ * REPORT_E_REFUSED, unsent. -EINVAL with words, -ENOMEM. */
+int session_new(Session **ret, sd_event *event, const HttpConfig *config, const AuthConfig *auth,
+                NovaMode nova, Error *reterr);
 
 /* Cancels what is under way. */
 Session *session_free(Session *session);
@@ -59,8 +61,6 @@ int session_send(Session *session, PlacementRequest request, SessionDone done, v
 
 /* NULL is allowed; returns NULL. */
 SessionCall *session_call_cancel(SessionCall *call);
-
-uint64_t session_get_max_connections(const Session *session);
 
 /* See auth_ask_at_once(). */
 void session_ask_at_once(Session *session);

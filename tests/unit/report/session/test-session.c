@@ -18,18 +18,13 @@ typedef struct Fixture {
 static int set_up(void **state)
 {
         Fixture *fixture = calloc(1, sizeof(Fixture));
-        HttpConfig config = { .max_connections = 3 };
-        Auth *auth;
+        static const HttpConfig config = { .endpoint = "http://fixed", .max_connections = 3 };
+        static const AuthConfig auth = { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "secret" };
 
         assert_non_null(fixture);
         assert_true(sd_event_new(&fixture->event) >= 0);
         assert_int_equal(
-                auth_new(&auth, fixture->event,
-                         &(AuthConfig){ .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "secret" },
-                         &config, NULL),
-                0);
-        assert_int_equal(
-                session_new(&fixture->session, fixture->event, &config, auth, NOVA_NONE, NULL), 0);
+                session_new(&fixture->session, fixture->event, &config, &auth, NOVA_NONE, NULL), 0);
         fake_http_begin(NULL, "");
         *state = fixture;
         return 0;
@@ -168,7 +163,7 @@ static void test_statistics(void **state)
         assert_int_equal(statistics->retry_after_usec, 9 * USEC_PER_SEC);
         session_begin_attempt(fixture->session);
         assert_int_equal(statistics->retry_after_usec, 0);
-        assert_int_equal(session_get_max_connections(fixture->session), 3);
+        assert_int_equal(statistics->max_connections, 3);
 }
 
 /* Counts requests by method, route and status. The number of routes is bounded. */
@@ -239,18 +234,12 @@ static const KeystoneConfig keystone = {
 static void begin_keystone(Fixture *fixture, const FakeAnswer *script)
 {
         static const HttpConfig config = { .max_connections = 3 };
-        static const AuthConfig auth_config = {
-                .kind = REPORTER_AUTH_PASSWORD,
-                .keystone = &keystone,
-                .wants_endpoint = true,
-        };
-        Auth *auth;
+        static const AuthConfig auth = { .kind = REPORTER_AUTH_PASSWORD, .keystone = &keystone };
 
         session_free(fixture->session);
         fake_http_begin(script, "");
-        assert_int_equal(auth_new(&auth, fixture->event, &auth_config, &config, NULL), 0);
         assert_int_equal(
-                session_new(&fixture->session, fixture->event, &config, auth, NOVA_NONE, NULL), 0);
+                session_new(&fixture->session, fixture->event, &config, &auth, NOVA_NONE, NULL), 0);
 }
 
 static void test_requests_wait_for_the_token(void **state)
