@@ -18,7 +18,6 @@
 #include "report/publish/mirror.h"
 #include "report/publish/name-holder.h"
 #include "report/publish/plan.h"
-#include "report/publish/trait-lookup.h"
 #include "report/refresh.h"
 #include "report/session/session.h"
 #include "report/sharing.h"
@@ -43,9 +42,8 @@ struct Reporter {
 
         /* The attempt under way. */
         bool busy;
-        Refresh *refresh;
+        Refresh *refresh; /* of the providers, or of traits */
         Gather *gather;
-        TraitLookup *lookup;
         SessionCall *call; /* may it reshape, or whose is the name of a new root? */
         Plan *plan;
         Executor *executor;
@@ -70,7 +68,6 @@ static void put_away(Reporter *reporter)
         reporter->executor = executor_free(reporter->executor);
         reporter->plan = plan_free(reporter->plan);
         reporter->call = session_call_cancel(reporter->call);
-        reporter->lookup = trait_lookup_free(reporter->lookup);
         reporter->refresh = refresh_free(reporter->refresh);
         reporter->gather = gather_free(reporter->gather);
         sharing_cancel(reporter->sharing);
@@ -369,7 +366,7 @@ static void end_preparing(Reporter *reporter)
                 finish(reporter, r, &error);
 }
 
-static void on_looked_up(int result, const Error *error, void *userdata)
+static void on_looked_up(int result, Mirror *next, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
 
@@ -394,12 +391,12 @@ static int look_up_traits(Reporter *reporter)
 
         if (now - reporter->traits_asked_usec > MISSING_TRAITS_AGE_USEC)
                 mirror_forget_missing_traits(reporter->mirror);
-        r = trait_lookup_list(reporter->desired, mirror_get_names(reporter->mirror), &names);
+        r = mirror_list_unknown_traits(reporter->mirror, reporter->desired, &names);
         if (r < 0 || names.n_items == 0)
                 return r;
         reporter->traits_asked_usec = now;
-        r = trait_lookup_new(&reporter->lookup, reporter->session, reporter->mirror, &names,
-                             on_looked_up, reporter, NULL);
+        r = refresh_traits_new(&reporter->refresh, reporter->session, reporter->mirror, &names,
+                               on_looked_up, reporter, NULL);
         return r < 0 ? r : 1;
 }
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A tree and, in another array, an entry for each of its providers: its generation, and while it is
+ * read the generation of each part. Each change sets the generation last, so that a failure leaves
+ * the provider stale. The names that providers carry are learned with them. */
+
 #include "report/publish/mirror.h"
 
 #include <assert.h>
@@ -169,7 +173,7 @@ int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n)
 static int learn_traits(Mirror *mirror, const StringSet *names)
 {
         for (size_t i = 0; i < names->n_items; i++)
-                if (mirror_learn_trait(mirror, names->items[i]) < 0)
+                if (mirror_learn_trait(mirror, names->items[i], true) < 0)
                         return -ENOMEM;
         return 0;
 }
@@ -331,7 +335,7 @@ void mirror_remove(Mirror *mirror, const Uuid *provider)
 
 void mirror_forget(Mirror *mirror, const Uuid *provider)
 {
-        MirrorEntry *entry = find_entry(mirror, provider);
+        MirrorEntry *entry = provider ? find_entry(mirror, provider) : NULL;
 
         if (entry)
                 entry->generation = -1;
@@ -344,11 +348,6 @@ void mirror_forget_all(Mirror *mirror)
         for (size_t i = 0; i < mirror->n_entries; i++)
                 mirror->entries[i].generation = -1;
         mirror_forget_names(mirror);
-}
-
-void mirror_doubt(Mirror *mirror)
-{
-        mirror->list_stale = true;
 }
 
 void mirror_forget_names(Mirror *mirror)
@@ -366,16 +365,41 @@ int mirror_learn_class(Mirror *mirror, const char *name)
         return string_set_add(&mirror->names.known_classes, name) < 0 ? -ENOMEM : 0;
 }
 
-int mirror_learn_trait(Mirror *mirror, const char *name)
+int mirror_learn_trait(Mirror *mirror, const char *name, bool exists)
 {
-        if (string_set_add(&mirror->names.known_traits, name) < 0)
+        StringSet *known = &mirror->names.known_traits, *missing = &mirror->names.missing_traits;
+
+        if (string_set_add(exists ? known : missing, name) < 0)
                 return -ENOMEM;
-        string_set_remove(&mirror->names.missing_traits, name);
+        string_set_remove(exists ? missing : known, name);
         return 0;
 }
 
-int mirror_learn_missing_trait(Mirror *mirror, const char *name)
+static int add_unknown_traits(const MirrorNames *names, const Provider *provider, StringSet *ret,
+                              bool *ret_unknown)
 {
-        string_set_remove(&mirror->names.known_traits, name);
-        return string_set_add(&mirror->names.missing_traits, name) < 0 ? -ENOMEM : 0;
+        for (size_t i = 0; i < provider->traits.n_items; i++) {
+                const char *trait = provider->traits.items[i];
+
+                if (!resource_class_valid(trait) ||
+                    string_set_contains(&names->known_traits, trait))
+                        continue;
+                if (string_set_add(ret, trait) < 0)
+                        return -ENOMEM;
+                if (!string_set_contains(&names->missing_traits, trait))
+                        *ret_unknown = true;
+        }
+        return 0;
+}
+
+int mirror_list_unknown_traits(const Mirror *mirror, const ProviderTree *desired, StringSet *ret)
+{
+        bool unknown = false;
+
+        for (size_t i = 0; i < desired->n_providers; i++)
+                if (add_unknown_traits(&mirror->names, desired->providers[i], ret, &unknown) < 0)
+                        return -ENOMEM;
+        if (!unknown)
+                string_set_done(ret);
+        return 0;
 }

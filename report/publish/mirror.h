@@ -75,15 +75,12 @@ int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation);
 /* With all below it. */
 void mirror_remove(Mirror *mirror, const Uuid *provider);
 
-/* The provider must be read again; for one that is unknown, the list of providers must be. */
+/* The provider must be read again. For one that is unknown, and for NULL, which stands for any of
+ * them, the list of providers must be: its generations show which ones moved. */
 void mirror_forget(Mirror *mirror, const Uuid *provider);
 
 /* Every provider must be read again, whatever its generation, and every name asked for. */
 void mirror_forget_all(Mirror *mirror);
-
-/* Any of them may have moved: the list of providers must be read, and its generations show which.
- */
-void mirror_doubt(Mirror *mirror);
 
 /* Placement turned out to lack a name that was known. */
 void mirror_forget_names(Mirror *mirror);
@@ -91,7 +88,11 @@ void mirror_forget_names(Mirror *mirror);
 /* The service may have been upgraded: traits that it lacked are to be asked for again. */
 void mirror_forget_missing_traits(Mirror *mirror);
 
-/* -ENOMEM. */
+/* Placement has the class; it has the trait, or turned out to lack it. -ENOMEM. */
 int mirror_learn_class(Mirror *mirror, const char *name);
-int mirror_learn_trait(Mirror *mirror, const char *name);
-int mirror_learn_missing_trait(Mirror *mirror, const char *name);
+int mirror_learn_trait(Mirror *mirror, const char *name, bool exists);
+
+/* Lists the traits of desired of which it is not known whether Placement has them. If there are
+ * any, those that it lacked when it was asked before are among them again: the service may have
+ * been upgraded. ret must be initialised. -ENOMEM. */
+int mirror_list_unknown_traits(const Mirror *mirror, const ProviderTree *desired, StringSet *ret);

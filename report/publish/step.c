@@ -154,7 +154,7 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
                 r = mirror_learn_class(mirror, step->name);
                 break;
         case PLAN_ENSURE_TRAIT:
-                r = mirror_learn_trait(mirror, step->name);
+                r = mirror_learn_trait(mirror, step->name, true);
                 break;
         case PLAN_CREATE_PROVIDER:
         case PLAN_MOVE_PROVIDER:
@@ -184,7 +184,8 @@ void step_forget(const PlanStep *step, Mirror *mirror)
         case PLAN_ENSURE_TRAIT:
                 break;
         case PLAN_RESHAPE:
-                mirror_doubt(mirror); /* done or not: what it wrote has other generations then */
+                mirror_forget(mirror,
+                              NULL); /* done or not: what it wrote has other generations then */
                 break;
         default:
                 mirror_forget(mirror, &step->provider);

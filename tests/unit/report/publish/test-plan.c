@@ -32,9 +32,9 @@ static void know_some(const Planning *planning)
 {
         mirror_forget_names(planning->mirror);
         assert_int_equal(mirror_learn_class(planning->mirror, "CUSTOM_KNOWN"), 0);
-        assert_int_equal(mirror_learn_trait(planning->mirror, "CUSTOM_OLD"), 0);
-        assert_int_equal(mirror_learn_trait(planning->mirror, "HW_A"), 0);
-        assert_int_equal(mirror_learn_missing_trait(planning->mirror, "HW_MISSING"), 0);
+        assert_int_equal(mirror_learn_trait(planning->mirror, "CUSTOM_OLD", true), 0);
+        assert_int_equal(mirror_learn_trait(planning->mirror, "HW_A", true), 0);
+        assert_int_equal(mirror_learn_trait(planning->mirror, "HW_MISSING", false), 0);
 }
 
 /* allocations: NULL, or those of a reshape. */
@@ -501,7 +501,7 @@ static void test_out_of_memory(void **state)
         unsigned at;
         int r;
 
-        assert_int_equal(mirror_learn_missing_trait(planning.mirror, "HW_MISSING"), 0);
+        assert_int_equal(mirror_learn_trait(planning.mirror, "HW_MISSING", false), 0);
         fixture_hold(&allocations, make_uuid("guest"), make_uuid("b"), "VGPU", 1);
         for (unsigned with = 0; with < 2; with++) {
                 FAIL_ALLOC_EACH(at, r = make(&planning, with ? allocations : NULL)) {
