@@ -17,7 +17,7 @@
 #include "report/publish/executor.h"
 #include "report/publish/mirror.h"
 #include "report/publish/name-holder.h"
-#include "report/publish/plan.h"
+#include "report/publish/step.h"
 #include "report/refresh.h"
 #include "report/session/session.h"
 #include "report/sharing.h"

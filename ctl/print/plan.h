@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl plan": the array of plan_to_json() (report/publish/plan.h) as a table. Pure. */
+/* "computectl plan": the array of plan_to_json() (report/publish/step.h) as a table. Pure. */
 
 #include <jansson.h>
 

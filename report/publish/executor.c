@@ -216,6 +216,12 @@ static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int resu
         step_fail(step, result, error);
 }
 
+/* The provider of a step in the desired tree; NULL for steps without one and deletions. */
+static const Provider *wanted(const ExecutorStep *step)
+{
+        return provider_tree_find(step->executor->plan->desired, &step->step->provider);
+}
+
 static const Provider *mirrored(const ExecutorStep *step)
 {
         return provider_tree_find(mirror_get_tree(step->executor->mirror), &step->step->provider);
@@ -293,8 +299,7 @@ static int keep_used(ExecutorStep *step, const Provider *old, const json_t *body
         r = placement_read_provider_allocations(body, &old->uuid, holdings, reterr);
         if (r < 0)
                 return r == -EBADMSG ? REPORT_E_UNAVAILABLE : r;
-        r = step_keep_used(step_get_provider(step->executor->plan, step->step), old, holdings,
-                           &step->kept, words, size);
+        r = step_keep_used(wanted(step), old, holdings, &step->kept, words, size);
         return r < 0 ? error_oom(reterr) : REPORT_DONE;
 }
 
@@ -326,14 +331,13 @@ static void on_holder_counted(int result, const SessionAnswer *answer, const Err
                               void *userdata)
 {
         ExecutorStep *step = userdata;
-        const Provider *wanted = step_get_provider(step->executor->plan, step->step);
         Executor *executor = step->executor;
         Error words = ERROR_NULL;
 
         step->call = NULL;
         if (result == REPORT_DONE)
                 (void)name_holder_count(&step->holder, answer->body);
-        (void)name_holder_explain(&step->holder, uuid_empty(&wanted->parent), &words);
+        (void)name_holder_explain(&step->holder, uuid_empty(&wanted(step)->parent), &words);
         step_fail(step, REPORT_E_DUPLICATE_NAME, &words);
         pump(executor);
 }

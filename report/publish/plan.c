@@ -6,11 +6,11 @@
 
 #include "report/publish/plan.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/text.h"
-#include "report/publish/plan-summary.h"
 
 #define NO_STEP SIZE_MAX
 
@@ -43,6 +43,108 @@ typedef struct Builder {
         size_t reshape;
         Error *reterr;
 } Builder;
+
+/* Words. The caller frees; NULL when out of memory. */
+
+static char *close_text(FILE *stream, char **text)
+{
+        bool failed = ferror(stream);
+
+        failed = fclose(stream) != 0 || failed;
+        if (failed)
+                free(*text);
+        return failed ? NULL : *text;
+}
+
+/* Adds "(was 7)", or the fields other than total that changed. */
+static void print_change(FILE *stream, const Inventory *want, const Inventory *was)
+{
+        if (want->total != was->total)
+                fprintf(stream, " (was %" PRIu64 ")", was->total);
+        if (want->reserved != was->reserved)
+                fprintf(stream, " reserved %" PRIu64 " (was %" PRIu64 ")", want->reserved,
+                        was->reserved);
+        if ((float)want->allocation_ratio != (float)was->allocation_ratio)
+                fprintf(stream, " ratio %g (was %g)", want->allocation_ratio,
+                        was->allocation_ratio);
+        if (want->min_unit != was->min_unit || want->max_unit != was->max_unit ||
+            want->step_size != was->step_size)
+                fprintf(stream,
+                        " units %" PRIu64 "–%" PRIu64 " by %" PRIu64 " (was %" PRIu64 "–%" PRIu64
+                        " by %" PRIu64 ")",
+                        want->min_unit, want->max_unit, want->step_size, was->min_unit,
+                        was->max_unit, was->step_size);
+}
+
+/* "VCPU 8, MEMORY_MB 16384 (was 15872), no VGPU (was 4)" */
+static char *summarize_inventories(const Provider *want, const Provider *was)
+{
+        const char *separator = "";
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        if (!stream)
+                return NULL;
+        for (size_t i = 0; i < want->n_inventories; i++) {
+                const InventoryRecord *record = &want->inventories[i];
+                const Inventory *old = provider_find_inventory(was, record->resource_class);
+
+                fprintf(stream, "%s%s %" PRIu64, separator, record->resource_class,
+                        record->inventory.total);
+                if (old)
+                        print_change(stream, &record->inventory, old);
+                separator = ", ";
+        }
+        for (size_t i = 0; i < was->n_inventories; i++) {
+                const InventoryRecord *record = &was->inventories[i];
+
+                if (provider_find_inventory(want, record->resource_class))
+                        continue;
+                fprintf(stream, "%sno %s (was %" PRIu64 ")", separator, record->resource_class,
+                        record->inventory.total);
+                separator = ", ";
+        }
+        return close_text(stream, &text);
+}
+
+/* "+HW_CPU_X86_AVX2 -CUSTOM_OLD" */
+static char *summarize_set(const StringSet *want, const StringSet *was)
+{
+        const char *separator = "";
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        if (!stream)
+                return NULL;
+        for (size_t i = 0; i < want->n_items; i++)
+                if (!string_set_contains(was, want->items[i])) {
+                        fprintf(stream, "%s+%s", separator, want->items[i]);
+                        separator = " ";
+                }
+        for (size_t i = 0; i < was->n_items; i++)
+                if (!string_set_contains(want, was->items[i])) {
+                        fprintf(stream, "%s-%s", separator, was->items[i]);
+                        separator = " ";
+                }
+        return close_text(stream, &text);
+}
+
+/* "inventories of 3 providers, allocations of 12 consumers" */
+static char *summarize_reshape(size_t n_providers, const Allocations *allocations)
+{
+        size_t n_consumers = allocations ? allocations->n_consumers : 0;
+
+        if (n_consumers == 0)
+                return text_format("inventories of %zu provider%s", n_providers,
+                                   text_plural(n_providers));
+        return text_format("inventories of %zu provider%s, allocations of %zu consumer%s",
+                           n_providers, text_plural(n_providers), n_consumers,
+                           text_plural(n_consumers));
+}
+
+/* Steps */
 
 static int table_init(NodeTable *table, const ProviderTree *tree)
 {
@@ -505,7 +607,7 @@ static int make_reshape(Builder *builder)
         if (plan->n_reshaped == 0)
                 return 0;
         if (add_step(builder, PLAN_RESHAPE, NULL, "",
-                     plan_summarize_reshape(plan->n_reshaped, plan->allocations), &index) < 0)
+                     summarize_reshape(plan->n_reshaped, plan->allocations), &index) < 0)
                 return -ENOMEM;
         builder->reshape = index;
         for (size_t i = 0; i < index; i++)
@@ -533,7 +635,7 @@ static int make_put_inventories(Builder *builder, const Provider *provider)
             !inventories_change(builder, provider))
                 return 0;
         if (add_put(builder, PLAN_PUT_INVENTORIES, provider,
-                    plan_summarize_inventories(provider, before(builder, provider)), &index) < 0)
+                    summarize_inventories(provider, before(builder, provider)), &index) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < provider->n_inventories; i++)
                 if (add_after(builder, index,
@@ -549,10 +651,9 @@ static int make_put_aggregates(Builder *builder, const Provider *provider)
 
         if (!aggregates_change(builder, provider))
                 return 0;
-        return add_put(
-                builder, PLAN_PUT_AGGREGATES, provider,
-                plan_summarize_set(&provider->aggregates, &before(builder, provider)->aggregates),
-                &index);
+        return add_put(builder, PLAN_PUT_AGGREGATES, provider,
+                       summarize_set(&provider->aggregates, &before(builder, provider)->aggregates),
+                       &index);
 }
 
 static int make_put_traits(Builder *builder, const Provider *provider)
@@ -562,7 +663,7 @@ static int make_put_traits(Builder *builder, const Provider *provider)
         if (!traits_change(builder, provider))
                 return 0;
         if (add_put(builder, PLAN_PUT_TRAITS, provider,
-                    plan_summarize_set(&provider->traits, &before(builder, provider)->traits),
+                    summarize_set(&provider->traits, &before(builder, provider)->traits),
                     &index) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < provider->traits.n_items; i++)

@@ -19,11 +19,8 @@
  * go into one too where the service lets us, and only where nothing is lost when it
  * is refused: that is a batch, and the same plan can be made without it. */
 
-#include <jansson.h>
-
 #include "base/allocation.h"
 #include "base/provider-tree.h"
-#include "report/placement/request.h"
 #include "report/publish/mirror.h"
 
 typedef enum PlanOp {
@@ -83,17 +80,3 @@ bool plan_has_batch(const Plan *plan);
 
 /* Whether a provider's inventories are in the reshape. */
 bool plan_is_reshaped(const Plan *plan, const Uuid *provider);
-
-/* Its request without a body: "PUT", "/resource_providers/…/inventories". The caller frees. */
-PlacementRequest plan_step_request(const PlanStep *step);
-
-/* "put-inventories", … */
-const char *plan_op_to_text(PlanOp op);
-
-/* The first steps in words, at most size bytes: "traits of demo: +A -B; provider gpu: no longer
- * there (and 2 more)". What a step needs before it is not counted. Returns text. */
-const char *plan_describe(const Plan *plan, char *text, size_t size);
-
-/* [{"method", "path", "op", "provider", "name", "summary", "after": []}], for computectl plan
- * --json. NULL when out of memory. */
-json_t *plan_to_json(const Plan *plan);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One step of a plan as a request, and what its answer makes of the mirror. Pure but for the
- * mirror. */
+/* One step of a plan in words, as JSON and as a request, and the change of the mirror that its
+ * answer means. Pure but for the mirror. */
 
 #include <jansson.h>
 
@@ -10,13 +10,25 @@
 #include "report/publish/mirror.h"
 #include "report/publish/plan.h"
 
+/* Returns the request of a step without a body: "PUT", "/resource_providers/…/inventories". The
+ * caller frees. */
+PlacementRequest plan_step_request(const PlanStep *step);
+
+/* "put-inventories", … */
+const char *plan_op_to_text(PlanOp op);
+
+/* Writes the first steps in words, at most size bytes: "traits of demo: +A -B; provider gpu: no
+ * longer there (and 2 more)". Steps that only prepare others are left out. Returns text. */
+const char *plan_describe(const Plan *plan, char *text, size_t size);
+
+/* [{"method", "path", "op", "provider", "name", "summary", "after": []}], for computectl plan
+ * --json. NULL when out of memory. */
+json_t *plan_to_json(const Plan *plan);
+
 /* The request of a step, with the mirror's generation. -ENOMEM; -ESTALE
  * when the mirror does not know the provider's generation; -EINVAL. */
 int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirror,
                       PlacementRequest *ret, Error *reterr);
-
-/* The provider of a step in the plan's desired tree; NULL for steps without one and deletions. */
-const Provider *step_get_provider(const Plan *plan, const PlanStep *step);
 
 /* Takes the answer to a step that went well. A reshape gives no generations: they are those that it
  * must have made of the old ones, and should somebody have written since, the next write is a

@@ -3,6 +3,7 @@
 #include "report/publish/plan.h"
 
 #include "base/json.h"
+#include "report/publish/step.h"
 #include "tests/fixtures/mirror.h"
 #include "tests/shims/fail-alloc.h"
 
