@@ -24,8 +24,8 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "report/http/event.h"
-#include "report/keystone/answer.h"
 #include "report/keystone/request.h"
+#include "report/keystone/token.h"
 
 #define ANSWER_MAX_BYTES    (UINT64_C(8) << 20)
 #define RENEW_EARLY_USEC    (300 * USEC_PER_SEC)

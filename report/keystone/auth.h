@@ -14,8 +14,8 @@
 
 #include "base/error.h"
 #include "report/http/http.h"
-#include "report/keystone/answer.h"
 #include "report/keystone/config.h"
+#include "report/keystone/token.h"
 
 typedef struct AuthConfig {
         ReporterAuth kind;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/keystone/answer.h"
+#include "report/keystone/token.h"
 
 #include "tests/unit/test.h"
 
