@@ -24,7 +24,6 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "report/http/event.h"
-#include "report/keystone/request.h"
 #include "report/keystone/token.h"
 
 #define ANSWER_MAX_BYTES    (UINT64_C(8) << 20)
