@@ -24,8 +24,8 @@
 #include "report/http/endpoint.h"
 #include "report/http/error.h"
 #include "report/http/event.h"
+#include "report/http/exchange.h"
 #include "report/http/fields.h"
-#include "report/http/handles.h"
 #include "report/http/lanes.h"
 #include "report/http/loop.h"
 

@@ -8,7 +8,7 @@
  * proxy is looked up (PROXY ""), and no .netrc, cookie, HSTS or alt-svc file is read:
  * these are only when they are asked for. */
 
-#include "report/http/handles.h"
+#include "report/http/exchange.h"
 
 #include <sys/stat.h>
 
