@@ -20,3 +20,7 @@ void http_endpoint_done(HttpEndpoint *endpoint);
 /* ret must be initialised. -EINVAL with words that say what is allowed: a user or password, a query
  * or a fragment in the URL are refused. -ENOMEM. */
 int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr);
+
+/* For a part of a path or query: all but letters, digits and "-._~" as %XX. The caller frees; NULL:
+ * out of memory. */
+char *http_quote(const char *text);

@@ -11,7 +11,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "report/http/http.h"
+#include "report/http/endpoint.h"
 
 void placement_request_done(PlacementRequest *request)
 {
