@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The reads begin in order, as many at a time as the session has connections. One that is repeated
+ * is begun again before those that never began.
+ *
+ * Tests: tests/unit/report/test-gather.c tests/unit/report/test-reporter.c */
+
 #include "report/session/reads.h"
 
 #include <assert.h>
