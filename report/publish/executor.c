@@ -34,7 +34,13 @@ typedef enum StepState {
         STEP_FAILED,
 } StepState;
 
-typedef struct ExecutorStep {
+typedef struct ExecutorStep ExecutorStep;
+
+/* Takes an answer, but a 500. words can be changed. */
+typedef void (*StepAnswered)(ExecutorStep *step, int result, const SessionAnswer *answer,
+                             Error *words);
+
+struct ExecutorStep {
         Executor *executor;
         const PlanStep *step;
         StepState state;
@@ -42,12 +48,13 @@ typedef struct ExecutorStep {
         unsigned n_tries;
         uint64_t pause_usec;
         SessionCall *call;
+        StepAnswered answered; /* the function that takes the answer to call */
         sd_event_source *pause;
         Provider kept;     /* what is sent when classes are in use */
         bool noted_in_use; /* the outcome has been noted */
         bool asked_again;  /* for a class that was there already */
         NameHolder holder; /* who has the name that is to be created */
-} ExecutorStep;
+};
 
 /* The steps of one provider take turns, and so do those that make classes. */
 typedef struct Lane {
@@ -147,20 +154,25 @@ static void step_conflict(ExecutorStep *step, const Error *error)
         step_fail(step, REPORT_E_CONFLICT, error);
 }
 
-static int step_send(ExecutorStep *step, PlacementRequest request, SessionDone done, Error *reterr)
-{
-        int r = session_send(step->executor->session, request, done, step, &step->call, reterr);
+static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata);
 
+static int step_send(ExecutorStep *step, PlacementRequest request, StepAnswered answered,
+                     Error *reterr)
+{
+        int r;
+
+        step->answered = answered;
+        r = session_send(step->executor->session, request, on_answer, step, &step->call, reterr);
         if (r >= 0 && step->state != STEP_RUNNING)
                 step_set_state(step, STEP_RUNNING);
         return r;
 }
 
 /* Sends a second kind of request for a step that runs, or fails it. */
-static void step_detour(ExecutorStep *step, PlacementRequest request, SessionDone done)
+static void step_detour(ExecutorStep *step, PlacementRequest request, StepAnswered answered)
 {
         Error error = ERROR_NULL;
-        int r = step_send(step, request, done, &error);
+        int r = step_send(step, request, answered, &error);
 
         if (r < 0)
                 step_fail(step, r, &error);
@@ -227,31 +239,25 @@ static const Provider *mirrored(const ExecutorStep *step)
         return provider_tree_find(mirror_get_tree(step->executor->mirror), &step->step->provider);
 }
 
-/* The answer to a set of inventories that keeps what is in use. */
-static void on_kept(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+/* Takes the answer to a set of inventories that keeps the classes in use. */
+static void kept_answered(ExecutorStep *step, int result, const SessionAnswer *answer, Error *words)
 {
-        ExecutorStep *step = userdata;
-        Executor *executor = step->executor;
-        Error words = *error;
+        Mirror *mirror = step->executor->mirror;
         int64_t generation;
 
-        step->call = NULL;
         if (result == REPORT_DONE &&
-            (placement_read_generation(answer->body, &generation, &words) < 0 ||
-             mirror_write(executor->mirror, &step->kept, PLACEMENT_INVENTORIES, generation) < 0))
+            (placement_read_generation(answer->body, &generation, words) < 0 ||
+             mirror_write(mirror, &step->kept, PLACEMENT_INVENTORIES, generation) < 0))
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE) {
                 step_set_state(step, STEP_DONE);
-        } else if (answer->status == 500) {
-                step_retry(step, answer, result, &words);
         } else if (result == REPORT_E_CONFLICT) {
-                step_conflict(step, &words);
+                step_conflict(step, words);
         } else {
                 if (report_outcome_is_fatal(result))
-                        step_forget(step->step, executor->mirror);
-                step_fail(step, result, &words);
+                        step_forget(step->step, mirror);
+                step_fail(step, result, words);
         }
-        pump(executor);
 }
 
 /* kept is what can be sent; words names the classes in use. */
@@ -272,7 +278,7 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                 return;
         }
         step_detour(step, placement_put_part(&step->kept, PLACEMENT_INVENTORIES, generation),
-                    on_kept);
+                    kept_answered);
 }
 
 /* What was in use was freed in between: the same request once more, if there are tries left. */
@@ -303,43 +309,32 @@ static int keep_used(ExecutorStep *step, const Provider *old, const json_t *body
         return r < 0 ? error_oom(reterr) : REPORT_DONE;
 }
 
-/* The answer to "who holds something of this provider?" */
-static void on_holdings(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+/* Takes the allocations of a provider that has classes in use. */
+static void holdings_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
+                              Error *words)
 {
-        ExecutorStep *step = userdata;
-        Executor *executor = step->executor;
         const Provider *old = mirrored(step);
-        char words[IN_USE_MAX] = "";
-        Error why = *error;
+        char in_use[IN_USE_MAX] = "";
 
-        step->call = NULL;
         if (result == REPORT_DONE && old)
-                result = keep_used(step, old, answer->body, words, sizeof(words), &why);
-        if (answer->status == 500)
-                step_retry(step, answer, result, &why);
-        else if (result != REPORT_DONE)
-                step_fail(step, result, &why);
-        else if (words[0] != '\0')
-                step_send_kept(step, words);
+                result = keep_used(step, old, answer->body, in_use, sizeof(in_use), words);
+        if (result != REPORT_DONE)
+                step_fail(step, result, words);
+        else if (in_use[0] != '\0')
+                step_send_kept(step, in_use);
         else
                 step_again(step);
-        pump(executor);
 }
 
-/* The answer to "who holds something of the provider that has our name?" */
-static void on_holder_counted(int result, const SessionAnswer *answer, const Error *error,
-                              void *userdata)
+/* Takes the allocations of the provider that has the name of the new one. */
+static void holder_counted(ExecutorStep *step, int result, const SessionAnswer *answer,
+                           Error *words)
 {
-        ExecutorStep *step = userdata;
-        Executor *executor = step->executor;
-        Error words = ERROR_NULL;
-
-        step->call = NULL;
+        *words = ERROR_NULL;
         if (result == REPORT_DONE)
                 (void)name_holder_count(&step->holder, answer->body);
-        (void)name_holder_explain(&step->holder, uuid_empty(&wanted(step)->parent), &words);
-        step_fail(step, REPORT_E_DUPLICATE_NAME, &words);
-        pump(executor);
+        (void)name_holder_explain(&step->holder, uuid_empty(&wanted(step)->parent), words);
+        step_fail(step, REPORT_E_DUPLICATE_NAME, words);
 }
 
 static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
@@ -360,28 +355,22 @@ static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
         } else {
                 step->holder = name_holder_from(&holders->items[0], modified_sec);
                 step_detour(step, placement_get_provider_allocations(&step->holder.uuid),
-                            on_holder_counted);
+                            holder_counted);
         }
 }
 
-/* The answer to "who has this name?" */
-static void on_holder(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+/* Takes the provider that has the name of the new one. */
+static void holder_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
+                            Error *words)
 {
         _cleanup_(placement_providers_done) PlacementProviders holders = PLACEMENT_PROVIDERS_INIT;
-        ExecutorStep *step = userdata;
-        Executor *executor = step->executor;
-        Error words = *error;
 
-        step->call = NULL;
-        if (result == REPORT_DONE && placement_read_providers(answer->body, &holders, &words) < 0)
+        if (result == REPORT_DONE && placement_read_providers(answer->body, &holders, words) < 0)
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE)
                 judge_holder(step, &holders, answer->modified_sec);
-        else if (answer->status == 500)
-                step_retry(step, answer, result, &words);
         else
-                step_fail(step, result, &words);
-        pump(executor);
+                step_fail(step, result, words);
 }
 
 static void step_done(ExecutorStep *step, const json_t *body)
@@ -417,14 +406,14 @@ static bool is_put(PlanOp op)
                op == PLAN_PUT_AGGREGATES || op == PLAN_PUT_TRAITS;
 }
 
-/* See above. */
+/* Checks for the 204 that can mean that the class was not made (file comment). */
 static bool may_not_be_made(const ExecutorStep *step, const SessionAnswer *answer)
 {
         return step->step->op == PLAN_ENSURE_CLASS && answer->status == 204 && !step->asked_again;
 }
 
-static void step_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
-                          const Error *error)
+/* Takes the answer to the request of the plan. */
+static void step_answered(ExecutorStep *step, int result, const SessionAnswer *answer, Error *error)
 {
         bool gone = answer->status == 404 && answer->verdict.from_placement;
         PlanOp op = step->step->op;
@@ -435,8 +424,6 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
         } else if (result == REPORT_DONE ||
                    (gone && (op == PLAN_EMPTY_PROVIDER || op == PLAN_DELETE_PROVIDER)))
                 step_done(step, answer->body);
-        else if (answer->status == 500)
-                step_retry(step, answer, result, error);
         else if (op == PLAN_RESHAPE && plan_has_batch(step->executor->plan) &&
                  (result == REPORT_E_FORBIDDEN || result == REPORT_E_IN_USE ||
                   result == REPORT_E_REFUSED || result == REPORT_E_TOO_OLD))
@@ -448,9 +435,10 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
         else if (op == PLAN_PUT_INVENTORIES &&
                  answer->verdict.code == PLACEMENT_CODE_INVENTORY_IN_USE)
                 step_detour(step, placement_get_provider_allocations(&step->step->provider),
-                            on_holdings);
+                            holdings_answered);
         else if (op == PLAN_CREATE_PROVIDER && result == REPORT_E_DUPLICATE_NAME)
-                step_detour(step, placement_get_provider_by_name(step->step->name), on_holder);
+                step_detour(step, placement_get_provider_by_name(step->step->name),
+                            holder_answered);
         else if (op == PLAN_MOVE_PROVIDER && result == REPORT_E_TOO_OLD)
                 /* it stays where it is; everything else can be sent to a service that is older */
                 step_fail(step, REPORT_E_REFUSED, error);
@@ -469,10 +457,15 @@ static void note_access(ExecutorStep *step, const SessionAnswer *answer)
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
         ExecutorStep *step = userdata;
+        Error words = *error;
 
         step->call = NULL;
         note_access(step, answer);
-        step_answered(step, result, answer, error);
+        /* The number of its consumers only adds to the words of a step that has failed. */
+        if (answer->status == 500 && step->answered != holder_counted)
+                step_retry(step, answer, result, &words);
+        else
+                step->answered(step, result, answer, &words);
         pump(step->executor);
 }
 
@@ -490,7 +483,7 @@ static void step_start(ExecutorStep *step)
                 return;
         }
         if (r >= 0)
-                r = step_send(step, request, on_answer, &error);
+                r = step_send(step, request, step_answered, &error);
         if (r < 0)
                 step_fail(step, r, &error);
 }
