@@ -205,9 +205,10 @@ static void on_traits(int result, const SessionAnswer *answer, const Error *erro
 
 static int ask_for_traits(Refresh *refresh, Error *reterr)
 {
-        return session_send(refresh->session,
-                            placement_get_known_traits(&refresh->names, &refresh->next_name),
-                            on_traits, refresh, &refresh->call, reterr);
+        return session_send(
+                refresh->session,
+                placement_get_in("/traits", "?name=in:", &refresh->names, &refresh->next_name),
+                on_traits, refresh, &refresh->call, reterr);
 }
 
 static void on_traits(int result, const SessionAnswer *answer, const Error *error, void *userdata)

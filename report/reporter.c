@@ -234,7 +234,7 @@ static void execute(Reporter *reporter);
 static void on_executed(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
-        bool again = reporter->manners.batch_failed && plan_has_batch(reporter->plan) &&
+        bool again = reporter->manners.batch_failed && reporter->plan->is_batch &&
                      !report_outcome_is_fatal(result) && mirror_usable(reporter);
 
         if (again) {

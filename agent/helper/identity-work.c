@@ -173,7 +173,7 @@ static int adopt(Work *work, Error *reterr)
 static int rename_one(Work *work, const IdentityChange *change, Error *reterr)
 {
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
-        int r = ask(work, placement_rename_provider(&change->uuid, change->to), &answer, reterr);
+        int r = ask(work, placement_put_provider(&change->uuid, change->to, NULL), &answer, reterr);
 
         return r < 0 ? error_prefixf(reterr, r, "%s", change->from) : 0;
 }

@@ -133,17 +133,12 @@ static char *join_names(const char *prefix, const StringSet *names, size_t *firs
         return path;
 }
 
-PlacementRequest placement_get_known_traits(const StringSet *names, size_t *first)
+PlacementRequest placement_get_in(const char *route, const char *query, const StringSet *names,
+                                  size_t *first)
 {
-        return get_list("/traits", join_names("/traits?name=in:", names, first));
-}
+        _cleanup_free_ char *prefix = text_format("%s%s", route, query);
 
-PlacementRequest placement_get_sharing_providers(const StringSet *aggregates, size_t *first)
-{
-        return get_list(
-                "/resource_providers",
-                join_names("/resource_providers?required=MISC_SHARES_VIA_AGGREGATE&member_of=in:",
-                           aggregates, first));
+        return get_list(route, prefix ? join_names(prefix, names, first) : NULL);
 }
 
 PlacementRequest placement_post_provider(const Provider *provider)
@@ -155,21 +150,16 @@ PlacementRequest placement_post_provider(const Provider *provider)
                                       provider->name, "parent_provider_uuid", parent));
 }
 
-PlacementRequest placement_put_provider(const Provider *provider)
+PlacementRequest placement_put_provider(const Uuid *provider, const char *name, const Uuid *parent)
 {
-        json_t *body = json_pack("{ss ss}", "name", provider->name, "parent_provider_uuid",
-                                 provider->parent.text);
+        json_t *body = json_pack("{ss ss*}", "name", name, "parent_provider_uuid",
+                                 parent ? parent->text : NULL);
         PlacementRequest request =
-                request_with("PUT", "/resource_providers/{uuid}", provider->uuid.text, body);
+                request_with("PUT", "/resource_providers/{uuid}", provider->text, body);
 
-        request.microversion = PLACEMENT_MICROVERSION_MOVE;
+        if (parent)
+                request.microversion = PLACEMENT_MICROVERSION_MOVE;
         return request;
-}
-
-PlacementRequest placement_rename_provider(const Uuid *provider, const char *name)
-{
-        return request_with("PUT", "/resource_providers/{uuid}", provider->text,
-                            json_pack("{ss}", "name", name));
 }
 
 /* {"VCPU": {"total": 8, …}, …} */

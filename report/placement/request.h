@@ -60,21 +60,16 @@ PlacementRequest placement_get_provider_allocations(const Uuid *provider);
 /* What a consumer holds everywhere; with its type, which needs 1.38. */
 PlacementRequest placement_get_consumer(const Uuid *consumer, bool with_type);
 
-/* Which of names exist. Takes names from *first on, as many as fit into a path, and moves *first
- * behind the last one taken. */
-PlacementRequest placement_get_known_traits(const StringSet *names, size_t *first);
-
-/* Who shares through one of these aggregates (uuids); the same. */
-PlacementRequest placement_get_sharing_providers(const StringSet *aggregates, size_t *first);
+/* A list that is restricted to names: query ends with "in:". Takes names from *first on, as many as
+ * fit into a path, and moves *first behind the last one taken. */
+PlacementRequest placement_get_in(const char *route, const char *query, const StringSet *names,
+                                  size_t *first);
 
 PlacementRequest placement_post_provider(const Provider *provider);
 
-/* Puts it below its parent, which it must have, with everything below it and all allocations (1.37,
- * facts E3). */
-PlacementRequest placement_put_provider(const Provider *provider);
-
-/* Gives it another name, and leaves it where it is. Its generation stays (facts E3). */
-PlacementRequest placement_rename_provider(const Uuid *provider, const char *name);
+/* Renames a provider and puts it below parent, with everything below it and all allocations (1.37,
+ * facts E3). parent NULL: it stays where it is. Its generation stays, too. */
+PlacementRequest placement_put_provider(const Uuid *provider, const char *name, const Uuid *parent);
 
 /* The complete set: what is not in it goes. */
 PlacementRequest placement_put_part(const Provider *provider, PlacementPart part,

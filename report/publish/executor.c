@@ -424,7 +424,7 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
         } else if (result == REPORT_DONE ||
                    (gone && (op == PLAN_EMPTY_PROVIDER || op == PLAN_DELETE_PROVIDER)))
                 step_done(step, answer->body);
-        else if (op == PLAN_RESHAPE && plan_has_batch(step->executor->plan) &&
+        else if (op == PLAN_RESHAPE && step->executor->plan->is_batch &&
                  (result == REPORT_E_FORBIDDEN || result == REPORT_E_IN_USE ||
                   result == REPORT_E_REFUSED || result == REPORT_E_TOO_OLD))
                 /* One provider may be the reason, or the role: nothing was changed, and each
@@ -557,7 +557,7 @@ static int on_deferred(sd_event_source *source, void *userdata)
                 pump(executor);
                 return 0;
         }
-        if (plan_has_batch(executor->plan))
+        if (executor->plan->is_batch)
                 note_batch(executor);
         if (executor->n_failed > 1 && executor->error.text[0] != '\0')
                 error_prefixf(&executor->error, -executor->error.code, "%zu steps failed, first",

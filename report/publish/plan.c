@@ -422,7 +422,7 @@ static int make_room_for_name(Builder *builder, const Provider *provider)
 
         if (!holder)
                 return 0;
-        if (builder->plan->n_reshaped > 0 && !plan_has_batch(builder->plan))
+        if (builder->plan->n_reshaped > 0 && !builder->plan->is_batch)
                 return error_setf(
                         builder->reterr, EINVAL,
                         "The new provider %s has the name of %s, which can only go after the reshape",
@@ -523,11 +523,6 @@ static const Provider *pick_witness(const Builder *builder)
         return builder->desired->n_providers > 0 ? builder->desired->providers[0] : NULL;
 }
 
-bool plan_has_batch(const Plan *plan)
-{
-        return plan->n_reshaped > 0 && (!plan->allocations || plan->allocations->n_consumers == 0);
-}
-
 bool plan_is_reshaped(const Plan *plan, const Uuid *provider)
 {
         for (size_t i = 0; i < plan->n_reshaped; i++)
@@ -568,7 +563,8 @@ static void choose_batch(Builder *builder)
                 if (inventories_change(builder, provider) && fits_batch(builder, provider))
                         plan->reshaped[plan->n_reshaped++] = provider->uuid;
         }
-        if (plan->n_reshaped < BATCH_MIN)
+        plan->is_batch = plan->n_reshaped >= BATCH_MIN;
+        if (!plan->is_batch)
                 plan->n_reshaped = 0;
 }
 

@@ -55,6 +55,7 @@ typedef struct Plan {
         Uuid *reshaped;           /* providers in the reshape's inventories; those that are not in
                                      desired are emptied */
         size_t n_reshaped;
+        bool is_batch; /* the reshape moves no consumer: many inventories in one request */
 } Plan;
 
 /* desired against the mirror, none of which is stale. Custom classes and traits that it does not
@@ -74,9 +75,6 @@ int plan_make_groundwork(const ProviderTree *desired, const Mirror *mirror, Plan
 
 Plan *plan_free(Plan *plan);
 DEFINE_CLEANUP(Plan *, plan_free);
-
-/* True when it has a reshape that moves no consumer: many inventories in one request. */
-bool plan_has_batch(const Plan *plan);
 
 /* Whether a provider's inventories are in the reshape. */
 bool plan_is_reshaped(const Plan *plan, const Uuid *provider);

@@ -159,14 +159,15 @@ static PlacementPart part_of(PlanOp op)
 int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirror,
                       PlacementRequest *ret, Error *reterr)
 {
+        const Provider *provider = desired_of(plan, step);
         int64_t generation;
 
         switch (step->op) {
         case PLAN_CREATE_PROVIDER:
-                *ret = placement_post_provider(desired_of(plan, step));
+                *ret = placement_post_provider(provider);
                 return 0;
         case PLAN_MOVE_PROVIDER:
-                *ret = placement_put_provider(desired_of(plan, step));
+                *ret = placement_put_provider(&provider->uuid, provider->name, &provider->parent);
                 return 0;
         case PLAN_RESHAPE:
                 return make_reshape_request(plan, mirror, ret, reterr);

@@ -95,12 +95,12 @@ static void test_provider_bodies(void **state)
         assert_request(placement_post_provider(provider), "POST", "/resource_providers",
                        "{\"uuid\":\"" CHILD "\",\"name\":\"gpu\",\"parent_provider_uuid\":\"" ROOT
                        "\"}");
-        request = placement_put_provider(provider);
+        request = placement_put_provider(&child, "gpu", &root);
         assert_string_equal(request.microversion, "1.37");
         assert_string_equal(request.path, "/resource_providers/" CHILD);
         assert_string_equal(request.body,
                             "{\"name\":\"gpu\",\"parent_provider_uuid\":\"" ROOT "\"}");
-        assert_request(placement_rename_provider(&child, "new"), "PUT",
+        assert_request(placement_put_provider(&child, "new", NULL), "PUT",
                        "/resource_providers/" CHILD, "{\"name\":\"new\"}");
         assert_request(placement_request("GET", "/resource_providers/{uuid}", CHILD), "GET",
                        "/resource_providers/" CHILD, NULL);
@@ -121,7 +121,7 @@ static void test_known_traits_are_split(void **state)
         while (first < names.n_items) {
                 size_t before = first;
                 _cleanup_(placement_request_done) PlacementRequest request =
-                        placement_get_known_traits(&names, &first);
+                        placement_get_in("/traits", "?name=in:", &names, &first);
 
                 assert_true(first > before);
                 assert_true(strlen(request.path) <= PLACEMENT_PATH_MAX);
@@ -144,7 +144,7 @@ static void test_one_huge_name_still_goes(void **state)
         memset(name, 'A', sizeof(name) - 1);
         name[sizeof(name) - 1] = '\0';
         assert_int_equal(string_set_add(&names, name), 1);
-        request = placement_get_known_traits(&names, &first);
+        request = placement_get_in("/traits", "?name=in:", &names, &first);
         assert_non_null(request.path);
         assert_int_equal(first, 1);
 }

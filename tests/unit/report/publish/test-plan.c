@@ -191,7 +191,7 @@ static void test_groundwork_table(void **state)
                              plan_make_groundwork(planning.desired, planning.mirror, &planning.plan,
                                                   &planning.error),
                              cases[i].steps, i);
-                assert_false(plan_has_batch(planning.plan));
+                assert_false(planning.plan->is_batch);
         }
 }
 
@@ -331,7 +331,7 @@ static void test_batch_table(void **state)
                 planning.may_batch = true;
                 expect_steps(&planning, make(&planning, NULL), cases[i].steps, i);
                 assert_int_equal(planning.plan->n_reshaped, cases[i].n_reshaped);
-                assert_true(plan_has_batch(planning.plan) == (cases[i].n_reshaped > 0));
+                assert_true(planning.plan->is_batch == (cases[i].n_reshaped > 0));
         }
 }
 
@@ -346,7 +346,7 @@ static void test_batch_without_more_reserved_than_there_is(void **state)
                         reserved;
                 planning.may_batch = true;
                 assert_int_equal(make(&planning, NULL), 0);
-                assert_int_equal(plan_has_batch(planning.plan), reserved == 4);
+                assert_int_equal(planning.plan->is_batch, reserved == 4);
         }
 }
 
