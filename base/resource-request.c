@@ -37,7 +37,7 @@ static const char *const pages_texts[_NUMA_PAGES_MAX] = {
         [NUMA_PAGES_SIZE] = "size",
 };
 
-/* NULL: the first, which is what nobody has to say. */
+/* Returns the index of text; NULL: 0, the default. -EINVAL. */
 static int find_text(const char *const texts[], size_t n, const char *text)
 {
         for (size_t i = 0; text && i < n; i++)
@@ -91,7 +91,7 @@ bool numa_options_given(const NumaOptions *options)
                options->strategy || options->n_cpus > 0 || options->n_memory > 0;
 }
 
-/* What is to be made of the words. */
+/* The layout under construction. */
 typedef struct Maker {
         const NumaOptions *options;
         uint64_t vcpus, shared, dedicated, memory_mb;
@@ -113,7 +113,7 @@ static int parse_set(const char *option, const char *text, CpuSet *ret, Error *r
         return r < 0 ? error_prefixf(reterr, r, "%s", option) : 0;
 }
 
-/* "^0-1" names those that are not dedicated. */
+/* Parses the mask; "^0-1" names the CPUs that are not dedicated. */
 static int parse_mask(Maker *maker, Error *reterr)
 {
         const char *mask = maker->options->dedicated_mask;
@@ -148,7 +148,7 @@ static int parse_mask(Maker *maker, Error *reterr)
         return 0;
 }
 
-/* Which guest CPUs are dedicated. */
+/* Decides which guest CPUs are dedicated. */
 static int read_policy(Maker *maker, Error *reterr)
 {
         const char *policy = maker->options->cpu_policy;
@@ -280,7 +280,7 @@ static int read_cells(Maker *maker, Error *reterr)
         return r < 0 ? r : share_memory(maker, reterr);
 }
 
-/* "2048", "2M", "1GB", in KiB. */
+/* Parses "2048", "2M", "1GB". Unit: KiB. */
 static int parse_page_kib(const char *text, uint64_t *ret)
 {
         static const struct {
@@ -643,7 +643,7 @@ static int order_mapping(const void *key, const void *item)
         return order ? order : uuid_order(&a->provider, &b->provider);
 }
 
-/* Where the pair is, or belongs. */
+/* Returns the position of the pair, or where it belongs. */
 static size_t find(const RequestMappings *mappings, const char *suffix, const Uuid *provider,
                    bool *ret_found)
 {

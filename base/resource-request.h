@@ -30,7 +30,7 @@ typedef enum NumaThreads {
 } NumaThreads;
 
 typedef enum NumaPages {
-        NUMA_PAGES_DEFAULT, /* not said: small pages, and memory may be overcommitted */
+        NUMA_PAGES_DEFAULT, /* not set: small pages, and memory can be overcommitted */
         NUMA_PAGES_SMALL,   /* small pages that are there */
         NUMA_PAGES_LARGE,   /* hugepages, the largest that fit */
         NUMA_PAGES_ANY,     /* hugepages, else small ones */
@@ -39,7 +39,7 @@ typedef enum NumaPages {
         _NUMA_PAGES_INVALID = -EINVAL,
 } NumaPages;
 
-/* Where devices may be, seen from the host cells of the guest. */
+/* The host cells that devices can be in, relative to the host cells of the guest. */
 typedef enum NumaAffinity {
         NUMA_AFFINITY_LEGACY,    /* in one of them; or of no known cell */
         NUMA_AFFINITY_REQUIRED,  /* in one of them */
@@ -67,7 +67,7 @@ typedef struct NumaRequest {
 
 #define NUMA_REQUEST_INIT ((NumaRequest){ 0 })
 
-/* The words; NULL and 0 are "not said". */
+/* The words of a layout; NULL and 0: not set. */
 typedef struct NumaOptions {
         uint64_t nodes;
         const char *cpu_policy;     /* "dedicated", "shared", "mixed" */
@@ -76,7 +76,7 @@ typedef struct NumaOptions {
         const char *page_size; /* "small", "large", "any", a number of KiB, "2M", "1GB" */
         const char *affinity;
         const char *strategy; /* "spread", "pack" */
-        /* of each cell, or n of 0: in equal parts */
+        /* of each cell; n of 0: in equal parts */
         const char *const *cpus;
         size_t n_cpus;
         const uint64_t *memory_mb;
@@ -86,10 +86,10 @@ typedef struct NumaOptions {
 /* Checks whether any word is given. */
 bool numa_options_given(const NumaOptions *options);
 
-/* What the words mean for a guest that asks for these amounts, of the group without a suffix. VCPU
- * becomes PCPU as the policy says. Without words there is no layout, but dedicated CPUs (PCPU)
- * alone ask for one of a single cell. -EINVAL with words, -ENOMEM; both leave resources and ret,
- * which must be NUMA_REQUEST_INIT, as they were. */
+/* Makes the layout of a guest that asks for these amounts (of the group without a suffix). VCPU
+ * becomes PCPU as the policy says. Without words there is no layout, except that dedicated CPUs
+ * (PCPU) ask for a single cell. -EINVAL with words, -ENOMEM; both leave resources and ret, which
+ * must be NUMA_REQUEST_INIT, as they were. */
 int numa_request_make(const NumaOptions *options, Resources *resources, NumaRequest *ret,
                       Error *reterr);
 
@@ -99,8 +99,8 @@ typedef struct RequestGroup {
         StringSet required;  /* traits the provider must have */
         StringSet forbidden; /* traits it must not have */
         Uuid in_tree;        /* only from the tree that this provider is in; UUID_NULL: any */
-        Uuid provider;       /* only from this one, which somebody chose; UUID_NULL: any. It is not
-                                part of the query */
+        Uuid provider;       /* only from this one, which the caller chose; UUID_NULL: any. It is
+                              * not part of the query */
 } RequestGroup;
 
 #define RESOURCE_REQUEST_SUBTREES_MAX 16
@@ -123,12 +123,12 @@ typedef struct ResourceRequest {
 void resource_request_done(ResourceRequest *request);
 int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request);
 
-/* The group of a suffix, made when it is not there. Borrowed until the next call. -EINVAL for a bad
- * suffix, -ENOMEM. */
+/* Finds or makes the group of a suffix. Borrowed until the next call. -EINVAL for a bad suffix,
+ * -ENOMEM. */
 int resource_request_group(ResourceRequest *request, const char *suffix, RequestGroup **ret,
                            Error *reterr);
 
-/* Takes away the group at that place. */
+/* Removes the group at that place. */
 void resource_request_remove(ResourceRequest *request, size_t group);
 
 /* Adds same_subtree=A,B,…. -EINVAL with words for less than two suffixes, a bad one or too many
@@ -136,7 +136,7 @@ void resource_request_remove(ResourceRequest *request, size_t group);
 int resource_request_add_subtree(ResourceRequest *request, const StringSet *suffixes,
                                  Error *reterr);
 
-/* Is the group named in any of them? */
+/* Checks whether a subtree names the group. */
 bool resource_request_in_subtree(const ResourceRequest *request, const char *suffix);
 
 /* Replaces ret, which must be initialised, with the sum of all groups. -ENOMEM and -EOVERFLOW leave
@@ -165,6 +165,6 @@ void request_mappings_done(RequestMappings *mappings);
 /* Adds a pair (the suffix is copied); once more is no error. -ENOMEM. */
 int request_mappings_add(RequestMappings *mappings, const char *suffix, const Uuid *provider);
 
-/* Is the pair there? */
+/* Checks whether the pair is there. */
 bool request_mappings_contain(const RequestMappings *mappings, const char *suffix,
                               const Uuid *provider);

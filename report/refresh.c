@@ -13,7 +13,7 @@
 
 #include "report/session/reads.h"
 
-/* How often a provider is read that others keep writing to. */
+/* The number of reads of a provider that other writers keep changing. */
 #define ROUNDS_MAX 4
 
 struct Refresh {
@@ -42,7 +42,7 @@ static void finish(int result, const Error *error, void *userdata)
 {
         Refresh *refresh = userdata;
 
-        /* The refresh may be gone after this. */
+        /* The callback can free the refresh. */
         refresh->done(result, TAKE_PTR(refresh->next), error, refresh->userdata);
 }
 
@@ -54,7 +54,7 @@ static PlacementRequest make_request(size_t i, void *userdata)
                                   (PlacementPart)(i % _PLACEMENT_PART_MAX));
 }
 
-/* Somebody wrote between the reads of a provider. */
+/* Reads a provider again that another writer changed between its reads. */
 static int read_again(Refresh *refresh, size_t n, Error *reterr)
 {
         if (++refresh->rounds[n] >= ROUNDS_MAX) {
@@ -87,7 +87,7 @@ static int on_read(size_t i, int result, const SessionAnswer *answer, Error *err
 {
         if (result == REPORT_DONE)
                 return take_read(userdata, i, answer->body, error);
-        /* it was deleted since it was listed */
+        /* the provider was deleted after the list was read */
         if (answer->status == 404 && answer->verdict.from_placement)
                 return REPORT_E_CONFLICT;
         return result;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An exchange has a copy of its request from the start, and a handle only while it is active:
- * thousand can wait, of which few are active at a time. Handles are used again, without anything of
- * the last request. The header fields that are needed are kept from the lines that curl hands on:
- * curl's own store of them (curl_easy_header()) is younger than the curl of EL9.
+/* An exchange copies its request at the start, and has a handle from its first activation on: a
+ * thousand can wait, of which few are active at a time. Handles are used again, with every option
+ * of a request reset. The header fields that the product needs are kept from the lines that curl
+ * passes on: curl's own store of them (curl_easy_header()) is younger than the curl of EL9.
  *
- * Nothing of curl's may wait on the caller's thread. It would in one place: a request that ends
- * while its host is looked up joins the thread that asks the name servers, which may wait for these
- * for minutes. With QUICK_EXIT curl leaves that thread to itself. It ends when the C library gives
- * up; until then it is one task of the service more, so no further look-up begins when there are
- * many. Curl before 7.87 has no QUICK_EXIT, and does hold the loop then: configure says so. No
- * proxy is looked up (PROXY ""), and no .netrc, cookie, HSTS or alt-svc file is read:
- * these are only when they are asked for.
+ * Curl must never wait on the caller's thread. It would in one place: a request that ends while its
+ * host is looked up joins the thread that asks the name servers, which can take minutes. With
+ * QUICK_EXIT curl abandons that thread, which ends when the C library gives up. Until then it
+ * counts as a task of the service, so no further look-up begins when there are many. Curl before
+ * 7.87 has no QUICK_EXIT and does hold the loop; configure warns of it. No proxy is looked up
+ * (PROXY ""), and no .netrc, cookie, HSTS or alt-svc file is read, because none is enabled.
  *
  * Tests: tests/unit/report/http/test-http.c tests/unit/report/http/test-queue.c */
 
@@ -34,13 +33,13 @@
                         return -ENOMEM;                                              \
         } while (0)
 
-/* Are there as many threads as those of this process, its connections and of look-ups that were
- * left to themselves can be? Whoever may not see it begins the look-up. */
+/* Checks whether this process has as many threads as it can have by itself, by its connections and
+ * by abandoned look-ups. False if the number cannot be read. */
 static bool too_many_threads(const HttpConfig *config)
 {
         struct stat st;
 
-        /* a link for each task, beside "." and ".." */
+        /* one link for each task, and "." and ".." */
         return stat("/proc/self/task", &st) >= 0 &&
                st.st_nlink >= 2 + LOOKUPS_LEFT_MAX + config->max_connections;
 }
@@ -50,7 +49,7 @@ static int on_lookup(void *state, void *reserved, void *userdata)
         return too_many_threads(userdata) ? 1 : 0;
 }
 
-/* An address needs no look-up, and may not be held up by those of another client. */
+/* An address needs no look-up, so the look-ups of another client must not delay it. */
 static int set_lookup(CURL *easy, const HttpConfig *config, const HttpEndpoint *endpoint)
 {
 #if LIBCURL_VERSION_NUM >= 0x075700
@@ -126,7 +125,7 @@ static int take_handle(HttpHandles *handles, const HttpConfig *config, const Htt
         return 0;
 }
 
-/* Nothing of the last request may reach the next one. */
+/* Resets every option of a request, so that none reaches the next request. */
 static int forget_request(CURL *easy)
 {
         EASY_SET(easy, PRIVATE, NULL);
@@ -143,7 +142,7 @@ static int forget_request(CURL *easy)
         return 0;
 }
 
-/* It is in no multi handle any more. */
+/* Keeps the handle, which no multi handle owns, for another exchange. */
 static void give_back_handle(HttpHandles *handles, CURL *easy)
 {
         if (handles->n_idle < ARRAY_SIZE(handles->idle) && forget_request(easy) >= 0)
@@ -154,7 +153,8 @@ static void give_back_handle(HttpHandles *handles, CURL *easy)
 
 /* Requests */
 
-/* A PUT or POST without a body still says Content-Length: 0; some proxies answer 411 else. */
+/* Returns true for a PUT or POST without a body, too: some proxies reject it with 411 unless it has
+ * Content-Length: 0. */
 static bool may_have_body(const char *method, const char *body)
 {
         return body || method[0] == 'P';
@@ -168,7 +168,7 @@ static int set_request(HttpExchange *exchange, const HttpEndpoint *endpoint)
 
         if (!target)
                 return -ENOMEM;
-        /* As a part of the URL curl would take the path apart and write it again several times. */
+        /* Curl would parse and rewrite a path in the URL several times. */
         EASY_SET(easy, URL, endpoint->origin);
         EASY_SET(easy, REQUEST_TARGET, target);
         if (may_have_body(exchange->method, body)) {
@@ -195,7 +195,7 @@ static int copy_headers(HttpExchange *exchange, const HttpRequest *request)
         struct curl_slist **headers = &exchange->headers;
         bool may = may_have_body(request->method, request->body);
 
-        /* Curl would ask for leave before it sends a large body, and WSGI servers answer late. */
+        /* Before a large body curl would wait for 100 Continue, which WSGI servers send late. */
         if (may && add_header(headers, "Expect:") < 0)
                 return -ENOMEM;
         if (may && !request->body && add_header(headers, "Content-Type:") < 0)
@@ -214,7 +214,7 @@ int http_exchange_init(HttpExchange *exchange, const HttpRequest *request)
                 return -ENOMEM;
         if (!request->body)
                 return 0;
-        /* Curl's own copy of the body could not be wiped. */
+        /* Curl's own copy of the body could not be wiped, so curl borrows this one. */
         exchange->request_body = secret_alloc(request->body_size + 1);
         if (!exchange->request_body)
                 return -ENOMEM;
@@ -307,7 +307,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata)
                 exchange->too_large = true;
                 return 0;
         }
-        /* Only now, because a server may think for long before its first byte. */
+        /* Not earlier, because a server can take long until its first byte. */
         if (exchange->body_size == 0 && config->stall_timeout_usec > 0) {
                 curl_easy_setopt(exchange->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
                 curl_easy_setopt(exchange->easy, CURLOPT_LOW_SPEED_TIME,

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* A transfer is queued, then active (curl has it), then ended (waiting for its callback). Each turn
- * of the loop calls one callback, the first at once, the others from a deferred event source, and
- * looks at nothing of a client that the callback has freed.
+ * of the loop calls one callback, the first at once, the others from a deferred event source. A
+ * callback can free the client, so nothing of it is read after that.
  *
- * Curl itself could hold back requests above a number of connections, but it counts their time-out
+ * Curl itself could queue requests above a number of connections, but their time-out would run
  * meanwhile. So the queue is here.
  *
- * A request may stand at a server that gives each connection a worker, behind connections that are
- * kept for the next request (report/http/lanes.h). Then those that are idle are closed, and those
- * that become idle, until it is answered: so the server comes to it. Nothing is sent twice for
- * that. */
+ * A request can stand: a server that gives each connection a worker does not read it while workers
+ * belong to idle connections (report/http/lanes.h). Then idle connections are closed until it is
+ * answered. No request is sent twice for that. */
 
 #include "report/http/http.h"
 
@@ -34,13 +33,13 @@ typedef enum TransferState {
 
 struct HttpTransfer {
         TAILQ_ENTRY(HttpTransfer) link;
-        HttpClient *client; /* NULL: it was freed in the callback */
+        HttpClient *client; /* NULL: the callback freed it */
         TransferState state;
         HttpExchange exchange;
-        HttpDone done; /* NULL: nobody wants the answer */
+        HttpDone done; /* NULL: the answer is dropped */
         void *userdata;
         bool writes;
-        bool stands; /* active, and nobody reads it */
+        bool stands; /* active, and the server does not read it */
         uint64_t started_usec;
         CURLcode code; /* once it has ended */
 };
@@ -58,9 +57,9 @@ struct HttpClient {
         HttpTransfer *delivered;               /* the one whose callback runs */
         size_t n_active, n_writes, n_standing; /* active ones */
         HttpLanes lanes;
-        sd_event_source *watch; /* looks for those that stand */
+        sd_event_source *watch; /* checks for transfers that stand */
         bool watching;
-        bool broken; /* the loop has to be made anew */
+        bool broken; /* the loop must be replaced */
 };
 
 static void free_secret(void *secret)
@@ -89,7 +88,7 @@ static HttpTransfer *transfer_free(HttpTransfer *transfer)
 }
 DEFINE_CLEANUP(HttpTransfer *, transfer_free);
 
-/* Moves it to the list of those whose callback is due. */
+/* Moves the transfer to those whose callback is due. */
 static void transfer_end(HttpTransfer *transfer, CURLcode code)
 {
         HttpClient *client = transfer->client;
@@ -127,8 +126,8 @@ static void transfer_activate(HttpTransfer *transfer)
         watch(client);
 }
 
-/* The request that is to start next, or NULL when none may: the first, or the first read where
- * further writes have to wait. */
+/* Returns the transfer to start next: the first, or the first read while more writes must wait.
+ * NULL: none can start. */
 static HttpTransfer *next_queued(const HttpClient *client)
 {
         HttpTransfer *transfer;
@@ -156,7 +155,7 @@ static void start_queued(HttpClient *client)
         }
 }
 
-/* Takes it out of the active ones; curl has let go of it already. */
+/* Removes the transfer from the active ones; curl has released it. */
 static void transfer_deactivate(HttpTransfer *transfer)
 {
         HttpClient *client = transfer->client;
@@ -168,7 +167,7 @@ static void transfer_deactivate(HttpTransfer *transfer)
         transfer->stands = false;
 }
 
-/* Not a byte came, for long, and the connection was made for it. */
+/* Checks whether no byte has come for long over a connection that was made for the transfer. */
 static bool seems_to_stand(const HttpTransfer *transfer, uint64_t now)
 {
         const HttpLanes *lanes = &transfer->client->lanes;
@@ -192,7 +191,7 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
         client->watching = false;
         TAILQ_FOREACH(transfer, &client->active, link)
                 n_standing += seems_to_stand(transfer, now);
-        /* Where nobody else is served it is slow, or away. */
+        /* If no other transfer is served, the server is slow or away. */
         n_served = client->n_active - n_standing + http_loop_count_idle(client->loop);
         if (n_standing > 0 && n_served > 0) {
                 client->n_standing = 0;
@@ -265,7 +264,7 @@ static bool deliver(HttpClient *client, HttpTransfer *transfer)
         return true;
 }
 
-/* What queues starts after the callback, which may know better than to send it. */
+/* Queued transfers start after the callback, which can still take them back. */
 static int on_deferred(sd_event_source *source, void *userdata)
 {
         _cleanup_(transfer_freep) HttpTransfer *transfer = NULL;
@@ -283,7 +282,7 @@ static int on_deferred(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* The first of those that have just ended is answered at once. */
+/* Calls the callback of the first transfer that ended at once, without another turn of the loop. */
 static void on_settled(void *userdata)
 {
         HttpClient *client = userdata;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who we are, for Placement, and where Placement is when Keystone knows it.
+/* The identity of this client for Placement, and the endpoint of Placement if Keystone has it.
  *
- * Where auth_type is none or admin_token, all is known from the start. Keystone's token has to be
- * fetched first, again before it ends, and again when Placement refuses it. Whoever sends asks for
- * the pass of that moment. While there is none, requests are held back and asked for again when the
- * listener is called: however many wait, one token is asked for.
+ * With auth_type none or admin_token all is known from the start. A token of Keystone is fetched
+ * first, again before it ends, and again when Placement rejects it. The session takes the present
+ * pass for each request. While there is none, it holds its requests until the listener is called:
+ * one token is fetched, however many requests wait.
  *
  * One thread, nothing blocks. */
 
@@ -21,14 +21,14 @@ typedef struct AuthConfig {
         ReporterAuth kind;
         const char *token;              /* admin_token; copied */
         const KeystoneConfig *keystone; /* of the kinds that need it; borrowed */
-        bool wants_endpoint;            /* Keystone's catalogue is to say where Placement is */
+        bool wants_endpoint;            /* Keystone's catalogue has the endpoint of Placement */
 } AuthConfig;
 
 /* Borrowed until the loop runs again. */
 typedef struct AuthPass {
         const char *header;   /* a line, or NULL when none is sent; never log it */
         const char *endpoint; /* NULL: as configured */
-        uint64_t serial;      /* of this pass: goes up with each new one */
+        uint64_t serial;      /* increases with each new pass */
 } AuthPass;
 
 typedef struct Auth Auth;
@@ -44,12 +44,12 @@ int auth_new(Auth **ret, sd_event *event, const AuthConfig *config, const HttpCo
 Auth *auth_free(Auth *auth);
 DEFINE_CLEANUP(Auth *, auth_free);
 
-/* 0 and the pass; -EAGAIN: one is being fetched, wait for the listener; a ReportOutcome with words
- * when there is none (credential refused, Keystone away); -ENOMEM. */
+/* Returns 0 and the pass; -EAGAIN: one is being fetched, wait for the listener; a ReportOutcome
+ * with words if there is none (credential refused, Keystone away); -ENOMEM. */
 int auth_get(Auth *auth, AuthPass *ret, Error *reterr);
 
-/* The present token of Keystone's: for words. NULL when there is none, or no Keystone. Borrowed
- * until the loop runs again. */
+/* Returns the present token of Keystone, for messages. NULL: there is none, or no Keystone.
+ * Borrowed until the loop runs again. */
 const KeystoneToken *auth_get_token(const Auth *auth);
 
 /* Learns from the status of Placement's answer to a request with that pass. 0: Placement was not
@@ -59,6 +59,6 @@ const KeystoneToken *auth_get_token(const Auth *auth);
  * present one changes nothing. */
 bool auth_note_answer(Auth *auth, uint64_t serial, int status, Error *reterr);
 
-/* A person wants it: the next auth_get() asks for a token although the pause after a failure is not
- * over, unless Keystone refused the credential, which counts towards the lock of an account. */
+/* Ends the pause after a failure, because an operator waits. Not after Keystone refused the
+ * credential, because another refusal can lock the account. */
 void auth_ask_at_once(Auth *auth);

@@ -103,7 +103,7 @@ static json_t *make_scope(const KeystoneConfig *config)
         return json_pack("{so}", "project", make_project(config));
 }
 
-/* How a character of a text stands in JSON. Returns its length, at most ESCAPED_MAX. */
+/* Writes a character as JSON. Returns the length, at most ESCAPED_MAX. */
 static size_t escape(char c, char escaped[static ESCAPED_MAX + 1])
 {
         if (c == '"' || c == '\\')
@@ -114,8 +114,8 @@ static size_t escape(char c, char escaped[static ESCAPED_MAX + 1])
         return 1;
 }
 
-/* Puts the secret where document has "key":"". There is one such place: in a text its quotes would
- * have backslashes before them. */
+/* Puts the secret where document has "key":"". There is one such place: inside a text the quotes
+ * would have backslashes before them. */
 static char *put_secret(const char *document, const char *key, const char *secret)
 {
         char place[32], *ret, *end;
@@ -206,7 +206,7 @@ static int read_time(const char *text, uint64_t *ret_usec)
         return 0;
 }
 
-/* Both times are Keystone's: what this host's clock says does not matter. */
+/* Both times are Keystone's, so the clock of this host does not matter. */
 static int read_lifetime(const json_t *token, KeystoneToken *ret, Error *reterr)
 {
         const json_t *expires = json_object_get(token, "expires_at");
@@ -266,7 +266,7 @@ static bool is_interface(const json_t *endpoint, const char *wanted)
                strncmp(text_of(endpoint, "interface"), wanted, n) == 0;
 }
 
-/* The interface at that place of the order of preference, or NULL after the last. */
+/* Returns the i-th interface in the order of preference, NULL after the last. */
 static const char *preferred_interface(const KeystoneConfig *config, size_t i)
 {
         static const char *const defaults[] = { "internal", "public", NULL };
@@ -296,7 +296,7 @@ static const char *find_url(const json_t *catalog, const KeystoneConfig *config,
         return NULL;
 }
 
-/* What the catalogue has of the service, in some words: "RegionOne/public, …". */
+/* Writes the endpoints of the service in the catalogue: "RegionOne/public, …". */
 static void list_endpoints(const json_t *catalog, const KeystoneConfig *config, char *text,
                            size_t size)
 {
@@ -413,7 +413,7 @@ static int read_endpoint(const json_t *token, const KeystoneConfig *config, Keys
         return ret->endpoint ? 0 : error_oom(reterr);
 }
 
-/* Everything but the endpoint. */
+/* Reads everything but the endpoint. */
 static int read_token(const json_t *token, const HttpResponse *response, KeystoneToken *ret,
                       Error *reterr)
 {
@@ -480,7 +480,7 @@ static const char *describe_scope(const KeystoneConfig *config, char *text, size
         return text;
 }
 
-/* Keystone says nothing more in its answer, for whoever guesses would learn by it. */
+/* Keystone gives no reason in its answer, because it would help an attacker who guesses. */
 static int judge_unauthorized(const KeystoneConfig *config, ReporterAuth kind, int status,
                               Error *reterr)
 {

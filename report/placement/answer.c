@@ -12,11 +12,11 @@
 #include "base/json.h"
 #include "base/text.h"
 
-/* Longer lists of names are not believed. Placement's own are far shorter, and the sorted
- * containers of base/ are not made for millions of items. */
+/* Longer lists of names are rejected. Placement's own are far shorter, and the sorted containers of
+ * base/ are not made for millions of items. */
 #define NAMES_MAX 8192
 
-#define NAME_SHOWN 100 /* bytes of a name that cannot be taken as it is */
+#define NAME_SHOWN 100 /* bytes of an odd name */
 
 void placement_providers_done(PlacementProviders *providers)
 {
@@ -51,8 +51,8 @@ static int read_parent(const json_t *object, Uuid *ret, Error *reterr)
         return json_read_uuid(object, "parent_provider_uuid", ret, reterr);
 }
 
-/* What somebody else named oddly is known by what can be shown of its name, and its uuid. None of
- * ours ever has such a name, so it is never sent. */
+/* Makes a name of the printable part of an odd name and of the uuid. Only providers of other
+ * writers have odd names, so it is never sent. */
 static char *make_odd_name(const char *name, size_t n, const Uuid *uuid)
 {
         char shown[NAME_SHOWN + 1];
@@ -157,7 +157,7 @@ static int check_unique(const PlacementProviders *providers, Error *reterr)
         return 0;
 }
 
-/* Its parent's position; its own for a root. Needs items sorted by uuid. */
+/* Finds the position of the parent; of itself for a root. Needs items sorted by uuid. */
 static int find_parent(const PlacementProviders *providers, size_t position, size_t *ret,
                        Error *reterr)
 {
@@ -174,7 +174,7 @@ static int find_parent(const PlacementProviders *providers, size_t position, siz
         return 0;
 }
 
-/* The levels of all providers; 1 is a root's, 0 not known yet. Each is walked over twice at most,
+/* Finds the levels of all providers: 1 is a root, 0 not known yet. Visits each at most twice,
  * however deep the tree. */
 static int find_levels(const PlacementProviders *providers, const size_t *parents, size_t *levels,
                        Error *reterr)
@@ -195,7 +195,7 @@ static int find_levels(const PlacementProviders *providers, const size_t *parent
         return 0;
 }
 
-/* A counting sort: order stays by uuid among equals. */
+/* Sorts by level (a counting sort), and by uuid within a level. */
 static void sort_by_level(PlacementProviders *providers, const size_t *levels,
                           PlacementProvider *sorted)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Placement's answers as values. Pure. The bodies come from the network: whatever does not have the
- * expected form is -EBADMSG with the name of the field, and leaves ret untouched. */
+/* Placement's answers as values. Pure. The bodies come from the network: a body of another form is
+ * -EBADMSG with the name of the field, and leaves ret untouched. */
 
 #include <jansson.h>
 
@@ -10,7 +10,7 @@
 #include "base/provider-tree.h"
 #include "base/resources.h"
 
-/* More providers in one tree than this are not believed. */
+/* An answer with more providers in one tree is rejected. */
 #define PLACEMENT_PROVIDERS_MAX 8192
 
 typedef struct PlacementProvider {
@@ -27,7 +27,7 @@ typedef struct PlacementProviders {
 
 #define PLACEMENT_PROVIDERS_INIT ((PlacementProviders){ 0 })
 
-/* What a provider has, each read and written by a request of its own. */
+/* The parts of a provider. Each is read and written by a request of its own. */
 typedef enum PlacementPart {
         PLACEMENT_INVENTORIES,
         PLACEMENT_TRAITS,

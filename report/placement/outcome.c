@@ -121,7 +121,7 @@ static const char *const codes[_PLACEMENT_CODE_MAX] = {
         [PLACEMENT_CODE_PROVIDER_NOT_FOUND] = "placement.resource_provider.not_found",
 };
 
-/* What an error body says; every text is "" when it does not. */
+/* The content of an error body; "" for a text that it lacks. */
 typedef struct Fault {
         bool found;
         PlacementCode code;
@@ -137,8 +137,8 @@ static void copy_member(const json_t *object, const char *key, char *text, size_
         snprintf(text, size, "%s", value ? value : "");
 }
 
-/* Placement's details begin with a fixed sentence and an empty line; what follows it is the news.
- * Runs of white space become one blank. */
+/* Copies the detail without its fixed first sentence, which ends with an empty line. Runs of white
+ * space become one blank. */
 static void copy_detail(const char *from, char *to, size_t size)
 {
         const char *news = strstr(from, "\n\n");
@@ -193,15 +193,14 @@ static void read_fault(const HttpResponse *response, Fault *ret)
 #define REQUEST_FORMAT       "%s %.*s"
 #define REQUEST_ARGUMENTS(r) (r)->method, (int)strcspn((r)->path, "?"), (r)->path
 
-/* Each Placement lists its providers: one that does not is asked below a path that is not its own.
- */
+/* Checks for the path that each Placement serves: a 404 for it shows that the endpoint is wrong. */
 static bool is_everywhere(const PlacementRequest *request)
 {
         return strcspn(request->path, "?") == strlen("/resource_providers") &&
                strncmp(request->path, "/resource_providers", strlen("/resource_providers")) == 0;
 }
 
-/* An answer that no Placement gives. */
+/* Judges an answer that no Placement gives. */
 static int judge_stranger(const PlacementRequest *request, const HttpResponse *response,
                           Error *reterr)
 {
@@ -285,7 +284,7 @@ static int judge_refusal(const PlacementRequest *request, const HttpResponse *re
         return response->status == 409 ? outcome_of_conflict(fault->code) : REPORT_E_REFUSED;
 }
 
-/* A proxy bounds the size of requests, and says so in HTML; sending it again changes nothing. */
+/* Judges a 413, which a proxy sends in HTML. Another attempt would change nothing. */
 static int judge_too_large(const PlacementRequest *request, Error *reterr)
 {
         error_setf(reterr, EMSGSIZE,

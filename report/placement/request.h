@@ -26,10 +26,10 @@
 
 typedef struct PlacementRequest {
         const char *method, *route; /* "PUT", "/resource_providers/{uuid}/traits"; static */
-        char *path;                 /* NULL: out of memory, which session_send() says */
+        char *path;                 /* NULL: out of memory, which session_send() reports */
         const char *microversion;
         char *body;    /* NULL: none */
-        bool harmless; /* it changes nothing, though its method could */
+        bool harmless; /* it changes nothing, although its method can */
 } PlacementRequest;
 
 #define PLACEMENT_REQUEST_INIT ((PlacementRequest){ 0 })
@@ -48,20 +48,20 @@ static inline bool placement_request_writes(const PlacementRequest *request)
 /* A request without a body. what takes the place of the route's "{…}", if it has one. */
 PlacementRequest placement_request(const char *method, const char *route, const char *what);
 
-/* All providers of the tree that this one belongs to; an empty list when it is unknown. */
+/* Lists the providers of the tree that this one belongs to; none if it is unknown. */
 PlacementRequest placement_get_tree(const Uuid *provider);
 
-/* The provider of that name, in a list of one or none. */
+/* Lists the provider of that name, or none. */
 PlacementRequest placement_get_provider_by_name(const char *name);
 
 PlacementRequest placement_get_part(const Uuid *provider, PlacementPart part);
 PlacementRequest placement_get_provider_allocations(const Uuid *provider);
 
-/* What a consumer holds everywhere; with its type, which needs 1.38. */
+/* Reads all allocations of a consumer; with_type: and its type, which needs 1.38. */
 PlacementRequest placement_get_consumer(const Uuid *consumer, bool with_type);
 
-/* A list that is restricted to names: query ends with "in:". Takes names from *first on, as many as
- * fit into a path, and moves *first behind the last one taken. */
+/* Lists the items of these names: query ends with "in:". Takes names from *first on, as many as fit
+ * into a path, and moves *first behind the last one taken. */
 PlacementRequest placement_get_in(const char *route, const char *query, const StringSet *names,
                                   size_t *first);
 
@@ -71,7 +71,7 @@ PlacementRequest placement_post_provider(const Provider *provider);
  * facts E3). parent NULL: it stays where it is. Its generation stays, too. */
 PlacementRequest placement_put_provider(const Uuid *provider, const char *name, const Uuid *parent);
 
-/* The complete set: what is not in it goes. */
+/* Replaces the complete set. */
 PlacementRequest placement_put_part(const Provider *provider, PlacementPart part,
                                     int64_t generation);
 
@@ -79,7 +79,7 @@ PlacementRequest placement_put_part(const Provider *provider, PlacementPart part
 typedef struct PlacementReshapeItem {
         Uuid provider;
         int64_t generation;
-        const Provider *inventories; /* NULL: it is emptied */
+        const Provider *inventories; /* NULL: none are left */
 } PlacementReshapeItem;
 
 /* allocations (NULL: none) have passed placement_check_consumers(). With 1.38 when every consumer
@@ -87,8 +87,8 @@ typedef struct PlacementReshapeItem {
 PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
                                          const Allocations *allocations);
 
-/* A reshape with an empty body, which no Placement does: 400 from one that would do a real one, and
- * in fewer words than about JSON that lacks something. */
+/* A reshape with an empty body, which every Placement rejects: with 400 if it would do a real one.
+ */
 PlacementRequest placement_probe_reshaper(void);
 
 /* Returns -EINVAL with words for a consumer without project and user: nothing of it can be written.
@@ -103,17 +103,17 @@ int placement_check_consumers(const Allocations *consumers, Error *reterr);
  * POST /reshaper take them. A new reference, NULL when out of memory. */
 json_t *placement_consumers_to_json(const Allocations *allocations, bool with_types);
 
-/* PUT /allocations/{consumer}: all that it holds from now on; nothing removes it. With 1.38, its
- * type and mappings (NULL: none to send; Placement takes and ignores them), or with 1.30 and
- * neither when old is set or the type is not known: its type stays what it is then. The consumer
- * has passed placement_check_consumer(). */
+/* PUT /allocations/{consumer}: replaces all allocations; none left removes the consumer. With 1.38,
+ * its type and mappings (NULL: none; Placement accepts and ignores them). With 1.30 and neither if
+ * old is set or the type is not known: Placement then keeps the type. The consumer has passed
+ * placement_check_consumer(). */
 PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings,
                                         bool old);
 
 /* POST /allocations: the same for several, all of them or none. */
 PlacementRequest placement_post_consumers(const Allocations *consumers, bool old);
 
-/* What is left in the tree that root is of, if some provider of it can give that much of the class:
- * the summaries of GET /allocation_candidates for it. They are those of the whole tree, however few
- * candidates the answer has, so it is one request at any size. */
+/* Reads the free capacity of the tree of root, if a provider of it can give that amount of the
+ * class: the summaries of GET /allocation_candidates. They cover the whole tree, however few
+ * candidates the answer has, so one request is enough at any size. */
 PlacementRequest placement_get_room(const Uuid *root, const char *resource_class, uint64_t amount);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A step waits, runs (a request is under way), pauses (before it is sent again) or has ended. Each
- * answer, and each pause that is over, ends in pump(), which starts what can be started; when
- * nothing runs or pauses after it, nothing ever will, and the plan is done. A step whose
- * prerequisite failed is simply never started.
+/* A step waits, runs (a request is under way), pauses (before another attempt) or has ended. Each
+ * answer and each end of a pause calls pump(), which starts the steps that can start. If no step
+ * runs or pauses after that, the plan is done. A step whose prerequisite failed never starts.
  *
- * Most steps are one request. Three answers lead to more: an inventory in use (who holds it is
- * read, and a set that keeps the used classes is sent), a taken name (its holder is looked up), and
- * a class that is there already. Placement numbers classes itself, and over MySQL it takes one
- * whose number another request was given at the same time for one whose name is there (204), and
- * does not make it. So classes are made one after another, and after a 204 the same is asked once
- * more: the other request may have been another agent's. */
+ * Most steps are one request. Three answers lead to more. For an inventory in use its allocations
+ * are read, and a set that keeps the used classes is sent. For a taken name its holder is read. For
+ * a class that exists already (204) the request is sent once more: over MySQL, Placement can answer
+ * 204 without making the class, if another request got the same number at the same time. For the
+ * same reason classes are made one after another. */
 
 #include "report/publish/executor.h"
 
@@ -24,7 +22,7 @@
 #define PAUSE_MIN_USEC (50 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
 #define NO_LANE        SIZE_MAX
-#define IN_USE_MAX     320 /* of words */
+#define IN_USE_MAX     320 /* bytes of the words about classes in use */
 
 typedef enum StepState {
         STEP_WAITING,
@@ -36,7 +34,7 @@ typedef enum StepState {
 
 typedef struct ExecutorStep ExecutorStep;
 
-/* Takes an answer, but a 500. words can be changed. */
+/* Takes an answer other than 500. words can be changed. */
 typedef void (*StepAnswered)(ExecutorStep *step, int result, const SessionAnswer *answer,
                              Error *words);
 
@@ -44,19 +42,20 @@ struct ExecutorStep {
         Executor *executor;
         const PlanStep *step;
         StepState state;
-        size_t lane; /* NO_LANE: it takes no turns */
+        size_t lane; /* NO_LANE: none */
         unsigned n_tries;
         uint64_t pause_usec;
         SessionCall *call;
         StepAnswered answered; /* the function that takes the answer to call */
         sd_event_source *pause;
         Provider kept;     /* what is sent when classes are in use */
-        bool noted_in_use; /* the outcome has been noted */
-        bool asked_again;  /* for a class that was there already */
-        NameHolder holder; /* who has the name that is to be created */
+        bool noted_in_use; /* the outcome was noted */
+        bool asked_again;  /* for a class that existed already */
+        NameHolder holder; /* the provider with the name of the new one */
 };
 
-/* The steps of one provider take turns, and so do those that make classes. */
+/* A lane runs one step at a time. Each provider has one, and the steps that make classes share one.
+ */
 typedef struct Lane {
         Uuid provider; /* null: of the classes */
         bool busy;
@@ -92,15 +91,15 @@ static Lane *lane_of(const ExecutorStep *step)
         return step->lane == NO_LANE ? NULL : &step->executor->lanes[step->lane];
 }
 
-/* Moves and a reshape take turns, whatever they are of: the answer to a move has a generation,
- * which is another one when a reshape that was not answered yet has raised it; and Placement writes
- * the whole tree for each of them, which databases answer with a deadlock. */
+/* Moves and a reshape run one at a time, of whatever provider. A reshape that is not answered yet
+ * can raise the generation in the answer to a move. And Placement writes the whole tree for each of
+ * them, which causes deadlocks in databases. */
 static bool shapes_tree(const ExecutorStep *step)
 {
         return step->step->op == PLAN_MOVE_PROVIDER || step->step->op == PLAN_RESHAPE;
 }
 
-/* The step's request has ended; it may send another. */
+/* Sets the state, and counts running and pausing steps. */
 static void step_set_state(ExecutorStep *step, StepState state)
 {
         Executor *executor = step->executor;
@@ -130,7 +129,7 @@ static void note_outcome(Executor *executor, int outcome, const Error *error)
                 executor->stopping = true;
 }
 
-/* error is the answer's; the provider's name is put in front. */
+/* Notes the failure with the provider's name in front of the words of the answer. */
 static void step_fail(ExecutorStep *step, int outcome, const Error *error)
 {
         const PlanStep *plan_step = step->step;
@@ -142,7 +141,7 @@ static void step_fail(ExecutorStep *step, int outcome, const Error *error)
         step_set_state(step, STEP_FAILED);
 }
 
-/* Placement holds something else than the mirror. */
+/* Fails a step because Placement and the mirror differ. */
 static void step_conflict(ExecutorStep *step, const Error *error)
 {
         Lane *lane = lane_of(step);
@@ -183,7 +182,7 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
         ExecutorStep *step = userdata;
 
         step->pause = sd_event_source_disable_unref(step->pause);
-        /* Back among those that wait: with one write at a time it has to take its turn. */
+        /* The step waits again: with one write at a time it must take its turn. */
         step_set_state(step, STEP_WAITING);
         pump(step->executor);
         return 0;
@@ -200,7 +199,8 @@ static bool step_pause(ExecutorStep *step)
         return true;
 }
 
-/* It was in the way of the plan's own parallel writes: its turn comes when these have ended. */
+/* Lets a step wait without a pause if it met the parallel writes of this plan: it starts when these
+ * have ended. */
 static bool step_wait_turn(ExecutorStep *step, const SessionAnswer *answer)
 {
         if (!answer->verdict.database_locked || step->n_tries > 1)
@@ -209,7 +209,7 @@ static bool step_wait_turn(ExecutorStep *step, const SessionAnswer *answer)
         return true;
 }
 
-/* A 500: try again later, and do not write in parallel any more. */
+/* After a 500: retries later, and stops parallel writes. */
 static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int result,
                        const Error *error)
 {
@@ -260,7 +260,7 @@ static void kept_answered(ExecutorStep *step, int result, const SessionAnswer *a
         }
 }
 
-/* kept is what can be sent; words names the classes in use. */
+/* Sends the set that keeps the classes in use, which words names. */
 static void step_send_kept(ExecutorStep *step, const char *words)
 {
         Executor *executor = step->executor;
@@ -281,7 +281,8 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                     kept_answered);
 }
 
-/* What was in use was freed in between: the same request once more, if there are tries left. */
+/* Sends the same request once more, if there are tries left: the inventory is not in use any more.
+ */
 static void step_again(ExecutorStep *step)
 {
         Error error = ERROR_NULL;
@@ -392,7 +393,7 @@ static void step_done(ExecutorStep *step, const json_t *body)
 
 static void step_refused(ExecutorStep *step, int result, const Error *error)
 {
-        /* Perhaps a class or trait that was known is gone: the next attempt makes it again. */
+        /* A class or trait that was known can be gone: the next attempt makes it again. */
         if (result == REPORT_E_REFUSED)
                 mirror_forget_names(step->executor->mirror);
         if (report_outcome_is_fatal(result))
@@ -427,8 +428,8 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
         else if (op == PLAN_RESHAPE && step->executor->plan->is_batch &&
                  (result == REPORT_E_FORBIDDEN || result == REPORT_E_IN_USE ||
                   result == REPORT_E_REFUSED || result == REPORT_E_TOO_OLD))
-                /* One provider may be the reason, or the role: nothing was changed, and each
-                 * inventory can go in a request of its own. */
+                /* The reason can be one provider, or the role. Nothing was changed, and each
+                 * inventory can be sent in a request of its own. */
                 step_fail(step, REPORT_E_CONFLICT, error);
         else if (result == REPORT_E_CONFLICT || (gone && is_put(op)))
                 step_conflict(step, error);
@@ -440,7 +441,7 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
                 step_detour(step, placement_get_provider_by_name(step->step->name),
                             holder_answered);
         else if (op == PLAN_MOVE_PROVIDER && result == REPORT_E_TOO_OLD)
-                /* it stays where it is; everything else can be sent to a service that is older */
+                /* The provider stays where it is; an older service accepts everything else. */
                 step_fail(step, REPORT_E_REFUSED, error);
         else
                 step_refused(step, result, error);
@@ -509,7 +510,7 @@ static uint64_t limit(const Executor *executor)
         return executor->serial ? 1 : session_get_statistics(executor->session)->max_connections;
 }
 
-/* Nobody waits for a pause when nothing more is sent. */
+/* Ends the pauses, because no further request is sent. */
 static void end_pauses(Executor *executor)
 {
         for (size_t i = 0; i < executor->plan->n_steps; i++) {
@@ -537,7 +538,8 @@ static void pump(Executor *executor)
                 sd_event_source_set_enabled(executor->deferred, SD_EVENT_ONESHOT);
 }
 
-/* Who lost a race sends the same again, but not for ever: single writes lose fewer. */
+/* Counts batches that lost a race. After a number of them inventories are sent one by one, which
+ * lose fewer races. */
 static void note_batch(Executor *executor)
 {
         ExecutorManners *manners = executor->manners;
@@ -562,7 +564,7 @@ static int on_deferred(sd_event_source *source, void *userdata)
         if (executor->n_failed > 1 && executor->error.text[0] != '\0')
                 error_prefixf(&executor->error, -executor->error.code, "%zu steps failed, first",
                               executor->n_failed);
-        /* The executor may be gone after this. */
+        /* The callback can free the executor. */
         executor->done(executor->result, &executor->error, executor->userdata);
         return 0;
 }

@@ -24,7 +24,7 @@ struct Mirror {
         ProviderTree *tree;
         MirrorEntry *entries; /* one per provider of the tree, sorted by uuid */
         size_t n_entries, n_allocated;
-        bool list_stale; /* there may be providers that it has not */
+        bool list_stale; /* the list of providers must be read */
         MirrorNames names;
 };
 
@@ -75,7 +75,7 @@ static int order_entry(const void *key, const void *item)
         return uuid_order(key, &((const MirrorEntry *)item)->uuid);
 }
 
-/* The position of the uuid, or where it belongs. */
+/* Returns the position of the uuid, or where it belongs. */
 static size_t find_position(const Mirror *mirror, const Uuid *uuid, bool *ret_found)
 {
         return array_find(mirror->entries, sizeof(MirrorEntry), mirror->n_entries, uuid,
@@ -178,7 +178,7 @@ static int learn_traits(Mirror *mirror, const StringSet *names)
         return 0;
 }
 
-/* A name that a provider carries is one that Placement has. */
+/* Learns the names that a provider has: Placement has them, too. */
 static int learn_from(Mirror *mirror, const Provider *provider, PlacementPart part)
 {
         if (part == PLACEMENT_TRAITS)
@@ -200,7 +200,8 @@ static const Mirror *choose_source(const Mirror *mirror, const Mirror *partial,
         return NULL;
 }
 
-/* What an unfinished refresh learned of names is in what it read alone. */
+/* Adds a provider to the next mirror. learns: of an unfinished refresh, whose names are in the
+ * providers that it read alone. */
 static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *source, bool learns,
                     Error *reterr)
 {
@@ -312,7 +313,7 @@ int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation)
 
         if (!entry || !provider)
                 return -ENOENT;
-        /* a move leaves the generation as it is */
+        /* a move does not change the generation */
         if (entry->generation != generation)
                 entry->generation = -1;
         r = provider_tree_move(mirror->tree, provider, &moved->parent);

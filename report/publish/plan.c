@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The steps are made phase by phase in the order of plan.h, so that every step stands behind those
- * that it waits for. A node per provider, found by uuid, remembers the step that creates or deletes
- * it. */
+/* The steps are made phase by phase in the order of plan.h, so that each step follows those that it
+ * waits for. A node for each provider, found by uuid, has the step that creates or deletes it. */
 
 #include "report/publish/plan.h"
 
@@ -14,14 +13,14 @@
 
 #define NO_STEP SIZE_MAX
 
-/* Fewer inventories than this are sent one by one: it is the same number of requests, or one less,
- * and they are independent of each other. */
+/* Fewer inventories than this are sent one by one: that is about the same number of requests, and
+ * they are independent of each other. */
 #define BATCH_MIN 4
 
 typedef struct Node {
         const Provider *provider;
-        size_t step; /* that creates or deletes it; NO_STEP: none does */
-        size_t move; /* that moves it; NO_STEP: none does */
+        size_t step; /* that creates or deletes it; or NO_STEP */
+        size_t move; /* that moves it; or NO_STEP */
 } Node;
 
 /* The providers of a tree, sorted by uuid. */
@@ -45,16 +44,6 @@ typedef struct Builder {
 } Builder;
 
 /* Words. The caller frees; NULL when out of memory. */
-
-static char *close_text(FILE *stream, char **text)
-{
-        bool failed = ferror(stream);
-
-        failed = fclose(stream) != 0 || failed;
-        if (failed)
-                free(*text);
-        return failed ? NULL : *text;
-}
 
 /* Adds "(was 7)", or the fields other than total that changed. */
 static void print_change(FILE *stream, const Inventory *want, const Inventory *was)
@@ -105,7 +94,7 @@ static char *summarize_inventories(const Provider *want, const Provider *was)
                         record->inventory.total);
                 separator = ", ";
         }
-        return close_text(stream, &text);
+        return text_close(stream, &text);
 }
 
 /* "+HW_CPU_X86_AVX2 -CUSTOM_OLD" */
@@ -128,7 +117,7 @@ static char *summarize_set(const StringSet *want, const StringSet *was)
                         fprintf(stream, "%s-%s", separator, was->items[i]);
                         separator = " ";
                 }
-        return close_text(stream, &text);
+        return text_close(stream, &text);
 }
 
 /* "inventories of 3 providers, allocations of 12 consumers" */
@@ -217,7 +206,7 @@ static int add_step(Builder *builder, PlanOp op, const Provider *provider, const
         return 0;
 }
 
-/* NO_STEP is no dependency. */
+/* Adds a dependency, unless before is NO_STEP. */
 static int add_after(Builder *builder, size_t index, size_t before)
 {
         PlanStep *step = &builder->plan->steps[index];
@@ -238,7 +227,7 @@ static const Provider *find_old(const Builder *builder, const Provider *provider
         return provider_tree_find(builder->mirror, &provider->uuid);
 }
 
-/* What Placement has of it: an empty one where it has none. */
+/* Returns the provider as Placement has it, or an empty one. */
 static const Provider *before(const Builder *builder, const Provider *provider)
 {
         static const Provider none = { 0 };
@@ -308,7 +297,7 @@ static int check_desired(Builder *builder)
         return 0;
 }
 
-/* The custom names of set that Placement may not have. */
+/* Adds a custom name that Placement might lack. */
 static int collect_new(StringSet *ret, const char *name, const StringSet *known)
 {
         if (!resource_class_is_custom(name) || string_set_contains(known, name))
@@ -358,7 +347,7 @@ static int make_names(Builder *builder)
         return add_ensures(builder, PLAN_ENSURE_TRAIT, &builder->new_traits, &builder->first_trait);
 }
 
-/* The step that makes a name, or NO_STEP. */
+/* Returns the step that makes a name, or NO_STEP. */
 static size_t find_ensure(const StringSet *names, size_t first, const char *name)
 {
         for (size_t i = 0; i < names->n_items; i++)
@@ -367,7 +356,8 @@ static size_t find_ensure(const StringSet *names, size_t first, const char *name
         return NO_STEP;
 }
 
-/* Children first, or moved away: the caller walks the mirror backwards. */
+/* Deletes a provider after its children have gone or moved: the caller walks the mirror backwards.
+ */
 static int add_delete(Builder *builder, const Provider *provider)
 {
         Node *node = table_find(&builder->deletes, &provider->uuid);
@@ -399,7 +389,7 @@ static int add_delete(Builder *builder, const Provider *provider)
         return 0;
 }
 
-/* Deletes what is in the mirror and not desired; all of it, or below one provider. */
+/* Deletes the providers that are in the mirror and not desired: all of them, or those below one. */
 static int make_deletes(Builder *builder, const Uuid *below)
 {
         for (size_t i = builder->mirror->n_providers; i > 0; i--) {
@@ -415,7 +405,7 @@ static int make_deletes(Builder *builder, const Uuid *below)
         return 0;
 }
 
-/* Names are unique in Placement: whoever holds the name of a new provider and goes, goes first. */
+/* Deletes a provider first if it has the name of a new one: names are unique in Placement. */
 static int make_room_for_name(Builder *builder, const Provider *provider)
 {
         const Provider *holder = provider_tree_find_name(builder->mirror, provider->name);
@@ -467,8 +457,8 @@ static int make_creates(Builder *builder)
         return 0;
 }
 
-/* The move of the nearest one above it that moves, too: when that was done it cannot lie below what
- * is put below it. */
+/* Returns the move of the nearest moving ancestor, or NO_STEP. Once that is done, the ancestor
+ * cannot lie below the provider that is put below it. */
 static size_t find_move_above(const Builder *builder, const Node *parent)
 {
         while (parent && parent->move == NO_STEP)
@@ -476,7 +466,8 @@ static size_t find_move_above(const Builder *builder, const Node *parent)
         return parent ? parent->move : NO_STEP;
 }
 
-/* The caller walks desired forwards: those above have their moves already. */
+/* Adds the move of a provider. The caller walks desired forwards, so ancestors have their moves
+ * already. */
 static int add_move(Builder *builder, const Provider *provider, const Provider *old)
 {
         const Node *parent = table_find(&builder->creates, &provider->parent);
@@ -507,7 +498,8 @@ static int make_moves(Builder *builder)
         return 0;
 }
 
-/* Placement wants at least one provider in a reshape, also when only allocations change. */
+/* Picks a provider for a reshape in which only allocations change: Placement demands at least one.
+ */
 static const Provider *pick_witness(const Builder *builder)
 {
         const Allocations *allocations = builder->plan->allocations;
@@ -531,10 +523,10 @@ bool plan_is_reshaped(const Plan *plan, const Uuid *provider)
         return false;
 }
 
-/* The reshaper sets many inventories in one transaction, so one refusal refuses all of them. A
- * provider is left to a request of its own when Placement might refuse it: a class goes that may be
- * in use, or it loses all its classes. And when Placement would take from the reshaper what it
- * refuses otherwise (facts E6: more reserved than there is), so that the refusal is seen. */
+/* Checks whether a provider can be part of a batch. The reshaper sets many inventories in one
+ * transaction, so it rejects all if it rejects one. A provider gets a request of its own if
+ * Placement might reject it: a class goes that can be in use, or all classes go. Also if only the
+ * reshaper would accept it (facts E6: more reserved than total), so that the refusal is seen. */
 static bool fits_batch(const Builder *builder, const Provider *provider)
 {
         const Provider *old = before(builder, provider);
@@ -551,7 +543,7 @@ static bool fits_batch(const Builder *builder, const Provider *provider)
         return provider->n_inventories > 0;
 }
 
-/* Nothing is to be moved: the reshape only saves requests. */
+/* Chooses the providers of a reshape that moves no allocation, and only saves requests. */
 static void choose_batch(Builder *builder)
 {
         const ProviderTree *desired = builder->desired;
@@ -568,7 +560,7 @@ static void choose_batch(Builder *builder)
                 plan->n_reshaped = 0;
 }
 
-/* Which providers the reshape names. */
+/* Chooses the providers of the reshape. */
 static int choose_reshaped(Builder *builder)
 {
         const ProviderTree *desired = builder->desired, *mirror = builder->mirror;
@@ -613,7 +605,7 @@ static int make_reshape(Builder *builder)
         return 0;
 }
 
-/* A step on a provider that exists by then. */
+/* Adds a step on a provider, after its creation and the reshape. */
 static int add_put(Builder *builder, PlanOp op, const Provider *provider, char *summary,
                    size_t *ret)
 {
@@ -703,7 +695,7 @@ static int build(Builder *builder)
         return make_deletes(builder, NULL);
 }
 
-/* Is it new, and is there a place for it already? */
+/* Checks whether the provider is new and can be created before the reshape. */
 static bool can_be_laid(const Builder *builder, const Provider *provider)
 {
         const Node *parent = table_find(&builder->creates, &provider->parent);

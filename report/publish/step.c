@@ -186,7 +186,7 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
         }
 }
 
-/* A provider that was created, or moved. */
+/* Applies the creation or the move of a provider. */
 static int apply_place(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                        Error *reterr)
 {
@@ -219,8 +219,9 @@ static bool is_allocated(const Allocations *allocations, const Uuid *uuid)
         return false;
 }
 
-/* How far a reshape raises a generation (facts E6): the union of old and new inventories, the
- * allocations, the final inventories; the first is left out when the final set is empty. */
+/* Returns how far a reshape raises a generation (facts E6): once for the union of old and new
+ * inventories (unless the final set is empty), once for the allocations, once for the final
+ * inventories. */
 static int64_t rise_of(const Plan *plan, const Uuid *uuid, const Provider *desired)
 {
         int64_t rise = is_allocated(plan->allocations, uuid) ? 1 : 0;
@@ -244,8 +245,8 @@ static int settle(const Plan *plan, Mirror *mirror, const Provider *current)
         return mirror_write(mirror, current, PLACEMENT_INVENTORIES, before + rise);
 }
 
-/* A reshape gives no generations, but it was done only because those that were sent were right, and
- * how far it raises them is known. */
+/* The answer to a reshape has no generations. It was done, so the ones that were sent were right,
+ * and it raises them by a known number. */
 static int apply_reshape(const Plan *plan, Mirror *mirror)
 {
         const ProviderTree *tree = mirror_get_tree(mirror);
@@ -272,7 +273,8 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
         case PLAN_MOVE_PROVIDER:
                 r = apply_place(plan, step, mirror, body, reterr);
                 break;
-        case PLAN_EMPTY_PROVIDER: /* the answer has no generation; it goes next, anyway */
+        case PLAN_EMPTY_PROVIDER: /* the answer has no generation, and the provider is deleted next
+                                   */
                 mirror_forget(mirror, &step->provider);
                 return 0;
         case PLAN_DELETE_PROVIDER:
@@ -296,19 +298,19 @@ void step_forget(const PlanStep *step, Mirror *mirror)
         case PLAN_ENSURE_TRAIT:
                 break;
         case PLAN_RESHAPE:
-                mirror_forget(mirror,
-                              NULL); /* done or not: what it wrote has other generations then */
+                mirror_forget(mirror, NULL); /* the providers that it wrote have other generations
+                                              * if it was done */
                 break;
         default:
                 mirror_forget(mirror, &step->provider);
         }
 }
 
-/* Who holds something of a class. */
+/* The allocations of a class. */
 typedef struct ClassUse {
         uint64_t amount;
         size_t n_consumers;
-        const Uuid *first; /* of them */
+        const Uuid *first; /* the first consumer */
 } ClassUse;
 
 static ClassUse use_of(const Allocations *holdings, const Uuid *provider, const char *class)

@@ -21,7 +21,7 @@ struct Reads {
         void *userdata;
         Read *items;
         size_t n_items, n_running, n_over;
-        size_t next; /* nothing before it is to begin */
+        size_t next; /* every read before it has begun */
         int result;
         Error error;
 };
@@ -78,7 +78,7 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
                 r = begin_reads(reads, &words);
         if (r != REPORT_DONE)
                 note_failure(reads, r, &words);
-        /* The reads may be gone after this. */
+        /* The callback can free the reads. */
         if (reads->n_running == 0)
                 reads->ops->done(reads->result, &reads->error, reads->userdata);
 }

@@ -21,8 +21,8 @@
 struct SessionCall {
         TAILQ_ENTRY(SessionCall) link;
         Session *session;
-        HttpTransfer *transfer; /* NULL: it is held back until there is a pass, and time for it */
-        uint64_t pass;          /* the serial of that it went with */
+        HttpTransfer *transfer; /* NULL: the call is held */
+        uint64_t pass;          /* the serial of the pass that it was sent with */
         bool refused;           /* it was answered 401 once */
         PlacementRequest request;
         SessionDone done;
@@ -35,10 +35,10 @@ struct Session {
         Auth *auth;
         char request_id[80]; /* a header line */
         TAILQ_HEAD(, SessionCall) calls;
-        sd_event_source *deferred; /* looks after those that are held back */
+        sd_event_source *deferred; /* sends held calls */
         SessionPace pace;
         NovaMode nova;
-        sd_event_source *gate; /* until the server has time again */
+        sd_event_source *gate; /* opens when the server has time again */
         SessionStatistics statistics;
 };
 
@@ -49,7 +49,7 @@ static void look_after_held(Session *session)
         sd_event_source_set_enabled(session->deferred, SD_EVENT_ONESHOT);
 }
 
-/* A pass that is void, or about to be, is of no use to what still waits for a connection. */
+/* Holds the calls that still wait for a connection: their pass is invalid or about to be. */
 static void hold_queued(void *userdata)
 {
         Session *session = userdata;
@@ -70,7 +70,7 @@ static int on_gate_open(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* Nothing is sent until the server has time. */
+/* Sends nothing until the server has time. */
 static void shut_gate(Session *session)
 {
         (void)sd_event_source_set_time(session->gate, session->pace.shut_until_usec);
@@ -152,7 +152,7 @@ SessionCall *session_call_cancel(SessionCall *call)
         return call_free(call);
 }
 
-/* A 2xx must be Placement's JSON, or nothing. */
+/* Reads the body of a 2xx, which must be an object of JSON or empty. */
 static int read_body(const PlacementRequest *request, const HttpResponse *response, json_t **ret,
                      Error *reterr)
 {
@@ -176,7 +176,7 @@ static bool is_count_of(const RequestCount *item, const char *method, const char
                strcmp(item->method, method) == 0;
 }
 
-/* Counts a request; one more route than REQUEST_COUNTS_MAX is not counted. */
+/* Counts a request, unless there are REQUEST_COUNTS_MAX other rows. */
 static void count_request(RequestCounts *counts, const char *method, const char *route, int status)
 {
         for (size_t i = 0; i < counts->n_items; i++)
@@ -201,7 +201,7 @@ static void count_answer(Session *session, const SessionAnswer *answer,
                             response->retry_after_sec * USEC_PER_SEC);
 }
 
-/* Placement was not there: unreachable, or another answers for it. */
+/* Checks whether Placement was not at its endpoint: unreachable, or another server answers. */
 static bool is_nowhere(int result, const SessionAnswer *answer)
 {
         return result == REPORT_E_UNREACHABLE ||
@@ -209,7 +209,7 @@ static bool is_nowhere(int result, const SessionAnswer *answer)
                (result == REPORT_E_UNAVAILABLE && answer->status < 300);
 }
 
-/* Reports to auth what became of its pass. True: the call starts over with another one. */
+/* Tells auth the status. Returns true if the call must start over with another pass. */
 static bool learn(SessionCall *call, int result, const SessionAnswer *answer, Error *reterr)
 {
         bool nowhere = is_nowhere(result, answer);
@@ -228,7 +228,7 @@ static void start_over(SessionCall *call)
         hold_queued(call->session);
 }
 
-/* True: the server had no time, and the call waits until it has. */
+/* Returns true if the server had no time and the call waits for it. */
 static bool wait_for_server(SessionCall *call, const HttpResponse *response)
 {
         Session *session = call->session;
@@ -244,7 +244,7 @@ static bool wait_for_server(SessionCall *call, const HttpResponse *response)
         return true;
 }
 
-/* The session may be gone after this. */
+/* The callback can free the session. */
 static void end_call(SessionCall *call, int result, const SessionAnswer *answer, const Error *words)
 {
         SessionDone done = call->done;
@@ -324,7 +324,7 @@ static int send_http(SessionCall *call, const AuthPass *pass, Error *reterr)
         return 0;
 }
 
-/* Sends it, or leaves it held back (-EAGAIN). */
+/* Sends the call, or leaves it held and returns -EAGAIN. */
 static int try_send(SessionCall *call, Error *reterr)
 {
         Session *session = call->session;
@@ -396,7 +396,7 @@ int session_send(Session *session, PlacementRequest request, SessionDone done, v
                 call_free(call);
                 return r;
         }
-        /* A refusal, too, is reported from the loop. */
+        /* A refusal is also reported from the loop. */
         if (r > 0)
                 look_after_held(session);
         if (ret_call)

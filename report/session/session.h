@@ -4,12 +4,11 @@
 /* A conversation with one Placement: sends typed requests with the headers that they need, judges
  * the answers, reads their JSON, and counts.
  *
- * Requests wait while the token that they need is fetched (report/keystone/auth.h), and one that is
- * answered 401 is sent once more with a new token; those that still queue then wait for it, too.
- * What a server that else serves us had no time for is sent again after a short wait
- * (report/session/pace.h). Beside that it retries nothing, and it remembers nothing of Placement's
- * content. As with report/http/http.h: one thread, nothing blocks, no callback from inside
- * session_send(), everything is allowed in a callback. */
+ * Requests wait while their token is fetched (report/keystone/auth.h). A request that is answered
+ * 401 is sent once more with a new token, and queued requests wait for that token. A request that a
+ * busy server rejects is sent again after a short wait (report/session/pace.h). The session retries
+ * nothing else, and keeps no content of Placement. As with report/http/http.h: one thread, nothing
+ * blocks, no callback from inside session_send(), and a callback can call every function. */
 
 #include <jansson.h>
 #include <systemd/sd-event.h>
@@ -25,7 +24,8 @@ typedef struct SessionStatistics {
         uint64_t n_requests;
         uint64_t n_writes;         /* those that were not GET */
         uint64_t n_conflicts;      /* answers with placement.concurrent_update */
-        uint64_t retry_after_usec; /* the most that a 429 or 503 of this attempt asked for */
+        uint64_t retry_after_usec; /* the longest wait that a 429 or 503 of this attempt asked for
+                                    */
         RequestCounts counts;      /* of requests that have ended */
 } SessionStatistics;
 
@@ -33,7 +33,7 @@ typedef struct SessionAnswer {
         int status;               /* 0: there was no answer */
         PlacementVerdict verdict; /* of an answer */
         const json_t *body;       /* of a 2xx with a body; else NULL */
-        uint64_t modified_sec;    /* since when it is as it is; 0: unknown */
+        uint64_t modified_sec;    /* when Placement changed it last; 0: unknown */
 } SessionAnswer;
 
 typedef struct Session Session;
@@ -68,8 +68,8 @@ void session_ask_at_once(Session *session);
 /* See auth_get_token(). */
 const KeystoneToken *session_get_token(const Session *session);
 
-/* A new request id for the requests that follow ("req-<uuid>"): operators find all requests of one
- * attempt by it in the log of the service. */
+/* Gives the following requests a new request id ("req-<uuid>"), by which operators find all
+ * requests of one attempt in the log of the service. */
 void session_begin_attempt(Session *session);
 
 const SessionStatistics *session_get_statistics(const Session *session);
