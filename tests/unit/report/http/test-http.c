@@ -20,7 +20,7 @@ static void test_get(void **state)
         Result result = { 0 };
         char answer[500];
 
-        snprintf(answer, sizeof(answer), "%.17s%s%s", OK_ANSWER, more, OK_ANSWER + 17);
+        snprintf(answer, sizeof(answer), "%.17s%s%s", OK_ANSWER, more, &OK_ANSWER[17]);
         fixture->server.answer = answer;
         fetch(fixture, "/resource_providers?in_tree=x", &result);
         assert_int_equal(result.result, HTTP_DONE);
