@@ -30,6 +30,7 @@
 #include "base/message-ids.h"
 #include "base/text.h"
 #include "drivers/registry.h"
+#include "report/publish/step.h"
 
 /* What the configuration decides: made anew, as a whole, by a reload. */
 typedef struct Engine {

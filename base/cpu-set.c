@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define WORD_BITS 64
 
 void cpu_set_done(CpuSet *set)
@@ -205,7 +207,7 @@ char *cpu_set_format(const CpuSet *set)
         char *text = NULL;
         size_t size;
         FILE *stream = open_memstream(&text, &size);
-        bool failed, comma = false;
+        bool comma = false;
 
         if (!stream)
                 return NULL;
@@ -217,10 +219,5 @@ char *cpu_set_format(const CpuSet *set)
                 fprintf(stream, first == cpu ? "%s%u" : "%s%u-%u", comma ? "," : "", first, cpu);
                 comma = true;
         }
-        failed = ferror(stream) != 0;
-        if (fclose(stream) != 0 || failed) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        return text_close(stream, &text);
 }

@@ -5,16 +5,36 @@
  * product in hexadecimal, and behind a blank the serial number where it is known. "" is an unknown
  * identity. Pure. */
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <string.h>
+
+#include "base/text.h"
 
 #define DEVICE_IDENTITY_SIZE 80 /* with the NUL */
 
 /* Writes the identity; "" for vendor 0 or 0xffff, which no device has. A serial number (NULL or "":
- * unknown) is cut to the room. */
-void device_identity_make(uint32_t vendor_id, uint32_t product_id, const char *serial,
-                          char ret[static DEVICE_IDENTITY_SIZE]);
+ * unknown) is cut to the size. */
+static inline void device_identity_make(uint32_t vendor_id, uint32_t product_id, const char *serial,
+                                        char ret[static DEVICE_IDENTITY_SIZE])
+{
+        bool has_serial = serial && serial[0];
+
+        ret[0] = '\0';
+        if (vendor_id == 0 || vendor_id >= 0xffff)
+                return;
+        snprintf(ret, DEVICE_IDENTITY_SIZE, "%04x:%04x%s%s", vendor_id, product_id & 0xffff,
+                 has_serial ? " " : "", has_serial ? serial : "");
+        text_trim_cut(ret);
+}
 
 /* Compares two identities. Only facts count: an unknown identity, or a serial number that one side
  * does not know, is no difference. */
-bool device_identity_differs(const char *a, const char *b);
+static inline bool device_identity_differs(const char *a, const char *b)
+{
+        const size_t n_ids = sizeof("10de:20b0") - 1;
+
+        if (strlen(a) < n_ids || strlen(b) < n_ids)
+                return false;
+        if (strncmp(a, b, n_ids) != 0)
+                return true;
+        return a[n_ids] && b[n_ids] && strcmp(a, b) != 0;
+}

@@ -29,11 +29,6 @@ const char *inventory_invalid_field(const Inventory *inventory)
         return NULL;
 }
 
-bool inventory_valid(const Inventory *inventory)
-{
-        return !inventory_invalid_field(inventory);
-}
-
 bool inventory_equal(const Inventory *a, const Inventory *b)
 {
         /* Placement stores the ratio as a 32-bit float: 1.1 comes back as 1.1 or 1.10000002384. */

@@ -42,11 +42,9 @@ typedef enum InventoryFit {
         _INVENTORY_FIT_MAX,
 } InventoryFit;
 
-/* True when every field is within the limits of Placement's schema. A reserved above total is valid
- * here: Placement's reshaper accepts it, so it can be read back. */
-bool inventory_valid(const Inventory *inventory);
-
-/* The name of the first field that is not within them, or NULL. */
+/* Returns the name of the first field that is not within the limits of Placement's schema, NULL if
+ * all are. A reserved above total is valid here: Placement's reshaper accepts it, so it can be read
+ * back. */
 const char *inventory_invalid_field(const Inventory *inventory);
 
 bool inventory_equal(const Inventory *a, const Inventory *b);

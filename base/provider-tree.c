@@ -378,7 +378,7 @@ static int set_inventory(Provider *provider, const char *resource_class, const I
 int provider_set_inventory(Provider *provider, const char *resource_class,
                            const Inventory *inventory)
 {
-        if (!resource_class_valid(resource_class) || !inventory_valid(inventory))
+        if (!resource_class_valid(resource_class) || inventory_invalid_field(inventory))
                 return -EINVAL;
         return set_inventory(provider, resource_class, inventory);
 }

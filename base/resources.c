@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/inventory.h"
+#include "base/text.h"
 
 void resources_done(Resources *resources)
 {
@@ -178,9 +179,5 @@ char *resources_format(const Resources *resources)
         for (size_t i = 0; i < resources->n_items; i++)
                 fprintf(stream, "%s%s=%" PRIu64, i ? "," : "", resources->items[i].resource_class,
                         resources->items[i].amount);
-        if (fclose(stream) != 0) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        return text_close(stream, &text);
 }

@@ -23,6 +23,16 @@ char *text_format(const char *format, ...)
         return text;
 }
 
+char *text_close(FILE *stream, char *const *text)
+{
+        bool failed = ferror(stream) != 0;
+
+        failed = fclose(stream) != 0 || failed;
+        if (failed)
+                free(*text);
+        return failed ? NULL : *text;
+}
+
 static bool is_continuation(unsigned char c)
 {
         return (c & 0xc0) == 0x80;

@@ -15,6 +15,10 @@
 _printf_(1, 2) char *text_format(const char *format, ...);
 _printf_(1, 0) char *text_vformat(const char *format, va_list ap);
 
+/* Closes a stream of open_memstream() and returns its text, or NULL if it could not be written. The
+ * text is the caller's. */
+char *text_close(FILE *stream, char *const *text);
+
 /* Replaces in place every control character (C0, DEL, C1) and every byte that is not part of
  * well-formed UTF-8 (RFC 3629) by replacement, byte for byte: the length stays. */
 void text_sanitize(char *text, char replacement);

@@ -57,18 +57,3 @@ Uuid uuid_make_child(const Uuid *parent, const char *name)
         uuid_generate_sha1(bytes, space, name, strlen(name));
         return uuid_from_bytes(bytes);
 }
-
-bool uuid_empty(const Uuid *uuid)
-{
-        return uuid->text[0] == '\0';
-}
-
-bool uuid_equal(const Uuid *a, const Uuid *b)
-{
-        return strcmp(a->text, b->text) == 0;
-}
-
-int uuid_order(const Uuid *a, const Uuid *b)
-{
-        return strcmp(a->text, b->text);
-}

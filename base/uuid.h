@@ -4,6 +4,8 @@
 /* A UUID as a value: its canonical lower-case text. Placement, libvirt, SQLite and D-Bus all speak
  * the text, so nothing is converted on the way. The zero value is "no uuid". */
 
+#include <string.h>
+
 #include "base/macros.h"
 
 #define UUID_TEXT_LENGTH 36
@@ -27,6 +29,17 @@ Uuid uuid_make_random(void);
  * 9562, 5.5). */
 Uuid uuid_make_child(const Uuid *parent, const char *name);
 
-bool uuid_empty(const Uuid *uuid);
-bool uuid_equal(const Uuid *a, const Uuid *b);
-int uuid_order(const Uuid *a, const Uuid *b);
+static inline bool uuid_empty(const Uuid *uuid)
+{
+        return uuid->text[0] == '\0';
+}
+
+static inline int uuid_order(const Uuid *a, const Uuid *b)
+{
+        return strcmp(a->text, b->text);
+}
+
+static inline bool uuid_equal(const Uuid *a, const Uuid *b)
+{
+        return uuid_order(a, b) == 0;
+}

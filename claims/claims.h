@@ -28,7 +28,7 @@
 #include "claims/store/store.h"
 
 #include "base/provider-tree.h"
-#include "base/request-mappings.h"
+#include "base/resource-request.h"
 
 typedef struct ClaimsConfig {
         const char *path;   /* the database file; its folder must exist */

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "report/placement/consumer.h"
-
 struct ConsumersCall {
         Session *session;
         SessionCall *call;

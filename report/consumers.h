@@ -10,7 +10,7 @@
  * is freed.
  */
 
-#include "report/placement/consumer-request.h"
+#include "report/placement/request.h"
 #include "report/session/session.h"
 
 typedef struct ConsumersCall ConsumersCall; /* a request under way */

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "report/placement/consumer.h"
 #include "report/session/reads.h"
 
 struct Gather {

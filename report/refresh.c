@@ -1,34 +1,48 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A refresh of providers reads the list, makes the next mirror of it, and reads into that the parts
+ * of the providers that are stale. A refresh of traits sends one request after another, each for as
+ * many names as fit into a path, and writes the answers into the mirror itself.
+ *
+ * Tests: tests/unit/report/test-reporter.c */
+
 #include "report/refresh.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "report/session/reads.h"
 
-/* How often a provider is read that others keep writing to. */
+/* The number of reads of a provider that other writers keep changing. */
 #define ROUNDS_MAX 4
 
 struct Refresh {
         Session *session;
+        SessionCall *call; /* for the list, or for traits */
+        RefreshDone done;
+        void *userdata;
+
+        /* Of providers. */
         const Mirror *mirror, *partial;
         Uuid root;
         const char *root_name;
-        SessionCall *list_call;
         Mirror *next;
         Uuid *stale;
         unsigned *rounds; /* how often each of these was read */
         size_t n_stale;
         Reads *reads; /* _PLACEMENT_PART_MAX for each of these, in a row */
-        RefreshDone done;
-        void *userdata;
+
+        /* Of traits. */
+        Mirror *learner;
+        StringSet names;
+        size_t first_name, next_name; /* of the request under way; of the one after it */
 };
 
 static void finish(int result, const Error *error, void *userdata)
 {
         Refresh *refresh = userdata;
 
-        /* The refresh may be gone after this. */
+        /* The callback can free the refresh. */
         refresh->done(result, TAKE_PTR(refresh->next), error, refresh->userdata);
 }
 
@@ -40,7 +54,7 @@ static PlacementRequest make_request(size_t i, void *userdata)
                                   (PlacementPart)(i % _PLACEMENT_PART_MAX));
 }
 
-/* Somebody wrote between the reads of a provider. */
+/* Reads a provider again that another writer changed between its reads. */
 static int read_again(Refresh *refresh, size_t n, Error *reterr)
 {
         if (++refresh->rounds[n] >= ROUNDS_MAX) {
@@ -73,7 +87,7 @@ static int on_read(size_t i, int result, const SessionAnswer *answer, Error *err
 {
         if (result == REPORT_DONE)
                 return take_read(userdata, i, answer->body, error);
-        /* it was deleted since it was listed */
+        /* the provider was deleted after the list was read */
         if (answer->status == 404 && answer->verdict.from_placement)
                 return REPORT_E_CONFLICT;
         return result;
@@ -133,7 +147,7 @@ static void on_list(int result, const SessionAnswer *answer, const Error *error,
         Refresh *refresh = userdata;
         Error words = *error;
 
-        refresh->list_call = NULL;
+        refresh->call = NULL;
         if (result == REPORT_DONE)
                 result = take_list(refresh, answer->body, &words);
         if (result == -EBADMSG) {
@@ -160,8 +174,73 @@ int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Mir
         refresh->root_name = root_name;
         refresh->done = done;
         refresh->userdata = userdata;
-        r = session_send(session, placement_get_tree(root), on_list, refresh, &refresh->list_call,
+        r = session_send(session, placement_get_tree(root), on_list, refresh, &refresh->call,
                          reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(refresh);
+        return 0;
+}
+
+/* Traits */
+
+static int take_traits(Refresh *refresh, const json_t *body, Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet found = STRING_SET_INIT;
+        int r = placement_read_traits(body, &found, reterr);
+
+        if (r == -EBADMSG) {
+                error_prefixf(reterr, r, "Placement's list of traits");
+                return REPORT_E_UNAVAILABLE;
+        }
+        for (; r >= 0 && refresh->first_name < refresh->next_name; refresh->first_name++) {
+                const char *name = refresh->names.items[refresh->first_name];
+
+                r = mirror_learn_trait(refresh->learner, name, string_set_contains(&found, name));
+        }
+        return r < 0 ? error_oom(reterr) : REPORT_DONE;
+}
+
+static void on_traits(int result, const SessionAnswer *answer, const Error *error, void *userdata);
+
+static int ask_for_traits(Refresh *refresh, Error *reterr)
+{
+        return session_send(
+                refresh->session,
+                placement_get_in("/traits", "?name=in:", &refresh->names, &refresh->next_name),
+                on_traits, refresh, &refresh->call, reterr);
+}
+
+static void on_traits(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
+        Refresh *refresh = userdata;
+        Error words = *error;
+
+        refresh->call = NULL;
+        if (result == REPORT_DONE)
+                result = take_traits(refresh, answer->body, &words);
+        if (result == REPORT_DONE && refresh->next_name < refresh->names.n_items) {
+                result = ask_for_traits(refresh, &words);
+                if (result >= 0)
+                        return;
+        }
+        finish(result, &words, refresh);
+}
+
+int refresh_traits_new(Refresh **ret, Session *session, Mirror *mirror, const StringSet *names,
+                       RefreshDone done, void *userdata, Error *reterr)
+{
+        _cleanup_(refresh_freep) Refresh *refresh = calloc(1, sizeof(Refresh));
+        int r;
+
+        assert(names->n_items > 0);
+        if (!refresh || string_set_copy(&refresh->names, names) < 0)
+                return error_oom(reterr);
+        refresh->session = session;
+        refresh->learner = mirror;
+        refresh->done = done;
+        refresh->userdata = userdata;
+        r = ask_for_traits(refresh, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(refresh);
@@ -179,11 +258,12 @@ Refresh *refresh_free(Refresh *refresh)
 {
         if (!refresh)
                 return NULL;
-        session_call_cancel(refresh->list_call);
+        session_call_cancel(refresh->call);
         reads_free(refresh->reads);
         free(refresh->stale);
         free(refresh->rounds);
         mirror_free(refresh->next);
+        string_set_done(&refresh->names);
         free(refresh);
         return NULL;
 }

@@ -3,12 +3,10 @@
 
 /* A refresh: reads from Placement what the mirror does not know, and nothing else.
  *
- * One GET of the tree; then, in parallel, the inventories, traits and aggregates of the providers
- * whose generation moved. A provider that is written to between its reads is read again, a bounded
- * number of times. The mirror is replaced at the end, or left as it was; what was read by then need
- * not be read again by the next refresh. */
-
-#include <systemd/sd-event.h>
+ * Of providers: one GET of the tree; then, in parallel, the inventories, traits and aggregates of
+ * the providers whose generation moved. A provider that is written to between its reads is read
+ * again, a bounded number of times. The mirror is replaced at the end, or left as it was; what was
+ * read by then need not be read again by the next refresh. */
 
 #include "base/progress.h"
 #include "report/publish/mirror.h"
@@ -28,6 +26,12 @@ typedef void (*RefreshDone)(int result, Mirror *next, const Error *error, void *
 int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Mirror *partial,
                 const Uuid *root, const char *root_name, RefreshDone done, void *userdata,
                 Error *reterr);
+
+/* Asks which of these traits Placement has, and gives the answers to the mirror; next of done is
+ * NULL. The names are copied, and there is at least one; mirror and session are borrowed. -ENOMEM.
+ */
+int refresh_traits_new(Refresh **ret, Session *session, Mirror *mirror, const StringSet *names,
+                       RefreshDone done, void *userdata, Error *reterr);
 
 /* n_total 0: the list of providers is being read. */
 void refresh_get_progress(const Refresh *refresh, Progress *ret);

@@ -17,8 +17,7 @@
 #include "report/publish/executor.h"
 #include "report/publish/mirror.h"
 #include "report/publish/name-holder.h"
-#include "report/publish/plan.h"
-#include "report/publish/trait-lookup.h"
+#include "report/publish/step.h"
 #include "report/refresh.h"
 #include "report/session/session.h"
 #include "report/sharing.h"
@@ -43,9 +42,8 @@ struct Reporter {
 
         /* The attempt under way. */
         bool busy;
-        Refresh *refresh;
+        Refresh *refresh; /* of the providers, or of traits */
         Gather *gather;
-        TraitLookup *lookup;
         SessionCall *call; /* may it reshape, or whose is the name of a new root? */
         Plan *plan;
         Executor *executor;
@@ -70,7 +68,6 @@ static void put_away(Reporter *reporter)
         reporter->executor = executor_free(reporter->executor);
         reporter->plan = plan_free(reporter->plan);
         reporter->call = session_call_cancel(reporter->call);
-        reporter->lookup = trait_lookup_free(reporter->lookup);
         reporter->refresh = refresh_free(reporter->refresh);
         reporter->gather = gather_free(reporter->gather);
         sharing_cancel(reporter->sharing);
@@ -106,24 +103,6 @@ static void begin(Reporter *reporter, ReporterDone done, void *userdata)
         reporter->userdata = userdata;
 }
 
-int reporter_make_session(Session **ret, sd_event *event, const ReporterConfig *config,
-                          Error *reterr)
-{
-        const char *endpoint = config->http.endpoint;
-        AuthConfig auth_config = config->auth;
-        Auth *auth;
-        int r;
-
-        if (endpoint ? !*endpoint : auth_config.kind <= REPORTER_AUTH_ADMIN_TOKEN)
-                return error_setf(reterr, EINVAL, "[placement] has no endpoint");
-        auth_config.wants_endpoint = !endpoint;
-        r = auth_new(&auth, event, &auth_config, &config->http, reterr);
-        if (r < 0)
-                return r;
-        r = session_new(ret, event, &config->http, auth, config->nova, reterr);
-        return r < 0 ? error_prefixf(reterr, r, "[placement]") : 0;
-}
-
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
                  const char *root_name, Error *reterr)
 {
@@ -139,7 +118,8 @@ int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, 
             event_add_deferred(event, &reporter->deferred, on_deferred, reporter) < 0)
                 return error_oom(reterr);
         reporter->nova = config->nova;
-        r = reporter_make_session(&reporter->session, event, config, reterr);
+        r = session_new(&reporter->session, event, &config->http, &config->auth, config->nova,
+                        reterr);
         if (r < 0)
                 return r;
         if (sharing_new(&reporter->sharing, reporter->session, root, config->disk_use) < 0)
@@ -254,7 +234,7 @@ static void execute(Reporter *reporter);
 static void on_executed(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
-        bool again = reporter->manners.batch_failed && plan_has_batch(reporter->plan) &&
+        bool again = reporter->manners.batch_failed && reporter->plan->is_batch &&
                      !report_outcome_is_fatal(result) && mirror_usable(reporter);
 
         if (again) {
@@ -386,7 +366,7 @@ static void end_preparing(Reporter *reporter)
                 finish(reporter, r, &error);
 }
 
-static void on_looked_up(int result, const Error *error, void *userdata)
+static void on_looked_up(int result, Mirror *next, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
 
@@ -411,12 +391,12 @@ static int look_up_traits(Reporter *reporter)
 
         if (now - reporter->traits_asked_usec > MISSING_TRAITS_AGE_USEC)
                 mirror_forget_missing_traits(reporter->mirror);
-        r = trait_lookup_list(reporter->desired, mirror_get_names(reporter->mirror), &names);
+        r = mirror_list_unknown_traits(reporter->mirror, reporter->desired, &names);
         if (r < 0 || names.n_items == 0)
                 return r;
         reporter->traits_asked_usec = now;
-        r = trait_lookup_new(&reporter->lookup, reporter->session, reporter->mirror, &names,
-                             on_looked_up, reporter, NULL);
+        r = refresh_traits_new(&reporter->refresh, reporter->session, reporter->mirror, &names,
+                               on_looked_up, reporter, NULL);
         return r < 0 ? r : 1;
 }
 

@@ -20,7 +20,6 @@
 #include "report/keystone/auth.h"
 #include "report/placement/answer.h"
 #include "report/placement/outcome.h"
-#include "report/placement/request-counts.h"
 #include "report/session/nova-mode.h"
 #include "report/sharing.h"
 
@@ -40,11 +39,6 @@ typedef struct ReporterStatistics {
 typedef struct Reporter Reporter;
 typedef struct Plan Plan;
 typedef struct Session Session;
-
-/* For who speaks to Placement without a reporter. Strings and the like stay borrowed; -EINVAL with
- * words, -ENOMEM. */
-int reporter_make_session(Session **ret, sd_event *event, const ReporterConfig *config,
-                          Error *reterr);
 
 /* result: 0, a ReportOutcome, or a negative errno; error has the words unless result is 0 (borrowed
  * for the call). */

@@ -168,7 +168,9 @@ static void on_usages(int result, const SessionAnswer *answer, const Error *erro
 static bool ask_for_use(Sharing *sharing)
 {
         return needs_use(sharing) &&
-               session_send(sharing->session, placement_get_provider_usages(&sharing->root),
+               session_send(sharing->session,
+                            placement_request("GET", "/resource_providers/{uuid}/usages",
+                                              sharing->root.text),
                             on_usages, sharing, &sharing->call, NULL) >= 0;
 }
 
@@ -296,9 +298,12 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
 
 static int ask(Sharing *sharing)
 {
-        return session_send(sharing->session,
-                            placement_get_sharing_providers(&sharing->aggregates, &sharing->next),
-                            on_answer, sharing, &sharing->call, NULL);
+        PlacementRequest request = placement_get_in(
+                "/resource_providers",
+                "?required=MISC_SHARES_VIA_AGGREGATE&member_of=in:", &sharing->aggregates,
+                &sharing->next);
+
+        return session_send(sharing->session, request, on_answer, sharing, &sharing->call, NULL);
 }
 
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)

@@ -11,6 +11,7 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 #include "formats/tree-json.h"
+#include "report/publish/step.h"
 
 void bus_documents_done(BusDocuments *documents)
 {

@@ -151,7 +151,8 @@ static int talk_new(Talk **ret, const ReporterConfig *config, Error *reterr)
         r = sd_event_new(&talk->event);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot set up the event loop: %s", strerror(-r));
-        r = reporter_make_session(&talk->session, talk->event, config, reterr);
+        r = session_new(&talk->session, talk->event, &config->http, &config->auth, config->nova,
+                        reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(talk);
@@ -370,7 +371,8 @@ static int count_consumers(Work *work, NameHolder *who, Error *reterr)
 static int read_age(Work *work, NameHolder *who, Error *reterr)
 {
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
-        int r = ask(work, placement_get_provider(&who->uuid), &answer, reterr);
+        int r = ask(work, placement_request("GET", "/resource_providers/{uuid}", who->uuid.text),
+                    &answer, reterr);
 
         who->modified_sec = answer.modified_sec;
         return r;
@@ -479,7 +481,7 @@ static int adopt(Work *work, Error *reterr)
 static int rename_one(Work *work, const IdentityChange *change, Error *reterr)
 {
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
-        int r = ask(work, placement_rename_provider(&change->uuid, change->to), &answer, reterr);
+        int r = ask(work, placement_put_provider(&change->uuid, change->to, NULL), &answer, reterr);
 
         return r < 0 ? error_prefixf(reterr, r, "%s", change->from) : 0;
 }

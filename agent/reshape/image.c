@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "formats/format-names.h"
 #include "formats/tree-json.h"
-#include "report/placement/consumer.h"
+#include "report/placement/request.h"
 
 static void shape_done(ReshapeShape *shape)
 {

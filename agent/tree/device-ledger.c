@@ -725,7 +725,7 @@ static Inventory withheld_record(const Update *update, const LedgerDevice *devic
         Inventory record = INVENTORY_DEFAULT(device->total);
 
         record.max_unit = device->total;
-        if (there && inventory_valid(there))
+        if (there && !inventory_invalid_field(there))
                 record = *there;
         record.total = record.reserved = device->total;
         return record;

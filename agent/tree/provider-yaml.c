@@ -178,7 +178,7 @@ static int read_record(const Reader *reader, const yaml_node_t *node, const char
                                key ? key : "?", &record) < 0)
                         return -EINVAL;
         }
-        if (!inventory_valid(&record) || record.reserved > record.total) {
+        if (inventory_invalid_field(&record) || record.reserved > record.total) {
                 const char *field = inventory_invalid_field(&record);
 
                 return complain(reader, node, "%s of %.60s is missing or out of range",

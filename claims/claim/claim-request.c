@@ -83,7 +83,7 @@ static const RequestGroup *find_group(const ResourceRequest *request, const char
 static int check_subtrees(const ResourceRequest *request, Error *reterr)
 {
         for (size_t i = 0; i < request->n_subtrees; i++) {
-                const StringSet *suffixes = &request->subtrees[i].suffixes;
+                const StringSet *suffixes = &request->subtrees[i];
 
                 for (size_t j = 0; j < suffixes->n_items; j++)
                         if (!find_group(request, suffixes->items[j]))
@@ -200,8 +200,7 @@ char *claim_request_format(const ResourceRequest *request)
 
         if (!file)
                 return NULL;
-        resource_request_write(request, file);
-        failed = numa_request_write(&request->numa, file) < 0 || ferror(file);
+        failed = resource_request_write(request, file) < 0 || ferror(file);
         if (fclose(file) != 0 || failed)
                 return NULL;
         return TAKE_PTR(text);

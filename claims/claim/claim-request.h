@@ -6,7 +6,6 @@
  * Whatever reaches the fit and the store went through claim_request_check(), so that these may
  * trust amounts, names and uuids. */
 
-#include "base/request-mappings.h"
 #include "base/resource-request.h"
 #include "base/uuid.h"
 #include "claims/claim/claim.h"

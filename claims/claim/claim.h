@@ -4,7 +4,7 @@
 /* One claim as it stands in the store, and lists of them. Plain data, no policy. */
 
 #include "base/allocation.h"
-#include "base/request-mappings.h"
+#include "base/resource-request.h"
 #include "claims/claim/event.h"
 #include "claims/claim/host-facts.h"
 #include "claims/claim/layout.h"

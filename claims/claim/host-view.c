@@ -277,7 +277,7 @@ static bool has_invalid(const ProviderTree *tree)
 {
         for (size_t i = 0; i < tree->n_providers; i++)
                 for (size_t j = 0; j < tree->providers[i]->n_inventories; j++)
-                        if (!inventory_valid(&tree->providers[i]->inventories[j].inventory))
+                        if (inventory_invalid_field(&tree->providers[i]->inventories[j].inventory))
                                 return true;
         return false;
 }
@@ -291,7 +291,7 @@ static void drop_invalid(ProviderTree *tree)
                 for (size_t j = provider->n_inventories; j > 0; j--) {
                         const InventoryRecord *record = &provider->inventories[j - 1];
 
-                        if (!inventory_valid(&record->inventory))
+                        if (inventory_invalid_field(&record->inventory))
                                 provider_remove_inventory(provider, record->resource_class);
                 }
         }

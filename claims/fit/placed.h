@@ -8,7 +8,7 @@
  * that are not this host's is taken out of the request. */
 
 #include "base/allocation.h"
-#include "base/request-mappings.h"
+#include "base/resource-request.h"
 #include "claims/fit/fit.h"
 
 /* Each suffixed group that the mappings name comes from its provider there, or not at all. */

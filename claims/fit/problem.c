@@ -253,7 +253,7 @@ static uint64_t find_subtrees(const ResourceRequest *request, const char *suffix
         uint64_t bits = 0;
 
         for (size_t i = 0; i < request->n_subtrees; i++)
-                if (string_set_contains(&request->subtrees[i].suffixes, suffix))
+                if (string_set_contains(&request->subtrees[i], suffix))
                         bits |= UINT64_C(1) << i;
         return bits;
 }

@@ -332,7 +332,7 @@ static int append_subtrees(sd_bus_message *m, const CtlClaim *claim)
         int r = sd_bus_message_open_container(m, 'a', "as");
 
         for (size_t i = 0; r >= 0 && i < request->n_subtrees; i++)
-                r = append_set(m, &request->subtrees[i].suffixes);
+                r = append_set(m, &request->subtrees[i]);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

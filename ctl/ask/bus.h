@@ -10,7 +10,6 @@
 #include <systemd/sd-bus.h>
 
 #include "base/json.h"
-#include "base/request-mappings.h"
 #include "base/resource-request.h"
 
 #define CTL_NOT_RUNNING (-ESRCH)

@@ -6,7 +6,6 @@
 
 #include <jansson.h>
 
-#include "base/request-mappings.h"
 #include "base/resource-request.h"
 
 /* Texts of the layout are borrowed. */

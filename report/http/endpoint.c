@@ -123,3 +123,11 @@ int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr)
         *ret = TAKE_STRUCT(endpoint);
         return 0;
 }
+
+char *http_quote(const char *text)
+{
+        char *escaped = curl_easy_escape(NULL, text, 0), *ret = escaped ? strdup(escaped) : NULL;
+
+        curl_free(escaped);
+        return ret;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where a service listens: "http://host:port/path", "https://…" or "unix:///path/to.sock". */
+/* The endpoint of a service: "http://host:port/path", "https://…" or "unix:///path/to.sock". */
 
 #include "base/error.h"
 
@@ -20,3 +20,7 @@ void http_endpoint_done(HttpEndpoint *endpoint);
 /* ret must be initialised. -EINVAL with words that say what is allowed: a user or password, a query
  * or a fragment in the URL are refused. -ENOMEM. */
 int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr);
+
+/* Quotes a part of a path or query: all but letters, digits and "-._~" as %XX. The caller frees;
+ * NULL: out of memory. */
+char *http_quote(const char *text);

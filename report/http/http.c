@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* A transfer is queued, then active (curl has it), then ended (waiting for its callback). Each turn
- * of the loop calls one callback, the first at once, the others from a deferred event source, and
- * looks at nothing of a client that the callback has freed.
+ * of the loop calls one callback, the first at once, the others from a deferred event source. A
+ * callback can free the client, so nothing of it is read after that.
  *
- * Curl itself could hold back requests above a number of connections, but it counts their time-out
+ * Curl itself could queue requests above a number of connections, but their time-out would run
  * meanwhile. So the queue is here.
  *
- * A request may stand at a server that gives each connection a worker, behind connections that are
- * kept for the next request (report/http/lanes.h). Then those that are idle are closed, and those
- * that become idle, until it is answered: so the server comes to it. Nothing is sent twice for
- * that. */
+ * A request can stand: a server that gives each connection a worker does not read it while workers
+ * belong to idle connections (report/http/lanes.h). Then idle connections are closed until it is
+ * answered. No request is sent twice for that. */
 
 #include "report/http/http.h"
 
@@ -21,11 +20,8 @@
 #include <sys/queue.h>
 
 #include "base/secret.h"
-#include "report/http/endpoint.h"
-#include "report/http/error.h"
 #include "report/http/event.h"
-#include "report/http/fields.h"
-#include "report/http/handles.h"
+#include "report/http/exchange.h"
 #include "report/http/lanes.h"
 #include "report/http/loop.h"
 
@@ -37,26 +33,15 @@ typedef enum TransferState {
 
 struct HttpTransfer {
         TAILQ_ENTRY(HttpTransfer) link;
-        HttpClient *client; /* NULL: it was freed in the callback */
+        HttpClient *client; /* NULL: the callback freed it */
         TransferState state;
-        CURL *easy; /* NULL: it was never active */
-        char *method, *path;
-        struct curl_slist *headers;
-        char *request_body; /* NULL: none */
-        size_t request_size;
-        HttpDone done; /* NULL: nobody wants the answer */
+        HttpExchange exchange;
+        HttpDone done; /* NULL: the answer is dropped */
         void *userdata;
         bool writes;
-        bool stands; /* active, and nobody reads it */
+        bool stands; /* active, and the server does not read it */
         uint64_t started_usec;
-
-        HttpFields fields; /* of the answer */
-        char *body;
-        size_t body_size, body_allocated;
-        bool too_large;
-
         CURLcode code; /* once it has ended */
-        char detail[CURL_ERROR_SIZE];
 };
 
 typedef TAILQ_HEAD(TransferList, HttpTransfer) TransferList;
@@ -72,9 +57,9 @@ struct HttpClient {
         HttpTransfer *delivered;               /* the one whose callback runs */
         size_t n_active, n_writes, n_standing; /* active ones */
         HttpLanes lanes;
-        sd_event_source *watch; /* looks for those that stand */
+        sd_event_source *watch; /* checks for transfers that stand */
         bool watching;
-        bool broken; /* the loop has to be made anew */
+        bool broken; /* the loop must be replaced */
 };
 
 static void free_secret(void *secret)
@@ -91,25 +76,19 @@ static void init_curl(void)
 
 static HttpTransfer *transfer_free(HttpTransfer *transfer)
 {
+        bool ended_well;
+
         if (!transfer)
                 return NULL;
-        /* What failed or was cancelled may still belong to curl's multi handle. */
-        if (transfer->client && transfer->state == TRANSFER_ENDED && transfer->code == CURLE_OK)
-                http_handles_give_back(&transfer->client->handles, transfer->easy);
-        else
-                curl_easy_cleanup(transfer->easy);
-        curl_slist_free_all(transfer->headers);
-        free(transfer->method);
-        free(transfer->path);
-        secret_free(transfer->request_body);
-        http_fields_done(&transfer->fields);
-        free(transfer->body);
+        ended_well =
+                transfer->client && transfer->state == TRANSFER_ENDED && transfer->code == CURLE_OK;
+        http_exchange_done(&transfer->exchange, ended_well ? &transfer->client->handles : NULL);
         free(transfer);
         return NULL;
 }
 DEFINE_CLEANUP(HttpTransfer *, transfer_free);
 
-/* Moves it to the list of those whose callback is due. */
+/* Moves the transfer to those whose callback is due. */
 static void transfer_end(HttpTransfer *transfer, CURLcode code)
 {
         HttpClient *client = transfer->client;
@@ -147,8 +126,8 @@ static void transfer_activate(HttpTransfer *transfer)
         watch(client);
 }
 
-/* The request that is to start next, or NULL when none may: the first, or the first read where
- * further writes have to wait. */
+/* Returns the transfer to start next: the first, or the first read while more writes must wait.
+ * NULL: none can start. */
 static HttpTransfer *next_queued(const HttpClient *client)
 {
         HttpTransfer *transfer;
@@ -160,100 +139,23 @@ static HttpTransfer *next_queued(const HttpClient *client)
         return NULL;
 }
 
-/* Called by curl with each piece of the body. Returning less than n ends the transfer. */
-static size_t on_body(char *data, size_t size, size_t n, void *userdata)
-{
-        HttpTransfer *transfer = userdata;
-        const HttpConfig *config = &transfer->client->config;
-        size_t want;
-
-        n *= size;
-        if (n > config->max_body_bytes - transfer->body_size) {
-                transfer->too_large = true;
-                return 0;
-        }
-        /* Only now, because a server may think for long before its first byte. */
-        if (transfer->body_size == 0 && config->stall_timeout_usec > 0) {
-                curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-                curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME,
-                                 (long)MAX(config->stall_timeout_usec / USEC_PER_SEC, 1));
-        }
-        want = transfer->body_size + n + 1;
-        if (want > transfer->body_allocated) {
-                size_t grown = MAX(want, transfer->body_allocated * 2);
-                char *body = realloc(transfer->body, grown);
-
-                if (!body)
-                        return 0;
-                transfer->body = body;
-                transfer->body_allocated = grown;
-        }
-        memcpy(transfer->body + transfer->body_size, data, n);
-        transfer->body_size += n;
-        transfer->body[transfer->body_size] = '\0';
-        return n;
-}
-
-/* The same, with each line of the header. */
-static size_t on_header(char *data, size_t size, size_t n, void *userdata)
-{
-        HttpTransfer *transfer = userdata;
-
-        n *= size;
-        return http_fields_add(&transfer->fields, data, n) < 0 ? 0 : n;
-}
-
-static int set_answer(HttpTransfer *transfer)
-{
-        CURL *easy = transfer->easy;
-
-        if (curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->detail) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer) != CURLE_OK)
-                return -ENOMEM;
-        return 0;
-}
-
-/* Those that wait have no handle: there may be a thousand, of which few are active at a time. */
-static int transfer_equip(HttpTransfer *transfer)
-{
-        HttpClient *client = transfer->client;
-        const HttpRequest request = {
-                .method = transfer->method,
-                .path = transfer->path,
-                .body = transfer->request_body,
-                .body_size = transfer->request_size,
-        };
-
-        if (transfer->easy)
-                return 0;
-        if (http_handles_take(&client->handles, &client->config, &client->endpoint,
-                              &transfer->easy) < 0)
-                return -ENOMEM;
-        if (set_answer(transfer) < 0)
-                return -ENOMEM;
-        return http_handle_set_request(transfer->easy, &client->endpoint, &request,
-                                       transfer->headers);
-}
-
 static void start_queued(HttpClient *client)
 {
         HttpTransfer *transfer;
 
         while (client->n_active < client->lanes.limit && (transfer = next_queued(client))) {
                 TAILQ_REMOVE(&client->queued, transfer, link);
-                if (!client->broken && transfer_equip(transfer) >= 0 &&
-                    http_loop_add(client->loop, transfer->easy) >= 0)
+                if (!client->broken &&
+                    http_exchange_begin(&transfer->exchange, &client->handles, &client->config,
+                                        &client->endpoint, transfer) >= 0 &&
+                    http_loop_add(client->loop, transfer->exchange.easy) >= 0)
                         transfer_activate(transfer);
                 else
                         transfer_end(transfer, CURLE_OUT_OF_MEMORY);
         }
 }
 
-/* Takes it out of the active ones; curl has let go of it already. */
+/* Removes the transfer from the active ones; curl has released it. */
 static void transfer_deactivate(HttpTransfer *transfer)
 {
         HttpClient *client = transfer->client;
@@ -265,7 +167,7 @@ static void transfer_deactivate(HttpTransfer *transfer)
         transfer->stands = false;
 }
 
-/* Not a byte came, for long, and the connection was made for it. */
+/* Checks whether no byte has come for long over a connection that was made for the transfer. */
 static bool seems_to_stand(const HttpTransfer *transfer, uint64_t now)
 {
         const HttpLanes *lanes = &transfer->client->lanes;
@@ -274,8 +176,8 @@ static bool seems_to_stand(const HttpTransfer *transfer, uint64_t now)
 
         if (now - transfer->started_usec < http_lanes_get_patience_usec(lanes, transfer->writes))
                 return false;
-        curl_easy_getinfo(transfer->easy, CURLINFO_STARTTRANSFER_TIME_T, &first_byte_usec);
-        curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &n_connects);
+        curl_easy_getinfo(transfer->exchange.easy, CURLINFO_STARTTRANSFER_TIME_T, &first_byte_usec);
+        curl_easy_getinfo(transfer->exchange.easy, CURLINFO_NUM_CONNECTS, &n_connects);
         return first_byte_usec == 0 && n_connects > 0;
 }
 
@@ -289,7 +191,7 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
         client->watching = false;
         TAILQ_FOREACH(transfer, &client->active, link)
                 n_standing += seems_to_stand(transfer, now);
-        /* Where nobody else is served it is slow, or away. */
+        /* If no other transfer is served, the server is slow or away. */
         n_served = client->n_active - n_standing + http_loop_count_idle(client->loop);
         if (n_standing > 0 && n_served > 0) {
                 client->n_standing = 0;
@@ -309,7 +211,7 @@ static void note_answer(HttpTransfer *transfer)
         uint64_t now = now_usec(client);
         long status = 0;
 
-        curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+        curl_easy_getinfo(transfer->exchange.easy, CURLINFO_RESPONSE_CODE, &status);
         http_lanes_note_answer(&client->lanes, transfer->writes, status >= 500,
                                now - transfer->started_usec, client->n_active, client->n_writes,
                                now);
@@ -338,63 +240,31 @@ static void on_ended(CURL *easy, CURLcode code, void *userdata)
         }
 }
 
-static void deliver_response(HttpTransfer *transfer)
+/* Calls the callback. Returns false if it freed the client. */
+static bool deliver(HttpClient *client, HttpTransfer *transfer)
 {
-        const HttpFields *fields = &transfer->fields;
-        time_t modified = curl_getdate(http_fields_get(fields, HTTP_FIELD_LAST_MODIFIED), NULL);
-        HttpResponse response = {
-                .body = transfer->body ? transfer->body : "",
-                .body_size = transfer->body_size,
-                .content_type = http_fields_get(fields, HTTP_FIELD_CONTENT_TYPE),
-                .request_id = http_fields_get(fields, HTTP_FIELD_REQUEST_ID),
-                .location = http_fields_get(fields, HTTP_FIELD_LOCATION),
-                .subject_token = http_fields_get(fields, HTTP_FIELD_SUBJECT_TOKEN),
-                .modified_sec = modified > 0 ? (uint64_t)modified : 0,
-        };
-
-        http_handle_get_response(transfer->easy, &response);
-        transfer->done(HTTP_DONE, &response, NULL, transfer->userdata);
-}
-
-static void deliver_failure(const HttpClient *client, HttpTransfer *transfer)
-{
-        HttpFailure failure = {
-                .code = transfer->code,
-                .detail = transfer->detail,
-                .service = client->config.service,
-                .endpoint = client->endpoint.text,
-                .connect_timeout_usec = client->config.connect_timeout_usec,
-                .timeout_usec = client->config.timeout_usec,
-                .max_body_bytes = client->config.max_body_bytes,
-                .unix_socket = client->endpoint.socket_path != NULL,
-                .too_large = transfer->too_large,
-        };
+        HttpResponse response;
         Error error = ERROR_NULL;
         int r;
 
-        http_handle_get_failure(transfer->easy, &client->config, &failure);
-        failure.resolved |= client->endpoint.is_address;
-        r = http_failure_translate(&failure, &error);
-        transfer->done(r, NULL, &error, transfer->userdata);
-}
-
-/* False: the client is gone. */
-static bool deliver(HttpClient *client, HttpTransfer *transfer)
-{
         if (!transfer->done)
                 return true;
         client->delivered = transfer;
-        if (transfer->code == CURLE_OK)
-                deliver_response(transfer);
-        else
-                deliver_failure(client, transfer);
+        if (transfer->code == CURLE_OK) {
+                http_exchange_get_response(&transfer->exchange, &response);
+                transfer->done(HTTP_DONE, &response, NULL, transfer->userdata);
+        } else {
+                r = http_exchange_explain(&transfer->exchange, transfer->code, &client->config,
+                                          &client->endpoint, &error);
+                transfer->done(r, NULL, &error, transfer->userdata);
+        }
         if (!transfer->client)
                 return false;
         client->delivered = NULL;
         return true;
 }
 
-/* What queues starts after the callback, which may know better than to send it. */
+/* Queued transfers start after the callback, which can still take them back. */
 static int on_deferred(sd_event_source *source, void *userdata)
 {
         _cleanup_(transfer_freep) HttpTransfer *transfer = NULL;
@@ -412,7 +282,7 @@ static int on_deferred(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* The first of those that have just ended is answered at once. */
+/* Calls the callback of the first transfer that ended at once, without another turn of the loop. */
 static void on_settled(void *userdata)
 {
         HttpClient *client = userdata;
@@ -548,7 +418,7 @@ HttpTransfer *http_transfer_cancel(HttpTransfer *transfer)
                 TAILQ_REMOVE(&client->queued, transfer, link);
                 break;
         case TRANSFER_ACTIVE:
-                http_loop_remove(client->loop, transfer->easy);
+                http_loop_remove(client->loop, transfer->exchange.easy);
                 transfer_deactivate(transfer);
                 break;
         case TRANSFER_ENDED:
@@ -566,24 +436,6 @@ bool http_transfer_take_back(HttpTransfer *transfer)
                 return false;
         http_transfer_cancel(transfer);
         return true;
-}
-
-/* Curl's own copy of the body could not be wiped. */
-static int copy_request(HttpTransfer *transfer, const HttpRequest *request)
-{
-        transfer->method = strdup(request->method);
-        transfer->path = strdup(request->path);
-        if (!transfer->method || !transfer->path ||
-            http_headers_make(request, &transfer->headers) < 0)
-                return -ENOMEM;
-        if (!request->body)
-                return 0;
-        transfer->request_body = secret_alloc(request->body_size + 1);
-        if (!transfer->request_body)
-                return -ENOMEM;
-        memcpy(transfer->request_body, request->body, request->body_size);
-        transfer->request_size = request->body_size;
-        return 0;
 }
 
 static int check_request(const HttpRequest *request, Error *reterr)
@@ -620,7 +472,7 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
         transfer->done = done;
         transfer->userdata = userdata;
         transfer->writes = strcmp(request->method, "GET") != 0;
-        if (copy_request(transfer, request) < 0)
+        if (http_exchange_init(&transfer->exchange, request) < 0)
                 return error_oom(reterr);
         transfer->state = TRANSFER_QUEUED;
         TAILQ_INSERT_TAIL(&client->queued, transfer, link);

@@ -81,10 +81,6 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
 void http_response_log(const HttpResponse *response, const char *method, const char *base,
                        const char *path);
 
-/* For a part of a path or query: all but letters, digits and "-._~" as %XX. The caller frees; NULL:
- * out of memory. */
-char *http_quote(const char *text);
-
 /* Its callback is not called. The server may see the request all the same. NULL is allowed; returns
  * NULL. */
 HttpTransfer *http_transfer_cancel(HttpTransfer *transfer);

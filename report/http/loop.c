@@ -12,8 +12,10 @@
  *     soon be another file's.
  *
  * An sd-event handler that returns < 0 is switched off for good, so each of ours returns 0. A
- * callback of curl's that fails breaks the whole multi handle: then everybody is answered once and
- * nothing more happens. */
+ * callback of curl's that fails breaks the whole multi handle: then every transfer ends once and
+ * nothing more happens.
+ *
+ * Tests: tests/unit/report/http/test-http.c tests/unit/report/http/test-queue.c */
 
 #include "report/http/loop.h"
 
@@ -43,8 +45,8 @@ struct HttpLoop {
         bool acting;            /* act() looks after what is due */
         int n_handles;          /* those in the multi handle */
         TAILQ_HEAD(, HttpSocket) sockets;
-        HttpLoopEnded ended;
-        HttpLoopSettled settled;
+        void (*ended)(CURL *easy, CURLcode code, void *userdata);
+        void (*settled)(void *userdata);
         void *userdata;
         bool broken;
 };
@@ -272,8 +274,9 @@ static int set_up_multi(HttpLoop *loop, uint64_t max_connections)
         return 0;
 }
 
-int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections, HttpLoopEnded ended,
-                  HttpLoopSettled settled, void *userdata)
+int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections,
+                  void (*ended)(CURL *easy, CURLcode code, void *userdata),
+                  void (*settled)(void *userdata), void *userdata)
 {
         _cleanup_(http_loop_freep) HttpLoop *loop = calloc(1, sizeof(HttpLoop));
         int r;

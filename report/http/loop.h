@@ -2,7 +2,7 @@
 #pragma once
 
 /* Curl's multi interface on an sd-event loop: sockets become IO sources, curl's timer a time
- * source. It owns the connections; the easy handles belong to whoever adds them. */
+ * source. It owns the connections; the easy handles belong to the caller. */
 
 #include <curl/curl.h>
 #include <systemd/sd-event.h>
@@ -11,15 +11,13 @@
 
 typedef struct HttpLoop HttpLoop;
 
-/* A handle ended; it is removed already. easy NULL: the multi handle itself broke, every handle has
- * failed with code and the loop is of no more use. Must not free the loop. */
-typedef void (*HttpLoopEnded)(CURL *easy, CURLcode code, void *userdata);
-
-/* Each wake-up of the loop ends with this, after those that ended by it. May free the loop. */
-typedef void (*HttpLoopSettled)(void *userdata);
-
-int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections, HttpLoopEnded ended,
-                  HttpLoopSettled settled, void *userdata);
+/* ended: a handle ended, and is removed already; easy NULL: the multi handle itself broke, every
+ * handle has failed with code and the loop must be replaced. It must not free the loop. settled:
+ * called last at each wake-up of the loop, after ended; it may free the loop. -ENOMEM, or the errno
+ * of sd-event. */
+int http_loop_new(HttpLoop **ret, sd_event *event, uint64_t max_connections,
+                  void (*ended)(CURL *easy, CURLcode code, void *userdata),
+                  void (*settled)(void *userdata), void *userdata);
 HttpLoop *http_loop_free(HttpLoop *loop);
 DEFINE_CLEANUP(HttpLoop *, http_loop_free);
 

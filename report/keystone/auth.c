@@ -24,8 +24,7 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "report/http/event.h"
-#include "report/keystone/answer.h"
-#include "report/keystone/request.h"
+#include "report/keystone/token.h"
 
 #define ANSWER_MAX_BYTES    (UINT64_C(8) << 20)
 #define RENEW_EARLY_USEC    (300 * USEC_PER_SEC)
@@ -40,7 +39,7 @@
 
 struct Auth {
         AuthConfig config;
-        AuthListener listener;
+        void (*listener)(void *userdata);
         void *userdata;
         sd_event *event;
         char *base_url;
@@ -78,12 +77,6 @@ Auth *auth_free(Auth *auth)
         free(auth->base_url);
         free(auth);
         return NULL;
-}
-
-void auth_set_listener(Auth *auth, AuthListener listener, void *userdata)
-{
-        auth->listener = listener;
-        auth->userdata = userdata;
 }
 
 static bool is_alive(const Auth *auth)
@@ -143,8 +136,7 @@ static void end_exchange(Auth *auth, int result, const Error *error, uint64_t pa
 {
         note_failure(auth, result, error, pause);
         auth->locks = result == REPORT_E_UNAUTHORIZED;
-        if (auth->listener)
-                auth->listener(auth->userdata);
+        auth->listener(auth->userdata);
 }
 
 /* The answer to GET of the base URL, after a refusal. Without an answer the refusal counts. */
@@ -203,8 +195,7 @@ static void on_answer(int result, const HttpResponse *response, const Error *err
         }
         take_token(auth, &token);
         auth->locks = false;
-        if (auth->listener)
-                auth->listener(auth->userdata);
+        auth->listener(auth->userdata);
 }
 
 static int start_exchange(Auth *auth, Error *reterr)
@@ -273,7 +264,7 @@ int auth_get(Auth *auth, AuthPass *ret, Error *reterr)
         return auth->transfer ? -EAGAIN : refuse(auth, now, reterr);
 }
 
-void auth_note_accepted(Auth *auth, uint64_t serial)
+static void note_accepted(Auth *auth, uint64_t serial)
 {
         if (serial != auth->serial)
                 return;
@@ -281,7 +272,7 @@ void auth_note_accepted(Auth *auth, uint64_t serial)
         auth->refused_pause_usec = auth->unusable_pause_usec = 0;
 }
 
-bool auth_note_refused(Auth *auth, uint64_t serial, Error *reterr)
+static bool note_refused(Auth *auth, uint64_t serial, Error *reterr)
 {
         Error words;
 
@@ -305,13 +296,24 @@ bool auth_note_refused(Auth *auth, uint64_t serial, Error *reterr)
         return false;
 }
 
-void auth_doubt_endpoint(Auth *auth, uint64_t serial)
+static void doubt_endpoint(Auth *auth, uint64_t serial)
 {
         if (serial != auth->serial || !auth->token.endpoint ||
             now_usec(auth) < auth->may_doubt_usec)
                 return;
         auth->may_doubt_usec = now_usec(auth) + DOUBT_USEC;
         auth->doubted = true;
+}
+
+bool auth_note_answer(Auth *auth, uint64_t serial, int status, Error *reterr)
+{
+        if (status == 401)
+                return note_refused(auth, serial, reterr);
+        if (status == 0)
+                doubt_endpoint(auth, serial);
+        else
+                note_accepted(auth, serial);
+        return false;
 }
 
 void auth_ask_at_once(Auth *auth)
@@ -375,7 +377,7 @@ static int set_up(Auth *auth, const HttpConfig *http, Error *reterr)
 }
 
 int auth_new(Auth **ret, sd_event *event, const AuthConfig *config, const HttpConfig *http,
-             Error *reterr)
+             void (*listener)(void *userdata), void *userdata, Error *reterr)
 {
         _cleanup_(auth_freep) Auth *auth = calloc(1, sizeof(Auth));
         int r;
@@ -383,6 +385,8 @@ int auth_new(Auth **ret, sd_event *event, const AuthConfig *config, const HttpCo
         if (!auth)
                 return error_oom(reterr);
         auth->config = *config;
+        auth->listener = listener;
+        auth->userdata = userdata;
         auth->event = sd_event_ref(event);
         r = set_up(auth, http, reterr);
         if (r < 0)

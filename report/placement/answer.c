@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Lists and trees of providers, the parts of one provider, and allocations, each read into the
+ * values of base/. A reader builds its result apart and moves it to ret at the end; the readers of
+ * allocations add to ret. Trees are sorted here, parents before children, because Placement
+ * promises no order. */
+
 #include "report/placement/answer.h"
 
 #include <string.h>
@@ -7,11 +12,11 @@
 #include "base/json.h"
 #include "base/text.h"
 
-/* Longer lists of names are not believed. Placement's own are far shorter, and the sorted
- * containers of base/ are not made for millions of items. */
+/* Longer lists of names are rejected. Placement's own are far shorter, and the sorted containers of
+ * base/ are not made for millions of items. */
 #define NAMES_MAX 8192
 
-#define NAME_SHOWN 100 /* bytes of a name that cannot be taken as it is */
+#define NAME_SHOWN 100 /* bytes of an odd name */
 
 void placement_providers_done(PlacementProviders *providers)
 {
@@ -46,8 +51,8 @@ static int read_parent(const json_t *object, Uuid *ret, Error *reterr)
         return json_read_uuid(object, "parent_provider_uuid", ret, reterr);
 }
 
-/* What somebody else named oddly is known by what can be shown of its name, and its uuid. None of
- * ours ever has such a name, so it is never sent. */
+/* Makes a name of the printable part of an odd name and of the uuid. Only providers of other
+ * writers have odd names, so it is never sent. */
 static char *make_odd_name(const char *name, size_t n, const Uuid *uuid)
 {
         char shown[NAME_SHOWN + 1];
@@ -152,7 +157,7 @@ static int check_unique(const PlacementProviders *providers, Error *reterr)
         return 0;
 }
 
-/* Its parent's position; its own for a root. Needs items sorted by uuid. */
+/* Finds the position of the parent; of itself for a root. Needs items sorted by uuid. */
 static int find_parent(const PlacementProviders *providers, size_t position, size_t *ret,
                        Error *reterr)
 {
@@ -169,7 +174,7 @@ static int find_parent(const PlacementProviders *providers, size_t position, siz
         return 0;
 }
 
-/* The levels of all providers; 1 is a root's, 0 not known yet. Each is walked over twice at most,
+/* Finds the levels of all providers: 1 is a root, 0 not known yet. Visits each at most twice,
  * however deep the tree. */
 static int find_levels(const PlacementProviders *providers, const size_t *parents, size_t *levels,
                        Error *reterr)
@@ -190,7 +195,7 @@ static int find_levels(const PlacementProviders *providers, const size_t *parent
         return 0;
 }
 
-/* A counting sort: order stays by uuid among equals. */
+/* Sorts by level (a counting sort), and by uuid within a level. */
 static void sort_by_level(PlacementProviders *providers, const size_t *levels,
                           PlacementProvider *sorted)
 {
@@ -241,14 +246,6 @@ int placement_read_provider_generation(const json_t *body, int64_t *ret, Error *
 int placement_read_generation(const json_t *body, int64_t *ret, Error *reterr)
 {
         return read_generation_member(body, "resource_provider_generation", ret, reterr);
-}
-
-const char *placement_part_to_text(PlacementPart part)
-{
-        static const char *const texts[_PLACEMENT_PART_MAX] = { "inventories", "traits",
-                                                                "aggregates" };
-
-        return texts[part];
 }
 
 static int check_size(size_t n, const char *key, Error *reterr)
@@ -317,7 +314,182 @@ int placement_read_part(const json_t *body, PlacementPart part, Provider *provid
 {
         if (part == PLACEMENT_INVENTORIES)
                 return read_inventories(body, provider, reterr);
-        return read_names(body, placement_part_to_text(part),
-                          part == PLACEMENT_TRAITS ? &provider->traits : &provider->aggregates,
-                          reterr);
+        if (part == PLACEMENT_TRAITS)
+                return read_names(body, "traits", &provider->traits, reterr);
+        return read_names(body, "aggregates", &provider->aggregates, reterr);
+}
+
+/* Allocations */
+
+static int add_resources(Consumer *consumer, const Uuid *provider, const json_t *holding,
+                         Error *reterr)
+{
+        Resources resources = RESOURCES_INIT;
+        json_t *object;
+        int r = json_read_object(holding, "resources", &object, reterr);
+
+        if (r >= 0)
+                r = resources_from_json(object, &resources, reterr);
+        for (size_t i = 0; r >= 0 && i < resources.n_items; i++)
+                if (consumer_set(consumer, provider, resources.items[i].resource_class,
+                                 resources.items[i].amount) < 0)
+                        r = error_oom(reterr);
+        resources_done(&resources);
+        return r;
+}
+
+static int read_uuid(const char *text, Uuid *ret, Error *reterr)
+{
+        return uuid_from_text(text, ret) < 0
+                       ? error_setf(reterr, EBADMSG, "\"%.60s\" is not a uuid", text)
+                       : 0;
+}
+
+int placement_read_provider_allocations(const json_t *body, const Uuid *provider, Allocations *ret,
+                                        Error *reterr)
+{
+        json_t *object, *holding;
+        const char *key;
+        int r = json_read_object(body, "allocations", &object, reterr);
+
+        if (r < 0)
+                return r;
+        json_object_foreach(object, key, holding) {
+                Consumer *consumer;
+                Uuid uuid;
+
+                r = read_uuid(key, &uuid, reterr);
+                if (r < 0)
+                        return r;
+                if (allocations_ensure(ret, &uuid, &consumer) < 0)
+                        return error_oom(reterr);
+                r = add_resources(consumer, provider, holding, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int read_text(const json_t *body, const char *key, char **text, Error *reterr)
+{
+        const char *value;
+        int r = json_read_string(body, key, &value, reterr);
+
+        if (r < 0)
+                return r;
+        free(*text);
+        *text = strdup(value);
+        return *text ? 0 : error_oom(reterr);
+}
+
+static int read_owner(const json_t *body, Consumer *consumer, Error *reterr)
+{
+        int r;
+
+        if ((r = read_text(body, "project_id", &consumer->project_id, reterr)) < 0 ||
+            (r = read_text(body, "user_id", &consumer->user_id, reterr)) < 0 ||
+            (r = json_read_i64(body, "consumer_generation", &consumer->generation, reterr)) < 0)
+                return r;
+        return json_object_get(body, "consumer_type")
+                       ? read_text(body, "consumer_type", &consumer->type, reterr)
+                       : 0;
+}
+
+/* {"allocations": {"<provider>": {"resources": {…}}}}: adds to what the consumer holds. */
+static int read_holdings(const json_t *body, Consumer *consumer, Error *reterr)
+{
+        json_t *object, *holding;
+        const char *key;
+        int r = json_read_object(body, "allocations", &object, reterr);
+
+        if (r < 0)
+                return r;
+        json_object_foreach(object, key, holding) {
+                Uuid provider;
+
+                r = read_uuid(key, &provider, reterr);
+                if (r >= 0)
+                        r = add_resources(consumer, &provider, holding, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr)
+{
+        _cleanup_(consumer_freep) Consumer *consumer = NULL;
+        int r;
+
+        if (consumer_new(&consumer, uuid) < 0)
+                return error_oom(reterr);
+        r = read_holdings(body, consumer, reterr);
+        if (r >= 0 && consumer->n_allocations > 0)
+                r = read_owner(body, consumer, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(consumer);
+        return 0;
+}
+
+int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *ret, Error *reterr)
+{
+        _cleanup_(consumer_freep) Consumer *consumer = NULL;
+        int r = placement_read_whole(body, uuid, &consumer, reterr);
+
+        if (r < 0 || consumer->n_allocations == 0)
+                return r;
+        r = allocations_add(ret, consumer);
+        if (r == -EEXIST)
+                return error_setf(reterr, EBADMSG, "Consumer %s comes twice", uuid->text);
+        if (r < 0)
+                return error_oom(reterr);
+        consumer = NULL;
+        return 0;
+}
+
+static int add_room(const json_t *summary, const Uuid *provider, Consumer *room, Error *reterr)
+{
+        const char *resource_class;
+        json_t *resources, *item;
+        int r = json_read_object(summary, "resources", &resources, reterr);
+
+        if (r < 0)
+                return r;
+        json_object_foreach(resources, resource_class, item) {
+                uint64_t capacity, used;
+
+                if ((r = json_read_u64(item, "capacity", &capacity, reterr)) < 0 ||
+                    (r = json_read_u64(item, "used", &used, reterr)) < 0)
+                        return r;
+                if (consumer_set(room, provider, resource_class, capacity - MIN(used, capacity)) <
+                    0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+int placement_read_room(const json_t *body, Consumer **ret, Error *reterr)
+{
+        _cleanup_(consumer_freep) Consumer *room = NULL;
+        json_t *object, *summary;
+        const char *key;
+        int r = json_read_object(body, "provider_summaries", &object, reterr);
+
+        if (r < 0)
+                return r;
+        if (consumer_new(&room, &UUID_NULL) < 0)
+                return error_oom(reterr);
+        json_object_foreach(object, key, summary) {
+                Uuid provider;
+
+                r = read_uuid(key, &provider, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "\"provider_summaries\"");
+                r = add_room(summary, &provider, room, reterr);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(room);
+        return 0;
 }

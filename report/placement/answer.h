@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Placement's answers as values. Pure. The bodies come from the network: whatever does not have the
- * expected form is -EBADMSG with the name of the field, and leaves ret untouched. */
+/* Placement's answers as values. Pure. The bodies come from the network: a body of another form is
+ * -EBADMSG with the name of the field, and leaves ret untouched. */
 
 #include <jansson.h>
 
+#include "base/allocation.h"
 #include "base/provider-tree.h"
 #include "base/resources.h"
 
-/* More providers in one tree than this are not believed. */
+/* An answer with more providers in one tree is rejected. */
 #define PLACEMENT_PROVIDERS_MAX 8192
 
 typedef struct PlacementProvider {
@@ -26,16 +27,13 @@ typedef struct PlacementProviders {
 
 #define PLACEMENT_PROVIDERS_INIT ((PlacementProviders){ 0 })
 
-/* What a provider has, each read and written by a request of its own. */
+/* The parts of a provider. Each is read and written by a request of its own. */
 typedef enum PlacementPart {
         PLACEMENT_INVENTORIES,
         PLACEMENT_TRAITS,
         PLACEMENT_AGGREGATES,
         _PLACEMENT_PART_MAX,
 } PlacementPart;
-
-/* "inventories" and so on, as in paths and bodies. */
-const char *placement_part_to_text(PlacementPart part);
 
 void placement_providers_done(PlacementProviders *providers);
 
@@ -60,3 +58,19 @@ int placement_read_usages(const json_t *body, Resources *ret, Error *reterr);
 
 /* {"traits": [...]}. ret must be initialised. */
 int placement_read_traits(const json_t *body, StringSet *ret, Error *reterr);
+
+/* GET /resource_providers/{uuid}/allocations (facts E5): adds what each consumer holds of the
+ * provider. */
+int placement_read_provider_allocations(const json_t *body, const Uuid *provider, Allocations *ret,
+                                        Error *reterr);
+
+/* GET /allocations/{consumer}: adds the whole consumer. One that holds nothing is not added. */
+int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *ret, Error *reterr);
+
+/* The same as a consumer by itself; one that holds nothing has generation -1. */
+int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr);
+
+/* The answer to placement_get_room(): what no consumer holds of each provider (capacity without
+ * what is used), as the allocations of a consumer with a null uuid; nothing when no provider can
+ * give that much. */
+int placement_read_room(const json_t *body, Consumer **ret, Error *reterr);

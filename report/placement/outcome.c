@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The judgement of an answer: placement_judge() turns status and code into a ReportOutcome with
+ * words for people. It decides by status and code, never by the text (facts G2.12), and expects
+ * anything for a body: HTML of a proxy, nothing, half of a document. The other functions derive
+ * from an outcome what the caller can do next; one table has the properties of each outcome.
+ *
+ * Tests: tests/unit/report/placement/test-outcome.c tests/unit/report/placement/test-error.c */
+
 #include "report/placement/outcome.h"
 
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
 #include "report/http/http.h"
+#include "report/placement/request.h"
 
 #define HTTP_BAD_REQUEST     400
 #define HTTP_REQUEST_TIMEOUT 408
@@ -94,4 +107,250 @@ static int severity(int outcome)
 int report_outcome_worse(int a, int b)
 {
         return severity(b) > severity(a) ? b : a;
+}
+
+/* Verdicts */
+
+static const char *const codes[_PLACEMENT_CODE_MAX] = {
+        [PLACEMENT_CODE_UNDEFINED] = "placement.undefined_code",
+        [PLACEMENT_CODE_CONCURRENT_UPDATE] = "placement.concurrent_update",
+        [PLACEMENT_CODE_INVENTORY_IN_USE] = "placement.inventory.inuse",
+        [PLACEMENT_CODE_PROVIDER_IN_USE] = "placement.resource_provider.inuse",
+        [PLACEMENT_CODE_CANNOT_DELETE_PARENT] = "placement.resource_provider.cannot_delete_parent",
+        [PLACEMENT_CODE_DUPLICATE_NAME] = "placement.duplicate_name",
+        [PLACEMENT_CODE_PROVIDER_NOT_FOUND] = "placement.resource_provider.not_found",
+};
+
+/* The content of an error body; "" for a text that it lacks. */
+typedef struct Fault {
+        bool found;
+        PlacementCode code;
+        char detail[200];
+        char min_version[16], max_version[16];
+        bool database_locked;
+} Fault;
+
+static void copy_member(const json_t *object, const char *key, char *text, size_t size)
+{
+        const char *value = json_string_value(json_object_get(object, key));
+
+        snprintf(text, size, "%s", value ? value : "");
+}
+
+/* Copies the detail without its fixed first sentence, which ends with an empty line. Runs of white
+ * space become one blank. */
+static void copy_detail(const char *from, char *to, size_t size)
+{
+        const char *news = strstr(from, "\n\n");
+        size_t n = 0;
+
+        if (news && news[strspn(news, " \n\r\t")] != '\0')
+                from = news;
+        for (; *from && n + 1 < size; from++) {
+                bool blank = isspace((unsigned char)*from);
+
+                if (blank && (n == 0 || to[n - 1] == ' '))
+                        continue;
+                to[n++] = blank ? ' ' : *from;
+        }
+        while (n > 0 && (to[n - 1] == ' ' || to[n - 1] == '.'))
+                n--;
+        to[n] = '\0';
+}
+
+static PlacementCode code_from_text(const char *text)
+{
+        for (size_t i = 0; text && i < ARRAY_SIZE(codes); i++)
+                if (codes[i] && strcmp(codes[i], text) == 0)
+                        return (PlacementCode)i;
+        return text ? PLACEMENT_CODE_UNDEFINED : PLACEMENT_CODE_NONE;
+}
+
+static void read_fault(const HttpResponse *response, Fault *ret)
+{
+        _cleanup_json_ json_t *body = NULL;
+        const json_t *item;
+        const char *detail;
+
+        *ret = (Fault){ 0 };
+        if (json_parse(response->body, response->body_size, &body, NULL) < 0)
+                return;
+        item = json_array_get(json_object_get(body, "errors"), 0);
+        if (!json_is_object(item))
+                return;
+        ret->found = true;
+        ret->code = code_from_text(json_string_value(json_object_get(item, "code")));
+        copy_member(item, "min_version", ret->min_version, sizeof(ret->min_version));
+        copy_member(item, "max_version", ret->max_version, sizeof(ret->max_version));
+        detail = json_string_value(json_object_get(item, "detail"));
+        if (!detail)
+                return;
+        ret->database_locked = strstr(detail, "database is locked") != NULL;
+        copy_detail(detail, ret->detail, sizeof(ret->detail));
+}
+
+/* "PUT /traits/CUSTOM_X" without the query. */
+#define REQUEST_FORMAT       "%s %.*s"
+#define REQUEST_ARGUMENTS(r) (r)->method, (int)strcspn((r)->path, "?"), (r)->path
+
+/* Checks for the path that each Placement serves: a 404 for it shows that the endpoint is wrong. */
+static bool is_everywhere(const PlacementRequest *request)
+{
+        return strcspn(request->path, "?") == strlen("/resource_providers") &&
+               strncmp(request->path, "/resource_providers", strlen("/resource_providers")) == 0;
+}
+
+/* Judges an answer that no Placement gives. */
+static int judge_stranger(const PlacementRequest *request, const HttpResponse *response,
+                          Error *reterr)
+{
+        if (response->status == 404 && is_everywhere(request))
+                error_setf(
+                        reterr, ENOENT,
+                        "There is no Placement at the endpoint (404 to " REQUEST_FORMAT
+                        "): check the path of endpoint_override in [placement], or without it that of the catalogue (\"openstack endpoint list --service placement\")",
+                        REQUEST_ARGUMENTS(request));
+        else
+                error_setf(
+                        reterr, EBADMSG,
+                        "Placement answers " REQUEST_FORMAT
+                        " with %d and %s instead of its own JSON: something between answers for it, or the endpoint of [placement] is wrong",
+                        REQUEST_ARGUMENTS(request), response->status,
+                        response->body_size == 0            ? "no body"
+                        : response->content_type[0] != '\0' ? response->content_type
+                                                            : "a body");
+        return REPORT_E_UNAVAILABLE;
+}
+
+static int judge_unauthorized(Error *reterr)
+{
+        error_setf(
+                reterr, EACCES,
+                "Placement rejects the credentials (401): check auth_type and what goes with it in [placement]");
+        return REPORT_E_UNAUTHORIZED;
+}
+
+static int judge_forbidden(const PlacementRequest *request, Error *reterr)
+{
+        const char *role =
+                strcmp(request->path, "/reshaper") == 0
+                        ? "the role service"
+                        : "the role service, or admin where Placement is older than that role";
+
+        error_setf(reterr, EPERM,
+                   "Placement forbids " REQUEST_FORMAT " (403): the user of [placement] needs %s",
+                   REQUEST_ARGUMENTS(request), role);
+        return REPORT_E_FORBIDDEN;
+}
+
+static int judge_not_acceptable(const PlacementRequest *request, const HttpResponse *response,
+                                const Fault *fault, Error *reterr)
+{
+        if (!fault->found)
+                return judge_stranger(request, response, reterr);
+        error_setf(reterr, EPROTONOSUPPORT,
+                   "Placement is too old: it speaks microversions %s to %s, " REQUEST_FORMAT
+                   " needs %s",
+                   fault->min_version[0] ? fault->min_version : "?",
+                   fault->max_version[0] ? fault->max_version : "?", REQUEST_ARGUMENTS(request),
+                   request->microversion);
+        return REPORT_E_TOO_OLD;
+}
+
+static int outcome_of_conflict(PlacementCode code)
+{
+        switch (code) {
+        case PLACEMENT_CODE_CONCURRENT_UPDATE:
+                return REPORT_E_CONFLICT;
+        case PLACEMENT_CODE_INVENTORY_IN_USE:
+        case PLACEMENT_CODE_PROVIDER_IN_USE:
+        case PLACEMENT_CODE_CANNOT_DELETE_PARENT:
+                return REPORT_E_IN_USE;
+        case PLACEMENT_CODE_DUPLICATE_NAME:
+                return REPORT_E_DUPLICATE_NAME;
+        default:
+                return REPORT_E_REFUSED;
+        }
+}
+
+static int judge_refusal(const PlacementRequest *request, const HttpResponse *response,
+                         const Fault *fault, Error *reterr)
+{
+        if (!fault->found || (response->status == 404 && is_everywhere(request)))
+                return judge_stranger(request, response, reterr);
+        error_setf(reterr, EREMOTEIO, "Placement refuses " REQUEST_FORMAT " (%d): %s",
+                   REQUEST_ARGUMENTS(request), response->status,
+                   fault->detail[0] ? fault->detail : "it does not say why");
+        return response->status == 409 ? outcome_of_conflict(fault->code) : REPORT_E_REFUSED;
+}
+
+/* Judges a 413, which a proxy sends in HTML. Another attempt would change nothing. */
+static int judge_too_large(const PlacementRequest *request, Error *reterr)
+{
+        error_setf(reterr, EMSGSIZE,
+                   "Placement, or what stands before it, refuses the size of " REQUEST_FORMAT
+                   " (413), which is %zu bytes: raise the limit there",
+                   REQUEST_ARGUMENTS(request), request->body ? strlen(request->body) : (size_t)0);
+        return REPORT_E_REFUSED;
+}
+
+static int judge_unavailable(const PlacementRequest *request, const HttpResponse *response,
+                             const Fault *fault, Error *reterr)
+{
+        char wait[64] = "";
+
+        if (response->retry_after_sec > 0)
+                snprintf(wait, sizeof(wait), ", and asks to wait %" PRIu64 " s",
+                         response->retry_after_sec);
+        error_setf(reterr, EAGAIN, "Placement fails at " REQUEST_FORMAT " (%d)%s%s%s",
+                   REQUEST_ARGUMENTS(request), response->status, wait, fault->detail[0] ? ": " : "",
+                   fault->detail);
+        return REPORT_E_UNAVAILABLE;
+}
+
+static int judge_redirect(const HttpResponse *response, Error *reterr)
+{
+        error_setf(
+                reterr, EREMCHG,
+                "Placement answers with a redirect (%d) to %.120s, which is not followed: set the endpoint of [placement] to where the service is",
+                response->status, response->location[0] ? response->location : "nowhere");
+        return REPORT_E_UNAVAILABLE;
+}
+
+static int judge_status(const PlacementRequest *request, const HttpResponse *response,
+                        const Fault *fault, Error *reterr)
+{
+        int status = response->status;
+
+        if (status >= 300 && status < 400)
+                return judge_redirect(response, reterr);
+        if (status == 401)
+                return judge_unauthorized(reterr);
+        if (status == 403)
+                return judge_forbidden(request, reterr);
+        if (status == 406)
+                return judge_not_acceptable(request, response, fault, reterr);
+        if (status == 413)
+                return judge_too_large(request, reterr);
+        if (status == 408 || status == 429 || status >= 500)
+                return judge_unavailable(request, response, fault, reterr);
+        if (status >= 400)
+                return judge_refusal(request, response, fault, reterr);
+        return judge_stranger(request, response, reterr);
+}
+
+PlacementVerdict placement_judge(const PlacementRequest *request, const HttpResponse *response,
+                                 Error *reterr)
+{
+        Fault fault;
+
+        if (response->status >= 200 && response->status < 300)
+                return (PlacementVerdict){ .outcome = REPORT_DONE, .from_placement = true };
+        read_fault(response, &fault);
+        return (PlacementVerdict){
+                .outcome = judge_status(request, response, &fault, reterr),
+                .code = fault.code,
+                .from_placement = fault.found,
+                .database_locked = response->status == 500 && fault.database_locked,
+        };
 }

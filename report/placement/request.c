@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Requests about providers, then those about consumers. A route is a literal with one placeholder,
+ * which is filled for the path; the session counts requests by route. A request that lacks memory
+ * has no path, which session_send() reports. */
+
 #include "report/placement/request.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/text.h"
-#include "report/http/http.h"
-#include "report/placement/consumer.h"
+#include "report/http/endpoint.h"
 
 void placement_request_done(PlacementRequest *request)
 {
@@ -16,12 +20,8 @@ void placement_request_done(PlacementRequest *request)
         *request = PLACEMENT_REQUEST_INIT;
 }
 
-bool placement_request_writes(const PlacementRequest *request)
-{
-        return strcmp(request->method, "GET") != 0 && !request->harmless;
-}
-
-char *placement_make_path(const char *route, const char *what)
+/* Fills the placeholder of the route, if it has one. NULL: out of memory. */
+static char *make_path(const char *route, const char *what)
 {
         int n = (int)strcspn(route, "{");
         const char *rest = strchr(route, '}');
@@ -34,13 +34,14 @@ PlacementRequest placement_request(const char *method, const char *route, const 
         return (PlacementRequest){
                 .method = method,
                 .route = route,
-                .path = placement_make_path(route, what),
+                .path = make_path(route, what),
                 .microversion = PLACEMENT_MICROVERSION,
         };
 }
 
-PlacementRequest placement_request_with(const char *method, const char *route, const char *what,
-                                        json_t *body)
+/* Takes the reference to body over; NULL: out of memory. */
+static PlacementRequest request_with(const char *method, const char *route, const char *what,
+                                     json_t *body)
 {
         PlacementRequest request = placement_request(method, route, what);
 
@@ -51,7 +52,7 @@ PlacementRequest placement_request_with(const char *method, const char *route, c
         return request;
 }
 
-/* path has a query behind the route, and is taken over. */
+/* Takes path over, which has a query behind the route. */
 static PlacementRequest get_list(const char *route, char *path)
 {
         return (PlacementRequest){
@@ -76,11 +77,6 @@ PlacementRequest placement_get_provider_by_name(const char *name)
                         quoted ? text_format("/resource_providers?name=%s", quoted) : NULL);
 }
 
-PlacementRequest placement_get_provider(const Uuid *provider)
-{
-        return placement_request("GET", "/resource_providers/{uuid}", provider->text);
-}
-
 static const char *part_route(PlacementPart part)
 {
         static const char *const routes[_PLACEMENT_PART_MAX] = {
@@ -100,11 +96,6 @@ PlacementRequest placement_get_part(const Uuid *provider, PlacementPart part)
 PlacementRequest placement_get_provider_allocations(const Uuid *provider)
 {
         return placement_request("GET", "/resource_providers/{uuid}/allocations", provider->text);
-}
-
-PlacementRequest placement_get_provider_usages(const Uuid *provider)
-{
-        return placement_request("GET", "/resource_providers/{uuid}/usages", provider->text);
 }
 
 PlacementRequest placement_get_consumer(const Uuid *consumer, bool with_type)
@@ -142,43 +133,33 @@ static char *join_names(const char *prefix, const StringSet *names, size_t *firs
         return path;
 }
 
-PlacementRequest placement_get_known_traits(const StringSet *names, size_t *first)
+PlacementRequest placement_get_in(const char *route, const char *query, const StringSet *names,
+                                  size_t *first)
 {
-        return get_list("/traits", join_names("/traits?name=in:", names, first));
-}
+        _cleanup_free_ char *prefix = text_format("%s%s", route, query);
 
-PlacementRequest placement_get_sharing_providers(const StringSet *aggregates, size_t *first)
-{
-        return get_list(
-                "/resource_providers",
-                join_names("/resource_providers?required=MISC_SHARES_VIA_AGGREGATE&member_of=in:",
-                           aggregates, first));
+        return get_list(route, prefix ? join_names(prefix, names, first) : NULL);
 }
 
 PlacementRequest placement_post_provider(const Provider *provider)
 {
         const char *parent = uuid_empty(&provider->parent) ? NULL : provider->parent.text;
 
-        return placement_request_with("POST", "/resource_providers", "",
-                                      json_pack("{ss ss ss*}", "uuid", provider->uuid.text, "name",
-                                                provider->name, "parent_provider_uuid", parent));
+        return request_with("POST", "/resource_providers", "",
+                            json_pack("{ss ss ss*}", "uuid", provider->uuid.text, "name",
+                                      provider->name, "parent_provider_uuid", parent));
 }
 
-PlacementRequest placement_put_provider(const Provider *provider)
+PlacementRequest placement_put_provider(const Uuid *provider, const char *name, const Uuid *parent)
 {
-        json_t *body = json_pack("{ss ss}", "name", provider->name, "parent_provider_uuid",
-                                 provider->parent.text);
-        PlacementRequest request = placement_request_with("PUT", "/resource_providers/{uuid}",
-                                                          provider->uuid.text, body);
+        json_t *body = json_pack("{ss ss*}", "name", name, "parent_provider_uuid",
+                                 parent ? parent->text : NULL);
+        PlacementRequest request =
+                request_with("PUT", "/resource_providers/{uuid}", provider->text, body);
 
-        request.microversion = PLACEMENT_MICROVERSION_MOVE;
+        if (parent)
+                request.microversion = PLACEMENT_MICROVERSION_MOVE;
         return request;
-}
-
-PlacementRequest placement_rename_provider(const Uuid *provider, const char *name)
-{
-        return placement_request_with("PUT", "/resource_providers/{uuid}", provider->text,
-                                      json_pack("{ss}", "name", name));
 }
 
 /* {"VCPU": {"total": 8, …}, …} */
@@ -215,10 +196,159 @@ static json_t *part_to_json(const Provider *provider, PlacementPart part)
 PlacementRequest placement_put_part(const Provider *provider, PlacementPart part,
                                     int64_t generation)
 {
-        return placement_request_with("PUT", part_route(part), provider->uuid.text,
-                                      pack_with_generation(placement_part_to_text(part),
-                                                           part_to_json(provider, part),
-                                                           generation));
+        return request_with("PUT", part_route(part), provider->uuid.text,
+                            pack_with_generation(strrchr(part_route(part), '/') + 1,
+                                                 part_to_json(provider, part), generation));
+}
+
+/* Consumers */
+
+/* "unknown" is what Placement shows for writers before 1.38, and refuses. */
+static bool type_valid(const char *type)
+{
+        return type && resource_class_valid(type);
+}
+
+int placement_check_consumer(const Consumer *consumer, Error *reterr)
+{
+        if (consumer->project_id && consumer->user_id)
+                return 0;
+        return error_setf(reterr, EINVAL, "Consumer %s has no project or user",
+                          consumer->uuid.text);
+}
+
+int placement_check_consumers(const Allocations *consumers, Error *reterr)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && consumers && i < consumers->n_consumers; i++)
+                r = placement_check_consumer(consumers->consumers[i], reterr);
+        return r;
+}
+
+/* There are some, and each has a type that can be sent. */
+static bool consumers_typed(const Allocations *consumers)
+{
+        for (size_t i = 0; consumers && i < consumers->n_consumers; i++)
+                if (!type_valid(consumers->consumers[i]->type))
+                        return false;
+        return consumers && consumers->n_consumers > 0;
+}
+
+/* {"<provider>": {"resources": {"VCPU": 2}}} */
+static json_t *consumer_allocations_to_json(const Consumer *consumer)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; i < consumer->n_allocations; i++) {
+                json_t *resources = resources_to_json(&consumer->allocations[i].resources);
+
+                if (!resources ||
+                    json_object_set_new(object, consumer->allocations[i].provider.text,
+                                        json_pack("{so}", "resources", resources)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+static json_t *consumer_to_json(const Consumer *consumer, bool with_type)
+{
+        _cleanup_json_ json_t *object = NULL;
+        json_t *allocations = consumer_allocations_to_json(consumer);
+        json_t *generation;
+
+        if (!allocations)
+                return NULL;
+        object = json_pack("{so ss ss}", "allocations", allocations, "project_id",
+                           consumer->project_id, "user_id", consumer->user_id);
+        generation = consumer->generation < 0 ? json_null() : json_integer(consumer->generation);
+        if (!object || json_object_set_new(object, "consumer_generation", generation) < 0)
+                return NULL;
+        if (with_type && consumer->type &&
+            json_object_set_new(object, "consumer_type", json_string(consumer->type)) < 0)
+                return NULL;
+        return TAKE_PTR(object);
+}
+
+json_t *placement_consumers_to_json(const Allocations *allocations, bool with_types)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; allocations && i < allocations->n_consumers; i++) {
+                const Consumer *consumer = allocations->consumers[i];
+
+                if (json_object_set_new(object, consumer->uuid.text,
+                                        consumer_to_json(consumer, with_types)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+/* {"": ["uuid", …], "1": ["uuid"]} */
+static json_t *mappings_to_json(const RequestMappings *mappings)
+{
+        _cleanup_json_ json_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; i < mappings->n_items; i++) {
+                const RequestMapping *mapping = &mappings->items[i];
+                json_t *providers = json_object_get(object, mapping->suffix);
+
+                if (!providers) {
+                        providers = json_array();
+                        if (json_object_set_new(object, mapping->suffix, providers) < 0)
+                                return NULL;
+                }
+                if (json_array_append_new(providers, json_string(mapping->provider.text)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(object);
+}
+
+PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings,
+                                        bool old)
+{
+        bool typed = !old && type_valid(consumer->type);
+        json_t *body = consumer_to_json(consumer, typed);
+        PlacementRequest request;
+
+        if (body && typed && mappings && mappings->n_items > 0 &&
+            json_object_set_new(body, "mappings", mappings_to_json(mappings)) < 0) {
+                json_decref(body);
+                body = NULL;
+        }
+        request = request_with("PUT", "/allocations/{uuid}", consumer->uuid.text, body);
+        if (typed)
+                request.microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
+        return request;
+}
+
+PlacementRequest placement_post_consumers(const Allocations *consumers, bool old)
+{
+        bool typed = !old && consumers_typed(consumers);
+        PlacementRequest request = request_with("POST", "/allocations", "",
+                                                placement_consumers_to_json(consumers, typed));
+
+        if (typed)
+                request.microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
+        return request;
+}
+
+PlacementRequest placement_get_room(const Uuid *root, const char *resource_class, uint64_t amount)
+{
+        return (PlacementRequest){
+                .method = "GET",
+                .route = "/allocation_candidates",
+                .path = text_format("/allocation_candidates?limit=1&resources=%s:%" PRIu64
+                                    "&in_tree=%s",
+                                    resource_class, amount, root->text),
+                .microversion = PLACEMENT_MICROVERSION_IN_TREE,
+        };
 }
 
 static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, size_t n_items)
@@ -241,10 +371,10 @@ static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, si
 PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
                                          const Allocations *allocations)
 {
-        bool typed = placement_consumers_typed(allocations);
+        bool typed = consumers_typed(allocations);
         json_t *inventories = reshape_inventories_to_json(items, n_items);
         json_t *consumers = placement_consumers_to_json(allocations, typed);
-        PlacementRequest request = placement_request_with(
+        PlacementRequest request = request_with(
                 "POST", "/reshaper", "",
                 json_pack("{so so}", "inventories", inventories, "allocations", consumers));
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A step waits, runs (a request is under way), pauses (before it is sent again) or has ended. Each
- * answer, and each pause that is over, ends in pump(), which starts what can be started; when
- * nothing runs or pauses after it, nothing ever will, and the plan is done. A step whose
- * prerequisite failed is simply never started.
+/* A step waits, runs (a request is under way), pauses (before another attempt) or has ended. Each
+ * answer and each end of a pause calls pump(), which starts the steps that can start. If no step
+ * runs or pauses after that, the plan is done. A step whose prerequisite failed never starts.
  *
- * Most steps are one request. Three answers lead to more: an inventory in use (who holds it is
- * read, and a set that keeps the used classes is sent), a taken name (its holder is looked up), and
- * a class that is there already. Placement numbers classes itself, and over MySQL it takes one
- * whose number another request was given at the same time for one whose name is there (204), and
- * does not make it. So classes are made one after another, and after a 204 the same is asked once
- * more: the other request may have been another agent's. */
+ * Most steps are one request. Three answers lead to more. For an inventory in use its allocations
+ * are read, and a set that keeps the used classes is sent. For a taken name its holder is read. For
+ * a class that exists already (204) the request is sent once more: over MySQL, Placement can answer
+ * 204 without making the class, if another request got the same number at the same time. For the
+ * same reason classes are made one after another. */
 
 #include "report/publish/executor.h"
 
@@ -18,14 +16,13 @@
 
 #include "base/jitter.h"
 #include "base/log.h"
-#include "report/placement/consumer.h"
 #include "report/publish/name-holder.h"
 #include "report/publish/step.h"
 
 #define PAUSE_MIN_USEC (50 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
 #define NO_LANE        SIZE_MAX
-#define IN_USE_MAX     320 /* of words */
+#define IN_USE_MAX     320 /* bytes of the words about classes in use */
 
 typedef enum StepState {
         STEP_WAITING,
@@ -35,22 +32,30 @@ typedef enum StepState {
         STEP_FAILED,
 } StepState;
 
-typedef struct ExecutorStep {
+typedef struct ExecutorStep ExecutorStep;
+
+/* Takes an answer other than 500. words can be changed. */
+typedef void (*StepAnswered)(ExecutorStep *step, int result, const SessionAnswer *answer,
+                             Error *words);
+
+struct ExecutorStep {
         Executor *executor;
         const PlanStep *step;
         StepState state;
-        size_t lane; /* NO_LANE: it takes no turns */
+        size_t lane; /* NO_LANE: none */
         unsigned n_tries;
         uint64_t pause_usec;
         SessionCall *call;
+        StepAnswered answered; /* the function that takes the answer to call */
         sd_event_source *pause;
         Provider kept;     /* what is sent when classes are in use */
-        bool noted_in_use; /* the outcome has been noted */
-        bool asked_again;  /* for a class that was there already */
-        NameHolder holder; /* who has the name that is to be created */
-} ExecutorStep;
+        bool noted_in_use; /* the outcome was noted */
+        bool asked_again;  /* for a class that existed already */
+        NameHolder holder; /* the provider with the name of the new one */
+};
 
-/* The steps of one provider take turns, and so do those that make classes. */
+/* A lane runs one step at a time. Each provider has one, and the steps that make classes share one.
+ */
 typedef struct Lane {
         Uuid provider; /* null: of the classes */
         bool busy;
@@ -86,15 +91,15 @@ static Lane *lane_of(const ExecutorStep *step)
         return step->lane == NO_LANE ? NULL : &step->executor->lanes[step->lane];
 }
 
-/* Moves and a reshape take turns, whatever they are of: the answer to a move has a generation,
- * which is another one when a reshape that was not answered yet has raised it; and Placement writes
- * the whole tree for each of them, which databases answer with a deadlock. */
+/* Moves and a reshape run one at a time, of whatever provider. A reshape that is not answered yet
+ * can raise the generation in the answer to a move. And Placement writes the whole tree for each of
+ * them, which causes deadlocks in databases. */
 static bool shapes_tree(const ExecutorStep *step)
 {
         return step->step->op == PLAN_MOVE_PROVIDER || step->step->op == PLAN_RESHAPE;
 }
 
-/* The step's request has ended; it may send another. */
+/* Sets the state, and counts running and pausing steps. */
 static void step_set_state(ExecutorStep *step, StepState state)
 {
         Executor *executor = step->executor;
@@ -124,7 +129,7 @@ static void note_outcome(Executor *executor, int outcome, const Error *error)
                 executor->stopping = true;
 }
 
-/* error is the answer's; the provider's name is put in front. */
+/* Notes the failure with the provider's name in front of the words of the answer. */
 static void step_fail(ExecutorStep *step, int outcome, const Error *error)
 {
         const PlanStep *plan_step = step->step;
@@ -136,7 +141,7 @@ static void step_fail(ExecutorStep *step, int outcome, const Error *error)
         step_set_state(step, STEP_FAILED);
 }
 
-/* Placement holds something else than the mirror. */
+/* Fails a step because Placement and the mirror differ. */
 static void step_conflict(ExecutorStep *step, const Error *error)
 {
         Lane *lane = lane_of(step);
@@ -148,20 +153,25 @@ static void step_conflict(ExecutorStep *step, const Error *error)
         step_fail(step, REPORT_E_CONFLICT, error);
 }
 
-static int step_send(ExecutorStep *step, PlacementRequest request, SessionDone done, Error *reterr)
-{
-        int r = session_send(step->executor->session, request, done, step, &step->call, reterr);
+static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata);
 
+static int step_send(ExecutorStep *step, PlacementRequest request, StepAnswered answered,
+                     Error *reterr)
+{
+        int r;
+
+        step->answered = answered;
+        r = session_send(step->executor->session, request, on_answer, step, &step->call, reterr);
         if (r >= 0 && step->state != STEP_RUNNING)
                 step_set_state(step, STEP_RUNNING);
         return r;
 }
 
 /* Sends a second kind of request for a step that runs, or fails it. */
-static void step_detour(ExecutorStep *step, PlacementRequest request, SessionDone done)
+static void step_detour(ExecutorStep *step, PlacementRequest request, StepAnswered answered)
 {
         Error error = ERROR_NULL;
-        int r = step_send(step, request, done, &error);
+        int r = step_send(step, request, answered, &error);
 
         if (r < 0)
                 step_fail(step, r, &error);
@@ -172,7 +182,7 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
         ExecutorStep *step = userdata;
 
         step->pause = sd_event_source_disable_unref(step->pause);
-        /* Back among those that wait: with one write at a time it has to take its turn. */
+        /* The step waits again: with one write at a time it must take its turn. */
         step_set_state(step, STEP_WAITING);
         pump(step->executor);
         return 0;
@@ -189,7 +199,8 @@ static bool step_pause(ExecutorStep *step)
         return true;
 }
 
-/* It was in the way of the plan's own parallel writes: its turn comes when these have ended. */
+/* Lets a step wait without a pause if it met the parallel writes of this plan: it starts when these
+ * have ended. */
 static bool step_wait_turn(ExecutorStep *step, const SessionAnswer *answer)
 {
         if (!answer->verdict.database_locked || step->n_tries > 1)
@@ -198,7 +209,7 @@ static bool step_wait_turn(ExecutorStep *step, const SessionAnswer *answer)
         return true;
 }
 
-/* A 500: try again later, and do not write in parallel any more. */
+/* After a 500: retries later, and stops parallel writes. */
 static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int result,
                        const Error *error)
 {
@@ -217,39 +228,39 @@ static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int resu
         step_fail(step, result, error);
 }
 
+/* The provider of a step in the desired tree; NULL for steps without one and deletions. */
+static const Provider *wanted(const ExecutorStep *step)
+{
+        return provider_tree_find(step->executor->plan->desired, &step->step->provider);
+}
+
 static const Provider *mirrored(const ExecutorStep *step)
 {
         return provider_tree_find(mirror_get_tree(step->executor->mirror), &step->step->provider);
 }
 
-/* The answer to a set of inventories that keeps what is in use. */
-static void on_kept(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+/* Takes the answer to a set of inventories that keeps the classes in use. */
+static void kept_answered(ExecutorStep *step, int result, const SessionAnswer *answer, Error *words)
 {
-        ExecutorStep *step = userdata;
-        Executor *executor = step->executor;
-        Error words = *error;
+        Mirror *mirror = step->executor->mirror;
         int64_t generation;
 
-        step->call = NULL;
         if (result == REPORT_DONE &&
-            (placement_read_generation(answer->body, &generation, &words) < 0 ||
-             mirror_write(executor->mirror, &step->kept, PLACEMENT_INVENTORIES, generation) < 0))
+            (placement_read_generation(answer->body, &generation, words) < 0 ||
+             mirror_write(mirror, &step->kept, PLACEMENT_INVENTORIES, generation) < 0))
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE) {
                 step_set_state(step, STEP_DONE);
-        } else if (answer->status == 500) {
-                step_retry(step, answer, result, &words);
         } else if (result == REPORT_E_CONFLICT) {
-                step_conflict(step, &words);
+                step_conflict(step, words);
         } else {
                 if (report_outcome_is_fatal(result))
-                        step_forget(step->step, executor->mirror);
-                step_fail(step, result, &words);
+                        step_forget(step->step, mirror);
+                step_fail(step, result, words);
         }
-        pump(executor);
 }
 
-/* kept is what can be sent; words names the classes in use. */
+/* Sends the set that keeps the classes in use, which words names. */
 static void step_send_kept(ExecutorStep *step, const char *words)
 {
         Executor *executor = step->executor;
@@ -267,10 +278,11 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                 return;
         }
         step_detour(step, placement_put_part(&step->kept, PLACEMENT_INVENTORIES, generation),
-                    on_kept);
+                    kept_answered);
 }
 
-/* What was in use was freed in between: the same request once more, if there are tries left. */
+/* Sends the same request once more, if there are tries left: the inventory is not in use any more.
+ */
 static void step_again(ExecutorStep *step)
 {
         Error error = ERROR_NULL;
@@ -294,49 +306,36 @@ static int keep_used(ExecutorStep *step, const Provider *old, const json_t *body
         r = placement_read_provider_allocations(body, &old->uuid, holdings, reterr);
         if (r < 0)
                 return r == -EBADMSG ? REPORT_E_UNAVAILABLE : r;
-        r = step_keep_used(step_get_provider(step->executor->plan, step->step), old, holdings,
-                           &step->kept, words, size);
+        r = step_keep_used(wanted(step), old, holdings, &step->kept, words, size);
         return r < 0 ? error_oom(reterr) : REPORT_DONE;
 }
 
-/* The answer to "who holds something of this provider?" */
-static void on_holdings(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+/* Takes the allocations of a provider that has classes in use. */
+static void holdings_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
+                              Error *words)
 {
-        ExecutorStep *step = userdata;
-        Executor *executor = step->executor;
         const Provider *old = mirrored(step);
-        char words[IN_USE_MAX] = "";
-        Error why = *error;
+        char in_use[IN_USE_MAX] = "";
 
-        step->call = NULL;
         if (result == REPORT_DONE && old)
-                result = keep_used(step, old, answer->body, words, sizeof(words), &why);
-        if (answer->status == 500)
-                step_retry(step, answer, result, &why);
-        else if (result != REPORT_DONE)
-                step_fail(step, result, &why);
-        else if (words[0] != '\0')
-                step_send_kept(step, words);
+                result = keep_used(step, old, answer->body, in_use, sizeof(in_use), words);
+        if (result != REPORT_DONE)
+                step_fail(step, result, words);
+        else if (in_use[0] != '\0')
+                step_send_kept(step, in_use);
         else
                 step_again(step);
-        pump(executor);
 }
 
-/* The answer to "who holds something of the provider that has our name?" */
-static void on_holder_counted(int result, const SessionAnswer *answer, const Error *error,
-                              void *userdata)
+/* Takes the allocations of the provider that has the name of the new one. */
+static void holder_counted(ExecutorStep *step, int result, const SessionAnswer *answer,
+                           Error *words)
 {
-        ExecutorStep *step = userdata;
-        const Provider *wanted = step_get_provider(step->executor->plan, step->step);
-        Executor *executor = step->executor;
-        Error words = ERROR_NULL;
-
-        step->call = NULL;
+        *words = ERROR_NULL;
         if (result == REPORT_DONE)
                 (void)name_holder_count(&step->holder, answer->body);
-        (void)name_holder_explain(&step->holder, uuid_empty(&wanted->parent), &words);
-        step_fail(step, REPORT_E_DUPLICATE_NAME, &words);
-        pump(executor);
+        (void)name_holder_explain(&step->holder, uuid_empty(&wanted(step)->parent), words);
+        step_fail(step, REPORT_E_DUPLICATE_NAME, words);
 }
 
 static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
@@ -357,28 +356,22 @@ static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
         } else {
                 step->holder = name_holder_from(&holders->items[0], modified_sec);
                 step_detour(step, placement_get_provider_allocations(&step->holder.uuid),
-                            on_holder_counted);
+                            holder_counted);
         }
 }
 
-/* The answer to "who has this name?" */
-static void on_holder(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+/* Takes the provider that has the name of the new one. */
+static void holder_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
+                            Error *words)
 {
         _cleanup_(placement_providers_done) PlacementProviders holders = PLACEMENT_PROVIDERS_INIT;
-        ExecutorStep *step = userdata;
-        Executor *executor = step->executor;
-        Error words = *error;
 
-        step->call = NULL;
-        if (result == REPORT_DONE && placement_read_providers(answer->body, &holders, &words) < 0)
+        if (result == REPORT_DONE && placement_read_providers(answer->body, &holders, words) < 0)
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE)
                 judge_holder(step, &holders, answer->modified_sec);
-        else if (answer->status == 500)
-                step_retry(step, answer, result, &words);
         else
-                step_fail(step, result, &words);
-        pump(executor);
+                step_fail(step, result, words);
 }
 
 static void step_done(ExecutorStep *step, const json_t *body)
@@ -400,7 +393,7 @@ static void step_done(ExecutorStep *step, const json_t *body)
 
 static void step_refused(ExecutorStep *step, int result, const Error *error)
 {
-        /* Perhaps a class or trait that was known is gone: the next attempt makes it again. */
+        /* A class or trait that was known can be gone: the next attempt makes it again. */
         if (result == REPORT_E_REFUSED)
                 mirror_forget_names(step->executor->mirror);
         if (report_outcome_is_fatal(result))
@@ -414,14 +407,14 @@ static bool is_put(PlanOp op)
                op == PLAN_PUT_AGGREGATES || op == PLAN_PUT_TRAITS;
 }
 
-/* See above. */
+/* Checks for the 204 that can mean that the class was not made (file comment). */
 static bool may_not_be_made(const ExecutorStep *step, const SessionAnswer *answer)
 {
         return step->step->op == PLAN_ENSURE_CLASS && answer->status == 204 && !step->asked_again;
 }
 
-static void step_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
-                          const Error *error)
+/* Takes the answer to the request of the plan. */
+static void step_answered(ExecutorStep *step, int result, const SessionAnswer *answer, Error *error)
 {
         bool gone = answer->status == 404 && answer->verdict.from_placement;
         PlanOp op = step->step->op;
@@ -432,24 +425,23 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
         } else if (result == REPORT_DONE ||
                    (gone && (op == PLAN_EMPTY_PROVIDER || op == PLAN_DELETE_PROVIDER)))
                 step_done(step, answer->body);
-        else if (answer->status == 500)
-                step_retry(step, answer, result, error);
-        else if (op == PLAN_RESHAPE && plan_has_batch(step->executor->plan) &&
+        else if (op == PLAN_RESHAPE && step->executor->plan->is_batch &&
                  (result == REPORT_E_FORBIDDEN || result == REPORT_E_IN_USE ||
                   result == REPORT_E_REFUSED || result == REPORT_E_TOO_OLD))
-                /* One provider may be the reason, or the role: nothing was changed, and each
-                 * inventory can go in a request of its own. */
+                /* The reason can be one provider, or the role. Nothing was changed, and each
+                 * inventory can be sent in a request of its own. */
                 step_fail(step, REPORT_E_CONFLICT, error);
         else if (result == REPORT_E_CONFLICT || (gone && is_put(op)))
                 step_conflict(step, error);
         else if (op == PLAN_PUT_INVENTORIES &&
                  answer->verdict.code == PLACEMENT_CODE_INVENTORY_IN_USE)
                 step_detour(step, placement_get_provider_allocations(&step->step->provider),
-                            on_holdings);
+                            holdings_answered);
         else if (op == PLAN_CREATE_PROVIDER && result == REPORT_E_DUPLICATE_NAME)
-                step_detour(step, placement_get_provider_by_name(step->step->name), on_holder);
+                step_detour(step, placement_get_provider_by_name(step->step->name),
+                            holder_answered);
         else if (op == PLAN_MOVE_PROVIDER && result == REPORT_E_TOO_OLD)
-                /* it stays where it is; everything else can be sent to a service that is older */
+                /* The provider stays where it is; an older service accepts everything else. */
                 step_fail(step, REPORT_E_REFUSED, error);
         else
                 step_refused(step, result, error);
@@ -466,10 +458,15 @@ static void note_access(ExecutorStep *step, const SessionAnswer *answer)
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
         ExecutorStep *step = userdata;
+        Error words = *error;
 
         step->call = NULL;
         note_access(step, answer);
-        step_answered(step, result, answer, error);
+        /* The number of its consumers only adds to the words of a step that has failed. */
+        if (answer->status == 500 && step->answered != holder_counted)
+                step_retry(step, answer, result, &words);
+        else
+                step->answered(step, result, answer, &words);
         pump(step->executor);
 }
 
@@ -487,7 +484,7 @@ static void step_start(ExecutorStep *step)
                 return;
         }
         if (r >= 0)
-                r = step_send(step, request, on_answer, &error);
+                r = step_send(step, request, step_answered, &error);
         if (r < 0)
                 step_fail(step, r, &error);
 }
@@ -510,10 +507,10 @@ static bool may_start(const ExecutorStep *step)
 
 static uint64_t limit(const Executor *executor)
 {
-        return executor->serial ? 1 : session_get_max_connections(executor->session);
+        return executor->serial ? 1 : session_get_statistics(executor->session)->max_connections;
 }
 
-/* Nobody waits for a pause when nothing more is sent. */
+/* Ends the pauses, because no further request is sent. */
 static void end_pauses(Executor *executor)
 {
         for (size_t i = 0; i < executor->plan->n_steps; i++) {
@@ -541,7 +538,8 @@ static void pump(Executor *executor)
                 sd_event_source_set_enabled(executor->deferred, SD_EVENT_ONESHOT);
 }
 
-/* Who lost a race sends the same again, but not for ever: single writes lose fewer. */
+/* Counts batches that lost a race. After a number of them inventories are sent one by one, which
+ * lose fewer races. */
 static void note_batch(Executor *executor)
 {
         ExecutorManners *manners = executor->manners;
@@ -561,12 +559,12 @@ static int on_deferred(sd_event_source *source, void *userdata)
                 pump(executor);
                 return 0;
         }
-        if (plan_has_batch(executor->plan))
+        if (executor->plan->is_batch)
                 note_batch(executor);
         if (executor->n_failed > 1 && executor->error.text[0] != '\0')
                 error_prefixf(&executor->error, -executor->error.code, "%zu steps failed, first",
                               executor->n_failed);
-        /* The executor may be gone after this. */
+        /* The callback can free the executor. */
         executor->done(executor->result, &executor->error, executor->userdata);
         return 0;
 }

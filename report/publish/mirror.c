@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A tree and, in another array, an entry for each of its providers: its generation, and while it is
+ * read the generation of each part. Each change sets the generation last, so that a failure leaves
+ * the provider stale. The names that providers carry are learned with them. */
+
 #include "report/publish/mirror.h"
 
 #include <assert.h>
@@ -20,7 +24,7 @@ struct Mirror {
         ProviderTree *tree;
         MirrorEntry *entries; /* one per provider of the tree, sorted by uuid */
         size_t n_entries, n_allocated;
-        bool list_stale; /* there may be providers that it has not */
+        bool list_stale; /* the list of providers must be read */
         MirrorNames names;
 };
 
@@ -71,7 +75,7 @@ static int order_entry(const void *key, const void *item)
         return uuid_order(key, &((const MirrorEntry *)item)->uuid);
 }
 
-/* The position of the uuid, or where it belongs. */
+/* Returns the position of the uuid, or where it belongs. */
 static size_t find_position(const Mirror *mirror, const Uuid *uuid, bool *ret_found)
 {
         return array_find(mirror->entries, sizeof(MirrorEntry), mirror->n_entries, uuid,
@@ -185,12 +189,12 @@ int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n)
 static int learn_traits(Mirror *mirror, const StringSet *names)
 {
         for (size_t i = 0; i < names->n_items; i++)
-                if (mirror_learn_trait(mirror, names->items[i]) < 0)
+                if (mirror_learn_trait(mirror, names->items[i], true) < 0)
                         return -ENOMEM;
         return 0;
 }
 
-/* A name that a provider carries is one that Placement has. */
+/* Learns the names that a provider has: Placement has them, too. */
 static int learn_from(Mirror *mirror, const Provider *provider, PlacementPart part)
 {
         if (part == PLACEMENT_TRAITS)
@@ -212,7 +216,8 @@ static const Mirror *choose_source(const Mirror *mirror, const Mirror *partial,
         return NULL;
 }
 
-/* What an unfinished refresh learned of names is in what it read alone. */
+/* Adds a provider to the next mirror. learns: of an unfinished refresh, whose names are in the
+ * providers that it read alone. */
 static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *source, bool learns,
                     Error *reterr)
 {
@@ -329,7 +334,7 @@ int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation)
 
         if (!entry)
                 return -ENOENT;
-        /* a move leaves the generation as it is */
+        /* a move does not change the generation */
         if (entry->generation != generation)
                 entry->generation = -1;
         r = own_tree(mirror);
@@ -360,7 +365,7 @@ void mirror_remove(Mirror *mirror, const Uuid *provider)
 
 void mirror_forget(Mirror *mirror, const Uuid *provider)
 {
-        MirrorEntry *entry = find_entry(mirror, provider);
+        MirrorEntry *entry = provider ? find_entry(mirror, provider) : NULL;
 
         if (entry)
                 entry->generation = -1;
@@ -373,11 +378,6 @@ void mirror_forget_all(Mirror *mirror)
         for (size_t i = 0; i < mirror->n_entries; i++)
                 mirror->entries[i].generation = -1;
         mirror_forget_names(mirror);
-}
-
-void mirror_doubt(Mirror *mirror)
-{
-        mirror->list_stale = true;
 }
 
 void mirror_forget_names(Mirror *mirror)
@@ -395,16 +395,41 @@ int mirror_learn_class(Mirror *mirror, const char *name)
         return string_set_add(&mirror->names.known_classes, name) < 0 ? -ENOMEM : 0;
 }
 
-int mirror_learn_trait(Mirror *mirror, const char *name)
+int mirror_learn_trait(Mirror *mirror, const char *name, bool exists)
 {
-        if (string_set_add(&mirror->names.known_traits, name) < 0)
+        StringSet *known = &mirror->names.known_traits, *missing = &mirror->names.missing_traits;
+
+        if (string_set_add(exists ? known : missing, name) < 0)
                 return -ENOMEM;
-        string_set_remove(&mirror->names.missing_traits, name);
+        string_set_remove(exists ? missing : known, name);
         return 0;
 }
 
-int mirror_learn_missing_trait(Mirror *mirror, const char *name)
+static int add_unknown_traits(const MirrorNames *names, const Provider *provider, StringSet *ret,
+                              bool *ret_unknown)
 {
-        string_set_remove(&mirror->names.known_traits, name);
-        return string_set_add(&mirror->names.missing_traits, name) < 0 ? -ENOMEM : 0;
+        for (size_t i = 0; i < provider->traits.n_items; i++) {
+                const char *trait = provider->traits.items[i];
+
+                if (!resource_class_valid(trait) ||
+                    string_set_contains(&names->known_traits, trait))
+                        continue;
+                if (string_set_add(ret, trait) < 0)
+                        return -ENOMEM;
+                if (!string_set_contains(&names->missing_traits, trait))
+                        *ret_unknown = true;
+        }
+        return 0;
+}
+
+int mirror_list_unknown_traits(const Mirror *mirror, const ProviderTree *desired, StringSet *ret)
+{
+        bool unknown = false;
+
+        for (size_t i = 0; i < desired->n_providers; i++)
+                if (add_unknown_traits(&mirror->names, desired->providers[i], ret, &unknown) < 0)
+                        return -ENOMEM;
+        if (!unknown)
+                string_set_done(ret);
+        return 0;
 }

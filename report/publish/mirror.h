@@ -21,13 +21,14 @@
 #include "base/provider-tree.h"
 #include "report/placement/answer.h"
 
-/* Of mirror_read(): somebody wrote between the reads, and all parts must be read again. */
+/* Of mirror_read(): another writer changed the provider between the reads, so all parts must be
+ * read again. */
 #define MIRROR_TORN 1
 
 /* Names that need not be asked for or made again. */
 typedef struct MirrorNames {
         StringSet known_classes, known_traits;
-        StringSet missing_traits; /* asked for, and Placement had them not */
+        StringSet missing_traits; /* that Placement lacked when it was asked */
 } MirrorNames;
 
 typedef struct Mirror Mirror;
@@ -45,55 +46,56 @@ const MirrorNames *mirror_get_names(const Mirror *mirror);
 /* -1 when the provider is unknown or stale. */
 int64_t mirror_get_generation(const Mirror *mirror, const Uuid *provider);
 
-/* True when the mirror holds exactly these providers, and none is stale. */
+/* Checks whether the mirror has exactly these providers, and none is stale. */
 bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers);
 
-/* A mirror of these providers (parents first). What this one, or else partial (NULL: none), has of
- * the same generation is copied, the others are stale. -EBADMSG, -ENOMEM. */
+/* Makes a mirror of these providers (parents first). A provider that this mirror, or else partial
+ * (NULL: none), has in the same generation is copied; the others are stale. -EBADMSG, -ENOMEM. */
 int mirror_make_next(const Mirror *mirror, const Mirror *partial,
                      const PlacementProviders *providers, Mirror **ret, Error *reterr);
 
-/* The uuids of stale providers, in an array that the caller frees. -ENOMEM. */
+/* Lists the uuids of stale providers in an array that the caller frees. -ENOMEM. */
 int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n);
 
-/* True when something was forgotten and not refreshed since. */
+/* Checks whether a provider or the list was forgotten and not read since. */
 bool mirror_has_stale(const Mirror *mirror);
 
-/* Takes the answer to a read of a stale provider, which is stale until all its parts are there, of
- * one generation. MIRROR_TORN, -EBADMSG, -ENOMEM. */
+/* Takes the answer to a read of a stale provider, which stays stale until all its parts have one
+ * generation. MIRROR_TORN, -EBADMSG, -ENOMEM. */
 int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const json_t *body,
                 Error *reterr);
 
-/* Takes a provider that was created: it has nothing yet. -ENOMEM. */
+/* Adds a provider that was created, without parts. -ENOMEM. */
 int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation);
 
-/* Takes one part of what was written. -ENOENT, -ENOMEM; the provider is stale then. */
+/* Takes one part of a provider that was written. -ENOENT, -ENOMEM; the provider is stale then. */
 int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, int64_t generation);
 
-/* Takes the parent of what was moved, whose generation comes with it. What somebody else wrote
- * meanwhile is stale, and so is what cannot be moved here: -ENOENT, -ELOOP, -ENOMEM. */
+/* Takes the parent of a provider that was moved. The provider is stale if its generation differs
+ * (another writer), and after -ENOENT, -ELOOP and -ENOMEM. */
 int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation);
 
-/* With all below it. */
+/* Removes a provider with all below it. */
 void mirror_remove(Mirror *mirror, const Uuid *provider);
 
-/* The provider must be read again; for one that is unknown, the list of providers must be. */
+/* Makes a provider stale. For one that is unknown, and for NULL (any of them), the list of
+ * providers must be read again: its generations show which ones changed. */
 void mirror_forget(Mirror *mirror, const Uuid *provider);
 
-/* Every provider must be read again, whatever its generation, and every name asked for. */
+/* Makes every provider stale, whatever its generation, and forgets every name. */
 void mirror_forget_all(Mirror *mirror);
 
-/* Any of them may have moved: the list of providers must be read, and its generations show which.
- */
-void mirror_doubt(Mirror *mirror);
-
-/* Placement turned out to lack a name that was known. */
+/* Forgets every name: Placement lacks one that was known. */
 void mirror_forget_names(Mirror *mirror);
 
-/* The service may have been upgraded: traits that it lacked are to be asked for again. */
+/* Forgets the traits that Placement lacked: an upgrade can have added them. */
 void mirror_forget_missing_traits(Mirror *mirror);
 
-/* -ENOMEM. */
+/* Notes that Placement has the class, or that it has or lacks the trait. -ENOMEM. */
 int mirror_learn_class(Mirror *mirror, const char *name);
-int mirror_learn_trait(Mirror *mirror, const char *name);
-int mirror_learn_missing_trait(Mirror *mirror, const char *name);
+int mirror_learn_trait(Mirror *mirror, const char *name, bool exists);
+
+/* Lists the traits of desired that are not known to exist or to be missing. If there are any, the
+ * list includes those that Placement lacked earlier: an upgrade can have added them. ret must be
+ * initialised. -ENOMEM. */
+int mirror_list_unknown_traits(const Mirror *mirror, const ProviderTree *desired, StringSet *ret);

@@ -7,15 +7,6 @@
 
 #include "base/json.h"
 
-NameHolder name_holder_from(const PlacementProvider *provider, uint64_t modified_sec)
-{
-        return (NameHolder){
-                .uuid = provider->uuid,
-                .root = uuid_empty(&provider->parent),
-                .modified_sec = modified_sec,
-        };
-}
-
 int name_holder_count(NameHolder *holder, const json_t *body)
 {
         json_t *consumers;
@@ -49,11 +40,6 @@ void name_holder_describe(const NameHolder *holder, char *text, size_t size)
         if (modified > 0 && gmtime_r(&modified, &tm))
                 (void)strftime(when, sizeof(when), ", last changed %Y-%m-%d %H:%M UTC", &tm);
         snprintf(text, size, "%s%s", consumers, when);
-}
-
-bool name_holder_is_empty(const NameHolder *holder)
-{
-        return holder->counted && holder->n_consumers == 0;
 }
 
 int name_holder_explain(const NameHolder *holder, bool wants_root, Error *reterr)

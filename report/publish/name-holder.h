@@ -15,15 +15,25 @@ typedef struct NameHolder {
         uint64_t modified_sec; /* since the epoch; 0: not known */
 } NameHolder;
 
-/* The provider that was found by its name. */
-NameHolder name_holder_from(const PlacementProvider *provider, uint64_t modified_sec);
+/* Makes the holder of the provider that was found by its name. */
+static inline NameHolder name_holder_from(const PlacementProvider *provider, uint64_t modified_sec)
+{
+        return (NameHolder){
+                .uuid = provider->uuid,
+                .root = uuid_empty(&provider->parent),
+                .modified_sec = modified_sec,
+        };
+}
 
 /* Takes the answer to GET /resource_providers/{uuid}/allocations. -EBADMSG: it stays uncounted. */
 int name_holder_count(NameHolder *holder, const json_t *body);
 
-/* Is it certain that no guest holds anything of it? Else it may be another host, which lives:
- * nobody is to be advised to take its uuid or to delete it. */
-bool name_holder_is_empty(const NameHolder *holder);
+/* Checks whether it is certain that no consumer holds anything of it. Otherwise it can be another
+ * host, which lives: no message must advise to take its uuid or to delete it. */
+static inline bool name_holder_is_empty(const NameHolder *holder)
+{
+        return holder->counted && holder->n_consumers == 0;
+}
 
 /* "3 consumers hold something of it, last changed 2025-01-06 12:00 UTC" */
 void name_holder_describe(const NameHolder *holder, char *text, size_t size);

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The steps are made phase by phase in the order of plan.h, so that every step stands behind those
- * that it waits for. A node per provider, found by uuid, remembers the step that creates or deletes
- * it. */
+/* The steps are made phase by phase in the order of plan.h, so that each step follows those that it
+ * waits for. A node for each provider, found by uuid, has the step that creates or deletes it. */
 
 #include "report/publish/plan.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/text.h"
-#include "report/publish/plan-summary.h"
 
 #define NO_STEP SIZE_MAX
 
-/* Fewer inventories than this are sent one by one: it is the same number of requests, or one less,
- * and they are independent of each other. */
+/* Fewer inventories than this are sent one by one: that is about the same number of requests, and
+ * they are independent of each other. */
 #define BATCH_MIN 4
 
 typedef struct Node {
         const Provider *provider;
-        size_t step; /* that creates or deletes it; NO_STEP: none does */
-        size_t move; /* that moves it; NO_STEP: none does */
+        size_t step; /* that creates or deletes it; or NO_STEP */
+        size_t move; /* that moves it; or NO_STEP */
 } Node;
 
 /* The providers of a tree, sorted by uuid. */
@@ -43,6 +42,98 @@ typedef struct Builder {
         size_t reshape;
         Error *reterr;
 } Builder;
+
+/* Words. The caller frees; NULL when out of memory. */
+
+/* Adds "(was 7)", or the fields other than total that changed. */
+static void print_change(FILE *stream, const Inventory *want, const Inventory *was)
+{
+        if (want->total != was->total)
+                fprintf(stream, " (was %" PRIu64 ")", was->total);
+        if (want->reserved != was->reserved)
+                fprintf(stream, " reserved %" PRIu64 " (was %" PRIu64 ")", want->reserved,
+                        was->reserved);
+        if ((float)want->allocation_ratio != (float)was->allocation_ratio)
+                fprintf(stream, " ratio %g (was %g)", want->allocation_ratio,
+                        was->allocation_ratio);
+        if (want->min_unit != was->min_unit || want->max_unit != was->max_unit ||
+            want->step_size != was->step_size)
+                fprintf(stream,
+                        " units %" PRIu64 "–%" PRIu64 " by %" PRIu64 " (was %" PRIu64 "–%" PRIu64
+                        " by %" PRIu64 ")",
+                        want->min_unit, want->max_unit, want->step_size, was->min_unit,
+                        was->max_unit, was->step_size);
+}
+
+/* "VCPU 8, MEMORY_MB 16384 (was 15872), no VGPU (was 4)" */
+static char *summarize_inventories(const Provider *want, const Provider *was)
+{
+        const char *separator = "";
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        if (!stream)
+                return NULL;
+        for (size_t i = 0; i < want->n_inventories; i++) {
+                const InventoryRecord *record = &want->inventories[i];
+                const Inventory *old = provider_find_inventory(was, record->resource_class);
+
+                fprintf(stream, "%s%s %" PRIu64, separator, record->resource_class,
+                        record->inventory.total);
+                if (old)
+                        print_change(stream, &record->inventory, old);
+                separator = ", ";
+        }
+        for (size_t i = 0; i < was->n_inventories; i++) {
+                const InventoryRecord *record = &was->inventories[i];
+
+                if (provider_find_inventory(want, record->resource_class))
+                        continue;
+                fprintf(stream, "%sno %s (was %" PRIu64 ")", separator, record->resource_class,
+                        record->inventory.total);
+                separator = ", ";
+        }
+        return text_close(stream, &text);
+}
+
+/* "+HW_CPU_X86_AVX2 -CUSTOM_OLD" */
+static char *summarize_set(const StringSet *want, const StringSet *was)
+{
+        const char *separator = "";
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        if (!stream)
+                return NULL;
+        for (size_t i = 0; i < want->n_items; i++)
+                if (!string_set_contains(was, want->items[i])) {
+                        fprintf(stream, "%s+%s", separator, want->items[i]);
+                        separator = " ";
+                }
+        for (size_t i = 0; i < was->n_items; i++)
+                if (!string_set_contains(want, was->items[i])) {
+                        fprintf(stream, "%s-%s", separator, was->items[i]);
+                        separator = " ";
+                }
+        return text_close(stream, &text);
+}
+
+/* "inventories of 3 providers, allocations of 12 consumers" */
+static char *summarize_reshape(size_t n_providers, const Allocations *allocations)
+{
+        size_t n_consumers = allocations ? allocations->n_consumers : 0;
+
+        if (n_consumers == 0)
+                return text_format("inventories of %zu provider%s", n_providers,
+                                   text_plural(n_providers));
+        return text_format("inventories of %zu provider%s, allocations of %zu consumer%s",
+                           n_providers, text_plural(n_providers), n_consumers,
+                           text_plural(n_consumers));
+}
+
+/* Steps */
 
 static int table_init(NodeTable *table, const ProviderTree *tree)
 {
@@ -115,7 +206,7 @@ static int add_step(Builder *builder, PlanOp op, const Provider *provider, const
         return 0;
 }
 
-/* NO_STEP is no dependency. */
+/* Adds a dependency, unless before is NO_STEP. */
 static int add_after(Builder *builder, size_t index, size_t before)
 {
         PlanStep *step = &builder->plan->steps[index];
@@ -136,7 +227,7 @@ static const Provider *find_old(const Builder *builder, const Provider *provider
         return provider_tree_find(builder->mirror, &provider->uuid);
 }
 
-/* What Placement has of it: an empty one where it has none. */
+/* Returns the provider as Placement has it, or an empty one. */
 static const Provider *before(const Builder *builder, const Provider *provider)
 {
         static const Provider none = { 0 };
@@ -233,7 +324,7 @@ static int take_desired(Builder *builder, const ProviderTree *desired)
         return 0;
 }
 
-/* The custom names of set that Placement may not have. */
+/* Adds a custom name that Placement might lack. */
 static int collect_new(StringSet *ret, const char *name, const StringSet *known)
 {
         if (!resource_class_is_custom(name) || string_set_contains(known, name))
@@ -283,7 +374,7 @@ static int make_names(Builder *builder)
         return add_ensures(builder, PLAN_ENSURE_TRAIT, &builder->new_traits, &builder->first_trait);
 }
 
-/* The step that makes a name, or NO_STEP. */
+/* Returns the step that makes a name, or NO_STEP. */
 static size_t find_ensure(const StringSet *names, size_t first, const char *name)
 {
         for (size_t i = 0; i < names->n_items; i++)
@@ -292,7 +383,8 @@ static size_t find_ensure(const StringSet *names, size_t first, const char *name
         return NO_STEP;
 }
 
-/* Children first, or moved away: the caller walks the mirror backwards. */
+/* Deletes a provider after its children have gone or moved: the caller walks the mirror backwards.
+ */
 static int add_delete(Builder *builder, const Provider *provider)
 {
         Node *node = table_find(&builder->deletes, &provider->uuid);
@@ -324,7 +416,7 @@ static int add_delete(Builder *builder, const Provider *provider)
         return 0;
 }
 
-/* Deletes what is in the mirror and not desired; all of it, or below one provider. */
+/* Deletes the providers that are in the mirror and not desired: all of them, or those below one. */
 static int make_deletes(Builder *builder, const Uuid *below)
 {
         for (size_t i = builder->mirror->n_providers; i > 0; i--) {
@@ -340,14 +432,14 @@ static int make_deletes(Builder *builder, const Uuid *below)
         return 0;
 }
 
-/* Names are unique in Placement: whoever holds the name of a new provider and goes, goes first. */
+/* Deletes a provider first if it has the name of a new one: names are unique in Placement. */
 static int make_room_for_name(Builder *builder, const Provider *provider)
 {
         const Provider *holder = provider_tree_find_name(builder->mirror, provider->name);
 
         if (!holder)
                 return 0;
-        if (builder->plan->n_reshaped > 0 && !plan_has_batch(builder->plan))
+        if (builder->plan->n_reshaped > 0 && !builder->plan->is_batch)
                 return error_setf(
                         builder->reterr, EINVAL,
                         "The new provider %s has the name of %s, which can only go after the reshape",
@@ -392,8 +484,8 @@ static int make_creates(Builder *builder)
         return 0;
 }
 
-/* The move of the nearest one above it that moves, too: when that was done it cannot lie below what
- * is put below it. */
+/* Returns the move of the nearest moving ancestor, or NO_STEP. Once that is done, the ancestor
+ * cannot lie below the provider that is put below it. */
 static size_t find_move_above(const Builder *builder, const Node *parent)
 {
         while (parent && parent->move == NO_STEP)
@@ -401,7 +493,8 @@ static size_t find_move_above(const Builder *builder, const Node *parent)
         return parent ? parent->move : NO_STEP;
 }
 
-/* The caller walks desired forwards: those above have their moves already. */
+/* Adds the move of a provider. The caller walks desired forwards, so ancestors have their moves
+ * already. */
 static int add_move(Builder *builder, const Provider *provider, const Provider *old)
 {
         const Node *parent = table_find(&builder->creates, &provider->parent);
@@ -432,7 +525,8 @@ static int make_moves(Builder *builder)
         return 0;
 }
 
-/* Placement wants at least one provider in a reshape, also when only allocations change. */
+/* Picks a provider for a reshape in which only allocations change: Placement demands at least one.
+ */
 static const Provider *pick_witness(const Builder *builder)
 {
         const Allocations *allocations = builder->plan->allocations;
@@ -448,11 +542,6 @@ static const Provider *pick_witness(const Builder *builder)
         return builder->desired->n_providers > 0 ? builder->desired->providers[0] : NULL;
 }
 
-bool plan_has_batch(const Plan *plan)
-{
-        return plan->n_reshaped > 0 && (!plan->allocations || plan->allocations->n_consumers == 0);
-}
-
 bool plan_is_reshaped(const Plan *plan, const Uuid *provider)
 {
         for (size_t i = 0; i < plan->n_reshaped; i++)
@@ -461,10 +550,10 @@ bool plan_is_reshaped(const Plan *plan, const Uuid *provider)
         return false;
 }
 
-/* The reshaper sets many inventories in one transaction, so one refusal refuses all of them. A
- * provider is left to a request of its own when Placement might refuse it: a class goes that may be
- * in use, or it loses all its classes. And when Placement would take from the reshaper what it
- * refuses otherwise (facts E6: more reserved than there is), so that the refusal is seen. */
+/* Checks whether a provider can be part of a batch. The reshaper sets many inventories in one
+ * transaction, so it rejects all if it rejects one. A provider gets a request of its own if
+ * Placement might reject it: a class goes that can be in use, or all classes go. Also if only the
+ * reshaper would accept it (facts E6: more reserved than total), so that the refusal is seen. */
 static bool fits_batch(const Builder *builder, const Provider *provider)
 {
         const Provider *old = before(builder, provider);
@@ -481,7 +570,7 @@ static bool fits_batch(const Builder *builder, const Provider *provider)
         return provider->n_inventories > 0;
 }
 
-/* Nothing is to be moved: the reshape only saves requests. */
+/* Chooses the providers of a reshape that moves no allocation, and only saves requests. */
 static void choose_batch(Builder *builder)
 {
         const ProviderTree *desired = builder->desired;
@@ -493,11 +582,12 @@ static void choose_batch(Builder *builder)
                 if (inventories_change(builder, provider) && fits_batch(builder, provider))
                         plan->reshaped[plan->n_reshaped++] = provider->uuid;
         }
-        if (plan->n_reshaped < BATCH_MIN)
+        plan->is_batch = plan->n_reshaped >= BATCH_MIN;
+        if (!plan->is_batch)
                 plan->n_reshaped = 0;
 }
 
-/* Which providers the reshape names. */
+/* Chooses the providers of the reshape. */
 static int choose_reshaped(Builder *builder)
 {
         const ProviderTree *desired = builder->desired, *mirror = builder->mirror;
@@ -532,7 +622,7 @@ static int make_reshape(Builder *builder)
         if (plan->n_reshaped == 0)
                 return 0;
         if (add_step(builder, PLAN_RESHAPE, NULL, "",
-                     plan_summarize_reshape(plan->n_reshaped, plan->allocations), &index) < 0)
+                     summarize_reshape(plan->n_reshaped, plan->allocations), &index) < 0)
                 return -ENOMEM;
         builder->reshape = index;
         for (size_t i = 0; i < index; i++)
@@ -542,7 +632,7 @@ static int make_reshape(Builder *builder)
         return 0;
 }
 
-/* A step on a provider that exists by then. */
+/* Adds a step on a provider, after its creation and the reshape. */
 static int add_put(Builder *builder, PlanOp op, const Provider *provider, char *summary,
                    size_t *ret)
 {
@@ -560,7 +650,7 @@ static int make_put_inventories(Builder *builder, const Provider *provider)
             !inventories_change(builder, provider))
                 return 0;
         if (add_put(builder, PLAN_PUT_INVENTORIES, provider,
-                    plan_summarize_inventories(provider, before(builder, provider)), &index) < 0)
+                    summarize_inventories(provider, before(builder, provider)), &index) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < provider->n_inventories; i++)
                 if (add_after(builder, index,
@@ -576,10 +666,9 @@ static int make_put_aggregates(Builder *builder, const Provider *provider)
 
         if (!aggregates_change(builder, provider))
                 return 0;
-        return add_put(
-                builder, PLAN_PUT_AGGREGATES, provider,
-                plan_summarize_set(&provider->aggregates, &before(builder, provider)->aggregates),
-                &index);
+        return add_put(builder, PLAN_PUT_AGGREGATES, provider,
+                       summarize_set(&provider->aggregates, &before(builder, provider)->aggregates),
+                       &index);
 }
 
 static int make_put_traits(Builder *builder, const Provider *provider)
@@ -589,7 +678,7 @@ static int make_put_traits(Builder *builder, const Provider *provider)
         if (!traits_change(builder, provider))
                 return 0;
         if (add_put(builder, PLAN_PUT_TRAITS, provider,
-                    plan_summarize_set(&provider->traits, &before(builder, provider)->traits),
+                    summarize_set(&provider->traits, &before(builder, provider)->traits),
                     &index) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < provider->traits.n_items; i++)
@@ -633,7 +722,7 @@ static int build(Builder *builder)
         return make_deletes(builder, NULL);
 }
 
-/* Is it new, and is there a place for it already? */
+/* Checks whether the provider is new and can be created before the reshape. */
 static bool can_be_laid(const Builder *builder, const Provider *provider)
 {
         const Node *parent = table_find(&builder->creates, &provider->parent);

@@ -19,11 +19,8 @@
  * go into one too where the service lets us, and only where nothing is lost when it
  * is refused: that is a batch, and the same plan can be made without it. */
 
-#include <jansson.h>
-
 #include "base/allocation.h"
 #include "base/provider-tree.h"
-#include "report/placement/request.h"
 #include "report/publish/mirror.h"
 
 typedef enum PlanOp {
@@ -58,42 +55,26 @@ typedef struct Plan {
         Uuid *reshaped;           /* providers in the reshape's inventories; those that are not in
                                      desired are emptied */
         size_t n_reshaped;
+        bool is_batch; /* the reshape moves no consumer: many inventories in one request */
 } Plan;
 
-/* desired against the mirror, none of which is stale. Custom classes and traits that it does not
- * know are made. A standard trait that is missing, and whatever cannot be a trait's name, is left
- * out of comparison and bodies: Placement would refuse the whole set. may_batch: inventories may go
- * through the reshaper. -ENOMEM; -EINVAL for a provider that would have to change its name, become
- * a root or be one no longer, and for a reshape in which a new provider has the name of one that
- * goes. */
+/* Compares desired with the mirror, which has no stale provider. Custom classes and traits that the
+ * mirror does not know are made. A standard trait that Placement lacks, and a text that is no trait
+ * name, is left out of comparison and bodies: Placement would reject the whole set. may_batch:
+ * inventories can be sent by the reshaper. -ENOMEM; -EINVAL for a provider that would have to
+ * change its name or become or stop being a root, and for a reshape in which a new provider has the
+ * name of one that goes. */
 int plan_make(const ProviderTree *desired, const Mirror *mirror, const Allocations *allocations,
               bool may_batch, Plan **ret, Error *reterr);
 
-/* The part of it that no allocation has to do with, to be done before these are known: custom
- * names, and new providers with their aggregates and traits. Those whose name another provider has,
- * and what is below them, are left for plan_make(). -ENOMEM, -EINVAL as there. */
+/* Makes the part of the plan that needs no allocations: custom names, and new providers with their
+ * aggregates and traits. Providers whose name another one has, and those below them, are left for
+ * plan_make(). -ENOMEM, -EINVAL as there. */
 int plan_make_groundwork(const ProviderTree *desired, const Mirror *mirror, Plan **ret,
                          Error *reterr);
 
 Plan *plan_free(Plan *plan);
 DEFINE_CLEANUP(Plan *, plan_free);
 
-/* True when it has a reshape that moves no consumer: many inventories in one request. */
-bool plan_has_batch(const Plan *plan);
-
-/* Whether a provider's inventories are in the reshape. */
+/* Checks whether a provider's inventories are in the reshape. */
 bool plan_is_reshaped(const Plan *plan, const Uuid *provider);
-
-/* Its request without a body: "PUT", "/resource_providers/…/inventories". The caller frees. */
-PlacementRequest plan_step_request(const PlanStep *step);
-
-/* "put-inventories", … */
-const char *plan_op_to_text(PlanOp op);
-
-/* The first steps in words, at most size bytes: "traits of demo: +A -B; provider gpu: no longer
- * there (and 2 more)". What a step needs before it is not counted. Returns text. */
-const char *plan_describe(const Plan *plan, char *text, size_t size);
-
-/* [{"method", "path", "op", "provider", "name", "summary", "after": []}], for computectl plan
- * --json. NULL when out of memory. */
-json_t *plan_to_json(const Plan *plan);

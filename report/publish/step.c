@@ -1,13 +1,123 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* One table has the name, method and route of each operation. First the steps in words and as JSON,
+ * then as requests with the mirror's generations, and last the changes of the mirror that an answer
+ * means. */
+
 #include "report/publish/step.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "report/placement/consumer.h"
+#include "base/json.h"
 
-const Provider *step_get_provider(const Plan *plan, const PlanStep *step)
+#define DESCRIBED_MAX 3
+
+static const struct {
+        const char *text, *method, *route;
+} ops[_PLAN_OP_MAX] = {
+        [PLAN_ENSURE_CLASS] = { "ensure-class", "PUT", "/resource_classes/{name}" },
+        [PLAN_ENSURE_TRAIT] = { "ensure-trait", "PUT", "/traits/{name}" },
+        [PLAN_CREATE_PROVIDER] = { "create-provider", "POST", "/resource_providers" },
+        [PLAN_MOVE_PROVIDER] = { "move-provider", "PUT", "/resource_providers/{uuid}" },
+        [PLAN_RESHAPE] = { "reshape", "POST", "/reshaper" },
+        [PLAN_PUT_INVENTORIES] = { "put-inventories", "PUT",
+                                   "/resource_providers/{uuid}/inventories" },
+        [PLAN_PUT_AGGREGATES] = { "put-aggregates", "PUT",
+                                  "/resource_providers/{uuid}/aggregates" },
+        [PLAN_PUT_TRAITS] = { "put-traits", "PUT", "/resource_providers/{uuid}/traits" },
+        [PLAN_EMPTY_PROVIDER] = { "empty-provider", "DELETE",
+                                  "/resource_providers/{uuid}/inventories" },
+        [PLAN_DELETE_PROVIDER] = { "delete-provider", "DELETE", "/resource_providers/{uuid}" },
+};
+
+const char *plan_op_to_text(PlanOp op)
+{
+        return ops[op].text;
+}
+
+PlacementRequest plan_step_request(const PlanStep *step)
+{
+        return placement_request(ops[step->op].method, ops[step->op].route,
+                                 uuid_empty(&step->provider) ? step->name : step->provider.text);
+}
+
+static const char *name_part(PlanOp op)
+{
+        static const char *const names[_PLAN_OP_MAX] = {
+                [PLAN_CREATE_PROVIDER] = "provider",       [PLAN_MOVE_PROVIDER] = "provider",
+                [PLAN_DELETE_PROVIDER] = "provider",       [PLAN_RESHAPE] = "reshape",
+                [PLAN_PUT_INVENTORIES] = "inventories of", [PLAN_PUT_AGGREGATES] = "aggregates of",
+                [PLAN_PUT_TRAITS] = "traits of",
+        };
+
+        return names[op];
+}
+
+const char *plan_describe(const Plan *plan, char *text, size_t size)
+{
+        size_t n = 0, n_shown = 0, n_left = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < plan->n_steps; i++) {
+                const PlanStep *step = &plan->steps[i];
+
+                if (!name_part(step->op))
+                        continue;
+                if (n_shown == DESCRIBED_MAX) {
+                        n_left++;
+                        continue;
+                }
+                if (n_shown++ > 0 && n < size)
+                        n += (size_t)snprintf(text + n, size - n, "; ");
+                if (n < size)
+                        n += (size_t)snprintf(text + n, size - n, "%s%s%.80s: %.120s%s",
+                                              name_part(step->op), step->name[0] ? " " : "",
+                                              step->name, step->summary,
+                                              strlen(step->summary) > 120 ? "…" : "");
+        }
+        if (n_left > 0 && n < size)
+                (void)snprintf(text + n, size - n, " (and %zu more)", n_left);
+        return text;
+}
+
+static json_t *after_to_json(const PlanStep *step)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && i < step->n_after; i++)
+                if (json_array_append_new(array, json_integer((json_int_t)step->after[i])) < 0)
+                        return NULL;
+        return TAKE_PTR(array);
+}
+
+static json_t *step_to_json(const PlanStep *step)
+{
+        _cleanup_(placement_request_done) PlacementRequest request = plan_step_request(step);
+        json_t *after = after_to_json(step);
+
+        if (!request.path || !after) {
+                json_decref(after);
+                return NULL;
+        }
+        return json_pack("{ss ss ss ss ss ss so}", "method", request.method, "path", request.path,
+                         "op", plan_op_to_text(step->op), "provider", step->provider.text, "name",
+                         step->name, "summary", step->summary, "after", after);
+}
+
+json_t *plan_to_json(const Plan *plan)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && i < plan->n_steps; i++)
+                if (json_array_append_new(array, step_to_json(&plan->steps[i])) < 0)
+                        return NULL;
+        return TAKE_PTR(array);
+}
+
+/* Requests and answers */
+
+static const Provider *desired_of(const Plan *plan, const PlanStep *step)
 {
         return provider_tree_find(plan->desired, &step->provider);
 }
@@ -49,14 +159,15 @@ static PlacementPart part_of(PlanOp op)
 int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirror,
                       PlacementRequest *ret, Error *reterr)
 {
+        const Provider *provider = desired_of(plan, step);
         int64_t generation;
 
         switch (step->op) {
         case PLAN_CREATE_PROVIDER:
-                *ret = placement_post_provider(step_get_provider(plan, step));
+                *ret = placement_post_provider(provider);
                 return 0;
         case PLAN_MOVE_PROVIDER:
-                *ret = placement_put_provider(step_get_provider(plan, step));
+                *ret = placement_put_provider(&provider->uuid, provider->name, &provider->parent);
                 return 0;
         case PLAN_RESHAPE:
                 return make_reshape_request(plan, mirror, ret, reterr);
@@ -67,20 +178,19 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
                 if (generation < 0)
                         return error_setf(reterr, ESTALE,
                                           "The generation of provider %s is not known", step->name);
-                *ret = placement_put_part(step_get_provider(plan, step), part_of(step->op),
-                                          generation);
+                *ret = placement_put_part(desired_of(plan, step), part_of(step->op), generation);
                 return 0;
-        default: /* has no body */
+        default: /* no body */
                 *ret = plan_step_request(step);
                 return 0;
         }
 }
 
-/* A provider that was created, or moved. */
+/* Applies the creation or the move of a provider. */
 static int apply_place(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                        Error *reterr)
 {
-        const Provider *provider = step_get_provider(plan, step);
+        const Provider *provider = desired_of(plan, step);
         int64_t generation;
         int r = placement_read_provider_generation(body, &generation, reterr);
 
@@ -98,7 +208,7 @@ static int apply_put(const Plan *plan, const PlanStep *step, Mirror *mirror, con
 
         if (r < 0)
                 return r;
-        return mirror_write(mirror, step_get_provider(plan, step), part_of(step->op), generation);
+        return mirror_write(mirror, desired_of(plan, step), part_of(step->op), generation);
 }
 
 static bool is_allocated(const Allocations *allocations, const Uuid *uuid)
@@ -109,8 +219,9 @@ static bool is_allocated(const Allocations *allocations, const Uuid *uuid)
         return false;
 }
 
-/* How far a reshape raises a generation (facts E6): the union of old and new inventories, the
- * allocations, the final inventories; the first is left out when the final set is empty. */
+/* Returns how far a reshape raises a generation (facts E6): once for the union of old and new
+ * inventories (unless the final set is empty), once for the allocations, once for the final
+ * inventories. */
 static int64_t rise_of(const Plan *plan, const Uuid *uuid, const Provider *desired)
 {
         int64_t rise = is_allocated(plan->allocations, uuid) ? 1 : 0;
@@ -134,8 +245,8 @@ static int settle(const Plan *plan, Mirror *mirror, const Provider *current)
         return mirror_write(mirror, current, PLACEMENT_INVENTORIES, before + rise);
 }
 
-/* A reshape gives no generations, but it was done only because those that were sent were right, and
- * how far it raises them is known. */
+/* The answer to a reshape has no generations. It was done, so the ones that were sent were right,
+ * and it raises them by a known number. */
 static int apply_reshape(const Plan *plan, Mirror *mirror)
 {
         const ProviderTree *tree = mirror_get_tree(mirror);
@@ -156,13 +267,14 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
                 r = mirror_learn_class(mirror, step->name);
                 break;
         case PLAN_ENSURE_TRAIT:
-                r = mirror_learn_trait(mirror, step->name);
+                r = mirror_learn_trait(mirror, step->name, true);
                 break;
         case PLAN_CREATE_PROVIDER:
         case PLAN_MOVE_PROVIDER:
                 r = apply_place(plan, step, mirror, body, reterr);
                 break;
-        case PLAN_EMPTY_PROVIDER: /* the answer has no generation; it goes next, anyway */
+        case PLAN_EMPTY_PROVIDER: /* the answer has no generation, and the provider is deleted next
+                                   */
                 mirror_forget(mirror, &step->provider);
                 return 0;
         case PLAN_DELETE_PROVIDER:
@@ -186,18 +298,19 @@ void step_forget(const PlanStep *step, Mirror *mirror)
         case PLAN_ENSURE_TRAIT:
                 break;
         case PLAN_RESHAPE:
-                mirror_doubt(mirror); /* done or not: what it wrote has other generations then */
+                mirror_forget(mirror, NULL); /* the providers that it wrote have other generations
+                                              * if it was done */
                 break;
         default:
                 mirror_forget(mirror, &step->provider);
         }
 }
 
-/* Who holds something of a class. */
+/* The allocations of a class. */
 typedef struct ClassUse {
         uint64_t amount;
         size_t n_consumers;
-        const Uuid *first; /* of them */
+        const Uuid *first; /* the first consumer */
 } ClassUse;
 
 static ClassUse use_of(const Allocations *holdings, const Uuid *provider, const char *class)

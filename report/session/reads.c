@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The reads begin in order, as many at a time as the session has connections. One that is repeated
+ * is begun again before those that never began.
+ *
+ * Tests: tests/unit/report/test-gather.c tests/unit/report/test-reporter.c */
+
 #include "report/session/reads.h"
 
 #include <assert.h>
@@ -16,7 +21,7 @@ struct Reads {
         void *userdata;
         Read *items;
         size_t n_items, n_running, n_over;
-        size_t next; /* nothing before it is to begin */
+        size_t next; /* every read before it has begun */
         int result;
         Error error;
 };
@@ -45,7 +50,7 @@ static int begin_one(Reads *reads, size_t i, Error *reterr)
 static int begin_reads(Reads *reads, Error *reterr)
 {
         while (reads->result == REPORT_DONE && reads->next < reads->n_items &&
-               reads->n_running < session_get_max_connections(reads->session)) {
+               reads->n_running < session_get_statistics(reads->session)->max_connections) {
                 const Read *item = &reads->items[reads->next];
                 int r = item->over || item->call ? 0 : begin_one(reads, reads->next, reterr);
 
@@ -73,7 +78,7 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
                 r = begin_reads(reads, &words);
         if (r != REPORT_DONE)
                 note_failure(reads, r, &words);
-        /* The reads may be gone after this. */
+        /* The callback can free the reads. */
         if (reads->n_running == 0)
                 reads->ops->done(reads->result, &reads->error, reads->userdata);
 }

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A call without a transfer is held: it waits for a pass of auth, or for a busy server (the gate).
+ * Calls that http has not started yet are taken back and held when the pass changes or the gate
+ * shuts. Held calls are sent from a deferred event source, oldest first. A callback can free the
+ * session, so each function that calls one does it last. */
+
 #include "report/session/session.h"
 
 #include <stdlib.h>
@@ -16,8 +21,8 @@
 struct SessionCall {
         TAILQ_ENTRY(SessionCall) link;
         Session *session;
-        HttpTransfer *transfer; /* NULL: it is held back until there is a pass, and time for it */
-        uint64_t pass;          /* the serial of that it went with */
+        HttpTransfer *transfer; /* NULL: the call is held */
+        uint64_t pass;          /* the serial of the pass that it was sent with */
         bool refused;           /* it was answered 401 once */
         PlacementRequest request;
         SessionDone done;
@@ -28,13 +33,12 @@ struct Session {
         sd_event *event;
         HttpClient *http;
         Auth *auth;
-        uint64_t max_connections;
         char request_id[80]; /* a header line */
         TAILQ_HEAD(, SessionCall) calls;
-        sd_event_source *deferred; /* looks after those that are held back */
+        sd_event_source *deferred; /* sends held calls */
         SessionPace pace;
         NovaMode nova;
-        sd_event_source *gate; /* until the server has time again */
+        sd_event_source *gate; /* opens when the server has time again */
         SessionStatistics statistics;
 };
 
@@ -45,9 +49,10 @@ static void look_after_held(Session *session)
         sd_event_source_set_enabled(session->deferred, SD_EVENT_ONESHOT);
 }
 
-/* A pass that is void, or about to be, is of no use to what still waits for a connection. */
-static void hold_queued(Session *session)
+/* Holds the calls that still wait for a connection: their pass is invalid or about to be. */
+static void hold_queued(void *userdata)
 {
+        Session *session = userdata;
         SessionCall *call;
 
         TAILQ_FOREACH(call, &session->calls, link)
@@ -65,17 +70,12 @@ static int on_gate_open(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* Nothing is sent until the server has time. */
+/* Sends nothing until the server has time. */
 static void shut_gate(Session *session)
 {
         (void)sd_event_source_set_time(session->gate, session->pace.shut_until_usec);
         (void)sd_event_source_set_enabled(session->gate, SD_EVENT_ONESHOT);
         hold_queued(session);
-}
-
-static void on_auth_changed(void *userdata)
-{
-        hold_queued(userdata);
 }
 
 static int make_deferred(Session *session, sd_event *event)
@@ -84,34 +84,37 @@ static int make_deferred(Session *session, sd_event *event)
 
         if (r < 0)
                 return r;
-        auth_set_listener(session->auth, on_auth_changed, session);
         r = sd_event_add_time(event, &session->gate, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
                               on_gate_open, session);
         return r < 0 ? r : sd_event_source_set_enabled(session->gate, SD_EVENT_OFF);
 }
 
-int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth, NovaMode nova,
-                Error *reterr)
+int session_new(Session **ret, sd_event *event, const HttpConfig *config, const AuthConfig *auth,
+                NovaMode nova, Error *reterr)
 {
         _cleanup_(session_freep) Session *session = calloc(1, sizeof(Session));
+        AuthConfig auth_config = *auth;
         int r;
 
-        if (!session) {
-                auth_free(auth);
+        if (!session)
                 return error_oom(reterr);
-        }
+        if (config->endpoint ? !*config->endpoint : auth_config.kind <= REPORTER_AUTH_ADMIN_TOKEN)
+                return error_setf(reterr, EINVAL, "[placement] has no endpoint");
+        auth_config.wants_endpoint = !config->endpoint;
         TAILQ_INIT(&session->calls);
-        session->auth = auth;
         session->event = sd_event_ref(event);
-        session->max_connections = config->max_connections;
+        session->statistics.max_connections = config->max_connections;
         session->nova = nova;
         session_begin_attempt(session);
-        r = make_deferred(session, event);
-        if (r < 0)
-                return error_setf(reterr, r, "Cannot set up HTTP: %s", strerror(-r));
-        r = http_client_new(&session->http, event, config, reterr);
+        r = auth_new(&session->auth, event, &auth_config, config, hold_queued, session, reterr);
         if (r < 0)
                 return r;
+        r = make_deferred(session, event);
+        if (r < 0)
+                return error_setf(reterr, r, "[placement]: Cannot set up HTTP: %s", strerror(-r));
+        r = http_client_new(&session->http, event, config, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "[placement]");
         *ret = TAKE_PTR(session);
         return 0;
 }
@@ -149,7 +152,7 @@ SessionCall *session_call_cancel(SessionCall *call)
         return call_free(call);
 }
 
-/* A 2xx must be Placement's JSON, or nothing. */
+/* Reads the body of a 2xx, which must be an object of JSON or empty. */
 static int read_body(const PlacementRequest *request, const HttpResponse *response, json_t **ret,
                      Error *reterr)
 {
@@ -167,6 +170,26 @@ static int read_body(const PlacementRequest *request, const HttpResponse *respon
         return REPORT_DONE;
 }
 
+static bool is_count_of(const RequestCount *item, const char *method, const char *route, int status)
+{
+        return item->status == status && strcmp(item->route, route) == 0 &&
+               strcmp(item->method, method) == 0;
+}
+
+/* Counts a request, unless there are REQUEST_COUNTS_MAX other rows. */
+static void count_request(RequestCounts *counts, const char *method, const char *route, int status)
+{
+        for (size_t i = 0; i < counts->n_items; i++)
+                if (is_count_of(&counts->items[i], method, route, status)) {
+                        counts->items[i].n++;
+                        return;
+                }
+        if (counts->n_items < REQUEST_COUNTS_MAX)
+                counts->items[counts->n_items++] = (RequestCount){
+                        .method = method, .route = route, .status = status, .n = 1
+                };
+}
+
 static void count_answer(Session *session, const SessionAnswer *answer,
                          const HttpResponse *response)
 {
@@ -178,7 +201,7 @@ static void count_answer(Session *session, const SessionAnswer *answer,
                             response->retry_after_sec * USEC_PER_SEC);
 }
 
-/* Placement was not there: unreachable, or another answers for it. */
+/* Checks whether Placement was not at its endpoint: unreachable, or another server answers. */
 static bool is_nowhere(int result, const SessionAnswer *answer)
 {
         return result == REPORT_E_UNREACHABLE ||
@@ -186,18 +209,16 @@ static bool is_nowhere(int result, const SessionAnswer *answer)
                (result == REPORT_E_UNAVAILABLE && answer->status < 300);
 }
 
-/* Reports to auth what became of its pass. True: the call starts over with another one. */
+/* Tells auth the status. Returns true if the call must start over with another pass. */
 static bool learn(SessionCall *call, int result, const SessionAnswer *answer, Error *reterr)
 {
-        Auth *auth = call->session->auth;
+        bool nowhere = is_nowhere(result, answer);
 
-        if (is_nowhere(result, answer))
-                auth_doubt_endpoint(auth, call->pass);
-        else if (answer->status == 401 && auth_note_refused(auth, call->pass, reterr))
-                return !call->refused;
-        else if (answer->status != 0 && answer->status != 401)
-                auth_note_accepted(auth, call->pass);
-        return false;
+        if (answer->status == 0 && !nowhere)
+                return false;
+        return auth_note_answer(call->session->auth, call->pass, nowhere ? 0 : answer->status,
+                                reterr) &&
+               !call->refused;
 }
 
 static void start_over(SessionCall *call)
@@ -207,7 +228,7 @@ static void start_over(SessionCall *call)
         hold_queued(call->session);
 }
 
-/* True: the server had no time, and the call waits until it has. */
+/* Returns true if the server had no time and the call waits for it. */
 static bool wait_for_server(SessionCall *call, const HttpResponse *response)
 {
         Session *session = call->session;
@@ -223,7 +244,7 @@ static bool wait_for_server(SessionCall *call, const HttpResponse *response)
         return true;
 }
 
-/* The session may be gone after this. */
+/* The callback can free the session. */
 static void end_call(SessionCall *call, int result, const SessionAnswer *answer, const Error *words)
 {
         SessionDone done = call->done;
@@ -257,8 +278,8 @@ static void on_response(int result, const HttpResponse *response, const Error *e
                 words = *error;
                 log_debug("%s %s: %s", request->method, request->path, words.text);
         }
-        request_counts_add(&call->session->statistics.counts, request->method, request->route,
-                           answer.status);
+        count_request(&call->session->statistics.counts, request->method, request->route,
+                      answer.status);
         if (wait_for_server(call, response))
                 return;
         if (learn(call, result, &answer, &words))
@@ -303,7 +324,7 @@ static int send_http(SessionCall *call, const AuthPass *pass, Error *reterr)
         return 0;
 }
 
-/* Sends it, or leaves it held back (-EAGAIN). */
+/* Sends the call, or leaves it held and returns -EAGAIN. */
 static int try_send(SessionCall *call, Error *reterr)
 {
         Session *session = call->session;
@@ -375,7 +396,7 @@ int session_send(Session *session, PlacementRequest request, SessionDone done, v
                 call_free(call);
                 return r;
         }
-        /* A refusal, too, is reported from the loop. */
+        /* A refusal is also reported from the loop. */
         if (r > 0)
                 look_after_held(session);
         if (ret_call)
@@ -386,11 +407,6 @@ int session_send(Session *session, PlacementRequest request, SessionDone done, v
 const KeystoneToken *session_get_token(const Session *session)
 {
         return auth_get_token(session->auth);
-}
-
-uint64_t session_get_max_connections(const Session *session)
-{
-        return session->max_connections;
 }
 
 void session_ask_at_once(Session *session)
@@ -405,7 +421,7 @@ void session_begin_attempt(Session *session)
         snprintf(session->request_id, sizeof(session->request_id), "X-Openstack-Request-Id: req-%s",
                  uuid.text);
         session->statistics.retry_after_usec = 0;
-        session_pace_begin_attempt(&session->pace);
+        session->pace.credit = 0; /* successes of another attempt do not count */
 }
 
 const SessionStatistics *session_get_statistics(const Session *session)

@@ -4,29 +4,28 @@
 /* A conversation with one Placement: sends typed requests with the headers that they need, judges
  * the answers, reads their JSON, and counts.
  *
- * Requests wait while the token that they need is fetched (report/keystone/auth.h), and one that is
- * answered 401 is sent once more with a new token; those that still queue then wait for it, too.
- * What a server that else serves us had no time for is sent again after a short wait
- * (report/session/pace.h). Beside that it retries nothing, and it remembers nothing of Placement's
- * content. As with report/http/http.h: one thread, nothing blocks, no callback from inside
- * session_send(), everything is allowed in a callback. */
+ * Requests wait while their token is fetched (report/keystone/auth.h). A request that is answered
+ * 401 is sent once more with a new token, and queued requests wait for that token. A request that a
+ * busy server rejects is sent again after a short wait (report/session/pace.h). The session retries
+ * nothing else, and keeps no content of Placement. As with report/http/http.h: one thread, nothing
+ * blocks, no callback from inside session_send(), and a callback can call every function. */
 
 #include <jansson.h>
 #include <systemd/sd-event.h>
 
 #include "report/http/http.h"
 #include "report/keystone/auth.h"
-#include "report/placement/error.h"
 #include "report/placement/outcome.h"
-#include "report/placement/request-counts.h"
 #include "report/placement/request.h"
 #include "report/session/nova-mode.h"
 
 typedef struct SessionStatistics {
+        uint64_t max_connections; /* so many requests at most are under way */
         uint64_t n_requests;
         uint64_t n_writes;         /* those that were not GET */
         uint64_t n_conflicts;      /* answers with placement.concurrent_update */
-        uint64_t retry_after_usec; /* the most that a 429 or 503 of this attempt asked for */
+        uint64_t retry_after_usec; /* the longest wait that a 429 or 503 of this attempt asked for
+                                    */
         RequestCounts counts;      /* of requests that have ended */
 } SessionStatistics;
 
@@ -34,7 +33,7 @@ typedef struct SessionAnswer {
         int status;               /* 0: there was no answer */
         PlacementVerdict verdict; /* of an answer */
         const json_t *body;       /* of a 2xx with a body; else NULL */
-        uint64_t modified_sec;    /* since when it is as it is; 0: unknown */
+        uint64_t modified_sec;    /* when Placement changed it last; 0: unknown */
 } SessionAnswer;
 
 typedef struct Session Session;
@@ -45,10 +44,11 @@ typedef struct SessionCall SessionCall; /* a request under way */
 typedef void (*SessionDone)(int result, const SessionAnswer *answer, const Error *error,
                             void *userdata);
 
-/* Takes auth over, also on failure. config as in http_client_new(); its endpoint may be NULL when
- * auth gives it. Requests that nova does not let through end in REPORT_E_REFUSED, unsent. */
-int session_new(Session **ret, sd_event *event, const HttpConfig *config, Auth *auth, NovaMode nova,
-                Error *reterr);
+/* config as in http_client_new(); its endpoint is NULL where Keystone's catalogue has it, which
+ * sets wants_endpoint of auth. Strings stay borrowed. Requests that nova does not allow end in
+ * REPORT_E_REFUSED, unsent. -EINVAL with words, -ENOMEM. */
+int session_new(Session **ret, sd_event *event, const HttpConfig *config, const AuthConfig *auth,
+                NovaMode nova, Error *reterr);
 
 /* Cancels what is under way. */
 Session *session_free(Session *session);
@@ -62,16 +62,14 @@ int session_send(Session *session, PlacementRequest request, SessionDone done, v
 /* NULL is allowed; returns NULL. */
 SessionCall *session_call_cancel(SessionCall *call);
 
-uint64_t session_get_max_connections(const Session *session);
-
 /* See auth_ask_at_once(). */
 void session_ask_at_once(Session *session);
 
 /* See auth_get_token(). */
 const KeystoneToken *session_get_token(const Session *session);
 
-/* A new request id for the requests that follow ("req-<uuid>"): operators find all requests of one
- * attempt by it in the log of the service. */
+/* Gives the following requests a new request id ("req-<uuid>"), by which operators find all
+ * requests of one attempt in the log of the service. */
 void session_begin_attempt(Session *session);
 
 const SessionStatistics *session_get_statistics(const Session *session);

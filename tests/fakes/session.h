@@ -13,13 +13,12 @@
 
 static inline void fake_session_begin(sd_event **ret_event, Session **ret, uint64_t max_connections)
 {
-        const HttpConfig http = { .max_connections = max_connections };
-        static const AuthConfig auth_config = { .kind = REPORTER_AUTH_NONE };
-        Auth *auth;
+        const HttpConfig http = { .endpoint = "http://placement",
+                                  .max_connections = max_connections };
+        static const AuthConfig auth = { .kind = REPORTER_AUTH_NONE };
 
         assert_true(sd_event_new(ret_event) >= 0);
-        assert_int_equal(auth_new(&auth, *ret_event, &auth_config, &http, NULL), 0);
-        assert_int_equal(session_new(ret, *ret_event, &http, auth, NOVA_NONE, NULL), 0);
+        assert_int_equal(session_new(ret, *ret_event, &http, &auth, NOVA_NONE, NULL), 0);
 }
 
 /* Behind whatever used them. */

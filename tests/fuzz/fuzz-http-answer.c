@@ -106,10 +106,8 @@ static void talk(World *world, char *endpoint)
                                   .stall_timeout_usec = PATIENCE };
         Session *session;
         uint64_t begin;
-        Auth *auth;
 
-        assert(auth_new(&auth, world->event, &auth_config, &http, NULL) == 0);
-        assert(session_new(&session, world->event, &http, auth, NOVA_NONE, NULL) == 0);
+        assert(session_new(&session, world->event, &http, &auth_config, NOVA_NONE, NULL) == 0);
         for (size_t i = 0; i < REQUESTS_MAX; i++)
                 assert(session_send(session, placement_request("GET", "/x", ""), on_done, world,
                                     NULL, NULL) == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "report/http/endpoint.h"
-#include "report/keystone/answer.h"
+#include "report/keystone/token.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_text(const char *text)

@@ -3,9 +3,10 @@
 /* One answer, read as each of those that Placement gives: which one it is, the caller knows. */
 
 #include "base/json.h"
+#include "report/http/http.h"
 #include "report/placement/answer.h"
-#include "report/placement/consumer.h"
-#include "report/placement/error.h"
+#include "report/placement/outcome.h"
+#include "report/placement/request.h"
 #include "report/publish/name-holder.h"
 #include "tests/fuzz/fuzz.h"
 

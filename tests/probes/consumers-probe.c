@@ -14,7 +14,6 @@
 
 #include "base/json.h"
 #include "report/consumers.h"
-#include "report/placement/consumer.h"
 #include "report/reporter.h"
 
 typedef struct Probe {
@@ -151,7 +150,8 @@ int main(int argc, char *argv[])
         }
         r = sd_event_new(&probe.event);
         if (r >= 0)
-                r = reporter_make_session(&probe.session, probe.event, &config, &probe.error);
+                r = session_new(&probe.session, probe.event, &config.http, &config.auth,
+                                config.nova, &probe.error);
         if (r >= 0)
                 r = start(&probe, argv);
         if (r >= 0)

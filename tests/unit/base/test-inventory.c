@@ -44,7 +44,7 @@ static void test_valid_table(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (inventory_valid(&cases[i].inventory) != cases[i].valid)
+                if (!inventory_invalid_field(&cases[i].inventory) != cases[i].valid)
                         fail_msg("case %zu", i);
 }
 

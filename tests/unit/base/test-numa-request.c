@@ -10,8 +10,8 @@ static char *run(const char *options, uint64_t vcpus, uint64_t pcpus, uint64_t m
         _cleanup_free_ char *given = strdup(options);
         NumaWords words = { 0 };
         _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
-        _cleanup_(numa_request_done) NumaRequest request = NUMA_REQUEST_INIT,
-                                                 copy = NUMA_REQUEST_INIT;
+        _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT,
+                                                         copy = RESOURCE_REQUEST_INIT;
         Error error = ERROR_NULL;
         char *save = NULL, *text;
         size_t size;
@@ -22,17 +22,17 @@ static char *run(const char *options, uint64_t vcpus, uint64_t pcpus, uint64_t m
         assert_int_equal(resources_set(&resources, "VCPU", vcpus), 0);
         assert_int_equal(resources_set(&resources, "PCPU", pcpus), 0);
         assert_int_equal(resources_set(&resources, "MEMORY_MB", memory_mb), 0);
-        *ret_r = numa_request_make(&words.options, &resources, &request, &error);
+        *ret_r = numa_request_make(&words.options, &resources, &request.numa, &error);
         if (*ret_r < 0) {
                 assert_int_equal(resources_get(&resources, "PCPU"), pcpus);
-                assert_int_equal(request.n_cells, 0);
+                assert_int_equal(request.numa.n_cells, 0);
                 return strdup(error.text);
         }
-        assert_int_equal(numa_request_copy(&copy, &request), 0);
+        assert_int_equal(resource_request_copy(&copy, &request), 0);
         file = open_memstream(&text, &size);
         fprintf(file, "VCPU=%d PCPU=%d", (int)resources_get(&resources, "VCPU"),
                 (int)resources_get(&resources, "PCPU"));
-        assert_int_equal(numa_request_write(&copy, file), 0);
+        assert_int_equal(resource_request_write(&copy, file), 0);
         assert_int_equal(fclose(file), 0);
         return text;
 }

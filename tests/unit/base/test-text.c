@@ -138,5 +138,24 @@ static void test_strings(void **state)
         assert_null(strings_free(NULL));
 }
 
-TEST_MAIN(test_format, test_sanitize_table, test_sanitize_everything, test_trim_table, test_count,
-          test_strings)
+static void test_close(void **state)
+{
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        assert_non_null(stream);
+        assert_true(fputs("written", stream) >= 0);
+        assert_string_equal(text_close(stream, &text), "written");
+        free(text);
+
+        /* A stream that cannot be written: the text is freed. */
+        text = strdup("lost");
+        stream = fopen("/dev/full", "we");
+        assert_non_null(stream);
+        assert_true(fputs("lost", stream) >= 0);
+        assert_null(text_close(stream, &text));
+}
+
+TEST_MAIN(test_close, test_format, test_sanitize_table, test_sanitize_everything, test_trim_table,
+          test_count, test_strings)

@@ -85,7 +85,9 @@ static void test_a_tree(void **state)
         assert_int_equal(provider_tree_new(&tree), 0);
         assert_int_equal(provider_tree_add(tree, &uuid, "a\"b\\c", NULL, NULL, NULL), 0);
         assert_int_equal(provider_set_inventory(tree->providers[0], "VCPU", &inventory), 0);
-        request_counts_add(&counts, "PUT", "/resource_providers/{uuid}/traits", 200);
+        counts.items[counts.n_items++] = (RequestCount){
+                .method = "PUT", .route = "/resource_providers/{uuid}/traits", .status = 200, .n = 1
+        };
         facts.status = &status;
         facts.statistics = &statistics;
         facts.tree = tree;

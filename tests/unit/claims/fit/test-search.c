@@ -231,7 +231,7 @@ static bool keeps_rules(const Problem *problem)
         if (unsuffixed)
                 keeps = keeps && has_all(&together, &unsuffixed->required);
         for (size_t i = 0; keeps && i < problem->request->n_subtrees; i++)
-                keeps = subtree_keeps(problem, &problem->request->subtrees[i].suffixes);
+                keeps = subtree_keeps(problem, &problem->request->subtrees[i]);
         for (size_t i = 0; keeps && i < problem->view->n_providers; i++)
                 keeps = sums_keep(problem, problem->n_parts, i);
         string_set_done(&together);

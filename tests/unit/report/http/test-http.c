@@ -14,9 +14,14 @@ static void fetch(Fixture *fixture, const char *path, Result *result)
 
 static void test_get(void **state)
 {
+        static const char more[] = "X-Subject-Token: secret\r\n"
+                                   "Last-Modified: Sun, 22 Nov 2026 07:00:00 GMT\r\n";
         Fixture *fixture = *state;
         Result result = { 0 };
+        char answer[500];
 
+        snprintf(answer, sizeof(answer), "%.17s%s%s", OK_ANSWER, more, &OK_ANSWER[17]);
+        fixture->server.answer = answer;
         fetch(fixture, "/resource_providers?in_tree=x", &result);
         assert_int_equal(result.result, HTTP_DONE);
         assert_int_equal(result.status, 200);
@@ -24,6 +29,8 @@ static void test_get(void **state)
         assert_string_equal(result.request_id, "req-1");
         assert_string_equal(result.content_type, "application/json");
         assert_string_equal(result.location, "");
+        assert_string_equal(result.subject_token, "secret");
+        assert_int_equal(result.modified_sec, 1795330800);
         assert_memory_equal(fixture->server.last,
                             "GET /placement/resource_providers?in_tree=x HTTP/1.1\r\n", 54);
         assert_non_null(strstr(fixture->server.last, "User-Agent: test/1.0\r\n"));
@@ -109,6 +116,48 @@ static void test_answers(void **state)
         /* A redirect was not followed, and one connection did for all. */
         assert_int_equal(fixture->server.n_requests, ARRAY_SIZE(cases));
         assert_int_equal(fixture->server.n_connections, 1);
+}
+
+#define EMPTY "Content-Length: 0\r\n\r\n"
+
+static void test_header_fields(void **state)
+{
+        static const struct {
+                const char *answer, *location, *content_type;
+        } cases[] = {
+                { "HTTP/1.1 201 Created\r\nContent-Type: \t text/plain; charset=UTF-8 \r\n"
+                  "LOCATION:/resource_providers/1\r\n" EMPTY,
+                  "/resource_providers/1", "text/plain; charset=UTF-8" },
+                /* the first counts */
+                { "HTTP/1.1 200 OK\r\nLocation: \r\nLocation: /second\r\n" EMPTY, "", "" },
+                /* an interim answer is followed by another status line */
+                { "HTTP/1.1 100 Continue\r\nLocation: /interim\r\n\r\n"
+                  "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n" EMPTY,
+                  "", "text/plain" },
+                /* trailers are no header */
+                { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Location\r\n\r\n"
+                  "0\r\nLocation: /trailer\r\n\r\n",
+                  "", "" },
+                { "HTTP/1.1 200 OK\r\n: /nameless\r\nLocations: /other\r\n"
+                  "Location : /blank\r\n" EMPTY,
+                  "", "" },
+                { "HTTP/1.1 200 OK\r\nX-Other: 1\r\n Location: /folded\r\n" EMPTY, "", "" },
+                { "HTTP/1.1 200 OK\r\nlocation: /a\n" EMPTY, "/a", "" },
+        };
+        Fixture *fixture = *state;
+
+        start_client(fixture);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Result result = { 0 };
+
+                fixture->server.answer = cases[i].answer;
+                get(fixture, "/", &result);
+                run_until(fixture, &result, 1);
+                if (result.result != HTTP_DONE || strcmp(result.location, cases[i].location) != 0 ||
+                    strcmp(result.content_type, cases[i].content_type) != 0)
+                        fail_msg("case %zu: %d %s, \"%s\" \"%s\"", i, result.result, result.text,
+                                 result.location, result.content_type);
+        }
 }
 
 static void test_body_with_nul(void **state)
@@ -322,7 +371,7 @@ static void test_bad_configurations(void **state)
 }
 
 TEST_MAIN_WITH(set_up, tear_down, test_get, test_put_and_headers, test_put_without_body,
-               test_answers, test_body_with_nul, test_broken_answers, test_flood, test_hang,
-               test_stall, test_refused, test_closed_at_once, test_idle_connection_is_closed,
-               test_unix_socket, test_no_unix_socket, test_proxy_is_ignored, test_bad_requests,
-               test_bad_configurations)
+               test_answers, test_header_fields, test_body_with_nul, test_broken_answers,
+               test_flood, test_hang, test_stall, test_refused, test_closed_at_once,
+               test_idle_connection_is_closed, test_unix_socket, test_no_unix_socket,
+               test_proxy_is_ignored, test_bad_requests, test_bad_configurations)

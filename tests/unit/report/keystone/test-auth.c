@@ -46,7 +46,8 @@ static void test_fixed(void **state)
                 Error error = ERROR_NULL;
                 AuthPass pass;
 
-                assert_int_equal(auth_new(&auth, NULL, &config, NULL, &error), cases[i].r);
+                assert_int_equal(auth_new(&auth, NULL, &config, NULL, NULL, NULL, &error),
+                                 cases[i].r);
                 if (cases[i].r < 0) {
                         assert_null(auth);
                         assert_non_null(strstr(error.text, cases[i].words));
@@ -59,7 +60,7 @@ static void test_fixed(void **state)
                         assert_string_equal(pass.header, cases[i].header);
                 else
                         assert_null(pass.header);
-                assert_false(auth_note_refused(auth, pass.serial, NULL));
+                assert_false(auth_note_answer(auth, pass.serial, 401, NULL));
         }
 }
 
@@ -109,9 +110,8 @@ static int set_up(void **state)
         fake_now_usec = 1000 * USEC_PER_SEC;
         fake_http_begin(NULL, "");
         assert_int_equal(auth_new(&fixture->auth, fixture->event, &config,
-                                  &(HttpConfig){ .max_connections = 4 }, NULL),
+                                  &(HttpConfig){ .max_connections = 4 }, on_changed, fixture, NULL),
                          0);
-        auth_set_listener(fixture->auth, on_changed, fixture);
         *state = fixture;
         return 0;
 }
@@ -287,12 +287,12 @@ static void test_refused_token(void **state)
                 "");
         assert_int_equal(get_new(fixture), 0);
         old = fixture->pass.serial;
-        auth_note_accepted(fixture->auth, old);
+        auth_note_answer(fixture->auth, old, 200, NULL);
         for (unsigned i = 0; i < 4; i++)
-                assert_true(auth_note_refused(fixture->auth, old, NULL));
+                assert_true(auth_note_answer(fixture->auth, old, 401, NULL));
         assert_int_equal(get_new(fixture), 0);
         assert_string_equal(fixture->pass.header, "X-Auth-Token: two");
-        assert_true(auth_note_refused(fixture->auth, old, NULL));
+        assert_true(auth_note_answer(fixture->auth, old, 401, NULL));
         assert_int_equal(get(fixture), 0);
         assert_int_equal(n_asked(), 2);
 }
@@ -307,8 +307,8 @@ static void test_useless_tokens(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
                 assert_int_equal(get_new(fixture), 0);
                 assert_int_equal(n_asked(), i + 1);
-                assert_false(
-                        auth_note_refused(fixture->auth, fixture->pass.serial, &fixture->error));
+                assert_false(auth_note_answer(fixture->auth, fixture->pass.serial, 401,
+                                              &fixture->error));
                 assert_non_null(strstr(fixture->error.text, "keystone_authtoken"));
                 assert_int_equal(get(fixture), REPORT_E_UNAUTHORIZED);
                 pass_time(pauses[i] - 1);
@@ -333,7 +333,8 @@ static void test_at_once(void **state)
                 fake_http_begin(SCRIPT(scripts[i], VERSION(200, "{\"version\":{}}")), "");
                 (void)get_new(fixture);
                 if (i == 0)
-                        assert_false(auth_note_refused(fixture->auth, fixture->pass.serial, NULL));
+                        assert_false(
+                                auth_note_answer(fixture->auth, fixture->pass.serial, 401, NULL));
                 assert_true(get(fixture) > 0);
                 auth_ask_at_once(fixture->auth);
                 if ((get(fixture) == -EAGAIN) != asked[i])
@@ -352,7 +353,7 @@ static void test_old_token_refused(void **state)
                 "");
         assert_int_equal(get_new(fixture), 0);
         pass_time(3590);
-        assert_true(auth_note_refused(fixture->auth, fixture->pass.serial, NULL));
+        assert_true(auth_note_answer(fixture->auth, fixture->pass.serial, 401, NULL));
         assert_int_equal(get_new(fixture), 0);
         assert_string_equal(fixture->pass.header, "X-Auth-Token: two");
 }
@@ -381,17 +382,17 @@ static void test_doubts(void **state)
                 SCRIPT(GIVES(1, "one", "http://old"), GIVES(1, "two", "http://new"), FAILS(0, 503)),
                 "");
         assert_int_equal(get_new(fixture), 0);
-        auth_doubt_endpoint(fixture->auth, fixture->pass.serial);
+        auth_note_answer(fixture->auth, fixture->pass.serial, 0, NULL);
         assert_int_equal(get(fixture), -EAGAIN);
         wait_told(fixture);
         assert_int_equal(get(fixture), 0);
         assert_string_equal(fixture->pass.endpoint, "http://new");
 
-        auth_doubt_endpoint(fixture->auth, fixture->pass.serial);
+        auth_note_answer(fixture->auth, fixture->pass.serial, 0, NULL);
         assert_int_equal(get(fixture), 0);
         assert_int_equal(n_asked(), 2);
         pass_time(60);
-        auth_doubt_endpoint(fixture->auth, fixture->pass.serial);
+        auth_note_answer(fixture->auth, fixture->pass.serial, 0, NULL);
         assert_int_equal(get_new(fixture), 0);
         assert_int_equal(n_asked(), 3);
         assert_string_equal(fixture->pass.endpoint, "http://new");

@@ -3,6 +3,7 @@
 #include "report/placement/answer.h"
 
 #include "base/text.h"
+#include "report/placement/request.h"
 #include "tests/fixtures/json.h"
 
 #define A "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
@@ -251,5 +252,162 @@ static void test_generations(void **state)
         assert_int_equal(generation, 6);
 }
 
+static const char whole[] = "{'allocations':{'" A "':{'resources':{'VCPU':2}},'" B
+                            "':{'resources':{'DISK_GB':3,'VGPU':1}}},'project_id':'p',"
+                            "'user_id':'u','consumer_generation':7,'consumer_type':'MIGRATION'}";
+
+static void test_consumer_is_read_and_written_alike(void **state)
+{
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        _cleanup_json_ json_t *body = fixture_json(whole), *all = NULL, *expected = NULL;
+        Uuid uuid = { C };
+        const Consumer *consumer;
+
+        assert_int_equal(allocations_new(&allocations), 0);
+        assert_int_equal(placement_read_consumer(body, &uuid, allocations, NULL), 0);
+        consumer = allocations_find(allocations, &uuid);
+        assert_non_null(consumer);
+        assert_int_equal(consumer->generation, 7);
+        assert_string_equal(consumer->type, "MIGRATION");
+        assert_int_equal(consumer_sum(consumer, "VGPU"), 1);
+        all = placement_consumers_to_json(allocations, true);
+        expected = json_pack("{sO}", C, body);
+        assert_true(json_equal(all, expected));
+}
+
+static void test_consumer_without_allocations(void **state)
+{
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        _cleanup_(consumer_freep) Consumer *consumer = NULL;
+        _cleanup_json_ json_t *body = fixture_json("{'allocations':{}}");
+        Uuid uuid = { C };
+
+        assert_int_equal(allocations_new(&allocations), 0);
+        assert_int_equal(placement_read_consumer(body, &uuid, allocations, NULL), 0);
+        assert_int_equal(allocations->n_consumers, 0);
+        assert_int_equal(placement_read_whole(body, &uuid, &consumer, NULL), 0);
+        assert_int_equal(consumer->generation, -1);
+}
+
+/* Two providers, and a consumer that holds something of both. */
+static void test_allocations_of_providers_add_up(void **state)
+{
+        static const struct {
+                Uuid provider;
+                const char *body;
+        } answers[] = {
+                { { A },
+                  "{'allocations':{'" C "':{'resources':{'VCPU':2},'consumer_generation':1}},"
+                  "'resource_provider_generation':5}" },
+                { { B },
+                  "{'allocations':{'" C "':{'resources':{'VCPU':1}},'" A
+                  "':{'resources':{'VGPU':4}}}}" },
+        };
+        _cleanup_(allocations_freep) Allocations *allocations = NULL;
+        Uuid both = { C }, one = { A };
+
+        assert_int_equal(allocations_new(&allocations), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+                _cleanup_json_ json_t *body = fixture_json(answers[i].body);
+
+                assert_int_equal(placement_read_provider_allocations(body, &answers[i].provider,
+                                                                     allocations, NULL),
+                                 0);
+        }
+        assert_int_equal(allocations->n_consumers, 2);
+        assert_int_equal(consumer_sum(allocations_find(allocations, &both), "VCPU"), 3);
+        assert_int_equal(consumer_sum(allocations_find(allocations, &one), "VGPU"), 4);
+}
+
+static void test_foreign_allocations_are_refused(void **state)
+{
+        static const char *const bodies[] = {
+                "{}",
+                "[]",
+                "{'allocations':5}",
+                "{'allocations':{'nonsense':{'resources':{'VCPU':1}}}}",
+                "{'allocations':{'" A "':5}}",
+                "{'allocations':{'" A "':{'resources':[]}}}",
+                "{'allocations':{'" A "':{'resources':{'VCPU':-1}}}}",
+                "{'allocations':{'" A "':{'resources':{'VCPU':'1'}}}}",
+                "{'allocations':{'" A "':{'resources':{'vcpu':1}}}}",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+                _cleanup_(allocations_freep) Allocations *allocations = NULL;
+                _cleanup_json_ json_t *body = fixture_json(bodies[i]);
+                Error error = ERROR_NULL;
+                Uuid uuid = { C };
+
+                assert_int_equal(allocations_new(&allocations), 0);
+                if (placement_read_provider_allocations(body, &uuid, allocations, &error) !=
+                    -EBADMSG)
+                        fail_msg("provider: %s", bodies[i]);
+                assert_int_not_equal(error.text[0], '\0');
+                if (placement_read_consumer(body, &uuid, allocations, &error) != -EBADMSG)
+                        fail_msg("consumer: %s", bodies[i]);
+        }
+}
+
+static void test_consumer_needs_an_owner(void **state)
+{
+        static const char *const keys[] = { "project_id", "user_id", "consumer_generation" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+                _cleanup_(consumer_freep) Consumer *consumer = NULL;
+                _cleanup_json_ json_t *body = fixture_json(whole);
+                Error error = ERROR_NULL;
+                Uuid uuid = { C };
+
+                json_object_del(body, keys[i]);
+                assert_int_equal(placement_read_whole(body, &uuid, &consumer, &error), -EBADMSG);
+                if (!strstr(error.text, keys[i]))
+                        fail_msg("%s: %s", keys[i], error.text);
+        }
+}
+
+#define OF(uuid, items)  "'" uuid "':{'resources':{" items "}}"
+#define SUMMARIES(items) "{'allocation_requests':[],'provider_summaries':{" items "}}"
+
+static void test_room(void **state)
+{
+        _cleanup_json_ json_t *body = fixture_json(SUMMARIES(
+                OF(C, "'VCPU':{'capacity':8,'used':3},'DISK_GB':{'capacity':8,'used':9}") "," //
+                OF(A, "'VGPU':{'capacity':1,'used':1}") "," OF(B, "")));
+        _cleanup_(consumer_freep) Consumer *room = NULL;
+        Uuid root = { C };
+
+        assert_int_equal(placement_read_room(body, &room, NULL), 0);
+        assert_int_equal(room->n_allocations, 1);
+        assert_int_equal(consumer_get(room, &root, "VCPU"), 5);
+        assert_int_equal(consumer_get(room, &root, "DISK_GB"), 0);
+}
+
+static void test_bad_room(void **state)
+{
+        static const char *const texts[] = {
+                "{}",
+                "{'provider_summaries':[]}",
+                SUMMARIES("'x':{'resources':{}}"),
+                SUMMARIES("'" A "':{}"),
+                SUMMARIES(OF(A, "'VGPU':5")),
+                SUMMARIES(OF(A, "'VGPU':{'capacity':-1,'used':0}")),
+                SUMMARIES(OF(A, "'VGPU':{'capacity':1}")),
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                _cleanup_json_ json_t *body = fixture_json(texts[i]);
+                Consumer *room = NULL;
+                Error error = ERROR_NULL;
+
+                assert_int_equal(placement_read_room(body, &room, &error), -EBADMSG);
+                assert_true(error.text[0] != '\0');
+                assert_null(room);
+        }
+}
+
 TEST_MAIN(test_tree_is_sorted, test_empty_tree, test_bad_trees, test_too_many_providers, test_deep,
-          test_odd_names, test_inventories, test_names, test_too_many_names, test_generations)
+          test_odd_names, test_inventories, test_names, test_too_many_names, test_generations,
+          test_consumer_is_read_and_written_alike, test_consumer_without_allocations,
+          test_allocations_of_providers_add_up, test_foreign_allocations_are_refused,
+          test_consumer_needs_an_owner, test_room, test_bad_room)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/placement/error.h"
+#include "report/http/http.h"
+#include "report/placement/outcome.h"
+#include "report/placement/request.h"
 
 #include "tests/unit/test.h"
 

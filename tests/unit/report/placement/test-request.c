@@ -2,14 +2,18 @@
 
 #include "report/placement/request.h"
 
+#include "base/json.h"
 #include "tests/unit/test.h"
 
 #define ROOT     "11111111-1111-1111-1111-111111111111"
 #define CHILD    "22222222-2222-2222-2222-222222222222"
 #define CONSUMER "33333333-3333-3333-3333-333333333333"
+#define OTHER    "44444444-4444-4444-4444-444444444444"
 
 static const Uuid root = { ROOT };
 static const Uuid child = { CHILD };
+static const Uuid consumer_a = { CONSUMER };
+static const Uuid consumer_b = { OTHER };
 
 /* Takes the request over. */
 static void assert_request(PlacementRequest request, const char *method, const char *path,
@@ -91,14 +95,15 @@ static void test_provider_bodies(void **state)
         assert_request(placement_post_provider(provider), "POST", "/resource_providers",
                        "{\"uuid\":\"" CHILD "\",\"name\":\"gpu\",\"parent_provider_uuid\":\"" ROOT
                        "\"}");
-        request = placement_put_provider(provider);
+        request = placement_put_provider(&child, "gpu", &root);
         assert_string_equal(request.microversion, "1.37");
         assert_string_equal(request.path, "/resource_providers/" CHILD);
         assert_string_equal(request.body,
                             "{\"name\":\"gpu\",\"parent_provider_uuid\":\"" ROOT "\"}");
-        assert_request(placement_rename_provider(&child, "new"), "PUT",
+        assert_request(placement_put_provider(&child, "new", NULL), "PUT",
                        "/resource_providers/" CHILD, "{\"name\":\"new\"}");
-        assert_request(placement_get_provider(&child), "GET", "/resource_providers/" CHILD, NULL);
+        assert_request(placement_request("GET", "/resource_providers/{uuid}", CHILD), "GET",
+                       "/resource_providers/" CHILD, NULL);
 }
 
 /* Bug 2068893: a query with too many names is answered 414. */
@@ -116,7 +121,7 @@ static void test_known_traits_are_split(void **state)
         while (first < names.n_items) {
                 size_t before = first;
                 _cleanup_(placement_request_done) PlacementRequest request =
-                        placement_get_known_traits(&names, &first);
+                        placement_get_in("/traits", "?name=in:", &names, &first);
 
                 assert_true(first > before);
                 assert_true(strlen(request.path) <= PLACEMENT_PATH_MAX);
@@ -139,25 +144,24 @@ static void test_one_huge_name_still_goes(void **state)
         memset(name, 'A', sizeof(name) - 1);
         name[sizeof(name) - 1] = '\0';
         assert_int_equal(string_set_add(&names, name), 1);
-        request = placement_get_known_traits(&names, &first);
+        request = placement_get_in("/traits", "?name=in:", &names, &first);
         assert_non_null(request.path);
         assert_int_equal(first, 1);
 }
 
-static Allocations *make_allocations(const char *type, int64_t generation)
+/* Adds a consumer that holds one VGPU of the child. */
+static Consumer *add_consumer(Allocations *allocations, const Uuid *uuid, const char *type,
+                              int64_t generation)
 {
-        Allocations *allocations;
         Consumer *consumer;
-        Uuid uuid = { CONSUMER };
 
-        assert_int_equal(allocations_new(&allocations), 0);
-        assert_int_equal(allocations_ensure(allocations, &uuid, &consumer), 0);
+        assert_int_equal(allocations_ensure(allocations, uuid, &consumer), 0);
         consumer->project_id = strdup("p");
         consumer->user_id = strdup("u");
         consumer->type = type ? strdup(type) : NULL;
         consumer->generation = generation;
         assert_int_equal(consumer_set(consumer, &child, "VGPU", 1), 0);
-        return allocations;
+        return consumer;
 }
 
 static void test_reshaper(void **state)
@@ -181,11 +185,12 @@ static void test_reshaper(void **state)
         PlacementReshapeItem item = { .provider = root, .generation = 5 };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(allocations_freep) Allocations *allocations =
-                        make_allocations(cases[i].type, cases[i].generation);
-                _cleanup_(placement_request_done) PlacementRequest request =
-                        placement_post_reshaper(&item, 1, allocations);
+                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+                _cleanup_(allocations_freep) Allocations *allocations = NULL;
 
+                assert_int_equal(allocations_new(&allocations), 0);
+                add_consumer(allocations, &consumer_a, cases[i].type, cases[i].generation);
+                request = placement_post_reshaper(&item, 1, allocations);
                 assert_string_equal(request.path, "/reshaper");
                 assert_string_equal(request.microversion, cases[i].microversion);
                 assert_memory_equal(request.body, begin, strlen(begin));
@@ -202,5 +207,122 @@ static void test_reshaper_without_allocations(void **state)
         assert_non_null(strstr(request.body, "\"allocations\":{}"));
 }
 
+#define HELD "{\"" CHILD "\":{\"resources\":{\"VGPU\":1}}}"
+
+static void test_put_consumer(void **state)
+{
+        static const struct {
+                const char *type;
+                int64_t generation;
+                bool mapped, old;
+                const char *microversion, *tail;
+        } cases[] = {
+                { "INSTANCE", -1, false, false, "1.38",
+                  ",\"consumer_generation\":null,\"consumer_type\":\"INSTANCE\"}" },
+                { "INSTANCE", 4, true, false, "1.38",
+                  ",\"consumer_generation\":4,\"consumer_type\":\"INSTANCE\",\"mappings\":"
+                  "{\"\":[\"" ROOT "\"],\"1\":[\"" CHILD "\"]}}" },
+                { "INSTANCE", 4, true, true, "1.30", ",\"consumer_generation\":4}" },
+                /* Placement shows this type for an older writer, and rejects it. */
+                { "unknown", 4, true, false, "1.30", ",\"consumer_generation\":4}" },
+                { "", 4, true, false, "1.30", ",\"consumer_generation\":4}" },
+                { NULL, 4, false, false, "1.30", ",\"consumer_generation\":4}" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+                _cleanup_(request_mappings_done) RequestMappings mappings = REQUEST_MAPPINGS_INIT;
+                _cleanup_(allocations_freep) Allocations *consumers = NULL;
+                const Consumer *consumer;
+                char expected[500];
+
+                assert_int_equal(allocations_new(&consumers), 0);
+                consumer = add_consumer(consumers, &consumer_a, cases[i].type, cases[i].generation);
+                assert_int_equal(request_mappings_add(&mappings, "", &root), 0);
+                assert_int_equal(request_mappings_add(&mappings, "1", &child), 0);
+                request = placement_put_consumer(consumer, cases[i].mapped ? &mappings : NULL,
+                                                 cases[i].old);
+                assert_string_equal(request.method, "PUT");
+                assert_string_equal(request.path, "/allocations/" CONSUMER);
+                assert_string_equal(request.microversion, cases[i].microversion);
+                snprintf(expected, sizeof(expected),
+                         "{\"allocations\":" HELD ",\"project_id\":\"p\",\"user_id\":\"u\"%s",
+                         cases[i].tail);
+                assert_string_equal(request.body, expected);
+        }
+}
+
+static void test_post_consumers(void **state)
+{
+        static const struct {
+                const char *types[2];
+                bool old;
+                const char *microversion;
+        } cases[] = {
+                { { "INSTANCE", "MIGRATION" }, false, "1.38" },
+                { { "INSTANCE", "MIGRATION" }, true, "1.30" },
+                { { "INSTANCE", "unknown" }, false, "1.30" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(placement_request_done) PlacementRequest request = PLACEMENT_REQUEST_INIT;
+                _cleanup_(allocations_freep) Allocations *consumers = NULL;
+                _cleanup_json_ json_t *body = NULL;
+                const json_t *first, *second;
+
+                assert_int_equal(allocations_new(&consumers), 0);
+                consumer_clear(add_consumer(consumers, &consumer_a, cases[i].types[0], 3));
+                add_consumer(consumers, &consumer_b, cases[i].types[1], -1);
+                request = placement_post_consumers(consumers, cases[i].old);
+                assert_string_equal(request.method, "POST");
+                assert_string_equal(request.path, "/allocations");
+                assert_string_equal(request.microversion, cases[i].microversion);
+                assert_int_equal(json_parse(request.body, strlen(request.body), &body, NULL), 0);
+                first = json_object_get(body, CONSUMER);
+                second = json_object_get(body, OTHER);
+                /* A consumer that gives all away sends an empty set and its generation. */
+                assert_int_equal(json_object_size(json_object_get(first, "allocations")), 0);
+                assert_int_equal(json_integer_value(json_object_get(first, "consumer_generation")),
+                                 3);
+                assert_true(json_is_null(json_object_get(second, "consumer_generation")));
+                assert_non_null(json_object_get(json_object_get(second, "allocations"), CHILD));
+        }
+}
+
+static void test_room_request(void **state)
+{
+        _cleanup_(placement_request_done) PlacementRequest request =
+                placement_get_room(&root, "VGPU", 3);
+
+        assert_string_equal(request.path,
+                            "/allocation_candidates?limit=1&resources=VGPU:3&in_tree=" ROOT);
+        assert_string_equal(request.microversion, "1.31");
+        assert_false(placement_request_writes(&request));
+}
+
+static void test_consumers_without_owner_are_refused(void **state)
+{
+        for (int known = 0; known < 3; known++) {
+                _cleanup_(allocations_freep) Allocations *consumers = NULL;
+                Error error = ERROR_NULL;
+                Consumer *consumer;
+
+                assert_int_equal(allocations_new(&consumers), 0);
+                add_consumer(consumers, &consumer_a, NULL, 1);
+                consumer = add_consumer(consumers, &consumer_b, NULL, 1);
+                if (known < 2) {
+                        char **id = known == 0 ? &consumer->project_id : &consumer->user_id;
+
+                        free(TAKE_PTR(*id));
+                }
+                assert_int_equal(placement_check_consumers(consumers, &error),
+                                 known == 2 ? 0 : -EINVAL);
+                assert_int_equal(strstr(error.text, OTHER) != NULL, known != 2);
+        }
+        assert_int_equal(placement_check_consumers(NULL, NULL), 0);
+}
+
 TEST_MAIN(test_plain_requests, test_quoting, test_provider_bodies, test_known_traits_are_split,
-          test_one_huge_name_still_goes, test_reshaper, test_reshaper_without_allocations)
+          test_one_huge_name_still_goes, test_reshaper, test_reshaper_without_allocations,
+          test_put_consumer, test_post_consumers, test_room_request,
+          test_consumers_without_owner_are_refused)

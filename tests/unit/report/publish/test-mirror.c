@@ -246,7 +246,7 @@ static void test_forgetting(void **state)
         assert_false(mirror_has_stale(mirror));
 
         /* nothing is read again that the list does not tell of */
-        mirror_doubt(mirror);
+        mirror_forget(mirror, NULL);
         assert_true(mirror_has_stale(mirror));
         assert_int_equal(count_stale(mirror), 0);
         assert_false(mirror_is_current(mirror, &list));
@@ -273,19 +273,19 @@ static void test_names(void **state)
         Mirror *mirror = *state;
         const MirrorNames *names = mirror_get_names(mirror);
 
-        assert_int_equal(mirror_learn_missing_trait(mirror, "HW_B"), 0);
+        assert_int_equal(mirror_learn_trait(mirror, "HW_B", false), 0);
         assert_true(string_set_contains(&names->missing_traits, "HW_B"));
         /* A provider that carries it proves that it is there. */
         read_all(mirror, "gpu", 5);
-        assert_int_equal(mirror_learn_missing_trait(mirror, "CUSTOM_T"), 0);
+        assert_int_equal(mirror_learn_trait(mirror, "CUSTOM_T", false), 0);
         assert_false(string_set_contains(&names->known_traits, "CUSTOM_T"));
         read_all(mirror, "gpu", 5);
         assert_true(string_set_contains(&names->known_traits, "CUSTOM_T"));
         assert_false(string_set_contains(&names->missing_traits, "CUSTOM_T"));
 
-        assert_int_equal(mirror_learn_trait(mirror, "HW_B"), 0);
+        assert_int_equal(mirror_learn_trait(mirror, "HW_B", true), 0);
         assert_false(string_set_contains(&names->missing_traits, "HW_B"));
-        assert_int_equal(mirror_learn_missing_trait(mirror, "HW_C"), 0);
+        assert_int_equal(mirror_learn_trait(mirror, "HW_C", false), 0);
         mirror_forget_missing_traits(mirror);
         assert_int_equal(names->missing_traits.n_items, 0);
         assert_true(string_set_contains(&names->known_traits, "HW_B"));
@@ -347,8 +347,53 @@ static void test_a_referenced_tree_does_not_change(void **state)
         assert_ptr_equal(mirror_get_tree(mirror), kept);
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_first_read, test_what_is_current,
-               test_a_referenced_tree_does_not_change, test_unchanged_content_is_kept,
+static void learn_traits(Mirror *mirror, const char *text, bool exist)
+{
+        _cleanup_free_ char *copy = strdup(text);
+        char *rest = copy, *word;
+
+        while ((word = strtok_r(rest, " ", &rest)))
+                assert_int_equal(mirror_learn_trait(mirror, word, exist), 0);
+}
+
+static void test_unknown_traits(void **state)
+{
+        static const struct {
+                const char *desired, *known, *missing, *asked;
+        } cases[] = {
+                { "", "", "", "" },
+                { "host +HW_A +CUSTOM_B", "", "", "CUSTOM_B HW_A" },
+                { "host +HW_A | a +HW_A +HW_B", "", "", "HW_A HW_B" },
+                { "host +HW_A +HW_B", "HW_A", "", "HW_B" },
+                { "host +HW_A", "HW_A", "", "" },
+                /* A trait that Placement lacked is not asked for in every cycle, … */
+                { "host +HW_A +HW_OLD", "HW_A", "HW_OLD", "" },
+                /* … but when a question goes out anyway. */
+                { "host +HW_A +HW_OLD", "", "HW_OLD", "HW_A HW_OLD" },
+                /* Placement rejects the whole request for a name that is no trait. */
+                { "host +lower +HW-A +HW_A", "", "", "HW_A" },
+                { "host +lower,HW_B", "", "", "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(provider_tree_freep) ProviderTree *desired = make_tree(cases[i].desired);
+                _cleanup_(string_set_done) StringSet asked = STRING_SET_INIT;
+                _cleanup_(mirror_freep) Mirror *mirror = NULL;
+                char text[200] = "";
+
+                assert_int_equal(mirror_new(&mirror), 0);
+                learn_traits(mirror, cases[i].known, true);
+                learn_traits(mirror, cases[i].missing, false);
+                assert_int_equal(mirror_list_unknown_traits(mirror, desired, &asked), 0);
+                for (size_t j = 0; j < asked.n_items; j++)
+                        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
+                                 j > 0 ? " " : "", asked.items[j]);
+                assert_string_equal(text, cases[i].asked);
+        }
+}
+
+TEST_MAIN_WITH(set_up, tear_down, test_unknown_traits, test_a_referenced_tree_does_not_change,
+               test_first_read, test_what_is_current, test_unchanged_content_is_kept,
                test_a_rename_is_seen, test_torn_read, test_bad_answers, test_writes,
                test_write_to_nobody, test_forgetting, test_forgetting_a_stranger, test_names,
                test_out_of_memory, test_write_out_of_memory)

@@ -3,6 +3,7 @@
 #include "report/publish/plan.h"
 
 #include "base/json.h"
+#include "report/publish/step.h"
 #include "tests/fixtures/mirror.h"
 #include "tests/shims/fail-alloc.h"
 
@@ -32,9 +33,9 @@ static void know_some(const Planning *planning)
 {
         mirror_forget_names(planning->mirror);
         assert_int_equal(mirror_learn_class(planning->mirror, "CUSTOM_KNOWN"), 0);
-        assert_int_equal(mirror_learn_trait(planning->mirror, "CUSTOM_OLD"), 0);
-        assert_int_equal(mirror_learn_trait(planning->mirror, "HW_A"), 0);
-        assert_int_equal(mirror_learn_missing_trait(planning->mirror, "HW_MISSING"), 0);
+        assert_int_equal(mirror_learn_trait(planning->mirror, "CUSTOM_OLD", true), 0);
+        assert_int_equal(mirror_learn_trait(planning->mirror, "HW_A", true), 0);
+        assert_int_equal(mirror_learn_trait(planning->mirror, "HW_MISSING", false), 0);
 }
 
 /* allocations: NULL, or those of a reshape. */
@@ -190,7 +191,7 @@ static void test_groundwork_table(void **state)
                              plan_make_groundwork(planning.desired, planning.mirror, &planning.plan,
                                                   &planning.error),
                              cases[i].steps, i);
-                assert_false(plan_has_batch(planning.plan));
+                assert_false(planning.plan->is_batch);
         }
 }
 
@@ -330,7 +331,7 @@ static void test_batch_table(void **state)
                 planning.may_batch = true;
                 expect_steps(&planning, make(&planning, NULL), cases[i].steps, i);
                 assert_int_equal(planning.plan->n_reshaped, cases[i].n_reshaped);
-                assert_true(plan_has_batch(planning.plan) == (cases[i].n_reshaped > 0));
+                assert_true(planning.plan->is_batch == (cases[i].n_reshaped > 0));
         }
 }
 
@@ -345,7 +346,7 @@ static void test_batch_without_more_reserved_than_there_is(void **state)
                         reserved;
                 planning.may_batch = true;
                 assert_int_equal(make(&planning, NULL), 0);
-                assert_int_equal(plan_has_batch(planning.plan), reserved == 4);
+                assert_int_equal(planning.plan->is_batch, reserved == 4);
         }
 }
 
@@ -501,7 +502,7 @@ static void test_out_of_memory(void **state)
         unsigned at;
         int r;
 
-        assert_int_equal(mirror_learn_missing_trait(planning.mirror, "HW_MISSING"), 0);
+        assert_int_equal(mirror_learn_trait(planning.mirror, "HW_MISSING", false), 0);
         fixture_hold(&allocations, make_uuid("guest"), make_uuid("b"), "VGPU", 1);
         for (unsigned with = 0; with < 2; with++) {
                 FAIL_ALLOC_EACH(at, r = make(&planning, with ? allocations : NULL)) {

@@ -19,7 +19,7 @@ static bool tell(SessionPace *pace, const char *story)
                 if (*c == ' ')
                         now_usec += 10 * USEC_PER_SEC;
                 else if (*c == '|')
-                        session_pace_begin_attempt(pace);
+                        pace->credit = 0;
                 else
                         again = session_pace_note(pace,
                                                   *c == '.'   ? 200

@@ -18,18 +18,13 @@ typedef struct Fixture {
 static int set_up(void **state)
 {
         Fixture *fixture = calloc(1, sizeof(Fixture));
-        HttpConfig config = { .max_connections = 3 };
-        Auth *auth;
+        static const HttpConfig config = { .endpoint = "http://fixed", .max_connections = 3 };
+        static const AuthConfig auth = { .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "secret" };
 
         assert_non_null(fixture);
         assert_true(sd_event_new(&fixture->event) >= 0);
         assert_int_equal(
-                auth_new(&auth, fixture->event,
-                         &(AuthConfig){ .kind = REPORTER_AUTH_ADMIN_TOKEN, .token = "secret" },
-                         &config, NULL),
-                0);
-        assert_int_equal(
-                session_new(&fixture->session, fixture->event, &config, auth, NOVA_NONE, NULL), 0);
+                session_new(&fixture->session, fixture->event, &config, &auth, NOVA_NONE, NULL), 0);
         fake_http_begin(NULL, "");
         *state = fixture;
         return 0;
@@ -60,13 +55,11 @@ static void on_done(int result, const SessionAnswer *answer, const Error *error,
 
 static SessionCall *send_put(Fixture *fixture)
 {
+        PlacementRequest request = placement_request("PUT", "/traits/{name}", "X");
         SessionCall *call;
 
-        assert_int_equal(
-                session_send(fixture->session,
-                             placement_request_with("PUT", "/traits/{name}", "X", json_object()),
-                             on_done, fixture, &call, NULL),
-                0);
+        request.body = strdup("{}");
+        assert_int_equal(session_send(fixture->session, request, on_done, fixture, &call, NULL), 0);
         return call;
 }
 
@@ -170,7 +163,30 @@ static void test_statistics(void **state)
         assert_int_equal(statistics->retry_after_usec, 9 * USEC_PER_SEC);
         session_begin_attempt(fixture->session);
         assert_int_equal(statistics->retry_after_usec, 0);
-        assert_int_equal(session_get_max_connections(fixture->session), 3);
+        assert_int_equal(statistics->max_connections, 3);
+}
+
+/* Counts requests by method, route and status. The number of routes is bounded. */
+static void test_counts(void **state)
+{
+        Fixture *fixture = *state;
+        const RequestCounts *counts = &session_get_statistics(fixture->session)->counts;
+
+        for (int status = 400; status < 400 + 2 * REQUEST_COUNTS_MAX; status++) {
+                fake_http_begin(SCRIPT(ANSWER("GET", status, ""), ANSWER("PUT", 204, "")), "");
+                send_put(fixture);
+                if (status != 429 && status != 503)
+                        send_get(fixture, on_done);
+                wait_calls(fixture, status != 429 && status != 503 ? 2 : 1);
+        }
+        assert_int_equal(counts->n_items, REQUEST_COUNTS_MAX);
+        assert_string_equal(counts->items[0].method, "PUT");
+        assert_string_equal(counts->items[0].route, "/traits/{name}");
+        assert_int_equal(counts->items[0].status, 204);
+        assert_int_equal(counts->items[0].n, 2 * REQUEST_COUNTS_MAX);
+        assert_string_equal(counts->items[1].route, "/allocations/{uuid}");
+        assert_int_equal(counts->items[1].status, 400);
+        assert_int_equal(counts->items[1].n, 1);
 }
 
 static void test_cancel(void **state)
@@ -218,18 +234,12 @@ static const KeystoneConfig keystone = {
 static void begin_keystone(Fixture *fixture, const FakeAnswer *script)
 {
         static const HttpConfig config = { .max_connections = 3 };
-        static const AuthConfig auth_config = {
-                .kind = REPORTER_AUTH_PASSWORD,
-                .keystone = &keystone,
-                .wants_endpoint = true,
-        };
-        Auth *auth;
+        static const AuthConfig auth = { .kind = REPORTER_AUTH_PASSWORD, .keystone = &keystone };
 
         session_free(fixture->session);
         fake_http_begin(script, "");
-        assert_int_equal(auth_new(&auth, fixture->event, &auth_config, &config, NULL), 0);
         assert_int_equal(
-                session_new(&fixture->session, fixture->event, &config, auth, NOVA_NONE, NULL), 0);
+                session_new(&fixture->session, fixture->event, &config, &auth, NOVA_NONE, NULL), 0);
 }
 
 static void test_requests_wait_for_the_token(void **state)
@@ -373,7 +383,7 @@ static void test_cancel_while_held(void **state)
         wait_calls(fixture, 1);
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_headers, test_answers, test_statistics, test_cancel,
-               test_free_inside_callback, test_requests_wait_for_the_token,
+TEST_MAIN_WITH(set_up, tear_down, test_headers, test_answers, test_statistics, test_counts,
+               test_cancel, test_free_inside_callback, test_requests_wait_for_the_token,
                test_requests_fail_without_token, test_401_is_asked_again, test_401_for_ever,
                test_moved, test_cancel_while_held)

@@ -1,15 +1,176 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/keystone/answer.h"
+/* The request is JSON that is made without the secret, into which the secret is put last: only that
+ * text lies in memory for secrets (base/secret.h). The answer is read in three parts: times,
+ * catalogue, token. Times of Keystone are compared with each other only.
+ *
+ * Tests: tests/unit/report/keystone/test-token.c */
+
+#include "report/keystone/token.h"
 
 #include <string.h>
 #include <time.h>
 
 #include "base/secret.h"
+#include "base/text.h"
 #include "report/http/endpoint.h"
-#include "report/keystone/request.h"
 
-#define ROLES_MAX 1000
+#define ESCAPED_MAX 6 /* "\\u001f" */
+#define ROLES_MAX   1000
+
+/* Request */
+
+int keystone_make_base_url(const char *auth_url, char **ret)
+{
+        size_t n = strlen(auth_url);
+        bool versioned;
+
+        while (n > 0 && auth_url[n - 1] == '/')
+                n--;
+        versioned = n >= 3 && strncmp(auth_url + n - 3, "/v3", 3) == 0;
+        *ret = text_format("%.*s%s", (int)n, auth_url, versioned ? "" : "/v3");
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* {"id": …} when there is an id, else {"name": …}; NULL when neither is set or memory is out. */
+static json_t *make_reference(const char *id, const char *name)
+{
+        if (keystone_is_set(id))
+                return json_pack("{ss}", "id", id);
+        return keystone_is_set(name) ? json_pack("{ss}", "name", name) : NULL;
+}
+
+static json_t *make_domain(const KeystoneConfig *config, const char *id, const char *name)
+{
+        json_t *domain = make_reference(id, name);
+
+        return domain ? domain
+                      : make_reference(config->default_domain_id, config->default_domain_name);
+}
+
+static json_t *make_user(const KeystoneConfig *config)
+{
+        if (keystone_is_set(config->user_id))
+                return make_reference(config->user_id, NULL);
+        return json_pack("{ss so}", "name", config->username, "domain",
+                         make_domain(config, config->user_domain_id, config->user_domain_name));
+}
+
+static json_t *make_password(const KeystoneConfig *config)
+{
+        json_t *user = make_user(config);
+
+        if (json_object_set_new(user, "password", json_string("")) < 0) {
+                json_decref(user);
+                return NULL;
+        }
+        return json_pack("{s[s] s{so}}", "methods", "password", "password", "user", user);
+}
+
+static json_t *make_credential(const KeystoneConfig *config)
+{
+        json_t *credential = make_reference(config->application_credential_id,
+                                            config->application_credential_name);
+
+        if (json_object_set_new(credential, "secret", json_string("")) < 0 ||
+            (!keystone_is_set(config->application_credential_id) &&
+             json_object_set_new(credential, "user", make_user(config)) < 0)) {
+                json_decref(credential);
+                return NULL;
+        }
+        return json_pack("{s[s] so}", "methods", "application_credential", "application_credential",
+                         credential);
+}
+
+static json_t *make_project(const KeystoneConfig *config)
+{
+        if (keystone_is_set(config->project_id))
+                return make_reference(config->project_id, NULL);
+        return json_pack(
+                "{ss so}", "name", config->project_name, "domain",
+                make_domain(config, config->project_domain_id, config->project_domain_name));
+}
+
+static json_t *make_scope(const KeystoneConfig *config)
+{
+        if (keystone_is_set(config->domain_id) || keystone_is_set(config->domain_name))
+                return json_pack("{so}", "domain",
+                                 make_reference(config->domain_id, config->domain_name));
+        if (keystone_is_set(config->system_scope))
+                return json_pack("{s{sb}}", "system", "all", 1);
+        if (keystone_is_set(config->trust_id))
+                return json_pack("{s{ss}}", "OS-TRUST:trust", "id", config->trust_id);
+        return json_pack("{so}", "project", make_project(config));
+}
+
+/* Writes a character as JSON. Returns the length, at most ESCAPED_MAX. */
+static size_t escape(char c, char escaped[static ESCAPED_MAX + 1])
+{
+        if (c == '"' || c == '\\')
+                return (size_t)sprintf(escaped, "\\%c", c);
+        if ((unsigned char)c < ' ')
+                return (size_t)sprintf(escaped, "\\u%04x", (unsigned)c);
+        escaped[0] = c;
+        return 1;
+}
+
+/* Puts the secret where document has "key":"". There is one such place: inside a text the quotes
+ * would have backslashes before them. */
+static char *put_secret(const char *document, const char *key, const char *secret)
+{
+        char place[32], *ret, *end;
+        const char *rest;
+        size_t n;
+
+        for (const char *c = secret; *c; c += n)
+                if ((n = text_sequence_length(c)) == 0)
+                        return NULL;
+        n = (size_t)snprintf(place, sizeof(place), "\"%s\":\"", key);
+        rest = strstr(document, place);
+        ret = rest ? secret_alloc(strlen(document) + ESCAPED_MAX * (strlen(secret) + 1) + 1) : NULL;
+        if (!ret)
+                return NULL;
+        rest += n;
+        end = mempcpy(ret, document, (size_t)(rest - document));
+        for (; *secret; secret++)
+                end += escape(*secret, end);
+        strcpy(end, rest);
+        return ret;
+}
+
+/* Takes identity and scope over (NULL: none). */
+static char *dump(json_t *identity, json_t *scope)
+{
+        _cleanup_json_ json_t *body =
+                json_pack("{s{so so*}}", "auth", "identity", identity, "scope", scope);
+
+        return body ? json_dumps(body, JSON_COMPACT) : NULL;
+}
+
+int keystone_make_token_request(const KeystoneConfig *config, ReporterAuth kind, char **ret)
+{
+        bool scoped = kind == REPORTER_AUTH_PASSWORD;
+        json_t *identity = scoped ? make_password(config) : make_credential(config);
+        json_t *scope = scoped ? make_scope(config) : NULL;
+        _cleanup_free_ char *text = NULL;
+        char *body = NULL;
+
+        if (identity && (scope || !scoped)) {
+                text = dump(identity, scope);
+        } else {
+                json_decref(identity);
+                json_decref(scope);
+        }
+        if (text)
+                body = scoped ? put_secret(text, "password", config->password)
+                              : put_secret(text, "secret", config->application_credential_secret);
+        if (!body)
+                return -ENOMEM;
+        *ret = body;
+        return 0;
+}
+
+/* Answer */
 
 void keystone_token_done(KeystoneToken *token)
 {
@@ -21,7 +182,8 @@ void keystone_token_done(KeystoneToken *token)
 
 /* Time */
 
-int keystone_read_time(const char *text, uint64_t *ret_usec)
+/* "2026-11-21T02:33:42.000000Z" as time since the epoch. -EBADMSG. */
+static int read_time(const char *text, uint64_t *ret_usec)
 {
         static const size_t length = sizeof("2026-11-21T02:33:42") - 1;
         uint64_t usec = 0, unit = USEC_PER_SEC;
@@ -44,7 +206,7 @@ int keystone_read_time(const char *text, uint64_t *ret_usec)
         return 0;
 }
 
-/* Both times are Keystone's: what this host's clock says does not matter. */
+/* Both times are Keystone's, so the clock of this host does not matter. */
 static int read_lifetime(const json_t *token, KeystoneToken *ret, Error *reterr)
 {
         const json_t *expires = json_object_get(token, "expires_at");
@@ -58,7 +220,7 @@ static int read_lifetime(const json_t *token, KeystoneToken *ret, Error *reterr)
         if (json_read_string(token, "issued_at", &from, reterr) < 0 ||
             json_read_string(token, "expires_at", &to, reterr) < 0)
                 return -EBADMSG;
-        if (keystone_read_time(from, &issued) < 0 || keystone_read_time(to, &end) < 0)
+        if (read_time(from, &issued) < 0 || read_time(to, &end) < 0)
                 return error_setf(reterr, EBADMSG, "issued_at or expires_at is no time");
         if (end <= issued)
                 return error_setf(reterr, EBADMSG, "it ends before it begins");
@@ -104,7 +266,7 @@ static bool is_interface(const json_t *endpoint, const char *wanted)
                strncmp(text_of(endpoint, "interface"), wanted, n) == 0;
 }
 
-/* The interface at that place of the order of preference, or NULL after the last. */
+/* Returns the i-th interface in the order of preference, NULL after the last. */
 static const char *preferred_interface(const KeystoneConfig *config, size_t i)
 {
         static const char *const defaults[] = { "internal", "public", NULL };
@@ -134,7 +296,7 @@ static const char *find_url(const json_t *catalog, const KeystoneConfig *config,
         return NULL;
 }
 
-/* What the catalogue has of the service, in some words: "RegionOne/public, …". */
+/* Writes the endpoints of the service in the catalogue: "RegionOne/public, …". */
 static void list_endpoints(const json_t *catalog, const KeystoneConfig *config, char *text,
                            size_t size)
 {
@@ -166,8 +328,10 @@ static int check_url(const char *url, Error *reterr)
         return 0;
 }
 
-int keystone_catalog_find(const json_t *catalog, const KeystoneConfig *config, const char **ret,
-                          Error *reterr)
+/* Finds the address of Placement in the catalogue, by type, name and region, with the first
+ * interface that is there. *ret is borrowed from catalog. -ENOENT or -EBADMSG with words. */
+static int find_in_catalog(const json_t *catalog, const KeystoneConfig *config, const char **ret,
+                           Error *reterr)
 {
         const char *interface, *url = NULL;
         char there[100];
@@ -241,7 +405,7 @@ static int read_endpoint(const json_t *token, const KeystoneConfig *config, Keys
                          Error *reterr)
 {
         const char *url;
-        int r = keystone_catalog_find(json_object_get(token, "catalog"), config, &url, reterr);
+        int r = find_in_catalog(json_object_get(token, "catalog"), config, &url, reterr);
 
         if (r < 0)
                 return r;
@@ -249,7 +413,7 @@ static int read_endpoint(const json_t *token, const KeystoneConfig *config, Keys
         return ret->endpoint ? 0 : error_oom(reterr);
 }
 
-/* Everything but the endpoint. */
+/* Reads everything but the endpoint. */
 static int read_token(const json_t *token, const HttpResponse *response, KeystoneToken *ret,
                       Error *reterr)
 {
@@ -284,7 +448,22 @@ static int read_body(const KeystoneConfig *config, bool wants_endpoint,
 
 /* Refusals */
 
-/* What of the scope may be mistyped. */
+/* "user nova" or "application credential 4711". Borrows from config. */
+static void describe_user(const KeystoneConfig *config, ReporterAuth kind, const char **ret_kind,
+                          const char **ret_name)
+{
+        if (kind == REPORTER_AUTH_V3APPLICATIONCREDENTIAL) {
+                *ret_kind = "application credential";
+                *ret_name = keystone_is_set(config->application_credential_id)
+                                    ? config->application_credential_id
+                                    : config->application_credential_name;
+        } else {
+                *ret_kind = "user";
+                *ret_name = keystone_is_set(config->user_id) ? config->user_id : config->username;
+        }
+}
+
+/* The part of the scope that can be mistyped. */
 static const char *describe_scope(const KeystoneConfig *config, char *text, size_t size)
 {
         const char *project =
@@ -301,14 +480,14 @@ static const char *describe_scope(const KeystoneConfig *config, char *text, size
         return text;
 }
 
-/* Keystone says nothing more in its answer, for whoever guesses would learn by it. */
+/* Keystone gives no reason in its answer, because it would help an attacker who guesses. */
 static int judge_unauthorized(const KeystoneConfig *config, ReporterAuth kind, int status,
                               Error *reterr)
 {
         const char *what, *name;
         char scope[80];
 
-        keystone_describe_user(config, kind, &what, &name);
+        describe_user(config, kind, &what, &name);
         if (kind == REPORTER_AUTH_V3APPLICATIONCREDENTIAL)
                 error_setf(
                         reterr, EACCES,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "report/keystone/answer.h"
+#include "report/keystone/token.h"
 
-#include "tests/unit/test.h"
+#include "base/secret.h"
+#include "tests/fixtures/json.h"
 
 #define ENDPOINT(interface, region, url)                                                     \
         "{\"interface\":\"" interface "\",\"region_id\":\"" region "\",\"region\":\"" region \
@@ -31,6 +32,17 @@
                 __VA_ARGS__, NULL \
         }
 
+/* Reads the body of an answer that brings a token. */
+static int read_body(const KeystoneConfig *config, const char *body, KeystoneToken *ret,
+                     Error *reterr)
+{
+        const HttpResponse response = {
+                .status = 201, .body = body, .body_size = strlen(body), .subject_token = "gAAAA"
+        };
+
+        return keystone_read_answer(config, REPORTER_AUTH_PASSWORD, true, &response, ret, reterr);
+}
+
 static void test_catalog(void **state)
 {
         const struct {
@@ -55,18 +67,16 @@ static void test_catalog(void **state)
                 { { .service_type = (char *)"volume" }, NULL, "no service of type volume" },
                 { { .interface = (char *)"admin" }, NULL, "unix:///run/x.sock" },
         };
-        _cleanup_json_ json_t *catalog = NULL;
 
-        assert_int_equal(json_parse(CATALOG, strlen(CATALOG), &catalog, NULL), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                const char *url = NULL;
+                _cleanup_(keystone_token_done) KeystoneToken token = KEYSTONE_TOKEN_INIT;
                 Error error = ERROR_NULL;
-                int r = keystone_catalog_find(catalog, &cases[i].config, &url, &error);
+                int r = read_body(&cases[i].config, TOKEN(""), &token, &error);
 
                 if ((r == 0) != (cases[i].url != NULL))
                         fail_msg("case %zu: %d %s", i, r, error.text);
                 if (cases[i].url)
-                        assert_string_equal(url, cases[i].url);
+                        assert_string_equal(token.endpoint, cases[i].url);
                 else if (!strstr(error.text, cases[i].words))
                         fail_msg("case %zu: %s", i, error.text);
         }
@@ -94,35 +104,27 @@ static void test_hostile_catalogs(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-                _cleanup_json_ json_t *catalog = NULL;
-                KeystoneConfig config = { 0 };
-                const char *url = NULL;
+                _cleanup_(keystone_token_done) KeystoneToken token = KEYSTONE_TOKEN_INIT;
+                const KeystoneConfig config = { 0 };
                 Error error = ERROR_NULL;
+                char body[500];
 
-                assert_int_equal(json_parse(texts[i], strlen(texts[i]), &catalog, NULL), 0);
-                if (keystone_catalog_find(catalog, &config, &url, &error) == 0)
-                        fail_msg("case %zu: %s", i, url);
+                snprintf(body, sizeof(body), "{\"token\":{" TIMES ",\"catalog\":%s}}", texts[i]);
+                if (read_body(&config, body, &token, &error) != REPORT_E_UNAVAILABLE)
+                        fail_msg("case %zu: %s", i, token.endpoint);
+                assert_non_null(strstr(error.text, "Keystone's catalogue has"));
                 assert_null(strstr(error.text, "SECRET"));
         }
 }
 
-static int read_answer(const HttpResponse *response, KeystoneToken *ret, Error *reterr)
-{
-        static const KeystoneConfig config = { .username = (char *)"nova",
-                                               .password = (char *)"SECRET" };
-
-        return keystone_read_answer(&config, REPORTER_AUTH_PASSWORD, true, response, ret, reterr);
-}
-
 static void test_token(void **state)
 {
-        static const char *const body = TOKEN(",\"project\":{\"name\":\"service\"}");
-        const HttpResponse response = {
-                .status = 201, .body = body, .body_size = strlen(body), .subject_token = "gAAAA"
-        };
         _cleanup_(keystone_token_done) KeystoneToken token = KEYSTONE_TOKEN_INIT;
+        const KeystoneConfig config = { 0 };
 
-        assert_int_equal(read_answer(&response, &token, NULL), REPORT_DONE);
+        assert_int_equal(
+                read_body(&config, TOKEN(",\"project\":{\"name\":\"service\"}"), &token, NULL),
+                REPORT_DONE);
         assert_string_equal(token.header, "X-Auth-Token: gAAAA");
         assert_string_equal(token.endpoint, "http://one-internal");
         assert_int_equal(token.lifetime_usec, 3600 * USEC_PER_SEC);
@@ -170,6 +172,9 @@ static void test_answers(void **state)
                 { 503, "<html>", "", REPORT_E_UNAVAILABLE, "(503)" },
         };
 
+        static const KeystoneConfig config = { .username = (char *)"nova",
+                                               .password = (char *)"SECRET" };
+
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 const HttpResponse response = { .status = cases[i].status,
                                                 .body = cases[i].body,
@@ -177,7 +182,8 @@ static void test_answers(void **state)
                                                 .subject_token = cases[i].subject };
                 _cleanup_(keystone_token_done) KeystoneToken token = KEYSTONE_TOKEN_INIT;
                 Error error = ERROR_NULL;
-                int r = read_answer(&response, &token, &error);
+                int r = keystone_read_answer(&config, REPORTER_AUTH_PASSWORD, true, &response,
+                                             &token, &error);
 
                 if (r != cases[i].result || (cases[i].words && !strstr(error.text, cases[i].words)))
                         fail_msg("case %zu: %d %s", i, r, error.text);
@@ -210,12 +216,132 @@ static void test_time(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                uint64_t usec = 0;
-                int r = keystone_read_time(cases[i].text, &usec);
+                _cleanup_(keystone_token_done) KeystoneToken token = KEYSTONE_TOKEN_INIT;
+                const KeystoneConfig config = { 0 };
+                char body[2000];
+                int r;
 
-                if (r != (cases[i].usec ? 0 : -EBADMSG) || usec != cases[i].usec)
-                        fail_msg("case %zu: %d %llu", i, r, (unsigned long long)usec);
+                snprintf(body, sizeof(body),
+                         "{\"token\":{\"issued_at\":\"%s\",\"expires_at\":"
+                         "\"2100-01-01T00:00:00Z\",\"catalog\":" CATALOG "}}",
+                         cases[i].text);
+                r = read_body(&config, body, &token, NULL);
+                if (r != (cases[i].usec ? 0 : REPORT_E_UNAVAILABLE) ||
+                    token.issued_usec != cases[i].usec)
+                        fail_msg("case %zu: %d %llu", i, r, (unsigned long long)token.issued_usec);
         }
 }
 
-TEST_MAIN(test_catalog, test_hostile_catalogs, test_token, test_answers, test_time)
+/* Requests */
+
+static void test_base_url(void **state)
+{
+        static const struct {
+                const char *auth_url, *base;
+        } cases[] = {
+                { "http://k:5000", "http://k:5000/v3" },
+                { "http://k:5000/", "http://k:5000/v3" },
+                { "http://k:5000/v3", "http://k:5000/v3" },
+                { "http://k:5000/v3//", "http://k:5000/v3" },
+                { "https://k/identity", "https://k/identity/v3" },
+                { "https://k/identity/v3/", "https://k/identity/v3" },
+                { "https://k/v3x", "https://k/v3x/v3" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_free_ char *base = NULL;
+
+                assert_int_equal(keystone_make_base_url(cases[i].auth_url, &base), 0);
+                assert_string_equal(base, cases[i].base);
+        }
+}
+
+#define IDENTITY(user) "{'identity':{'methods':['password'],'password':{'user':" user "}}"
+#define BY_NAME        "{'name':'nova','domain':{'name':'Default'},'password':'s\\\"3'}"
+#define NAMED                                                              \
+        .username = (char *)"nova", .user_domain_name = (char *)"Default", \
+        .password = (char *)"s\"3"
+
+/* Kind and configuration of a row. */
+#define PASSWORD(...)           \
+        REPORTER_AUTH_PASSWORD, \
+        {                       \
+                __VA_ARGS__     \
+        }
+#define CREDENTIAL(...)                        \
+        REPORTER_AUTH_V3APPLICATIONCREDENTIAL, \
+        {                                      \
+                __VA_ARGS__                    \
+        }
+
+static const struct {
+        ReporterAuth kind;
+        KeystoneConfig config;
+        const char *auth; /* with ' for " */
+} bodies[] = {
+        { PASSWORD(NAMED, .project_name = (char *)"service",
+                   .project_domain_id = (char *)"default"),
+          IDENTITY(BY_NAME) ",'scope':{'project':{'name':'service','domain':{'id':'default'}}}}" },
+        { PASSWORD(.user_id = (char *)"7", .username = (char *)"ignored", .password = (char *)"p",
+                   .project_id = (char *)"8", .project_name = (char *)"ignored"),
+          IDENTITY("{'id':'7','password':'p'}") ",'scope':{'project':{'id':'8'}}}" },
+        { PASSWORD(.username = (char *)"u", .password = (char *)"p", .project_name = (char *)"x",
+                   .default_domain_id = (char *)"d"),
+          IDENTITY(
+                  "{'name':'u','domain':{'id':'d'},'password':'p'}") ",'scope':{'project':{'name':'"
+                                                                     "x','domain':{'id':'d'}}}}" },
+        { PASSWORD(NAMED, .domain_name = (char *)"Default"),
+          IDENTITY(BY_NAME) ",'scope':{'domain':{'name':'Default'}}}" },
+        { PASSWORD(NAMED, .domain_id = (char *)"default"),
+          IDENTITY(BY_NAME) ",'scope':{'domain':{'id':'default'}}}" },
+        { PASSWORD(NAMED, .system_scope = (char *)"all"),
+          IDENTITY(BY_NAME) ",'scope':{'system':{'all':true}}}" },
+        { PASSWORD(NAMED, .trust_id = (char *)"t"),
+          IDENTITY(BY_NAME) ",'scope':{'OS-TRUST:trust':{'id':'t'}}}" },
+        { CREDENTIAL(.application_credential_id = (char *)"4711",
+                     .application_credential_secret = (char *)"p", .username = (char *)"ignored"),
+          "{'identity':{'methods':['application_credential'],'application_credential':"
+          "{'id':'4711','secret':'p'}}}" },
+        { CREDENTIAL(.application_credential_name = (char *)"agent",
+                     .application_credential_secret = (char *)"p", .username = (char *)"u",
+                     .user_domain_id = (char *)"d"),
+          "{'identity':{'methods':['application_credential'],'application_credential':"
+          "{'name':'agent','user':{'name':'u','domain':{'id':'d'}},'secret':'p'}}}" },
+        { PASSWORD(.username = (char *)"\"password\":\"\"",
+                   .user_domain_id = (char *)"\"secret\":\"\"",
+                   .password = (char *)"\"\\\n\x01\xc3\xa4\x7f", .project_id = (char *)"8"),
+          "{'identity':{'methods':['password'],'password':{'user':{'name':"
+          "'\\'password\\':\\'\\'','domain':{'id':'\\'secret\\':\\'\\''},"
+          "'password':'\\'\\\\\\n\\u0001\xc3\xa4\x7f'}}},'scope':{'project':{'id':'8'}}}" },
+};
+
+static void test_bodies(void **state)
+{
+        for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+                _cleanup_(secret_freep) char *text = NULL;
+                _cleanup_json_ json_t *auth = fixture_json(bodies[i].auth), *body = NULL;
+
+                assert_int_equal(
+                        keystone_make_token_request(&bodies[i].config, bodies[i].kind, &text), 0);
+                assert_int_equal(json_parse(text, strlen(text), &body, NULL), 0);
+                if (!json_equal(json_object_get(body, "auth"), auth))
+                        fail_msg("case %zu: %s", i, text);
+                assert_int_equal(json_object_size(body), 1);
+        }
+}
+
+/* What is no UTF-8 cannot be JSON: an error, no crash. */
+static void test_foreign_password(void **state)
+{
+        KeystoneConfig config = { .user_id = (char *)"7",
+                                  .password = (char *)"\xff",
+                                  .project_id = (char *)"8" };
+        char *text = NULL;
+
+        assert_int_equal(keystone_make_token_request(&config, REPORTER_AUTH_PASSWORD, &text),
+                         -ENOMEM);
+        assert_null(text);
+}
+
+TEST_MAIN(test_catalog, test_hostile_catalogs, test_token, test_answers, test_time, test_base_url,
+          test_bodies, test_foreign_password)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What Keystone answers to POST /v3/auth/tokens: a token with its catalogue, or a refusal. Pure.
- * Anything may come for an answer: HTML of a proxy, half of something, a catalogue of nonsense. */
+/* POST /v3/auth/tokens: its request, and its answer, which is a token with its catalogue or a
+ * refusal. Pure. Any text can come as an answer: HTML of a proxy, half of a document, a catalogue
+ * of nonsense. */
 
 #include "base/json.h"
 #include "base/string-set.h"
@@ -10,7 +11,8 @@
 #include "report/keystone/config.h"
 #include "report/placement/outcome.h"
 
-#define KEYSTONE_TOKEN_MAX 16384 /* bytes; Fernet tokens have some 200, JWS ones some 1000 */
+#define KEYSTONE_TOKENS_PATH "/auth/tokens"
+#define KEYSTONE_TOKEN_MAX   16384 /* bytes; Fernet tokens have some 200, JWS ones some 1000 */
 
 typedef struct KeystoneToken {
         char *header;           /* "X-Auth-Token: …"; never logged */
@@ -23,6 +25,15 @@ typedef struct KeystoneToken {
 } KeystoneToken;
 
 #define KEYSTONE_TOKEN_INIT ((KeystoneToken){ .roles = STRING_SET_INIT })
+
+/* auth_url with "/v3" at its end, added when it is not there. That is what keystoneauth's v3
+ * plugins do: a password goes where the operator wrote, never where an answer points to. -ENOMEM.
+ */
+int keystone_make_base_url(const char *auth_url, char **ret);
+
+/* The body, which the caller frees with secret_free(). config has passed
+ * keystone_config_check(). -ENOMEM. */
+int keystone_make_token_request(const KeystoneConfig *config, ReporterAuth kind, char **ret);
 
 /* Wipes the token. */
 void keystone_token_done(KeystoneToken *token);
@@ -37,12 +48,3 @@ int keystone_read_answer(const KeystoneConfig *config, ReporterAuth kind, bool w
  * there: it has no version document. An answer of an overloaded server (408, 429, 5xx) shows
  * nothing. */
 bool keystone_is_elsewhere(const HttpResponse *response);
-
-/* The address of Placement in a catalogue ("catalog" of a token): by type, name and region, with
- * the first interface that is there. *ret is borrowed from catalog. -ENOENT or -EBADMSG with words.
- */
-int keystone_catalog_find(const json_t *catalog, const KeystoneConfig *config, const char **ret,
-                          Error *reterr);
-
-/* "2026-11-21T02:33:42.000000Z" as time since the epoch. -EBADMSG. */
-int keystone_read_time(const char *text, uint64_t *ret_usec);
