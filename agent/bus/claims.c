@@ -248,7 +248,7 @@ int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue, 
                 return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
         if (!queue)
                 return explain_known(call, service, &waiting->request.resources, error);
-        claim_queue_look(queue, &waiting->request, on_looked, waiting);
+        claim_queue_refresh(queue, &waiting->request, on_looked, waiting);
         waiting = NULL;
         return 1;
 }

@@ -74,7 +74,7 @@ static int make_values(const BusFacts *facts, json_t **ret)
         Verdict verdict;
         CycleFacts f;
 
-        cycle_facts_look(config->tracker, &facts->owed, claim_queue_get_trouble(config->queue), &f);
+        cycle_facts_look(config->tracker, &facts->owed, facts->owed_trouble, &f);
         verdict_make(&f, &verdict);
         operation = bus_operations_get(facts->operations, &progress);
         withheld = f.devices ? device_ledger_describe_withheld(f.devices) : strdup("");
@@ -129,7 +129,7 @@ static int update(BusFacts *facts)
         if (facts->values && !facts->is_old && facts->iteration == iteration)
                 return 0;
         if (facts->is_old)
-                facts->owed = claim_queue_count_owed(facts->config.queue);
+                facts->owed_trouble = claim_queue_count_owed(facts->config.queue, &facts->owed);
         r = make_values(facts, &values);
         if (r < 0)
                 return r;

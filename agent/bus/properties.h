@@ -19,6 +19,7 @@ typedef struct BusFacts {
         BusOperations *operations;
         sd_event *event;
         ClaimsOwed owed;
+        const char *owed_trouble;
         bool is_old; /* to be set when something changed, or may have, since they were made */
         uint64_t iteration; /* of the loop, in which they were made */
         json_t *values;   /* by name of the property, and "reasons" of State; NULL: not made yet */

@@ -51,6 +51,7 @@ static int begin_poll(Tracker *tracker, Error *reterr)
         tracker->status.cycle_published = tracker->all = false;
         tracker->changed_usec = 0;
         tracker_arm_timer(tracker, UINT64_MAX);
+        tracker->status.cycle_began_usec = clock_usec(CLOCK_MONOTONIC);
         cycle_waiters_begin(&tracker->waiters);
         retirement_begin(&tracker->retirement);
         if (host_poll_begin(tracker->poll, kind, reterr) < 0)

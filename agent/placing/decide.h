@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What comes next of a claim, an owed write, a removal or a move, by what Placement answered. Pure:
- * agent/placing/claiming.c, moving.c and settle.c do it. */
+/* Decides what follows for a claim, an owed write, a removal or a move by what Placement has. Pure:
+ * agent/placing/claiming.c, moving.c and settle.c act. */
 
 #include "agent/guests/claim-share.h"
 #include "agent/placing/queue.h"
@@ -11,15 +11,11 @@
  */
 const char *claim_decide_refuses(ClaimMode mode, NovaMode nova);
 
-typedef enum ClaimOwedDecision {
-        CLAIM_OWED_WRITE,
-        CLAIM_OWED_WRITTEN, /* what is there is ours */
-        CLAIM_OWED_PLACED,  /* somebody else placed it */
-} ClaimOwedDecision;
-
-/* here: the consumer holds something of this host; same: exactly what the claim has; gone: it holds
- * something elsewhere, and its guest, which was here, does not run here any more. */
-ClaimOwedDecision claim_decide_owed(ClaimWriteState write_state, bool here, bool same, bool gone);
+/* Returns the write state that an owed claim takes. CLAIM_WRITE_SENT: it is to be written now;
+ * CLAIM_WRITE_WRITTEN: our write is there; CLAIM_WRITE_NONE: another writer placed the consumer.
+ * here: the consumer has allocations on this host; same: exactly those of the claim; gone: it has
+ * allocations elsewhere, and its guest, which was here, does not run here any more. */
+ClaimWriteState claim_decide_owed(ClaimWriteState write_state, bool here, bool same, bool gone);
 
 typedef enum ClaimRemovalDecision {
         CLAIM_REMOVAL_END,

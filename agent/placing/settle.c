@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is owed to Placement of single claims: owed writes and removals. */
-
-#include "agent/placing/settle.h"
+/* Settles what is owed to Placement for single claims: a write that is still to be done, or the
+ * allocations that an ended claim left. Each task reads the consumer first, and a pure function of
+ * agent/placing/decide.h decides by what Placement has. */
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "agent/guests/claim-share.h"
+#include "agent/placing/task.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -18,7 +19,7 @@
 static int mark_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported,
                      Error *reterr)
 {
-        Claims *claims = claim_service_require(task->shared->config.service, reterr);
+        Claims *claims = claim_service_require(task->queue->config.service, reterr);
         int r = claims ? claims_set_write_state(claims, task->claim->id, task->claim->write_state,
                                                 write_state, reported, reterr)
                        : -EIO;
@@ -33,7 +34,7 @@ static void settle_owed(ClaimTask *task, ClaimWriteState write_state, const Clai
         Error error = ERROR_NULL;
         int r = mark_owed(task, write_state, reported, &error);
 
-        claim_task_end(task, r == CLAIM_E_NOT_FOUND ? 0 : r, &error);
+        claim_task_fail(task, r == CLAIM_E_NOT_FOUND ? 0 : r, &error);
 }
 
 static void on_owed_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
@@ -49,7 +50,7 @@ static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
         int r = mark_owed(task, CLAIM_WRITE_SENT, &reported, reterr);
 
         if (r == CLAIM_E_NOT_FOUND) {
-                claim_task_end(task, 0, reterr);
+                claim_task_fail(task, 0, reterr);
                 return 0;
         }
         if (r != 0)
@@ -67,7 +68,7 @@ static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
  * here. */
 static bool is_gone(const ClaimTask *task)
 {
-        const HostFacts *facts = claim_service_facts(task->shared->config.service);
+        const HostFacts *facts = claim_service_facts(task->queue->config.service);
         const HostDomain *domain =
                 facts ? host_facts_find_domain(facts, &task->claim->consumer) : NULL;
 
@@ -75,26 +76,18 @@ static bool is_gone(const ClaimTask *task)
                !(domain && domain->running);
 }
 
-/* Ends the task itself when there is nothing to send. */
 static int go_on_with_owed(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, false);
+        ClaimWriteState next = claim_decide_owed(
+                task->claim->write_state, claim_share_has(view, claims_node(claims), task->seen),
+                claim_share_is(task->claim, task->seen), is_gone(task));
+        /* A claim that was made of a guest is completed by its placed allocations once it runs. */
+        bool is_guest = strcmp(task->claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 
-        switch (claim_decide_owed(task->claim->write_state,
-                                  claim_share_has(view, claims_node(claims), task->seen),
-                                  claim_share_is(task->claim, task->seen), is_gone(task))) {
-        case CLAIM_OWED_WRITE:
+        if (next == CLAIM_WRITE_SENT)
                 return write_owed(task, view, reterr);
-        case CLAIM_OWED_WRITTEN:
-                settle_owed(task, CLAIM_WRITE_WRITTEN, &reported);
-                break;
-        case CLAIM_OWED_PLACED:
-                /* One that was made of a guest is completed by what was placed once that runs. */
-                settle_owed(task, CLAIM_WRITE_NONE,
-                            strcmp(task->claim->consumer_type, CLAIM_TYPE_GUEST) == 0 ? NULL
-                                                                                      : &reported);
-                break;
-        }
+        settle_owed(task, next, next == CLAIM_WRITE_NONE && is_guest ? NULL : &reported);
         return 0;
 }
 
@@ -107,9 +100,9 @@ static uint64_t age_usec(const Claim *ended)
         return ended && ended->ended_usec <= now ? now - ended->ended_usec : UINT64_MAX;
 }
 
-ClaimRemovalDecision claim_settling_decide(const ClaimTask *task, Claims *claims,
-                                           const ClaimRemoval *removal, const Claim *ended,
-                                           ClaimRemovalState state)
+ClaimRemovalDecision claim_task_decide_removal(const ClaimTask *task, Claims *claims,
+                                               const ClaimRemoval *removal, const Claim *ended,
+                                               ClaimRemovalState state)
 {
         const char *node = claims_node(claims);
         const HostView *view;
@@ -128,20 +121,20 @@ static ClaimRemovalDecision decide(const ClaimTask *task, Claims *claims, bool i
         const ClaimRemovalState state = {
                 .inherited = inherited,
                 .late = task->leaving.late,
-                .lives = claim_service_has_guest(task->shared->config.service, &task->consumer),
+                .lives = claim_service_has_guest(task->queue->config.service, &task->consumer),
         };
 
-        return claim_settling_decide(task, claims, &task->leaving.removal, task->claim, state);
+        return claim_task_decide_removal(task, claims, &task->leaving.removal, task->claim, state);
 }
 
 static void end_removal(ClaimTask *task)
 {
         Error error = ERROR_NULL;
-        Claims *claims = claim_service_require(task->shared->config.service, &error);
+        Claims *claims = claim_service_require(task->queue->config.service, &error);
 
-        claim_task_end(task,
-                       claims ? claims_end_removal(claims, task->leaving.removal.id, &error) : -EIO,
-                       &error);
+        claim_task_fail(
+                task, claims ? claims_end_removal(claims, task->leaving.removal.id, &error) : -EIO,
+                &error);
 }
 
 /* What is there now is gone; a write that was given up may arrive yet. */
@@ -153,9 +146,9 @@ static void on_removed(int result, ConsumersAnswer *answer, const Error *error, 
 
         if (!claim_task_has_written(task, result, error))
                 return;
-        claims = claim_service_require(task->shared->config.service, &words);
+        claims = claim_service_require(task->queue->config.service, &words);
         if (claims && decide(task, claims, false) == CLAIM_REMOVAL_WAIT)
-                claim_task_end(task, 0, &words);
+                claim_task_fail(task, 0, &words);
         else
                 end_removal(task);
 }
@@ -205,7 +198,7 @@ static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *re
         if (*owed) {
                 claim_free(task->claim);
                 task->claim = TAKE_PTR(*owed);
-                task->run = claim_writing_run;
+                task->kind = &claim_task_writing;
                 return write_owed(task, view, reterr);
         }
         log_removal(task);
@@ -234,18 +227,21 @@ static int depart(ClaimTask *task, Claims *claims, const HostView *view, Error *
                 end_removal(task);
                 break;
         case CLAIM_REMOVAL_WAIT:
-                claim_task_end(task, 0, reterr);
+                claim_task_fail(task, 0, reterr);
                 break;
         }
         return 0;
 }
 
-void claim_writing_run(ClaimTask *task)
+static void settle_write(ClaimTask *task)
 {
         claim_task_read(task, &task->consumer, &task->seen, go_on_with_owed);
 }
 
-void claim_removing_run(ClaimTask *task)
+static void settle_removal(ClaimTask *task)
 {
         claim_task_read(task, &task->consumer, &task->seen, depart);
 }
+
+const ClaimTaskKind claim_task_writing = { .run = settle_write };
+const ClaimTaskKind claim_task_removing = { .run = settle_removal };
