@@ -65,7 +65,7 @@
 /* Cordon(s device, s reason) -> s, Uncordon(s device) -> s: "" for the host, else a device as its
  * provider, libvirt or its PCI address name it. They answer as Sync does. */
 
-/* Properties: agent/bus/properties.h lists them, the XML says what they mean. */
+/* Properties: agent/bus/status.h lists them, the XML says what they mean. */
 
 #define RESHAPE_ACCESS_UNKNOWN "unknown" /* Placement was not asked yet */
 #define RESHAPE_ACCESS_ALLOWED "allowed"

@@ -14,7 +14,7 @@
 #include "agent/bus/methods.h"
 #include "agent/bus/operations.h"
 #include "agent/bus/polkit.h"
-#include "agent/bus/properties.h"
+#include "agent/bus/status.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "formats/interface.h"

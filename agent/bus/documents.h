@@ -10,7 +10,7 @@
 
 #include "agent/bus/document.h"
 #include "agent/bus/gate.h"
-#include "agent/bus/properties.h"
+#include "agent/bus/status.h"
 
 typedef enum BusDocument {
         BUS_STATUS,

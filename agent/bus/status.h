@@ -27,7 +27,7 @@ typedef struct BusFacts {
 } BusFacts;
 
 /* P(type on the bus, property, member of the document or NULL, flags, value: an expression in
- * make_values() of agent/bus/properties.c) */
+ * make_values() of agent/bus/status.c) */
 #define CONSTANT SD_BUS_VTABLE_PROPERTY_CONST
 #define CHANGES  SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
 /* clang-format off */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/bus/properties.h"
+#include "agent/bus/status.h"
 
 #include <errno.h>
 #include <string.h>
