@@ -21,6 +21,7 @@
 
 struct BusService {
         BusFacts facts; /* first: the properties are read from it */
+        sd_event *event;
         sd_event_source *retry_timer;
         sd_event_source *look_timer;
         sd_event_source *signal_timer;
@@ -57,7 +58,7 @@ static int on_signal_timer(sd_event_source *source, uint64_t usec, void *userdat
 
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return 0;
-        if (bus_facts_signal(&service->facts, service->bus) < 0)
+        if (bus_status_signal(&service->facts, service->bus) < 0)
                 log_warning("Out of memory: a change is not signalled on D-Bus, ignoring.");
         if (!bus_documents_signal(&service->documents, service->bus))
                 return 0;
@@ -241,8 +242,8 @@ static const sd_bus_vtable vtable[] = {
         METHOD("UndoRetire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), on_method, FREE),
         METHOD("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_method, FREE),
         METHOD("Cancel", SD_BUS_ARGS("s", operation), SD_BUS_NO_RESULT, on_cancel, FREE),
-#define P(type, property, member, flags, value) \
-        SD_BUS_PROPERTY(property, #type, bus_get_property, 0, flags),
+#define P(type, property, flags) \
+        SD_BUS_PROPERTY(#property, #type, bus_status_get_property, 0, flags),
         BUS_PROPERTIES(P)
 #undef P
                 SD_BUS_VTABLE_END,
@@ -351,7 +352,7 @@ static int try_open(BusService *service)
                                       on_name_requested, service);
         if (r < 0)
                 return r;
-        return sd_bus_attach_event(service->bus, service->facts.event, SD_EVENT_PRIORITY_NORMAL);
+        return sd_bus_attach_event(service->bus, service->event, SD_EVENT_PRIORITY_NORMAL);
 }
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
@@ -420,20 +421,18 @@ static void on_operations(void *userdata)
 
 static int add_timers(BusService *service)
 {
-        int r = sd_event_add_time_relative(service->facts.event, &service->retry_timer,
-                                           CLOCK_MONOTONIC, BUS_RETRY_USEC, USEC_PER_SEC, on_retry,
-                                           service);
+        int r = sd_event_add_time_relative(service->event, &service->retry_timer, CLOCK_MONOTONIC,
+                                           BUS_RETRY_USEC, USEC_PER_SEC, on_retry, service);
 
         if (r < 0)
                 return r;
         (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
-        r = sd_event_add_time_relative(service->facts.event, &service->signal_timer,
-                                       CLOCK_MONOTONIC, BUS_SIGNAL_USEC, USEC_PER_MSEC,
-                                       on_signal_timer, service);
+        r = sd_event_add_time_relative(service->event, &service->signal_timer, CLOCK_MONOTONIC,
+                                       BUS_SIGNAL_USEC, USEC_PER_MSEC, on_signal_timer, service);
         if (r < 0)
                 return r;
         (void)sd_event_source_set_enabled(service->signal_timer, SD_EVENT_OFF);
-        r = sd_event_add_time_relative(service->facts.event, &service->look_timer, CLOCK_MONOTONIC,
+        r = sd_event_add_time_relative(service->event, &service->look_timer, CLOCK_MONOTONIC,
                                        BUS_LOOK_USEC, USEC_PER_SEC, on_look, service);
         /* An answer that came is read first. */
         return r < 0 ? r
@@ -448,7 +447,7 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
         if (!service)
                 return -ENOMEM;
         service->facts.config = *config;
-        service->facts.event = sd_event_ref(event);
+        service->event = sd_event_ref(event);
         r = add_timers(service);
         if (r < 0)
                 return r;
@@ -480,11 +479,10 @@ BusService *bus_service_free(BusService *service)
         bus_operations_free(service->facts.operations);
         bus_gate_free(service->gate);
         bus_documents_done(&service->documents);
-        bus_facts_done(&service->facts);
         sd_event_source_disable_unref(service->signal_timer);
         sd_event_source_disable_unref(service->look_timer);
         sd_event_source_disable_unref(service->retry_timer);
-        sd_event_unref(service->facts.event);
+        sd_event_unref(service->event);
         free(service);
         return NULL;
 }

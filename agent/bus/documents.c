@@ -181,7 +181,7 @@ static const struct {
         const char *name;
         int (*make)(BusFacts *facts, json_t **ret, sd_bus_error *error); /* NULL: in steps */
 } kinds[_BUS_DOCUMENT_MAX] = {
-        [BUS_STATUS] = { BUS_DOCUMENT_STATUS, bus_facts_describe },
+        [BUS_STATUS] = { BUS_DOCUMENT_STATUS, bus_status_describe },
         [BUS_TREE] = { BUS_DOCUMENT_TREE, make_tree },
         [BUS_HOST] = { BUS_DOCUMENT_HOST, make_host },
         [BUS_CLAIMS] = { BUS_DOCUMENT_CLAIMS, NULL },

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests: tests/integration/agent/test_bus_documents.py tests/unit/agent/bus/test-status.c
+ *
+ * The document is made from scratch when it is read. The properties are compared at each read of
+ * one and before each signal, so that no value that a client saw is left without a signal of its
+ * successor. */
+
 #include "agent/bus/status.h"
 
 #include <errno.h>
@@ -9,6 +15,8 @@
 #include "base/json.h"
 #include "formats/format-names.h"
 #include "formats/interface.h"
+
+/* The document */
 
 static char *describe_unread(const Snapshot *snapshot)
 {
@@ -26,22 +34,17 @@ static char *describe_unread(const Snapshot *snapshot)
         return NULL;
 }
 
-static json_t *make_s(const char *text)
+static json_t *make_text(const char *text)
 {
         return json_string(text ? text : "");
 }
 
-static json_t *make_t(uint64_t number)
+static json_t *make_number(uint64_t number)
 {
         return json_integer((json_int_t)MIN(number, (uint64_t)INT64_MAX));
 }
 
-static json_t *make_u(uint64_t number)
-{
-        return json_integer((json_int_t)MIN(number, (uint64_t)UINT32_MAX));
-}
-
-static json_t *make_b(bool value)
+static json_t *make_bool(bool value)
 {
         return json_boolean(value);
 }
@@ -63,148 +66,161 @@ static json_t *make_reasons(const Verdict *verdict)
         return TAKE_PTR(array);
 }
 
-static int make_values(const BusFacts *facts, json_t **ret)
-{
-        _cleanup_free_ char *withheld = NULL, *unread = NULL, *contest = NULL;
-        _cleanup_json_ json_t *values = json_object();
-        const BusConfig *config = &facts->config;
-        char text[VERDICT_LINE_MAX];
-        const char *operation;
-        Progress progress;
-        Verdict verdict;
-        CycleFacts f;
+/* M(type, member, value: an expression in add_members()) */
+/* clang-format off */
+#define MEMBERS(M) \
+        M(text, "version", PACKAGE_VERSION) \
+        M(text, "node", f->snapshot ? f->snapshot->nodename : "") \
+        M(text, "root", config->root.text) \
+        M(text, "driver", f->driver) \
+        M(text, "sync_state", sync_state_to_text(f->status->sync_state)) \
+        M(number, "sync_since_usec", f->status->sync_since_usec) \
+        M(text, "sync_error", f->status->sync_error.text) \
+        M(number, "last_sync_usec", f->status->last_sync_usec) \
+        M(number, "last_poll_usec", f->status->last_poll_usec) \
+        M(text, "hypervisor_error", f->status->hypervisor_error.text) \
+        M(number, "n_providers", f->tree ? f->tree->n_providers : 0) \
+        M(number, "n_claims", f->n_claims) \
+        M(number, "n_requests", f->statistics->n_requests) \
+        M(number, "n_writes", f->statistics->n_writes) \
+        M(number, "n_conflicts", f->statistics->n_conflicts) \
+        M(text, "claim_error", f->claim_error->text) \
+        M(text, "reshape_access", reshape_access_to_text(f->status->reshape_access)) \
+        M(number, "n_owed_writes", f->owed.n_writes) \
+        M(number, "n_owed_removals", f->owed.n_removals) \
+        M(number, "n_owed_moves", f->owed.n_moves) \
+        M(text, "owed_error", claims_owed_sum(&f->owed) > 0 ? f->owed_trouble : "") \
+        M(text, "host_cordoned", f->host_cordoned) \
+        M(text, "devices_cordoned", f->devices_cordoned) \
+        M(text, "devices_withheld", withheld) \
+        M(text, "local_disk", f->status->local_disk) \
+        M(text, "host_unread", unread) \
+        M(text, "state", verdict_state_to_text(verdict->state)) \
+        M(text, "summary", verdict_summary(verdict, line, sizeof(line))) \
+        M(text, "status", verdict_line(verdict, line, sizeof(line))) \
+        M(text, "hook", config->hook) \
+        M(text, "nova", nova_mode_to_text(f->nova)) \
+        M(bool, "tree_published", f->status->tree_published) \
+        M(number, "n_differences", f->status->n_differences) \
+        M(text, "second_reporter", contest)
+/* clang-format on */
 
-        cycle_facts_look(config->tracker, &facts->owed, facts->owed_trouble, &f);
-        verdict_make(&f, &verdict);
-        operation = bus_operations_get(facts->operations, &progress);
-        withheld = f.devices ? device_ledger_describe_withheld(f.devices) : strdup("");
-        unread = describe_unread(f.snapshot);
-        contest = contest_describe(f.contest);
+static int add_members(json_t *document, const BusConfig *config, const CycleFacts *f,
+                       const Verdict *verdict)
+{
+        _cleanup_free_ char *contest = contest_describe(f->contest);
+        _cleanup_free_ char *unread = describe_unread(f->snapshot);
+        _cleanup_free_ char *withheld =
+                f->devices ? device_ledger_describe_withheld(f->devices) : strdup("");
+        char line[VERDICT_LINE_MAX];
+
         if (!withheld || !unread || !contest)
                 return -ENOMEM;
-#define P(type, property, member, flags, value)                              \
-        if (json_object_set_new(values, property, make_##type(value)) < 0) { \
+#define M(type, member, value)                                               \
+        if (json_object_set_new(document, member, make_##type(value)) < 0) { \
                 return -ENOMEM;                                              \
         }
-        BUS_PROPERTIES(P)
-#undef P
-        if (json_object_set_new(values, "reasons", make_reasons(&verdict)) < 0)
-                return -ENOMEM;
-        *ret = TAKE_PTR(values);
+        MEMBERS(M)
+#undef M
+        return json_object_set_new(document, "reasons", make_reasons(verdict)) < 0 ? -ENOMEM : 0;
+}
+
+int bus_status_describe(BusFacts *facts, json_t **ret, sd_bus_error *error)
+{
+        _cleanup_json_ json_t *document = json_pack("{ss}", "format", STATUS_FORMAT);
+        const BusConfig *config = &facts->config;
+        Verdict verdict;
+        CycleFacts f;
+        int r;
+
+        if (facts->is_old)
+                facts->owed_trouble = claim_queue_count_owed(config->queue, &facts->owed);
+        facts->is_old = false;
+        cycle_facts_look(config->tracker, &facts->owed, facts->owed_trouble, &f);
+        verdict_make(&f, &verdict);
+        r = add_members(document, config, &f, &verdict);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(document);
         return 0;
 }
 
-/* In the order of the list. */
+/* The properties */
+
 static const struct {
-        const char *property, *member;
-        char type[2];
+        const char *name;
+        char type;
         uint64_t flags;
-} table[] = {
-#define P(type, property, member, flags, value) { property, member, #type, flags },
+} properties[] = {
+#define P(type, property, flags) { #property, #type[0], flags },
         BUS_PROPERTIES(P)
 #undef P
 };
 
-_Static_assert(ARRAY_SIZE(table) <= 64, "BusFacts.changed has a bit for each");
-
-static uint64_t find_changes(const json_t *before, const json_t *now)
+static void set_text(BusFacts *facts, size_t property, const char *text)
 {
-        uint64_t changed = 0;
+        const char *before = facts->values[property].text;
 
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-                if (table[i].flags == CHANGES &&
-                    !json_equal(json_object_get(before, table[i].property),
-                                json_object_get(now, table[i].property)))
-                        changed |= UINT64_C(1) << i;
-        return changed;
+        facts->values[property].changed |= !before || strcmp(before, text) != 0;
+        facts->values[property].text = text;
 }
 
-static int update(BusFacts *facts)
+static void set_number(BusFacts *facts, size_t property, uint64_t number)
 {
-        uint64_t iteration = 0;
-        json_t *values;
-        int r;
-
-        (void)sd_event_get_iteration(facts->event, &iteration);
-        if (facts->values && !facts->is_old && facts->iteration == iteration)
-                return 0;
-        if (facts->is_old)
-                facts->owed_trouble = claim_queue_count_owed(facts->config.queue, &facts->owed);
-        r = make_values(facts, &values);
-        if (r < 0)
-                return r;
-        facts->changed |= find_changes(facts->values, values);
-        json_decref(facts->values);
-        facts->values = values;
-        facts->iteration = iteration;
-        facts->is_old = false;
-        return 0;
+        facts->values[property].changed |= facts->values[property].number != number;
+        facts->values[property].number = number;
 }
 
-void bus_facts_done(BusFacts *facts)
+static void update(BusFacts *facts)
 {
-        json_decref(facts->values);
-        facts->values = NULL;
+        const TrackerView view = tracker_view(facts->config.tracker);
+        Progress progress;
+
+        set_number(facts, BUS_PROPERTY_InterfaceVersion, BUS_INTERFACE_VERSION);
+        set_text(facts, BUS_PROPERTY_Version, PACKAGE_VERSION);
+        set_text(facts, BUS_PROPERTY_Nova, nova_mode_to_text(view.nova));
+        set_number(facts, BUS_PROPERTY_TreePublished, view.status->tree_published);
+        set_text(facts, BUS_PROPERTY_Operation, bus_operations_get(facts->operations, &progress));
+        set_text(facts, BUS_PROPERTY_OperationPhase, progress.phase);
+        set_number(facts, BUS_PROPERTY_OperationDone, progress.n_done);
+        set_number(facts, BUS_PROPERTY_OperationTotal, progress.n_total);
 }
 
-static int append(sd_bus_message *m, char type, const json_t *value)
-{
-        if (type == 's')
-                return sd_bus_message_append(m, "s", json_string_value(value));
-        if (type == 'b')
-                return sd_bus_message_append(m, "b", json_is_true(value));
-        if (type == 'u')
-                return sd_bus_message_append(m, "u", (uint32_t)json_integer_value(value));
-        return sd_bus_message_append(m, "t", (uint64_t)json_integer_value(value));
-}
-
-int bus_get_property(sd_bus *bus, const char *path, const char *interface, const char *property,
-                     sd_bus_message *reply, void *userdata, sd_bus_error *error)
+int bus_status_get_property(sd_bus *bus, const char *path, const char *interface,
+                            const char *property, sd_bus_message *reply, void *userdata,
+                            sd_bus_error *error)
 {
         BusFacts *facts = userdata;
-        const json_t *value;
-        int r = update(facts);
+        size_t i = 0;
+        int value;
 
-        if (r < 0)
-                return r;
-        value = json_object_get(facts->values, property);
-        for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-                if (strcmp(table[i].property, property) == 0)
-                        return append(reply, table[i].type[0], value);
-        return -ENOENT;
+        update(facts);
+        while (i < ARRAY_SIZE(properties) && strcmp(properties[i].name, property) != 0)
+                i++;
+        if (i == ARRAY_SIZE(properties))
+                return -ENOENT;
+        if (properties[i].type == 's')
+                return sd_bus_message_append(reply, "s", facts->values[i].text);
+        if (properties[i].type == 't')
+                return sd_bus_message_append(reply, "t", facts->values[i].number);
+        value = (int)facts->values[i].number; /* "b" and "u" are of this size, too */
+        return sd_bus_message_append_basic(reply, properties[i].type, &value);
 }
 
-int bus_facts_signal(BusFacts *facts, sd_bus *bus)
+int bus_status_signal(BusFacts *facts, sd_bus *bus)
 {
-        char *names[ARRAY_SIZE(table) + 1];
+        char *names[ARRAY_SIZE(properties) + 1];
         size_t n = 0;
-        int r = update(facts);
+        int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(table); i++)
-                if (facts->changed & UINT64_C(1) << i)
-                        names[n++] = (char *)table[i].property;
+        update(facts);
+        for (size_t i = 0; i < ARRAY_SIZE(properties); i++)
+                if (facts->values[i].changed && properties[i].flags == CHANGES)
+                        names[n++] = (char *)properties[i].name;
         names[n] = NULL;
         if (n > 0)
                 r = sd_bus_emit_properties_changed_strv(bus, BUS_PATH, BUS_INTERFACE, names);
-        if (r >= 0)
-                facts->changed = 0;
-        return r;
-}
-
-int bus_facts_describe(BusFacts *facts, json_t **ret, sd_bus_error *error)
-{
-        _cleanup_json_ json_t *document = json_pack("{ss}", "format", STATUS_FORMAT);
-        int r = update(facts);
-
-        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(table); i++)
-                if (table[i].member &&
-                    json_object_set(document, table[i].member,
-                                    json_object_get(facts->values, table[i].property)) < 0)
-                        return -ENOMEM;
-        if (r >= 0 &&
-            json_object_set(document, "reasons", json_object_get(facts->values, "reasons")) < 0)
-                return -ENOMEM;
-        if (r >= 0)
-                *ret = TAKE_PTR(document);
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(properties); i++)
+                facts->values[i].changed = false;
         return r;
 }
