@@ -570,12 +570,6 @@ static int set_up_queue(Daemon *daemon, Error *reterr)
         return 0;
 }
 
-/* Who starts the service may ask it something next: it is ready when it can be asked. */
-static void on_bus_settled(void *userdata)
-{
-        (void)sd_notify(false, "READY=1");
-}
-
 static int set_up_bus(Daemon *daemon, Error *reterr)
 {
         const BusConfig bus_config = {
@@ -586,7 +580,6 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
                 .root = daemon->root,
                 .hook = config_hook_to_text(daemon->engine.config),
                 .reload = reload,
-                .settled = on_bus_settled,
                 .userdata = daemon,
         };
         int r = bus_service_new(&daemon->bus, daemon->event, &bus_config);

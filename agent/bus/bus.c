@@ -6,18 +6,21 @@
 #include <errno.h>
 #include <string.h>
 #include <systemd/sd-bus.h>
+#include <systemd/sd-daemon.h>
 
 #include "agent/bus/ask.h"
+#include "agent/bus/caller.h"
 #include "agent/bus/dispatch.h"
 #include "agent/bus/documents.h"
-#include "agent/bus/log.h"
 #include "agent/bus/methods.h"
 #include "agent/bus/operations.h"
-#include "agent/bus/polkit.h"
 #include "agent/bus/status.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "formats/interface.h"
+
+#define LOG_PATH      "/org/freedesktop/LogControl1"
+#define LOG_INTERFACE "org.freedesktop.LogControl1"
 
 struct BusService {
         BusFacts facts; /* first: the properties are read from it */
@@ -171,8 +174,8 @@ static int on_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
         size_t i = find_method(sd_bus_message_get_member(call));
 
         assert(i < ARRAY_SIZE(methods)); /* each of the vtable that comes here has its row */
-        return polkit_guard(&service->polkit, call, methods[i].action, methods[i].check, run_method,
-                            service, error);
+        return bus_caller_guard(&service->polkit, call, methods[i].action, methods[i].check,
+                                run_method, service, error);
 }
 
 static int run_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -194,9 +197,9 @@ static int on_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
         i = find_method(name);
         is_operation = i < ARRAY_SIZE(methods) && !methods[i].run;
         (void)sd_bus_message_rewind(call, true);
-        return polkit_guard(&service->polkit, call,
-                            is_operation ? methods[i].action : POLKIT_ACTION_MANAGE, NULL,
-                            run_cancel, service, error);
+        return bus_caller_guard(&service->polkit, call,
+                                is_operation ? methods[i].action : POLKIT_ACTION_MANAGE, NULL,
+                                run_cancel, service, error);
 }
 
 /* sd-bus lets everybody call: where not everybody may, the method asks. */
@@ -249,14 +252,75 @@ static const sd_bus_vtable vtable[] = {
                 SD_BUS_VTABLE_END,
 };
 
-/* The connection. */
+/* org.freedesktop.LogControl1, with which "systemctl service-log-level compute-agent debug" works.
+ * The level is the one of base/log.h, until the next reload of the configuration. */
+
+/* Where base/log.h writes is not for others to choose. */
+static const char *log_target(void)
+{
+        return getenv("JOURNAL_STREAM") ? "journal" : "console";
+}
+
+static int get_log_text(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        const char *text = "compute-agentd";
+
+        if (strcmp(property, "LogLevel") == 0)
+                text = log_level_to_text(log_get_level());
+        else if (strcmp(property, "LogTarget") == 0)
+                text = log_target();
+        return sd_bus_message_append(reply, "s", text);
+}
+
+static int set_log_level(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *value, void *userdata, sd_bus_error *error)
+{
+        const char *text;
+        int level, r = sd_bus_message_read(value, "s", &text);
+
+        if (r < 0)
+                return r;
+        level = log_level_from_text(text);
+        if (level < 0)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                         "\"%.40s\" is not a log level", text);
+        log_set_level(level);
+        log_info("What is %s or more important is logged now.", log_level_to_text(level));
+        return 0;
+}
+
+static int set_log_target(sd_bus *bus, const char *path, const char *interface,
+                          const char *property, sd_bus_message *value, void *userdata,
+                          sd_bus_error *error)
+{
+        const char *text;
+        int r = sd_bus_message_read(value, "s", &text);
+
+        if (r < 0)
+                return r;
+        if (strcmp(text, log_target()) == 0 || strcmp(text, "auto") == 0)
+                return 0;
+        return sd_bus_error_setf(error, SD_BUS_ERROR_NOT_SUPPORTED,
+                                 "compute-agentd writes to the %s only", log_target());
+}
+
+static const sd_bus_vtable log_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_WRITABLE_PROPERTY("LogLevel", "s", get_log_text, set_log_level, 0, 0),
+        SD_BUS_WRITABLE_PROPERTY("LogTarget", "s", get_log_text, set_log_target, 0, 0),
+        SD_BUS_PROPERTY("SyslogIdentifier", "s", get_log_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_VTABLE_END,
+};
+
+/* The connection */
 
 static void close_bus(BusService *service)
 {
         if (!service->bus)
                 return;
         bus_gate_detach(service->gate);
-        polkit_forget(&service->polkit);
+        bus_caller_forget(&service->polkit);
         service->dispatch.n_places = 0;
         service->is_looking = false;
         service->is_deaf = false;
@@ -265,10 +329,12 @@ static void close_bus(BusService *service)
         service->bus = sd_bus_close_unref(service->bus);
 }
 
+/* Tells systemd once that the service is ready: computectl can reach it, or it is known that it
+ * cannot. */
 static void settle(BusService *service)
 {
         if (!service->settled)
-                service->facts.config.settled(service->facts.config.userdata);
+                (void)sd_notify(false, "READY=1");
         service->settled = true;
 }
 
@@ -326,7 +392,10 @@ static int add_objects(BusService *service)
                                               .userdata = service });
 
         if (r >= 0)
-                r = bus_log_add(dispatch, service->bus);
+                r = bus_dispatch_add(dispatch, service->bus,
+                                     &(BusPlace){ .path = LOG_PATH,
+                                                  .interface = LOG_INTERFACE,
+                                                  .vtable = log_vtable });
         return r < 0 ? r : bus_gate_attach(service->gate, service->bus);
 }
 
@@ -409,14 +478,10 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
         if (is_open && (service->unread > BUS_UNREAD_LAST || service->is_deaf))
                 leave_bus(service, own);
         else if (is_open && !service->is_looking)
-                service->is_looking = bus_ask_sent(service->bus, own, on_looked, service) >= 0;
+                service->is_looking =
+                        bus_ask(service->bus, BUS_ASK_SENT, own, on_looked, service) >= 0;
         (void)sd_event_source_set_time_relative(source, BUS_LOOK_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-}
-
-static void on_operations(void *userdata)
-{
-        bus_service_changed(userdata);
 }
 
 static int add_timers(BusService *service)
@@ -458,7 +523,7 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
         service->documents = (BusDocuments){ .facts = &service->facts, .gate = service->gate };
         if (r >= 0)
                 r = bus_operations_new(&service->facts.operations, event, &service->facts.config,
-                                       on_operations, service);
+                                       service);
         if (r < 0)
                 return r;
         service->facts.is_old = true;

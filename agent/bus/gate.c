@@ -202,11 +202,12 @@ static void ask_unread(BusGate *gate, const BusSender *sender)
                     (other->n_answers == 0 && other->unread == 0))
                         continue;
                 other->n_counted = other->n_answers;
-                other->is_counted = bus_ask_unread(gate->bus, other->name, on_unread, gate) >= 0;
+                other->is_counted =
+                        bus_ask(gate->bus, BUS_ASK_UNREAD, other->name, on_unread, gate) >= 0;
                 n_asked++;
         }
         if (!gate->is_counted && sd_bus_get_unique_name(gate->bus, &own) >= 0)
-                gate->is_counted = bus_ask_sent(gate->bus, own, on_sent, gate) >= 0;
+                gate->is_counted = bus_ask(gate->bus, BUS_ASK_SENT, own, on_sent, gate) >= 0;
 }
 
 static void note_answers(BusGate *gate, BusSender *sender, unsigned n)
@@ -504,7 +505,7 @@ static int ask_user(BusGate *gate, BusSender *sender)
 {
         int r = sender->is_known || sender->is_asked
                         ? 0
-                        : bus_ask_user(gate->bus, sender->name, on_user, gate);
+                        : bus_ask(gate->bus, BUS_ASK_USER, sender->name, on_user, gate);
 
         sender->is_asked = sender->is_asked || (r >= 0 && !sender->is_known);
         return r;

@@ -9,8 +9,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/bus/methods.h"
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/message-ids.h"
 #include "formats/interface.h"
 
 #define PROGRESS_USEC (200 * USEC_PER_MSEC)
@@ -33,8 +36,7 @@ struct Waiting {
 
 struct BusOperations {
         const BusConfig *config;
-        BusOperationsChanged changed;
-        void *userdata;
+        BusService *service;
         sd_event_source *timer; /* looks at the progress */
         Waiting **items;        /* the first one first */
         size_t n_items, n_allocated;
@@ -65,7 +67,7 @@ static void end(Waiting *waiting)
                 }
         sd_bus_message_unref(waiting->call);
         free(waiting);
-        operations->changed(operations->userdata);
+        bus_service_changed(operations->service);
 }
 
 static int add(BusOperations *operations, sd_bus_message *call, const Operation *operation,
@@ -103,7 +105,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 
         if (operations->n_items == 0)
                 return 0;
-        operations->changed(operations->userdata);
+        bus_service_changed(operations->service);
         (void)sd_event_source_set_time_relative(source, PROGRESS_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -326,7 +328,7 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
         }
         (void)sd_event_source_set_time_relative(operations->timer, PROGRESS_USEC);
         (void)sd_event_source_set_enabled(operations->timer, SD_EVENT_ONESHOT);
-        operations->changed(operations->userdata);
+        bus_service_changed(operations->service);
         return 1;
 }
 
@@ -370,10 +372,114 @@ int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bu
                                          method);
 }
 
+/* Taking the host or a device out of use, and back */
+
+static int refuse_cordon(sd_bus_error *error, int r, const Error *words)
+{
+        const char *name = r == -ENOENT                   ? BUS_ERROR_NOT_FOUND
+                           : r == -ENODEV || r == -EINVAL ? BUS_ERROR_INVALID
+                                                          : BUS_ERROR_STORE;
+
+        return sd_bus_error_setf(error, name, "%s", error_text(words, r));
+}
+
+/* A part of the host that could not be read, or a change of shape that waits, keeps the host from
+ * being equal to Placement, but no cordon from being published. */
+static void on_cordon_reported(Tracker *tracker, const Error *error, void *userdata)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
+
+        (void)sd_bus_reply_method_return(
+                call, "s", tracker_view(tracker).status->cycle_published ? "" : error->text);
+}
+
+/* Claims know at once; Placement with the next cycle, which the caller waits for. */
+static int report_cordon(sd_bus_message *call, const BusConfig *config, const EventNote *note)
+{
+        const Cordon *cordon = config->cordon;
+        int r;
+
+        claim_service_record(config->claims, note);
+        claim_service_set_closed(config->claims, cordon_host_words(cordon),
+                                 cordon_device_words(cordon));
+        r = tracker_sync(config->tracker, TRACKER_PUBLISH, on_cordon_reported,
+                         sd_bus_message_ref(call));
+        if (r >= 0)
+                return 1;
+        sd_bus_message_unref(call);
+        return r;
+}
+
+int bus_cordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+               sd_bus_error *error)
+{
+        const ProviderTree *tree = tracker_view(config->tracker).tree;
+        const char *device, *reason, *why;
+        Error words = ERROR_NULL;
+        int r = sd_bus_message_read(call, "ss", &device, &reason);
+
+        if (r < 0)
+                return r;
+        why = nova_mode_refuses(tracker_view(config->tracker).nova,
+                                cordon_action(tree, &config->root, device));
+        if (why)
+                return sd_bus_error_setf(error, BUS_ERROR_REFUSED, "%s", why);
+        r = cordon_set(config->cordon, tree, &config->root, device, reason, caller->name,
+                       clock_usec(CLOCK_REALTIME), &words);
+        if (r < 0)
+                return refuse_cordon(error, r, &words);
+        log_event(LOG_NOTICE, MESSAGE_CORDONED,
+                  LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller->author.text),
+                  "%s%s was cordoned by %s%s%s.", device[0] ? "Device " : "The host", device,
+                  caller->name, reason[0] ? ": " : "", reason);
+        return report_cordon(
+                call, config,
+                &(EventNote){ EVENT_CORDONED, &caller->author, 0, NULL, device, reason });
+}
+
+int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                 sd_bus_error *error)
+{
+        Error words = ERROR_NULL;
+        const char *device;
+        int r = sd_bus_message_read(call, "s", &device);
+
+        if (r < 0)
+                return r;
+        r = cordon_lift(config->cordon, tracker_view(config->tracker).tree, &config->root, device,
+                        &words);
+        if (r < 0)
+                return refuse_cordon(error, r, &words);
+        log_event(LOG_NOTICE, MESSAGE_UNCORDONED,
+                  LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller->author.text),
+                  "%s%s was uncordoned by %s.", device[0] ? "Device " : "The host", device,
+                  caller->name);
+        return report_cordon(
+                call, config,
+                &(EventNote){ EVENT_UNCORDONED, &caller->author, 0, NULL, device, NULL });
+}
+
+int bus_undo_retire(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                    sd_bus_error *error)
+{
+        Error words = ERROR_NULL;
+        int r;
+
+        if (!cordon_is_retired(config->cordon))
+                return sd_bus_error_set(error, BUS_ERROR_NOT_FOUND, "The host is not retired");
+        r = cordon_set_retired(config->cordon, false, &words);
+        if (r < 0)
+                return refuse_cordon(error, r, &words);
+        log_event(LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CALLER, caller->author.text),
+                  "The host is not retired any more, says %s; it stays cordoned.", caller->name);
+        return report_cordon(call, config,
+                             &(EventNote){ EVENT_UNRETIRED, &caller->author, 0, NULL, NULL, NULL });
+}
+
 /* Life */
 
 int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
-                       BusOperationsChanged changed, void *userdata)
+                       BusService *service)
 {
         _cleanup_(bus_operations_freep) BusOperations *operations =
                 calloc(1, sizeof(BusOperations));
@@ -382,8 +488,7 @@ int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *co
         if (!operations)
                 return -ENOMEM;
         operations->config = config;
-        operations->changed = changed;
-        operations->userdata = userdata;
+        operations->service = service;
         r = sd_event_add_time_relative(event, &operations->timer, CLOCK_MONOTONIC, PROGRESS_USEC,
                                        PROGRESS_USEC / 4, on_timer, operations);
         if (r < 0)

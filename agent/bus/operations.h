@@ -13,13 +13,10 @@
 
 typedef struct BusOperations BusOperations;
 
-/* Called when what bus_operations_get() says may have changed. */
-typedef void (*BusOperationsChanged)(void *userdata);
-
 /* config is borrowed, and looked at when something is asked for: its tracker may be another one
  * then. -ENOMEM, and what sd-event says. */
 int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
-                       BusOperationsChanged changed, void *userdata);
+                       BusService *service);
 BusOperations *bus_operations_free(BusOperations *operations);
 DEFINE_CLEANUP(BusOperations *, bus_operations_free);
 

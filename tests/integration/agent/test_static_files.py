@@ -271,7 +271,7 @@ class TestDBusFiles(InstalledCase):
         source = (ROOT / 'agent/bus/bus.c').read_text()
         handlers = dict(re.findall(r'\bMETHOD\("(\w+)",.*?\b((?:on|method)_\w+)', source, re.S))
         guards = dict(re.findall(r'^ +{ "(\w+)", (POLKIT_ACTION_\w+),', source, re.M))
-        actions = dict(re.findall(r'#define (POLKIT_ACTION_\w+)\s+"([^"]+)"', (ROOT / 'agent/bus/polkit.h').read_text()))
+        actions = dict(re.findall(r'#define (POLKIT_ACTION_\w+)\s+"([^"]+)"', (ROOT / 'agent/bus/caller.h').read_text()))
         self.assertGreater(len(guards), 15)
         for member in self.interface.findall('method'):
             name = member.get('name')
