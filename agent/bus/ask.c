@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests: tests/unit/agent/bus/test-gate.c */
+
 #include "agent/bus/ask.h"
 
 #include <errno.h>

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The service on the system bus: the tables of its methods, its objects, and the connection. A
+ * method row says which action of polkit it needs and which function runs it. The connection is
+ * opened again when it breaks, when the bus does not answer, and when unread bytes fill it.
+ *
+ * Tests: tests/integration/agent/test_bus_documents.py tests/integration/agent/test_bus_files.py
+ * tests/integration/agent/test_bus_limits.py */
+
 #include "agent/bus/bus.h"
 
 #include <assert.h>
@@ -484,6 +491,11 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+static void on_operations(void *userdata)
+{
+        bus_service_changed(userdata);
+}
+
 static int add_timers(BusService *service)
 {
         int r = sd_event_add_time_relative(service->event, &service->retry_timer, CLOCK_MONOTONIC,
@@ -523,7 +535,7 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
         service->documents = (BusDocuments){ .facts = &service->facts, .gate = service->gate };
         if (r >= 0)
                 r = bus_operations_new(&service->facts.operations, event, &service->facts.config,
-                                       service);
+                                       on_operations, service);
         if (r < 0)
                 return r;
         service->facts.is_old = true;

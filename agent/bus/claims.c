@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The methods that claim, and that change and end claims. */
+/* The methods that make, change, move and end claims, and those of libvirt's hook. A method reads
+ * its arguments, calls the queue or the claims, logs what it did with its caller, and answers. A
+ * call that waits for Placement or for the guests is a WaitingCall until then.
+ *
+ * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 
 #include "agent/bus/methods.h"
 
@@ -314,8 +318,19 @@ int bus_move_claim(sd_bus_message *call, const BusCaller *caller, const BusConfi
         return 1;
 }
 
-int bus_claims_answer(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                      const BusOutcome *outcome, sd_bus_error *error)
+/* The result of a method, for the journal and for the subscribers. */
+typedef struct Outcome {
+        ClaimEvent event;
+        const char *what;   /* "released" */
+        const char *reason; /* NULL: none */
+        int64_t id;
+        int result; /* of claims.h, with its words */
+        Error words;
+} Outcome;
+
+/* Answers a call whose only result is an outcome. */
+static int answer(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                  const Outcome *outcome, sd_bus_error *error)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         Claims *claims = claim_service_get(service);
@@ -332,20 +347,20 @@ int bus_claims_answer(sd_bus_message *call, const BusCaller *caller, ClaimServic
 int bus_confirm(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                 sd_bus_error *error)
 {
-        BusOutcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "confirmed" };
+        Outcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "confirmed" };
         Claims *claims;
         int r = begin(call, config->claims, &claims, error, "x", &outcome.id);
 
         if (r < 0)
                 return r;
         outcome.result = claims_confirm(claims, outcome.id, &outcome.words);
-        return bus_claims_answer(call, caller, config->claims, &outcome, error);
+        return answer(call, caller, config->claims, &outcome, error);
 }
 
 int bus_extend(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                sd_bus_error *error)
 {
-        BusOutcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "extended" };
+        Outcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "extended" };
         uint64_t expires_usec;
         Claims *claims;
         int r = begin(call, config->claims, &claims, error, "xt", &outcome.id, &expires_usec);
@@ -353,14 +368,14 @@ int bus_extend(sd_bus_message *call, const BusCaller *caller, const BusConfig *c
         if (r < 0)
                 return r;
         outcome.result = claims_extend(claims, outcome.id, expires_usec, &outcome.words);
-        return bus_claims_answer(call, caller, config->claims, &outcome, error);
+        return answer(call, caller, config->claims, &outcome, error);
 }
 
 int bus_release(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                 sd_bus_error *error)
 {
         bool everywhere = strcmp(sd_bus_message_get_member(call), "ReleaseAllocations") == 0;
-        BusOutcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "released" };
+        Outcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "released" };
         Claims *claims;
         int r = begin(call, config->claims, &claims, error, "xs", &outcome.id, &outcome.reason);
 
@@ -370,13 +385,13 @@ int bus_release(sd_bus_message *call, const BusCaller *caller, const BusConfig *
         outcome.result = claim_queue_release(config->queue, outcome.id, outcome.reason, everywhere,
                                              &outcome.words);
         claims_set_author(claims, NULL);
-        return bus_claims_answer(call, caller, config->claims, &outcome, error);
+        return answer(call, caller, config->claims, &outcome, error);
 }
 
 int bus_abort(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
               sd_bus_error *error)
 {
-        BusOutcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "aborted" };
+        Outcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "aborted" };
         Claims *claims;
         int r = begin(call, config->claims, &claims, error, "xs", &outcome.id, &outcome.reason);
 
@@ -385,7 +400,7 @@ int bus_abort(sd_bus_message *call, const BusCaller *caller, const BusConfig *co
         claims_set_author(claims, &caller->author);
         outcome.result = claims_abort(claims, outcome.id, outcome.reason, &outcome.words);
         claims_set_author(claims, NULL);
-        return bus_claims_answer(call, caller, config->claims, &outcome, error);
+        return answer(call, caller, config->claims, &outcome, error);
 }
 
 /* Guests that libvirt starts and stops, as its hook reports them */
@@ -503,7 +518,7 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
                       sd_bus_error *error)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        BusOutcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "confirmed" };
+        Outcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "confirmed" };
         Claims *claims;
         int r = find_guest(call, config->claims, &claims, &claim, error);
 
@@ -513,14 +528,14 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
                 return sd_bus_reply_method_return(call, NULL);
         outcome.id = claim->id;
         outcome.result = claims_confirm(claims, claim->id, &outcome.words);
-        return bus_claims_answer(call, caller, config->claims, &outcome, error);
+        return answer(call, caller, config->claims, &outcome, error);
 }
 
 int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                        sd_bus_error *error)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
-        BusOutcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "released" };
+        Outcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "released" };
         Claims *claims;
         int r = find_guest(call, config->claims, &claims, &claim, error);
 
@@ -536,5 +551,5 @@ int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusC
         outcome.result = claim_queue_release(config->queue, claim->id, outcome.reason, false,
                                              &outcome.words);
         claims_set_author(claims, NULL);
-        return bus_claims_answer(call, caller, config->claims, &outcome, error);
+        return answer(call, caller, config->claims, &outcome, error);
 }

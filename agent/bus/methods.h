@@ -12,10 +12,10 @@
 typedef int BusMethod(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                       sd_bus_error *error);
 
-/* Are the arguments of Claim such that somebody may be asked for leave? Reads the message. */
+/* Checks the arguments of Claim before polkit is asked. Reads the message. */
 int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 
-/* Answer when Placement did. */
+/* These answer when Placement has answered. */
 BusMethod bus_claim, bus_move_claim;
 
 BusMethod bus_release; /* and ReleaseAllocations */
@@ -24,15 +24,15 @@ BusMethod bus_confirm, bus_abort, bus_extend;
 /* Of libvirt's hook. */
 BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
 
-/* The host or a device out of use, and back. They answer when the cycle that reports it has ended.
- */
+/* Take the host or a device out of use, and back (agent/bus/operations.c). They answer when the
+ * cycle that reports it has ended. */
 BusMethod bus_cordon, bus_uncordon, bus_undo_retire;
 
-/* queue NULL: by what is known, without a look at guests. */
+/* Decides by what is known if queue is NULL, without a refresh of the guests. */
 int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue,
                 sd_bus_error *error);
 
-/* What they share, and agent/bus/documents.c with them. */
+/* Shared with agent/bus/documents.c. */
 
 /* The bus error of a result of claims.h, with its words; opens the database anew when that is what
  * the result calls for. */
@@ -40,20 +40,6 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
 
 /* The open database, or a bus error. */
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
-
-/* What became of a claim, for the journal and for those who watch. */
-typedef struct BusOutcome {
-        ClaimEvent event;
-        const char *what;   /* "released" */
-        const char *reason; /* NULL: none */
-        int64_t id;
-        int result; /* of claims.h, with its words */
-        Error words;
-} BusOutcome;
-
-/* Answers a call that wants no more than that. */
-int bus_claims_answer(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                      const BusOutcome *outcome, sd_bus_error *error);
 
 /* Reads groups and options. A malformed message is -EINVAL with words; what sd-bus itself says goes
  * through. */

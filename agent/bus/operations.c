@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Invariant: who waits is in the list with a reference to the call, until it is answered. The
- * tracker knows each by its Waiting. */
+/* Methods that answer when a cycle has ended. Each call that waits is in the list with a reference
+ * to its message until it is answered, and the tracker knows it by its Waiting. A row of the table
+ * says which method begins how. Cordons answer after their cycle, too, but they cannot be followed
+ * or cancelled.
+ *
+ * Tests: tests/integration/agent/test_bus_documents.py */
 
 #include "agent/bus/operations.h"
 
@@ -36,7 +40,8 @@ struct Waiting {
 
 struct BusOperations {
         const BusConfig *config;
-        BusService *service;
+        void (*changed)(void *userdata);
+        void *userdata;
         sd_event_source *timer; /* looks at the progress */
         Waiting **items;        /* the first one first */
         size_t n_items, n_allocated;
@@ -67,7 +72,7 @@ static void end(Waiting *waiting)
                 }
         sd_bus_message_unref(waiting->call);
         free(waiting);
-        bus_service_changed(operations->service);
+        operations->changed(operations->userdata);
 }
 
 static int add(BusOperations *operations, sd_bus_message *call, const Operation *operation,
@@ -105,7 +110,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 
         if (operations->n_items == 0)
                 return 0;
-        bus_service_changed(operations->service);
+        operations->changed(operations->userdata);
         (void)sd_event_source_set_time_relative(source, PROGRESS_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -328,7 +333,7 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
         }
         (void)sd_event_source_set_time_relative(operations->timer, PROGRESS_USEC);
         (void)sd_event_source_set_enabled(operations->timer, SD_EVENT_ONESHOT);
-        bus_service_changed(operations->service);
+        operations->changed(operations->userdata);
         return 1;
 }
 
@@ -479,7 +484,7 @@ int bus_undo_retire(sd_bus_message *call, const BusCaller *caller, const BusConf
 /* Life */
 
 int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
-                       BusService *service)
+                       void (*changed)(void *userdata), void *userdata)
 {
         _cleanup_(bus_operations_freep) BusOperations *operations =
                 calloc(1, sizeof(BusOperations));
@@ -488,7 +493,8 @@ int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *co
         if (!operations)
                 return -ENOMEM;
         operations->config = config;
-        operations->service = service;
+        operations->changed = changed;
+        operations->userdata = userdata;
         r = sd_event_add_time_relative(event, &operations->timer, CLOCK_MONOTONIC, PROGRESS_USEC,
                                        PROGRESS_USEC / 4, on_timer, operations);
         if (r < 0)

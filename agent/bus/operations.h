@@ -13,10 +13,10 @@
 
 typedef struct BusOperations BusOperations;
 
-/* config is borrowed, and looked at when something is asked for: its tracker may be another one
- * then. -ENOMEM, and what sd-event says. */
+/* config is borrowed: its tracker can be replaced later. changed is called when the values of
+ * bus_operations_get() can have changed. -ENOMEM, and what sd-event says. */
 int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
-                       BusService *service);
+                       void (*changed)(void *userdata), void *userdata);
 BusOperations *bus_operations_free(BusOperations *operations);
 DEFINE_CLEANUP(BusOperations *, bus_operations_free);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/integration/agent/test_bus_documents.py tests/unit/agent/bus/test-status.c
+/* Tests: tests/integration/agent/test_bus_documents.py
  *
  * The document is made from scratch when it is read. The properties are compared at each read of
  * one and before each signal, so that no value that a client saw is left without a signal of its
