@@ -4,11 +4,10 @@
 /* The documents of Describe(), which everybody may read: each is made when it is first read after a
  * change, and copied from then on. So how often it is read costs no more than the copies. Those of
  * claims, which may be very many, are made in steps, between which others are served. Who has read
- * one gets a signal when it has become another one (agent/bus/document.h).
+ * one gets a signal when it has become another one.
  *
  * Main thread only. */
 
-#include "agent/bus/document.h"
 #include "agent/bus/gate.h"
 #include "agent/bus/status.h"
 
@@ -25,6 +24,15 @@ typedef enum BusDocument {
         BUS_RESHAPE,
         _BUS_DOCUMENT_MAX,
 } BusDocument;
+
+/* What is known of one document. */
+typedef struct BusDocumentText {
+        char *text;   /* as it was made last; NULL: not made, or given up */
+        bool is_old;  /* something changed since */
+        bool is_read; /* a client has it, and got no signal since */
+        bool is_due;  /* a client had it when something changed: to be signalled, if it differs */
+        bool differs; /* it does, from the text of that client */
+} BusDocumentText;
 
 typedef struct BusDocuments {
         BusFacts *facts; /* borrowed: its tracker may be another one later */

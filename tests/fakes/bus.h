@@ -31,6 +31,7 @@ typedef struct FakeBus {
         const char *gone;    /* this caller has left the bus */
         const char *verdict; /* of polkit: "yes", "no", "ask"; NULL: no answer */
         size_t n_questions;  /* to polkit */
+        size_t n_signals;    /* DocumentChanged */
 } FakeBus;
 
 static inline int fake_bus_tell_credentials(FakeBus *fake, sd_bus_message *m)
@@ -68,6 +69,7 @@ static inline int fake_bus_hear(sd_bus_message *m, void *userdata, sd_bus_error 
         if (member && strcmp(member, "GetConnectionStats") == 0)
                 return sd_bus_reply_method_return(m, "a{sv}", 2, "OutgoingBytes", "u", fake->unread,
                                                   "IncomingBytes", "u", fake->unread);
+        fake->n_signals += sd_bus_message_is_signal(m, NULL, "DocumentChanged") > 0;
         if (member && strcmp(member, "CheckAuthorization") == 0)
                 return fake_bus_ask_polkit(fake, m);
         if (member)
