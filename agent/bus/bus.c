@@ -120,12 +120,12 @@ static const struct {
         bool cordons; /* who is out of use stands in the tree, and in what happened */
 } methods[] = {
         { "Claim", POLKIT_ACTION_CLAIM, bus_claim, check_claim, false },
-        { "Confirm", POLKIT_ACTION_CLAIM, bus_confirm, NULL, false },
-        { "Extend", POLKIT_ACTION_CLAIM, bus_extend, NULL, false },
-        { "Release", POLKIT_ACTION_CLAIM, bus_release, NULL, false },
-        { "ReleaseAllocations", POLKIT_ACTION_CLAIM, bus_release, NULL, false },
+        { "Confirm", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
+        { "Extend", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
+        { "Release", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
+        { "ReleaseAllocations", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
         { "MoveClaim", POLKIT_ACTION_CLAIM, bus_move_claim, NULL, false },
-        { "Abort", POLKIT_ACTION_CLAIM, bus_abort, NULL, false },
+        { "Abort", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
         { "PrepareGuest", POLKIT_ACTION_CLAIM, bus_prepare_guest, NULL, false },
         { "GuestStarted", POLKIT_ACTION_CLAIM, bus_guest_started, NULL, false },
         { "GuestReleased", POLKIT_ACTION_CLAIM, bus_guest_released, NULL, false },

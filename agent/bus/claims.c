@@ -56,19 +56,6 @@ int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error)
                                  claim_service_error(service)->text);
 }
 
-/* The start of a method: its arguments, as sd_bus_message_read() takes them, then the same. */
-static int begin(sd_bus_message *call, ClaimService *service, Claims **ret, sd_bus_error *error,
-                 const char *types, ...)
-{
-        va_list ap;
-        int r;
-
-        va_start(ap, types);
-        r = sd_bus_message_readv(call, types, ap);
-        va_end(ap);
-        return r < 0 ? r : bus_claims_open(service, ret, error);
-}
-
 static int read_request(sd_bus_message *m, ClaimRequest *request, Error *reterr)
 {
         const char *consumer;
@@ -344,62 +331,47 @@ static int answer(sd_bus_message *call, const BusCaller *caller, ClaimService *s
         return sd_bus_reply_method_return(call, NULL);
 }
 
-int bus_confirm(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
-                sd_bus_error *error)
+int bus_change_claim(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                     sd_bus_error *error)
 {
-        Outcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "confirmed" };
-        Claims *claims;
-        int r = begin(call, config->claims, &claims, error, "x", &outcome.id);
-
-        if (r < 0)
-                return r;
-        outcome.result = claims_confirm(claims, outcome.id, &outcome.words);
-        return answer(call, caller, config->claims, &outcome, error);
-}
-
-int bus_extend(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
-               sd_bus_error *error)
-{
-        Outcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "extended" };
+        enum { CONFIRM, EXTEND, ABORT, RELEASE, RELEASE_ALL } i = 0;
+        static const struct {
+                const char *method, *types, *what;
+                ClaimEvent event;
+        } changes[] = {
+                [CONFIRM] = { "Confirm", "x", "confirmed", CLAIM_EVENT_CHANGED },
+                [EXTEND] = { "Extend", "xt", "extended", CLAIM_EVENT_CHANGED },
+                [ABORT] = { "Abort", "xs", "aborted", CLAIM_EVENT_REMOVED },
+                [RELEASE] = { "Release", "xs", "released", CLAIM_EVENT_REMOVED },
+                [RELEASE_ALL] = { "ReleaseAllocations", "xs", "released", CLAIM_EVENT_REMOVED },
+        };
+        Outcome outcome = { 0 };
         uint64_t expires_usec;
         Claims *claims;
-        int r = begin(call, config->claims, &claims, error, "xt", &outcome.id, &expires_usec);
+        int r;
 
-        if (r < 0)
-                return r;
-        outcome.result = claims_extend(claims, outcome.id, expires_usec, &outcome.words);
-        return answer(call, caller, config->claims, &outcome, error);
-}
-
-int bus_release(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
-                sd_bus_error *error)
-{
-        bool everywhere = strcmp(sd_bus_message_get_member(call), "ReleaseAllocations") == 0;
-        Outcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "released" };
-        Claims *claims;
-        int r = begin(call, config->claims, &claims, error, "xs", &outcome.id, &outcome.reason);
-
+        while (strcmp(changes[i].method, sd_bus_message_get_member(call)) != 0)
+                i++;
+        outcome.event = changes[i].event;
+        outcome.what = changes[i].what;
+        r = sd_bus_message_read(call, changes[i].types, &outcome.id,
+                                i == EXTEND ? (void *)&expires_usec : &outcome.reason);
+        if (r >= 0)
+                r = bus_claims_open(config->claims, &claims, error);
         if (r < 0)
                 return r;
         claims_set_author(claims, &caller->author);
-        outcome.result = claim_queue_release(config->queue, outcome.id, outcome.reason, everywhere,
-                                             &outcome.words);
+        if (i == CONFIRM)
+                r = claims_confirm(claims, outcome.id, &outcome.words);
+        else if (i == EXTEND)
+                r = claims_extend(claims, outcome.id, expires_usec, &outcome.words);
+        else if (i == ABORT)
+                r = claims_abort(claims, outcome.id, outcome.reason, &outcome.words);
+        else
+                r = claim_queue_release(config->queue, outcome.id, outcome.reason, i == RELEASE_ALL,
+                                        &outcome.words);
         claims_set_author(claims, NULL);
-        return answer(call, caller, config->claims, &outcome, error);
-}
-
-int bus_abort(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
-              sd_bus_error *error)
-{
-        Outcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "aborted" };
-        Claims *claims;
-        int r = begin(call, config->claims, &claims, error, "xs", &outcome.id, &outcome.reason);
-
-        if (r < 0)
-                return r;
-        claims_set_author(claims, &caller->author);
-        outcome.result = claims_abort(claims, outcome.id, outcome.reason, &outcome.words);
-        claims_set_author(claims, NULL);
+        outcome.result = r;
         return answer(call, caller, config->claims, &outcome, error);
 }
 

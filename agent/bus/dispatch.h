@@ -27,5 +27,5 @@ typedef struct BusDispatch {
 /* Puts an interface on the bus (all borrowed). At most BUS_PLACES_MAX. What sd-bus says. */
 int bus_dispatch_add(BusDispatch *dispatch, sd_bus *bus, const BusPlace *place);
 
-/* A BusServe; userdata is a BusDispatch. */
+/* Serves a call of the gate; userdata is a BusDispatch. */
 int bus_dispatch_serve(sd_bus_message *call, void *userdata, sd_bus_error *error);

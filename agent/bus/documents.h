@@ -50,7 +50,7 @@ typedef struct BusDocuments {
 
 void bus_documents_done(BusDocuments *documents);
 
-/* A BusIsLong: is it Describe() of such a document? False for an unknown one. */
+/* True for Describe() of a document that is made in steps: the gate asks. */
 bool bus_documents_is_long(sd_bus_message *call);
 
 /* These may be others now. Which of those that are made of the tracker, is found out without. */

@@ -43,8 +43,8 @@ struct BusGate {
         Refusal refusals[BUS_REFUSALS_MAX]; /* a ring, in the order of time */
         size_t first_refusal, n_refusals;
         sd_event_source *serve_source;
-        BusServe serve;
-        BusIsLong is_long;
+        sd_bus_message_handler_t serve;
+        bool (*is_long)(sd_bus_message *call);
         void *userdata;
         sd_bus *bus; /* NULL while there is none */
         sd_bus_slot *filter;
@@ -643,8 +643,8 @@ void bus_gate_detach(BusGate *gate)
         gate->bus = NULL;
 }
 
-int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve_call, BusIsLong is_long,
-                 void *userdata)
+int bus_gate_new(BusGate **ret, sd_event *event, sd_bus_message_handler_t serve_call,
+                 bool (*is_long)(sd_bus_message *call), void *userdata)
 {
         _cleanup_(bus_gate_freep) BusGate *gate = calloc(1, sizeof(BusGate));
         int r;

@@ -33,12 +33,6 @@
 
 typedef struct BusGate BusGate;
 
-/* Serves a call as the handler of a method does, and answers also when there is no such method. */
-typedef int (*BusServe)(sd_bus_message *call, void *userdata, sd_bus_error *error);
-
-/* Whether the answer is made in steps. Reads the call, which is rewound. */
-typedef bool (*BusIsLong)(sd_bus_message *call);
-
 /* An answer that is made in steps. */
 typedef struct BusJob BusJob;
 struct BusJob {
@@ -50,8 +44,11 @@ struct BusJob {
         BusJob *next;
 };
 
-/* -ENOMEM, and what sd-event says. */
-int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve, BusIsLong is_long, void *userdata);
+/* serve: serves a call as the handler of a method does, and answers also when there is no such
+ * method. is_long: whether the answer is made in steps; it may read the call, which is rewound.
+ * -ENOMEM, and what sd-event says. */
+int bus_gate_new(BusGate **ret, sd_event *event, sd_bus_message_handler_t serve,
+                 bool (*is_long)(sd_bus_message *call), void *userdata);
 BusGate *bus_gate_free(BusGate *gate);
 DEFINE_CLEANUP(BusGate *, bus_gate_free);
 
@@ -64,6 +61,6 @@ void bus_gate_detach(BusGate *gate);
  * runs again. */
 const BusSender *bus_gate_get_sender(const BusGate *gate, sd_bus_message *call);
 
-/* Takes the job, from inside BusServe, which is to return 1 then. Only calls that
+/* Takes the job, from inside serve, which is to return 1 then. Only calls that
  * are long may begin one. */
 void bus_gate_begin(BusGate *gate, BusJob *job);

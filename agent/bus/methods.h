@@ -18,8 +18,7 @@ int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *e
 /* These answer when Placement has answered. */
 BusMethod bus_claim, bus_move_claim;
 
-BusMethod bus_release; /* and ReleaseAllocations */
-BusMethod bus_confirm, bus_abort, bus_extend;
+BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocations */
 
 /* Of libvirt's hook. */
 BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
