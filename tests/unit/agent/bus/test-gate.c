@@ -113,7 +113,7 @@ static void test_root_first_and_users_in_turn(void **state)
 
                 if (i > 0)
                         (void)setup(state);
-                for (const char *p = cases[i].calls; sscanf(p, "%15s%n", name + 1, &n) == 1;
+                for (const char *p = cases[i].calls; sscanf(p, "%14s%n", name + 1, &n) == 1;
                      p += n, n_calls++) {
                         name[0] = ':';
                         call(name, "Short", 0);
