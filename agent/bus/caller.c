@@ -122,24 +122,18 @@ void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *re
 
 typedef struct PolkitQuestion Question;
 struct PolkitQuestion {
-        Polkit *polkit;
         uint64_t id;
         uid_t uid;         /* who asked */
         sd_bus_slot *slot; /* of the answer */
         sd_bus_message *call;
         sd_bus_message_handler_t handler;
         void *userdata;
-        Question *next;
+        LIST_ENTRY(PolkitQuestion) link;
 };
 
 static void question_free(Question *question)
 {
-        Question **place = &question->polkit->questions;
-
-        while (*place && *place != question)
-                place = &(*place)->next;
-        if (*place)
-                *place = question->next;
+        LIST_REMOVE(question, link);
         sd_bus_slot_unref(question->slot);
         sd_bus_message_unref(question->call);
         free(question);
@@ -214,22 +208,21 @@ static Question *question_new(Polkit *polkit, sd_bus_message *call, uid_t uid,
 
         if (!question)
                 return NULL;
-        *question = (Question){ .polkit = polkit,
-                                .id = ++polkit->last_id,
+        *question = (Question){ .id = ++polkit->last_id,
                                 .uid = uid,
                                 .call = sd_bus_message_ref(call),
                                 .handler = handler,
-                                .userdata = userdata,
-                                .next = polkit->questions };
-        polkit->questions = question;
+                                .userdata = userdata };
+        LIST_INSERT_HEAD(&polkit->questions, question, link);
         return question;
 }
 
 static bool has_room(const Polkit *polkit, uid_t uid)
 {
         size_t n = 0, n_of_user = 0;
+        const Question *question;
 
-        for (const Question *question = polkit->questions; question; question = question->next) {
+        LIST_FOREACH(question, &polkit->questions, link) {
                 n++;
                 n_of_user += question->uid == uid;
         }
@@ -287,6 +280,6 @@ int bus_caller_guard(Polkit *polkit, sd_bus_message *call, const char *action,
 
 void bus_caller_forget(Polkit *polkit)
 {
-        while (polkit->questions)
-                question_free(polkit->questions);
+        while (!LIST_EMPTY(&polkit->questions))
+                question_free(LIST_FIRST(&polkit->questions));
 }

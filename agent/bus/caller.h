@@ -10,6 +10,8 @@
  * polkit that never answers keeps no other user from being asked. Main thread; reads files of this
  * host. */
 
+#include <sys/queue.h>
+
 #include "agent/bus/gate.h"
 #include "claims/claim/claim.h"
 
@@ -24,8 +26,8 @@
 #define POLKIT_ACTION_RETIRE  "org.computeagent.retire"
 
 typedef struct Polkit {
-        const BusGate *gate;              /* borrowed */
-        struct PolkitQuestion *questions; /* that wait for an answer */
+        const BusGate *gate;                   /* borrowed */
+        LIST_HEAD(, PolkitQuestion) questions; /* that wait for an answer */
         uint64_t last_id;
 } Polkit;
 

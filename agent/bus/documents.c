@@ -433,7 +433,7 @@ static int begin_listing(BusDocuments *documents, BusDocument document, sd_bus_m
 
         if (!listing)
                 return -ENOMEM;
-        listing->job = (BusJob){ step, listing_free, sd_bus_message_ref(call), NULL };
+        listing->job = (BusJob){ step, listing_free, sd_bus_message_ref(call), { 0 } };
         listing->documents = documents;
         listing->document = document;
         bus_gate_begin(documents->gate, &listing->job);

@@ -49,7 +49,7 @@ struct BusGate {
         sd_bus *bus; /* NULL while there is none */
         sd_bus_slot *filter;
         BusTurns turns;
-        BusJob *jobs; /* the next step is the first one's */
+        TAILQ_HEAD(, BusJob) jobs; /* the next step is the first one's */
         bool step_was_last;
         bool is_counted;      /* the bus is asked what of all that was sent is unread */
         size_t n_looks;       /* of connections, the next look begins elsewhere */
@@ -303,43 +303,32 @@ static void refuse_late(BusGate *gate, sd_bus_message *call, const char *words)
 
 /* Jobs */
 
-static void job_free(BusJob *job)
+static void drop_job(BusGate *gate, BusJob *job)
 {
+        TAILQ_REMOVE(&gate->jobs, job, link);
         sd_bus_message_unref(job->call);
         job->free(job);
 }
 
 void bus_gate_begin(BusGate *gate, BusJob *job)
 {
-        job->next = gate->jobs;
-        gate->jobs = job;
+        TAILQ_INSERT_HEAD(&gate->jobs, job, link);
         arm(gate);
-}
-
-static void append_job(BusGate *gate, BusJob *job)
-{
-        BusJob **end = &gate->jobs;
-
-        while (*end)
-                end = &(*end)->next;
-        job->next = NULL;
-        *end = job;
 }
 
 static void step(BusGate *gate)
 {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        BusJob *job = gate->jobs;
-        int r;
+        BusJob *job = TAILQ_FIRST(&gate->jobs);
+        int r = job->step(job, &error);
 
-        gate->jobs = job->next;
-        r = job->step(job, &error);
         if (r > 0) {
-                append_job(gate, job);
+                TAILQ_REMOVE(&gate->jobs, job, link);
+                TAILQ_INSERT_TAIL(&gate->jobs, job, link);
                 return;
         }
         answer_failure(job->call, r, &error);
-        job_free(job);
+        drop_job(gate, job);
 }
 
 /* Serving in turn */
@@ -358,17 +347,18 @@ static void note_call(BusGate *gate, sd_bus_message *call)
 /* False: there was nothing to do. */
 static bool serve_next(BusGate *gate)
 {
+        bool has_job = !TAILQ_EMPTY(&gate->jobs);
         BusCall call;
 
-        if (gate->jobs && !gate->step_was_last) {
+        if (has_job && !gate->step_was_last) {
                 gate->step_was_last = true;
                 step(gate);
-        } else if (bus_turns_next(&gate->turns, !gate->jobs, &call)) {
+        } else if (bus_turns_next(&gate->turns, !has_job, &call)) {
                 gate->step_was_last = false;
                 note_call(gate, call.message);
                 serve(gate, call.message);
                 sd_bus_message_unref(call.message);
-        } else if (gate->jobs) {
+        } else if (has_job) {
                 step(gate);
         } else {
                 return false;
@@ -633,12 +623,8 @@ void bus_gate_detach(BusGate *gate)
                 drop_refusal(gate);
         bus_turns_done(&gate->turns); /* on another connection a name may be another's */
         gate->is_counted = false;
-        while (gate->jobs) {
-                BusJob *job = gate->jobs;
-
-                gate->jobs = job->next;
-                job_free(job);
-        }
+        while (!TAILQ_EMPTY(&gate->jobs))
+                drop_job(gate, TAILQ_FIRST(&gate->jobs));
         gate->filter = sd_bus_slot_unref(gate->filter);
         gate->bus = NULL;
 }
@@ -651,6 +637,7 @@ int bus_gate_new(BusGate **ret, sd_event *event, sd_bus_message_handler_t serve_
 
         if (!gate)
                 return -ENOMEM;
+        TAILQ_INIT(&gate->jobs);
         gate->serve = serve_call;
         gate->is_long = is_long;
         gate->userdata = userdata;

@@ -15,6 +15,7 @@
  *
  * Main thread only. */
 
+#include <sys/queue.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
@@ -41,7 +42,7 @@ struct BusJob {
         int (*step)(BusJob *job, sd_bus_error *error);
         void (*free)(BusJob *job);
         sd_bus_message *call; /* a reference of its own */
-        BusJob *next;
+        TAILQ_ENTRY(BusJob) link;
 };
 
 /* serve: serves a call as the handler of a method does, and answers also when there is no such

@@ -12,9 +12,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "agent/bus/methods.h"
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -33,6 +33,7 @@ typedef struct Operation {
 } Operation;
 
 struct Waiting {
+        TAILQ_ENTRY(Waiting) link;
         BusOperations *owner;
         sd_bus_message *call;
         const Operation *operation;
@@ -42,9 +43,8 @@ struct BusOperations {
         const BusConfig *config;
         void (*changed)(void *userdata);
         void *userdata;
-        sd_event_source *timer; /* looks at the progress */
-        Waiting **items;        /* the first one first */
-        size_t n_items, n_allocated;
+        sd_event_source *timer;                   /* looks at the progress */
+        TAILQ_HEAD(WaitingList, Waiting) waiting; /* the first one first */
 };
 
 static Tracker *tracker_of(const Waiting *waiting)
@@ -55,52 +55,48 @@ static Tracker *tracker_of(const Waiting *waiting)
 const char *bus_operations_get(const BusOperations *operations, Progress *ret)
 {
         *ret = (Progress){ .phase = "" };
-        if (operations->n_items == 0)
+        if (TAILQ_EMPTY(&operations->waiting))
                 return "";
         tracker_get_progress(operations->config->tracker, ret);
-        return operations->items[0]->operation->method;
+        return TAILQ_FIRST(&operations->waiting)->operation->method;
+}
+
+static void drop(Waiting *waiting)
+{
+        TAILQ_REMOVE(&waiting->owner->waiting, waiting, link);
+        sd_bus_message_unref(waiting->call);
+        free(waiting);
 }
 
 static void end(Waiting *waiting)
 {
         BusOperations *operations = waiting->owner;
 
-        for (size_t i = 0; i < operations->n_items; i++)
-                if (operations->items[i] == waiting) {
-                        array_close(operations->items, sizeof(Waiting *), &operations->n_items, i);
-                        break;
-                }
-        sd_bus_message_unref(waiting->call);
-        free(waiting);
+        drop(waiting);
         operations->changed(operations->userdata);
 }
 
-static int add(BusOperations *operations, sd_bus_message *call, const Operation *operation,
-               Waiting **ret)
+static Waiting *add(BusOperations *operations, sd_bus_message *call, const Operation *operation)
 {
-        Waiting *waiting;
+        Waiting *waiting = malloc(sizeof(Waiting));
 
-        if (array_grow(&operations->items, sizeof(Waiting *), operations->n_items,
-                       &operations->n_allocated) < 0)
-                return -ENOMEM;
-        waiting = malloc(sizeof(Waiting));
         if (!waiting)
-                return -ENOMEM;
-        *waiting = (Waiting){ operations, sd_bus_message_ref(call), operation };
-        operations->items[operations->n_items++] = waiting;
-        *ret = waiting;
-        return 0;
+                return NULL;
+        *waiting = (Waiting){ .owner = operations,
+                              .call = sd_bus_message_ref(call),
+                              .operation = operation };
+        TAILQ_INSERT_TAIL(&operations->waiting, waiting, link);
+        return waiting;
 }
 
-/* Another one that begins alike and is under way; NULL: there is none. */
+/* Returns another one that begins alike and is under way; NULL: there is none. */
 static const Waiting *find_rival(const Waiting *waiting)
 {
-        const BusOperations *operations = waiting->owner;
+        const Waiting *other;
 
-        for (size_t i = 0; i < operations->n_items; i++)
-                if (operations->items[i] != waiting &&
-                    operations->items[i]->operation->begin == waiting->operation->begin)
-                        return operations->items[i];
+        TAILQ_FOREACH(other, &waiting->owner->waiting, link)
+                if (other != waiting && other->operation->begin == waiting->operation->begin)
+                        return other;
         return NULL;
 }
 
@@ -108,7 +104,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusOperations *operations = userdata;
 
-        if (operations->n_items == 0)
+        if (TAILQ_EMPTY(&operations->waiting))
                 return 0;
         operations->changed(operations->userdata);
         (void)sd_event_source_set_time_relative(source, PROGRESS_USEC);
@@ -323,9 +319,9 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
         if (operation->changes)
                 log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, by->text),
                           "%s was asked for by %s.", operation->changes, by->text);
-        r = add(operations, call, operation, &waiting);
-        if (r < 0)
-                return r;
+        waiting = add(operations, call, operation);
+        if (!waiting)
+                return -ENOMEM;
         r = operation->begin(waiting, by, error);
         if (r < 0) {
                 end(waiting);
@@ -358,15 +354,18 @@ static int cancel(Waiting *waiting)
 
 int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bus_error *error)
 {
+        Waiting *waiting = TAILQ_LAST(&operations->waiting, WaitingList), *before;
         const char *method;
         bool found = false;
         int r = sd_bus_message_read(call, "s", &method);
 
-        for (size_t i = operations->n_items; r >= 0 && i > 0; i--)
-                if (strcmp(operations->items[i - 1]->operation->method, method) == 0) {
-                        found = true;
-                        r = cancel(operations->items[i - 1]);
-                }
+        for (; r >= 0 && waiting; waiting = before) {
+                before = TAILQ_PREV(waiting, WaitingList, link);
+                if (strcmp(waiting->operation->method, method) != 0)
+                        continue;
+                found = true;
+                r = cancel(waiting);
+        }
         if (r == -EBUSY)
                 return sd_bus_error_setf(error, BUS_ERROR_BUSY,
                                          "It cannot be cancelled any more: wait for its end");
@@ -492,6 +491,7 @@ int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *co
 
         if (!operations)
                 return -ENOMEM;
+        TAILQ_INIT(&operations->waiting);
         operations->config = config;
         operations->changed = changed;
         operations->userdata = userdata;
@@ -506,15 +506,15 @@ int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *co
 
 BusOperations *bus_operations_free(BusOperations *operations)
 {
+        Waiting *waiting;
+
         if (!operations)
                 return NULL;
-        for (size_t i = 0; i < operations->n_items; i++) {
+        while ((waiting = TAILQ_FIRST(&operations->waiting))) {
                 if (operations->config->tracker)
-                        tracker_sync_cancel(operations->config->tracker, operations->items[i]);
-                sd_bus_message_unref(operations->items[i]->call);
-                free(operations->items[i]);
+                        tracker_sync_cancel(operations->config->tracker, waiting);
+                drop(waiting);
         }
-        free(operations->items);
         sd_event_source_disable_unref(operations->timer);
         free(operations);
         return NULL;
