@@ -14,7 +14,7 @@
 #define DRIVER_PATH "/org/freedesktop/DBus"
 #define STATISTICS  "org.freedesktop.DBus.Debug.Stats"
 
-/* No answer is as good as one that says nothing. */
+/* After this time the question counts as unanswered. */
 #define PATIENCE_USEC (30 * USEC_PER_SEC)
 
 typedef struct Asking {

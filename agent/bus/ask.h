@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the bus is asked of a connection, without waiting: whose it is, and how much of what was
- * sent to it lies with dbus-daemon because it does not read. Main thread only. */
+/* Questions to dbus-daemon about a connection, without waiting: its user, and how many bytes are
+ * unread. Main thread only. */
 
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-/* 0, or -ENXIO: that connection is gone; -EACCES: the bus policy forbids the question; -ENOTSUP:
- * the bus has no answer to it; else what the bus did not answer for. value is 0 then. */
+/* result: 0; -ENXIO: the connection is gone; -EACCES: the bus policy forbids the question;
+ * -ENOTSUP: the bus cannot answer it; else the error of the bus. value is 0 unless result is. */
 typedef void (*BusAnswered)(const char *name, int result, uint64_t value, void *userdata);
 
 /* The question about a connection. */

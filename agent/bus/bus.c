@@ -48,7 +48,7 @@ struct BusService {
         BusDocuments documents;
 };
 
-/* What changed is signalled a little later, once for all that came together. */
+/* Signals changes a little later, once for all that come together. */
 void bus_service_changed(BusService *service)
 {
         int enabled = SD_EVENT_OFF;
@@ -112,7 +112,7 @@ static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error
         return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, error);
 }
 
-/* Methods that not everybody may call. */
+/* The methods that need rights. */
 static const struct {
         const char *name, *action;
         BusMethod *run; /* NULL: agent/bus/operations.h */
@@ -190,7 +190,7 @@ static int run_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return bus_operations_cancel(((BusService *)userdata)->facts.operations, call, error);
 }
 
-/* Asks for what the operation itself asks for. */
+/* Needs the rights that the operation needs. */
 static int on_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -209,7 +209,7 @@ static int on_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
                                 run_cancel, service, error);
 }
 
-/* sd-bus lets everybody call: where not everybody may, the method asks. */
+/* sd-bus lets every user call; a method that needs rights checks them itself. */
 #define FREE   SD_BUS_VTABLE_UNPRIVILEGED
 #define METHOD SD_BUS_METHOD_WITH_ARGS
 
@@ -262,7 +262,7 @@ static const sd_bus_vtable vtable[] = {
 /* org.freedesktop.LogControl1, with which "systemctl service-log-level compute-agent debug" works.
  * The level is the one of base/log.h, until the next reload of the configuration. */
 
-/* Where base/log.h writes is not for others to choose. */
+/* The target cannot be changed: base/log.h chooses it. */
 static const char *log_target(void)
 {
         return getenv("JOURNAL_STREAM") ? "journal" : "console";
@@ -455,8 +455,8 @@ static void on_looked(const char *name, int result, uint64_t bytes, void *userda
                 (void)sd_event_source_set_time(service->look_timer, 0);
 }
 
-/* dbus-daemon does not look at a connection of which it reads nothing more, and finds out that it
- * was closed, and that the name is free, when it has something to send there. */
+/* Connects again. dbus-daemon ignores a connection of which it has stopped reading, and notices
+ * that it was closed, and that the name is free, when it sends something there. */
 static void leave_bus(BusService *service, const char *own)
 {
         _cleanup_free_ char *left = strdup(own);
@@ -474,7 +474,8 @@ static void leave_bus(BusService *service, const char *own)
                                                "org.freedesktop.DBus.Peer", "Ping", NULL, NULL, "");
 }
 
-/* Whoever subscribes to signals and reads none fills the bus, too, be it in months. */
+/* Checks what is unread at the bus: a subscriber that reads nothing fills it, too, even if slowly.
+ * */
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusService *service = userdata;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The caller of a method: its name for the journal, and its rights. A question to polkit is in the
+ * list of its Polkit with a reference to the call, until the answer or the end of the connection.
+ * polkit needs a slot of the bus for each, so their number is bounded for each user and in all. */
+
 #include "agent/bus/caller.h"
 
 #include <ctype.h>
@@ -23,8 +27,7 @@
 #define ALLOW_USER_INTERACTION 1
 #define CANCELLATION_ID_SIZE   32
 
-/* From the file of this host alone: whom a directory knows may take its server's time to find, and
- * the main loop does not wait for it. */
+/* Reads only the file of this host: a directory service could block the main loop. */
 static bool find_name(uid_t uid, char *text, size_t size)
 {
         _cleanup_fclose_ FILE *file = fopen("/etc/passwd", "re");
@@ -38,7 +41,7 @@ static bool find_name(uid_t uid, char *text, size_t size)
         return false;
 }
 
-/* "computectl, "; a command may call itself what it likes. */
+/* Writes "computectl, ". A command chooses its name, so separators are replaced. */
 static void find_command(pid_t pid, char *text, size_t size)
 {
         char path[64], line[32] = "";
@@ -77,7 +80,7 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret)
                  command, (int)sender->pid, unit ? ", " : "", unit ? unit : "");
 }
 
-/* "VCPU=2 of demo; VGPU=1 of gpu (0000:41:00.0)", as far as there is room. */
+/* Writes "VCPU=2 of demo; VGPU=1 of gpu (0000:41:00.0)", as much as fits. */
 static void format_held(const Claim *claim, char *text, size_t size)
 {
         size_t n = 0;
@@ -147,7 +150,7 @@ static int deny(sd_bus_error *error, bool challenge)
         return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "Access denied");
 }
 
-/* 1: allowed; a negative errno with error set: not. */
+/* Returns 1 if the call is allowed; else a negative errno with error set. */
 static int read_verdict(sd_bus_message *reply, sd_bus_error *error)
 {
         const sd_bus_error *failure = sd_bus_message_get_error(reply);
@@ -172,7 +175,7 @@ static void format_id(const Question *question, char id[static CANCELLATION_ID_S
         snprintf(id, CANCELLATION_ID_SIZE, "compute-agent-%" PRIu64, question->id);
 }
 
-/* Nobody waits any more: without this polkit would keep the question, and the bus its place. */
+/* Withdraws the question: otherwise polkit would keep it, and the bus its place. */
 static void withdraw(const Question *question)
 {
         char id[CANCELLATION_ID_SIZE];

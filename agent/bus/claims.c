@@ -164,7 +164,7 @@ int bus_claim(sd_bus_message *call, const BusCaller *caller, const BusConfig *co
         if (r < 0)
                 return r;
         claim_queue_claim(config->queue, &waiting->request, on_claimed, waiting);
-        /* Whoever answers frees it; it may be gone already. */
+        /* The callback frees it, perhaps before the call above returns. */
         waiting = NULL;
         return 1;
 }
@@ -194,7 +194,7 @@ static json_t *verdicts_to_json(const FitVerdicts *verdicts, bool fits, const ch
                      : NULL;
 }
 
-/* Answers with whether the request fits what is known, and why not. */
+/* Answers whether the request fits the known state, and why not. */
 static int explain_known(sd_bus_message *call, ClaimService *service,
                          const ResourceRequest *request, sd_bus_error *error)
 {
@@ -231,8 +231,8 @@ static void on_looked(int result, const Claim *claim, bool is_new, const Error *
                 (void)sd_bus_reply_method_errno(waiting->call, r, &error);
 }
 
-/* By what a claim of the same would go by; who may not claim has no say in when libvirt is asked.
- */
+/* Refreshes what a claim of the same request would refresh. Only for callers that can claim: others
+ * cannot make the agent ask libvirt. */
 int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue, sd_bus_error *error)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
@@ -377,7 +377,7 @@ int bus_change_claim(sd_bus_message *call, const BusCaller *caller, const BusCon
 
 /* Guests that libvirt starts and stops, as its hook reports them */
 
-/* A domain as its XML has it, and what the claims want of it. */
+/* A domain by its XML, and as claims see it. */
 typedef struct Guest {
         SnapshotDomain domain;
         HostDomain facts;
@@ -457,7 +457,7 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
                 claim_service_notify(service, CLAIM_EVENT_REMOVED, ended);
         if (r > 0)
                 note_refused(&guest, &words);
-        /* libvirt waits: it is reported to Placement behind its back. */
+        /* libvirt waits, so the claim is reported to Placement later. */
         if (r == 0)
                 claim_queue_settle_soon(config->queue);
         return r != 0 ? bus_claims_error(service, error, r, &words)
@@ -465,7 +465,7 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
                                        cordon_host_words(config->cordon), claim);
 }
 
-/* The first claim of the guest that the message begins with. */
+/* Finds the first claim of the guest whose uuid begins the message. */
 static int find_guest(sd_bus_message *call, ClaimService *service, Claims **ret_claims, Claim **ret,
                       sd_bus_error *error)
 {

@@ -87,7 +87,7 @@ static int add_sharing(json_t *document, const ProviderTree *sharing)
         return json_object_set(document, "shares", names);
 }
 
-/* Those that are missing or held; the caller frees. NULL when out of memory. */
+/* Returns the devices that are missing or held; the caller frees. NULL when out of memory. */
 static const LedgerDevice **list_withheld(const DeviceLedger *devices, size_t *ret_n)
 {
         const LedgerDevice **list = calloc((devices ? devices->n_devices : 0) + 1, sizeof(*list));
@@ -269,7 +269,7 @@ static int make(BusDocuments *documents, BusDocument document, sd_bus_error *err
         return r < 0 ? r : text ? 0 : -ENOMEM;
 }
 
-/* Very many claims, some at a time: what changes meanwhile is listed as it is when reached. */
+/* Documents in steps. A change during the work is in the document if its item is reached later. */
 
 typedef struct Listing {
         BusJob job;
@@ -319,7 +319,7 @@ static const HostFacts *get_facts(const Listing *listing)
         return claim_service_facts(listing->documents->facts->config.claims);
 }
 
-/* Takes what is to be written. */
+/* Writes the item, and frees it. */
 static int write_item(Listing *listing, json_t *item)
 {
         _cleanup_json_ json_t *object = item;
@@ -349,7 +349,7 @@ static int write_events(Listing *listing, Claims *claims, bool *ret_done, Error 
         return r;
 }
 
-/* The next lot; ret_done: there was none. An outcome of claims.h. */
+/* Writes the next lot; ret_done: there was none. Returns an outcome of claims.h. */
 static int write_some(Listing *listing, Claims *claims, bool *ret_done, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -368,7 +368,7 @@ static int write_some(Listing *listing, Claims *claims, bool *ret_done, Error *r
         return r;
 }
 
-/* Others may have it, too, when nothing changed meanwhile. */
+/* Answers, and keeps the text for other readers if nothing changed meanwhile. */
 static int finish(Listing *listing)
 {
         BusDocuments *documents = listing->documents;
@@ -440,7 +440,7 @@ static int begin_listing(BusDocuments *documents, BusDocument document, sd_bus_m
         return 1;
 }
 
-/* What may have changed */
+/* Changes */
 
 void bus_documents_note(BusDocuments *documents, BusDocument document)
 {
@@ -538,7 +538,8 @@ bool bus_documents_signal(BusDocuments *documents, sd_bus *bus)
         return false;
 }
 
-/* Not every write is an event to signal: a claim that is pending, what another process does. */
+/* Compares the claims themselves, because some writes send no event: a pending claim, and a write
+ * of another process. */
 static void look_at_claims(BusDocuments *documents)
 {
         static const BusDocument of_claims[] = { BUS_TREE, BUS_CLAIMS, BUS_HISTORY };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The methods of the bus that change claims, and what is in use: messages in, calls of claims.h and
- * of the daemon's parts, messages out. Everything from the caller is checked here, and what becomes
- * of a claim is logged with it. Signatures are in formats/interface.h. */
+/* Methods that change claims or take the host out of use: they read the message, call claims.h and
+ * parts of the daemon, log the result with the caller, and answer. Everything from the caller is
+ * checked here. Signatures are in formats/interface.h. */
 
 #include "agent/bus/bus.h"
 #include "agent/bus/caller.h"
@@ -33,11 +33,11 @@ int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue,
 
 /* Shared with agent/bus/documents.c. */
 
-/* The bus error of a result of claims.h, with its words; opens the database anew when that is what
- * the result calls for. */
+/* Sets the bus error of a result of claims.h with its words, and opens the database again when the
+ * result calls for that. */
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words);
 
-/* The open database, or a bus error. */
+/* Returns the open database, or a bus error. */
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
 
 /* Reads groups and options. A malformed message is -EINVAL with words; what sd-bus itself says goes

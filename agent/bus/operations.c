@@ -111,7 +111,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* The methods that begin one. Each answers when it ended. */
+/* The methods. Each answers when its cycle ended. */
 
 static void on_synced(Tracker *tracker, const Error *error, void *userdata)
 {
@@ -129,7 +129,7 @@ static int begin_sync(Waiting *waiting, const EventAuthor *by, sd_bus_error *err
 
 static const Error no_error;
 
-/* With the document ("" for none), or with why it failed. */
+/* Answers with the document ("" for none), or with the reason of the failure. */
 static void answer(Waiting *waiting, const json_t *document, const char *name, const Error *why)
 {
         _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
@@ -143,7 +143,7 @@ static void answer(Waiting *waiting, const json_t *document, const char *name, c
         end(waiting);
 }
 
-/* Placement may be behind in other things: what counts is the reshape. */
+/* Answers with the state of the reshape alone: other parts of the publication can have failed. */
 static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
 {
         const TrackerView view = tracker_view(tracker);
@@ -159,7 +159,7 @@ static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
                                                                                        : &no_error);
 }
 
-/* Of several that are asked for before the next cycle only one is done. */
+/* Only one of several that are asked for before the next cycle runs. */
 static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
         Tracker *tracker = tracker_of(waiting);
@@ -179,7 +179,7 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
         return 0;
 }
 
-/* Whether the host could be published besides is not the question. */
+/* Answers with the audit, also if the publication failed. */
 static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
         const AuditorState *audit = auditor_get_state(tracker_view(tracker).auditor);
@@ -219,7 +219,7 @@ static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_e
         return ask_audit(waiting, AUDITOR_WISH_HEAL_CONSUMER, &consumer, by);
 }
 
-/* What is in the way of the question; what is in the way of the host stands in the answer. */
+/* Returns why the question is refused. Reasons against retiring the host are in the answer. */
 static const char *find_hindrance(const BusConfig *config, bool dry_run)
 {
         const char *why =
@@ -263,7 +263,7 @@ static int begin_retire(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
         return 0;
 }
 
-/* The cycle may have failed: the settings are in force all the same. */
+/* The settings are in force even if the cycle failed. */
 static void on_reloaded(Tracker *tracker, const Error *error, void *userdata)
 {
         Waiting *waiting = userdata;
@@ -315,7 +315,7 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
         int r;
 
         assert(operation); /* whatever agent/bus/bus.c sends here has its row */
-        /* What it comes to is logged when it ended; this is who wanted it. */
+        /* The result is logged at the end, and the caller here. */
         if (operation->changes)
                 log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, by->text),
                           "%s was asked for by %s.", operation->changes, by->text);
@@ -345,7 +345,7 @@ static int cancel(Waiting *waiting)
                 r = reshape_control_cancel(tracker_view(tracker_of(waiting)).reshape);
         if (r < 0)
                 return r;
-        /* Another cycle harms nobody: only nobody waits for it any more. */
+        /* The cycle that was asked for still runs; only the call stops waiting. */
         tracker_sync_cancel(tracker_of(waiting), waiting);
         (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_CANCELLED, "It was cancelled");
         end(waiting);
@@ -387,8 +387,8 @@ static int refuse_cordon(sd_bus_error *error, int r, const Error *words)
         return sd_bus_error_setf(error, name, "%s", error_text(words, r));
 }
 
-/* A part of the host that could not be read, or a change of shape that waits, keeps the host from
- * being equal to Placement, but no cordon from being published. */
+/* Answers "" when the cycle was published. A part of the host that cannot be read, or a pending
+ * reshape, keeps no cordon from being published. */
 static void on_cordon_reported(Tracker *tracker, const Error *error, void *userdata)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
@@ -397,7 +397,7 @@ static void on_cordon_reported(Tracker *tracker, const Error *error, void *userd
                 call, "s", tracker_view(tracker).status->cycle_published ? "" : error->text);
 }
 
-/* Claims know at once; Placement with the next cycle, which the caller waits for. */
+/* Closes the host for claims at once, and answers after the cycle that reports it to Placement. */
 static int report_cordon(sd_bus_message *call, const BusConfig *config, const EventNote *note)
 {
         const Cordon *cordon = config->cordon;

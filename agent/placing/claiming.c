@@ -33,7 +33,7 @@ static void succeed(ClaimTask *task, Claim *claim, bool is_new)
         claim_task_end(task, 0, claim, is_new, &ERROR_NULL);
 }
 
-/* The request was refused: the consumer gets back the claim of what Placement allocates to it. */
+/* Claims again what Placement allocates to the consumer, after its request was refused. */
 static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlacing *placing)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -45,7 +45,7 @@ static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlaci
         claim_service_notify(task->queue->config.service, CLAIM_EVENT_ADDED, claim);
 }
 
-/* Claims with what is known, and ends the task. */
+/* Claims by the known state, and ends the task. */
 static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -102,7 +102,7 @@ static void give_up(ClaimTask *task, ClaimEnd end, const char *why)
         task->claim = claim_free(task->claim);
 }
 
-/* Placement has it. */
+/* Ends the task after the write. */
 static void finish_write(ClaimTask *task)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -122,7 +122,8 @@ static void finish_write(ClaimTask *task)
         succeed(task, TAKE_PTR(task->claim), true);
 }
 
-/* What was chosen is free here, and not in Placement: others have some of it without a claim. */
+/* Capacity in Placement: the choice is free here but not there, because another consumer has some
+ * of it without a claim. */
 
 static bool is_left(const Consumer *room, const Allocation *chosen)
 {
@@ -135,7 +136,7 @@ static bool is_left(const Consumer *room, const Allocation *chosen)
         return true;
 }
 
-/* All that was chosen of this host is there: then it was a sharing provider that refused. */
+/* True if Placement has all of the choice on this host left: then a sharing provider refused. */
 static bool is_left_here(const ClaimTask *task, const HostView *view, const char *node)
 {
         bool left = true;
@@ -149,7 +150,7 @@ static bool is_left_here(const ClaimTask *task, const HostView *view, const char
         return left;
 }
 
-/* Is something of this host still to be removed? What only may arrive yet is not waited for. */
+/* True if a removal is under way. A write that can still arrive is not waited for. */
 static bool is_leaving(Claims *claims)
 {
         ClaimRemoval removal = { 0 };
@@ -160,13 +161,14 @@ static bool is_leaving(Claims *claims)
         return false;
 }
 
-/* Nothing that fits is left in Placement. */
+/* Fails, or tries again if a removal frees capacity now. */
 static void fail_for_others(ClaimTask *task, const Error *error)
 {
         Claims *claims = claim_service_get(task->queue->config.service);
         Error words = *error;
 
-        /* What was released a moment ago is on its way out, or left after Placement looked. */
+        /* A claim that was just released is being removed, or was removed after Placement answered.
+         * */
         if (claims &&
             (is_leaving(claims) || task->claiming.n_removals != task->queue->n_removals) &&
             claim_task_retry(task))
@@ -194,7 +196,7 @@ static void on_room(int result, ConsumersAnswer *answer, const Error *error, voi
                 claim_task_fail(task, claim_task_outcome(result), error);
 }
 
-/* True: it is tried again with what Placement has left. */
+/* Reads the capacity that Placement has left. True: the task chooses from it next. */
 static bool ask_for_room(ClaimTask *task)
 {
         Claims *claims = claim_service_get(task->queue->config.service);
@@ -247,7 +249,7 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
         claim_task_fail(task, outcome, error);
 }
 
-/* The claim is pending: Placement is reported. */
+/* Writes the pending claim to Placement. */
 static void put(ClaimTask *task)
 {
         const ClaimRequest *request = task->request;
@@ -270,7 +272,7 @@ static void put(ClaimTask *task)
         }
 }
 
-/* 0: the claim is pending. */
+/* Makes the pending claim. Returns 0 or an outcome of claims.h. */
 static int claim_pending(ClaimTask *task, Error *reterr)
 {
         Claims *claims = claim_service_require(task->queue->config.service, reterr);
@@ -289,7 +291,7 @@ static int claim_pending(ClaimTask *task, Error *reterr)
         return claims_claim(claims, task->request, &placing, &task->claim, NULL, reterr);
 }
 
-/* The fit chooses; Placement has a look at the amounts when it is written. */
+/* Lets the fit choose, and writes the choice. */
 static void write_chosen(ClaimTask *task)
 {
         Error error = ERROR_NULL;
@@ -331,8 +333,8 @@ static ClaimPlacing what_is_placed(const ClaimTask *task, const HostView *view,
         };
 }
 
-/* Looks at what earlier claims of the consumer left; true when some of it is still there, and the
- * claim that left it is in ret (NULL: not known any more). */
+/* Finds allocations that an earlier claim of the consumer left. True when there are some; ret is
+ * the claim that left them (NULL: not known any more). */
 static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
 {
         ClaimRemoval removal = { 0 };
@@ -354,8 +356,8 @@ static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
         return false;
 }
 
-/* What is left is taken over, if it is what is asked for, and written as it is, lest a removal that
- * was given up arrives yet; else what is chosen takes its place. */
+/* Claims the left allocations if they match the request, and writes them as they are, so that a
+ * late removal names an old generation. Otherwise the choice of the fit replaces them. */
 static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view, const Claim *ended)
 {
         ClaimPlacing placing = what_is_placed(task, view, CLAIM_WRITE_PENDING);
@@ -370,8 +372,8 @@ static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view,
         }
 }
 
-/* Has it a claim? What the agent wrote is on disk as Placement has it; what somebody else placed
- * (ret_placed) may have been placed anew since. */
+/* True if the consumer has a claim. Placement has the same as the database for a claim that the
+ * agent wrote; a claim that another writer placed (ret_placed) can have been placed again since. */
 static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -381,13 +383,13 @@ static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
         *ret_placed = claim->write_state == CLAIM_WRITE_NONE;
         if (claim->state != CLAIM_STATE_PENDING)
                 return true;
-        /* Of before a crash: nobody was promised it. */
+        /* It is from before a crash: no caller got it. */
         (void)claims_release(claims, claim->id, "not finished", NULL);
         return false;
 }
 
-/* Was the claim made of Placement's allocations alone, for a lost claim database? The caller says
- * now what was asked for. */
+/* True for a claim that was made of Placement's allocations alone, for a lost claim database. This
+ * caller has the request. */
 static bool is_without_request(const Claim *claim)
 {
         return claim->request[0] == '\0' && claim->state == CLAIM_STATE_CLAIMED;
@@ -418,7 +420,7 @@ static void end_of_before(ClaimTask *task, Claims *claims)
                                  : "it was placed here again");
 }
 
-/* Placement does not answer. */
+/* Continues without Placement. */
 static void on_away(ClaimTask *task, const Error *error)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -432,7 +434,7 @@ static void on_away(ClaimTask *task, const Error *error)
                 go_without(task, error);
 }
 
-/* Its consumer was read. */
+/* Continues after the consumer was read. */
 static int go_on(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *ended = NULL;
@@ -457,7 +459,7 @@ static int go_on(ClaimTask *task, Claims *claims, const HostView *view, Error *r
         return 0;
 }
 
-/* A healer that has it in hand takes away what would be verified. */
+/* Reads the consumer, which no healer can change from here on. */
 static void read_consumer(ClaimTask *task)
 {
         Error error = ERROR_NULL;

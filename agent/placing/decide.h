@@ -7,8 +7,8 @@
 #include "agent/guests/claim-share.h"
 #include "agent/placing/queue.h"
 
-/* Why allocations that nobody placed are not written, in words that end a sentence; NULL: they are.
- */
+/* Returns why the agent must not write allocations that no scheduler placed, in words that end a
+ * sentence; NULL: it can. */
 const char *claim_decide_refuses(ClaimMode mode, NovaMode nova);
 
 /* Returns the write state that an owed claim takes. CLAIM_WRITE_SENT: it is to be written now;
@@ -34,10 +34,11 @@ typedef struct ClaimRemovalState {
         uint64_t age_usec; /* since the claim ended */
 } ClaimRemovalState;
 
-/* How long a write that was given up may take to arrive. */
+/* The time within which a write can still arrive after the agent stopped waiting for it. */
 #define CLAIM_WRITE_LATE_USEC (CLAIM_WRITE_LATE_SEC * USEC_PER_SEC)
 
-/* How soon after its end a claim's share is taken for what the claim left. */
+/* Within this time after the end of a claim, its consumer's allocations count as left by the claim.
+ * */
 #define CLAIM_REMOVAL_SOON_USEC (5 * USEC_PER_SEC)
 
 ClaimRemovalDecision claim_decide_removal(const ClaimRemovalState *state);

@@ -10,7 +10,7 @@
 #include "agent/guests/claim-share.h"
 #include "agent/placing/task.h"
 
-/* The move was done before: the answer is what it was. */
+/* Returns true if the move was done before; the answer is the same. */
 static bool is_moved(Claims *claims, const ClaimMove *wanted, Claim **ret)
 {
         _cleanup_(claim_freep) Claim *left = NULL;
@@ -29,7 +29,7 @@ static const char *type_after(Claims *claims, const Uuid *from)
         return "MIGRATION";
 }
 
-/* From here on it stands in the database. False: the task has ended. */
+/* Writes the move to the database. False: the task has ended. */
 static bool begin(ClaimTask *task)
 {
         ClaimMove *wanted = &task->moving.move, begun = { 0 };
@@ -57,7 +57,7 @@ static bool begin(ClaimTask *task)
         return true;
 }
 
-/* reported NULL: it was not done. */
+/* Ends the move in the database, and the task. reported NULL: the move was not done. */
 static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, int result,
                      const Error *error)
 {
@@ -89,7 +89,7 @@ static void on_moved(int result, ConsumersAnswer *answer, const Error *error, vo
                 end_move(task, NULL, false, claim_task_outcome(result), error);
 }
 
-/* All that one holds is added to what the other holds elsewhere. */
+/* Adds the allocations of one consumer to those that the other has elsewhere. */
 static int move_all(ClaimTask *task, const HostView *view, Error *reterr)
 {
         _cleanup_(allocations_freep) Allocations *both = NULL;
@@ -128,7 +128,7 @@ static void on_fenced(int result, ConsumersAnswer *answer, const Error *error, v
                 end_fence(userdata);
 }
 
-/* The request that was given up may arrive yet: the generation that it names is made stale. */
+/* Makes the generation stale that a late request would name. */
 static int fence_move(ClaimTask *task, const HostView *view, Error *reterr)
 {
         if (claim_share_name(task->seen, NULL, NULL, NULL) < 0)
@@ -155,7 +155,7 @@ static void refuse_move(ClaimTask *task, ClaimMoveDecision decision)
                  &words);
 }
 
-/* Both consumers were read. */
+/* Continues after both consumers were read. */
 static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         const ClaimReported reported = claim_share_reported(view, task->moving.target, false);

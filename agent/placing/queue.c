@@ -449,7 +449,7 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
 
 /* Settling. */
 
-/* One line when it begins, one when it ends. */
+/* Logs one line when it begins, and one when it ends. */
 static void note_trouble(ClaimQueue *queue, const char *words)
 {
         if (words[0] && strcmp(words, queue->trouble) != 0)
@@ -468,7 +468,7 @@ static void notify_settled(ClaimQueue *queue)
         queue->worked = false;
 }
 
-/* What is there waits, and somebody may write there meanwhile. */
+/* Notes the removals that wait: another writer can write these consumers meanwhile. */
 static void note_late(ClaimQueue *queue)
 {
         Claims *claims = claim_service_get(queue->config.service);
@@ -506,7 +506,7 @@ static void take_back(Claims *claims, const Claim *claim)
                   "Claim %s of %s: was not finished, and is taken back.", id, claim->consumer.text);
 }
 
-/* Nobody was promised these, and nobody will be. */
+/* Releases pending claims without a task: no caller got them, and none will. */
 static void release_pending(ClaimQueue *queue, Claims *claims)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -518,8 +518,8 @@ static void release_pending(ClaimQueue *queue, Claims *claims)
                         take_back(claims, list.claims[i]);
 }
 
-/* Something may have been moved to it that no claim of it has yet: what is there says nothing
- * of what an earlier claim left, until it is known what became of the move. */
+/* True if a move to this consumer is not settled: until then its allocations say nothing about what
+ * an earlier claim left. */
 static bool is_moved_to(Claims *claims, const Uuid *consumer)
 {
         ClaimMove move;
@@ -621,7 +621,7 @@ static void settle_next(ClaimQueue *queue)
                 claim_queue_settle_soon(queue);
 }
 
-/* True when nothing of it may be written. */
+/* Returns true when the agent must not write what is owed. */
 static bool leave_owed(ClaimQueue *queue)
 {
         const char *why = nova_mode_refuses(queue->nova, NOVA_ACTION_REMOVE);
@@ -673,7 +673,7 @@ const char *claim_queue_count_owed(const ClaimQueue *queue, ClaimsOwed *ret)
         return queue->trouble;
 }
 
-/* Whatever was written there is ours to remove from now on. */
+/* Makes the agent the owner of the allocations of the claim, so that its end removes them. */
 static int take_on(Claims *claims, int64_t id, Error *reterr)
 {
         static const ClaimWriteState others[] = { CLAIM_WRITE_NONE, CLAIM_WRITE_OWED };

@@ -72,15 +72,15 @@ typedef struct ClaimQueueConfig {
 /* -ENOMEM. */
 int claim_queue_new(ClaimQueue **ret, const ClaimQueueConfig *config);
 
-/* Forgets what is under way, without a callback. */
+/* Drops all tasks without a callback. */
 ClaimQueue *claim_queue_free(ClaimQueue *queue);
 DEFINE_CLEANUP(ClaimQueue *, claim_queue_free);
 
-/* with_placement false: standalone, and all is local. */
+/* with_placement false: standalone, all claims are local. */
 void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool with_placement);
 
-/* Whether the last cycle found Placement away: then nobody waits for it who need not
- * (CLAIM_MODE_AUTO). */
+/* Sets whether the last cycle found Placement away: with CLAIM_MODE_AUTO, claims then do not wait
+ * for it. */
 void claim_queue_set_away(ClaimQueue *queue, bool away);
 
 /* Runs the tasks that wait for this refresh, if it was asked for before began_usec
@@ -93,21 +93,21 @@ void claim_queue_refreshed(ClaimQueue *queue, ClaimRefresh what, uint64_t began_
 void claim_queue_refresh(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                          void *userdata);
 
-/* Everything of request is borrowed until done. */
+/* Makes a claim. Everything of request is borrowed until done. */
 void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                        void *userdata);
 
-/* The claim of one consumer, and all it holds in Placement, becomes another's: one POST
- * /allocations. to_type NULL: "MIGRATION" from an instance, "INSTANCE" from all others. Once more
- * is no error. by: who wants it, borrowed until done. */
+/* Moves the claim of one consumer, with its allocations in Placement, to another: one POST
+ * /allocations. to_type NULL: "MIGRATION" from an instance, "INSTANCE" from all others. A repeated
+ * move is no error. by: the caller, borrowed until done. */
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
-/* Finishes what is owed to Placement, one after the other; stops at the first failure. To be called
- * at the end of each cycle, and when something was released. */
+/* Settles what is owed to Placement, one task after the other; stops at the first failure. To be
+ * called at the end of each cycle. */
 void claim_queue_settle(ClaimQueue *queue);
 
-/* The same when the loop runs again. */
+/* Settles when the loop runs again. */
 void claim_queue_settle_soon(ClaimQueue *queue);
 
 /* Counts what is owed to Placement; nothing while the claim database cannot be read. Returns why
@@ -115,10 +115,10 @@ void claim_queue_settle_soon(ClaimQueue *queue);
  * Blocks on the disk. */
 const char *claim_queue_count_owed(const ClaimQueue *queue, ClaimsOwed *ret);
 
-/* Ends a claim, as claims_release(); everywhere: also what Placement has of it on this host, though
- * somebody else wrote it there. What is to be removed is settled later. */
+/* Ends a claim as claims_release() does. everywhere: also its allocations on this host that another
+ * writer placed. The removal is settled later. */
 int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool everywhere,
                         Error *reterr);
 
-/* The session goes away: ends what is under way with words. */
+/* Ends all tasks with these words, because the session goes away. */
 void claim_queue_dismiss(ClaimQueue *queue, const char *why);

@@ -15,7 +15,8 @@
 
 /* Owed writes. */
 
-/* reported NULL: what is known of it stays. CLAIM_E_NOT_FOUND: the claim ended meanwhile. */
+/* Sets the write state. reported NULL: the known report stays. CLAIM_E_NOT_FOUND: the claim ended
+ * meanwhile. */
 static int mark_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported,
                      Error *reterr)
 {
@@ -43,7 +44,7 @@ static void on_owed_written(int result, ConsumersAnswer *answer, const Error *er
                 settle_owed(userdata, CLAIM_WRITE_WRITTEN, NULL);
 }
 
-/* From here on the end of the claim leaves a removal. */
+/* Writes the claim. From here on its end leaves a removal. */
 static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, true);
@@ -64,8 +65,8 @@ static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
                                        on_owed_written, task, reterr);
 }
 
-/* Evacuated: its consumer holds something elsewhere, and its guest, which was here, does not run
- * here. */
+/* True for an evacuated guest: its consumer has allocations elsewhere, and the guest, which was
+ * here, does not run here. */
 static bool is_gone(const ClaimTask *task)
 {
         const HostFacts *facts = claim_service_facts(task->queue->config.service);
@@ -137,7 +138,7 @@ static void end_removal(ClaimTask *task)
                 &error);
 }
 
-/* What is there now is gone; a write that was given up may arrive yet. */
+/* Ends the removal, unless a write that is late can still arrive. */
 static void on_removed(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -153,9 +154,8 @@ static void on_removed(int result, ConsumersAnswer *answer, const Error *error, 
                 end_removal(task);
 }
 
-/* Another claim of the consumer has what it holds. One that is owed (ret_owed) has not, but gets
- * it.
- */
+/* True if another claim of the consumer has its allocations. An owed claim (ret_owed) has none yet,
+ * but gets them. */
 static bool has_heir(Claims *claims, const Uuid *consumer, Claim **ret_owed)
 {
         for (int target = 0; target < 2; target++) {
@@ -185,8 +185,8 @@ static void log_removal(const ClaimTask *task)
                 task->consumer.text, id, ended ? ended->end_reason : "no longer in the history");
 }
 
-/* What an owed claim (NULL: none) holds is written in its place by the same request: a guest that
- * lives is not without its share in between. The removal is inherited then. */
+/* Removes the allocations. Those of an owed claim (NULL: none) are written by the same request, so
+ * a running guest is never without; its removal is inherited then. */
 static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *reterr)
 {
         const HostView *view;
@@ -211,7 +211,7 @@ static int depart(ClaimTask *task, Claims *claims, const HostView *view, Error *
 {
         _cleanup_(claim_freep) Claim *owed = NULL;
 
-        /* Not again after a conflict. */
+        /* Once: the task can run again after a conflict. */
         if (!task->claim)
                 (void)claims_get(claims, task->leaving.removal.claim, &task->claim, NULL);
         switch (decide(task, claims, has_heir(claims, &task->consumer, &owed))) {
