@@ -278,7 +278,7 @@ class TestDBusFiles(InstalledCase):
             if name == 'Cancel':  # by what it cancels: tests.integration.agent.test_bus_documents
                 continue
             guard = guards.get(name)
-            self.assertEqual(told.get(name), actions[guard] if guard else 'everybody', name)
+            self.assertEqual(told.get(name), actions[guard] if guard else 'nothing', name)
             self.assertEqual(handlers[name] == 'on_method', bool(guard), name)
         self.assertEqual(set(guards) - set(handlers), set())
 
