@@ -91,11 +91,10 @@ static void daemon_done(Daemon *daemon)
 
 static void look(const Daemon *daemon, CycleFacts *ret, Verdict *ret_verdict)
 {
-        const ClaimQueue *queue = daemon->queue;
-        const ClaimsOwed owed = queue ? claim_queue_count_owed(queue) : (ClaimsOwed){ 0 };
+        ClaimsOwed owed = { 0 };
+        const char *trouble = daemon->queue ? claim_queue_count_owed(daemon->queue, &owed) : NULL;
 
-        cycle_facts_look(daemon->engine.tracker, &owed,
-                         queue ? claim_queue_get_trouble(queue) : NULL, ret);
+        cycle_facts_look(daemon->engine.tracker, &owed, trouble, ret);
         verdict_make(ret, ret_verdict);
 }
 
@@ -201,7 +200,7 @@ static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error,
                 return;
         if (!unread.code)
                 (void)check_read(daemon, tracker_view(tracker).snapshot, &unread);
-        claim_queue_looked(daemon->queue, began_usec, &unread);
+        claim_queue_refreshed(daemon->queue, CLAIM_REFRESH_GUESTS, began_usec, &unread);
 }
 
 /* --once and --dry-run. */
@@ -540,33 +539,28 @@ static Session *get_session(void *userdata)
         return daemon->engine.tracker ? tracker_view(daemon->engine.tracker).session : NULL;
 }
 
-static int look_at_guests(void *userdata, Error *reterr)
+static void on_refreshed(Tracker *tracker, const Error *error, void *userdata)
 {
         Daemon *daemon = userdata;
 
-        return tracker_look(daemon->engine.tracker, reterr);
+        claim_queue_refreshed(daemon->queue, CLAIM_REFRESH_HOST,
+                              tracker_view(tracker).status->cycle_began_usec, &ERROR_NULL);
 }
 
-static void on_searched(Tracker *tracker, const Error *error, void *userdata)
-{
-        claim_queue_searched(userdata);
-}
-
-/* A cycle that asks about every claim without a guest, unless it is known to be of no use. */
-static int search(void *task, bool cancel, void *userdata)
+/* Reads guests with a poll alone. The host needs a cycle, which also asks Placement about each
+ * claim without a guest; none is begun where the poll or Placement fails. */
+static int refresh(ClaimRefresh what, void *userdata, Error *reterr)
 {
         Daemon *daemon = userdata;
         Tracker *tracker = daemon->engine.tracker;
         const TrackerStatus *status = tracker_view(tracker).status;
 
-        if (cancel) {
-                tracker_sync_cancel(tracker, task);
-                return 0;
-        }
+        if (what == CLAIM_REFRESH_GUESTS)
+                return tracker_look(tracker, reterr);
         if (status->hypervisor_error.code || status->sync_state == SYNC_OFFLINE)
-                return -EAGAIN;
+                return error_setf(reterr, EAGAIN, "The hypervisor or Placement does not answer");
         claim_service_ask_all(daemon->claims);
-        return tracker_sync(tracker, TRACKER_SYNC, on_searched, task);
+        return tracker_sync(tracker, TRACKER_SYNC, on_refreshed, daemon);
 }
 
 static int set_up_queue(Daemon *daemon, Error *reterr)
@@ -578,8 +572,7 @@ static int set_up_queue(Daemon *daemon, Error *reterr)
                 .root = daemon->root,
                 .session = get_session,
                 .settled = on_settled,
-                .look = look_at_guests,
-                .search = search,
+                .refresh = refresh,
                 .userdata = daemon,
         };
 
@@ -588,12 +581,6 @@ static int set_up_queue(Daemon *daemon, Error *reterr)
         claim_queue_set_mode(daemon->queue, config->claim_mode, config->reporter.nova,
                              config->has_placement);
         return 0;
-}
-
-/* Who starts the service may ask it something next: it is ready when it can be asked. */
-static void on_bus_settled(void *userdata)
-{
-        (void)sd_notify(false, "READY=1");
 }
 
 static int set_up_bus(Daemon *daemon, Error *reterr)
@@ -606,7 +593,6 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
                 .root = daemon->root,
                 .hook = config_hook_to_text(daemon->engine.config),
                 .reload = reload,
-                .settled = on_bus_settled,
                 .userdata = daemon,
         };
         int r = bus_service_new(&daemon->bus, daemon->event, &bus_config);

@@ -9,7 +9,7 @@
 #define BUS_INTERFACE "org.computeagent.Agent1"
 
 /* Of what is below: counts what was changed or taken away (the property InterfaceVersion). */
-#define BUS_INTERFACE_VERSION 2
+#define BUS_INTERFACE_VERSION 3
 
 /* Describe(s document) -> s: the JSON document of that name, as it is now. Signal
  * DocumentChanged(s document): it is another one than somebody read; not sent again until somebody
@@ -65,7 +65,7 @@
 /* Cordon(s device, s reason) -> s, Uncordon(s device) -> s: "" for the host, else a device as its
  * provider, libvirt or its PCI address name it. They answer as Sync does. */
 
-/* Properties: agent/bus/properties.h lists them, the XML says what they mean. */
+/* Properties: agent/bus/status.h lists them, and the XML describes them. */
 
 #define RESHAPE_ACCESS_UNKNOWN "unknown" /* Placement was not asked yet */
 #define RESHAPE_ACCESS_ALLOWED "allowed"
@@ -80,10 +80,10 @@
 #define SYNC_STATE_STANDALONE "standalone" /* no [placement] section */
 #define SYNC_STATE_SYNCED     "synced"     /* Placement is equal to the host */
 #define SYNC_STATE_PENDING    "pending" /* a change is on its way, or nothing was published yet */
-#define SYNC_STATE_STALE      "stale"   /* part of the tree was refused; see SyncError */
+#define SYNC_STATE_STALE      "stale"   /* part of the tree was refused; see sync_error */
 #define SYNC_STATE_OFFLINE    "offline" /* Placement cannot be used */
 #define SYNC_STATE_RETIRED    "retired" /* it was taken out of Placement */
-#define SYNC_STATE_LEFT       "left-to-nova" /* nova-compute reports this host; see NDifferences */
+#define SYNC_STATE_LEFT       "left-to-nova" /* nova-compute reports this host; see n_differences */
 
 /* Error names; the message has the words. */
 #define BUS_ERROR_INVALID       BUS_NAME ".Error.Invalid"

@@ -22,10 +22,10 @@ function print_line(line,   word) {
 	if (line ~ /^@[a-z_]+:/) {
 		word = substr(line, 2, index(line, ":") - 2)
 		print ".BR " word " :\n" escape(substr(line, length(word) + 4))
-	} else if (line ~ /^[A-Za-z]+   *[^ ]/) {
+	} else if (line ~ /^[A-Za-z_]+   *[^ ]/) {
 		word = line
 		sub(/ .*/, "", word)
-		sub(/^[A-Za-z]+ +/, "", line)
+		sub(/^[A-Za-z_]+ +/, "", line)
 		print ".TP\n.B " word "\n" escape(line)
 	} else
 		print escape(line)
@@ -46,7 +46,7 @@ function print_comment(   lines, n, i, line, paragraph) {
 			sub(/^[A-Za-z]+: */, "", line)
 		if (line == "")
 			continue
-		if (paragraph && line !~ /^[A-Za-z]+   *[^ ]/)
+		if (paragraph && line !~ /^[A-Za-z_]+   *[^ ]/)
 			print par
 		else if (line ~ /^@/)
 			print ".br"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests: tests/unit/agent/bus/test-gate.c */
+
 #include "agent/bus/ask.h"
 
 #include <errno.h>
@@ -12,7 +14,7 @@
 #define DRIVER_PATH "/org/freedesktop/DBus"
 #define STATISTICS  "org.freedesktop.DBus.Debug.Stats"
 
-/* No answer is as good as one that says nothing. */
+/* After this time the question counts as unanswered. */
 #define PATIENCE_USEC (30 * USEC_PER_SEC)
 
 typedef struct Asking {
@@ -90,14 +92,23 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *unused
         return 0;
 }
 
-static int ask(sd_bus *bus, const char *interface, const char *member, const char *field,
-               const char *name, BusAnswered answered, void *userdata)
+int bus_ask(sd_bus *bus, BusQuestion question, const char *name, BusAnswered answered,
+            void *userdata)
 {
+        static const struct {
+                const char *interface, *member, *field;
+        } questions[] = {
+                [BUS_ASK_USER] = { DRIVER, "GetConnectionCredentials", NULL },
+                [BUS_ASK_UNREAD] = { STATISTICS, "GetConnectionStats", "OutgoingBytes" },
+                [BUS_ASK_SENT] = { STATISTICS, "GetConnectionStats", "IncomingBytes" },
+        };
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         size_t size = strlen(name) + 1;
         Asking *asking;
         sd_bus_slot *slot;
-        int r = sd_bus_message_new_method_call(bus, &m, DRIVER, DRIVER_PATH, interface, member);
+        int r = sd_bus_message_new_method_call(bus, &m, DRIVER, DRIVER_PATH,
+                                               questions[question].interface,
+                                               questions[question].member);
 
         if (r >= 0)
                 r = sd_bus_message_append(m, "s", name);
@@ -106,7 +117,9 @@ static int ask(sd_bus *bus, const char *interface, const char *member, const cha
         asking = malloc(sizeof(Asking) + size);
         if (!asking)
                 return -ENOMEM;
-        *asking = (Asking){ .field = field, .answered = answered, .userdata = userdata };
+        *asking = (Asking){ .field = questions[question].field,
+                            .answered = answered,
+                            .userdata = userdata };
         memcpy(asking->name, name, size);
         r = sd_bus_call_async(bus, &slot, m, on_answer, asking, PATIENCE_USEC);
         if (r < 0) {
@@ -118,21 +131,4 @@ static int ask(sd_bus *bus, const char *interface, const char *member, const cha
         (void)sd_bus_slot_set_floating(slot, true);
         sd_bus_slot_unref(slot);
         return 0;
-}
-
-int bus_ask_user(sd_bus *bus, const char *name, BusAnswered answered, void *userdata)
-{
-        return ask(bus, DRIVER, "GetConnectionCredentials", NULL, name, answered, userdata);
-}
-
-int bus_ask_unread(sd_bus *bus, const char *name, BusAnswered answered, void *userdata)
-{
-        return ask(bus, STATISTICS, "GetConnectionStats", "OutgoingBytes", name, answered,
-                   userdata);
-}
-
-int bus_ask_sent(sd_bus *bus, const char *name, BusAnswered answered, void *userdata)
-{
-        return ask(bus, STATISTICS, "GetConnectionStats", "IncomingBytes", name, answered,
-                   userdata);
 }

@@ -1,26 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The service on the system bus: the tables of its methods, its objects, and the connection. A
+ * method row says which action of polkit it needs and which function runs it. The connection is
+ * opened again when it breaks, when the bus does not answer, and when unread bytes fill it.
+ *
+ * Tests: tests/integration/agent/test_bus_documents.py tests/integration/agent/test_bus_files.py
+ * tests/integration/agent/test_bus_limits.py */
+
 #include "agent/bus/bus.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <systemd/sd-bus.h>
+#include <systemd/sd-daemon.h>
 
 #include "agent/bus/ask.h"
+#include "agent/bus/caller.h"
 #include "agent/bus/dispatch.h"
 #include "agent/bus/documents.h"
-#include "agent/bus/log.h"
 #include "agent/bus/methods.h"
 #include "agent/bus/operations.h"
-#include "agent/bus/polkit.h"
-#include "agent/bus/properties.h"
+#include "agent/bus/status.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "formats/interface.h"
 
+#define LOG_PATH      "/org/freedesktop/LogControl1"
+#define LOG_INTERFACE "org.freedesktop.LogControl1"
+
 struct BusService {
         BusFacts facts; /* first: the properties are read from it */
+        sd_event *event;
         sd_event_source *retry_timer;
         sd_event_source *look_timer;
         sd_event_source *signal_timer;
@@ -37,7 +48,7 @@ struct BusService {
         BusDocuments documents;
 };
 
-/* What changed is signalled a little later, once for all that came together. */
+/* Signals changes a little later, once for all that come together. */
 void bus_service_changed(BusService *service)
 {
         int enabled = SD_EVENT_OFF;
@@ -57,7 +68,7 @@ static int on_signal_timer(sd_event_source *source, uint64_t usec, void *userdat
 
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return 0;
-        if (bus_facts_signal(&service->facts, service->bus) < 0)
+        if (bus_status_signal(&service->facts, service->bus) < 0)
                 log_warning("Out of memory: a change is not signalled on D-Bus, ignoring.");
         if (!bus_documents_signal(&service->documents, service->bus))
                 return 0;
@@ -101,7 +112,7 @@ static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error
         return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, error);
 }
 
-/* Methods that not everybody may call. */
+/* The methods that need rights. */
 static const struct {
         const char *name, *action;
         BusMethod *run; /* NULL: agent/bus/operations.h */
@@ -109,12 +120,12 @@ static const struct {
         bool cordons; /* who is out of use stands in the tree, and in what happened */
 } methods[] = {
         { "Claim", POLKIT_ACTION_CLAIM, bus_claim, check_claim, false },
-        { "Confirm", POLKIT_ACTION_CLAIM, bus_confirm, NULL, false },
-        { "Extend", POLKIT_ACTION_CLAIM, bus_extend, NULL, false },
-        { "Release", POLKIT_ACTION_CLAIM, bus_release, NULL, false },
-        { "ReleaseAllocations", POLKIT_ACTION_CLAIM, bus_release, NULL, false },
+        { "Confirm", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
+        { "Extend", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
+        { "Release", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
+        { "ReleaseAllocations", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
         { "MoveClaim", POLKIT_ACTION_CLAIM, bus_move_claim, NULL, false },
-        { "Abort", POLKIT_ACTION_CLAIM, bus_abort, NULL, false },
+        { "Abort", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
         { "PrepareGuest", POLKIT_ACTION_CLAIM, bus_prepare_guest, NULL, false },
         { "GuestStarted", POLKIT_ACTION_CLAIM, bus_guest_started, NULL, false },
         { "GuestReleased", POLKIT_ACTION_CLAIM, bus_guest_released, NULL, false },
@@ -170,8 +181,8 @@ static int on_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
         size_t i = find_method(sd_bus_message_get_member(call));
 
         assert(i < ARRAY_SIZE(methods)); /* each of the vtable that comes here has its row */
-        return polkit_guard(&service->polkit, call, methods[i].action, methods[i].check, run_method,
-                            service, error);
+        return bus_caller_guard(&service->polkit, call, methods[i].action, methods[i].check,
+                                run_method, service, error);
 }
 
 static int run_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -179,7 +190,7 @@ static int run_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return bus_operations_cancel(((BusService *)userdata)->facts.operations, call, error);
 }
 
-/* Asks for what the operation itself asks for. */
+/* Needs the rights that the operation needs. */
 static int on_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -193,12 +204,12 @@ static int on_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
         i = find_method(name);
         is_operation = i < ARRAY_SIZE(methods) && !methods[i].run;
         (void)sd_bus_message_rewind(call, true);
-        return polkit_guard(&service->polkit, call,
-                            is_operation ? methods[i].action : POLKIT_ACTION_MANAGE, NULL,
-                            run_cancel, service, error);
+        return bus_caller_guard(&service->polkit, call,
+                                is_operation ? methods[i].action : POLKIT_ACTION_MANAGE, NULL,
+                                run_cancel, service, error);
 }
 
-/* sd-bus lets everybody call: where not everybody may, the method asks. */
+/* sd-bus lets every user call; a method that needs rights checks them itself. */
 #define FREE   SD_BUS_VTABLE_UNPRIVILEGED
 #define METHOD SD_BUS_METHOD_WITH_ARGS
 
@@ -241,21 +252,82 @@ static const sd_bus_vtable vtable[] = {
         METHOD("UndoRetire", SD_BUS_NO_ARGS, SD_BUS_RESULT("s", error), on_method, FREE),
         METHOD("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, on_method, FREE),
         METHOD("Cancel", SD_BUS_ARGS("s", operation), SD_BUS_NO_RESULT, on_cancel, FREE),
-#define P(type, property, member, flags, value) \
-        SD_BUS_PROPERTY(property, #type, bus_get_property, 0, flags),
+#define P(type, property, flags) \
+        SD_BUS_PROPERTY(#property, #type, bus_status_get_property, 0, flags),
         BUS_PROPERTIES(P)
 #undef P
                 SD_BUS_VTABLE_END,
 };
 
-/* The connection. */
+/* org.freedesktop.LogControl1, with which "systemctl service-log-level compute-agent debug" works.
+ * The level is the one of base/log.h, until the next reload of the configuration. */
+
+/* The target cannot be changed: base/log.h chooses it. */
+static const char *log_target(void)
+{
+        return getenv("JOURNAL_STREAM") ? "journal" : "console";
+}
+
+static int get_log_text(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        const char *text = "compute-agentd";
+
+        if (strcmp(property, "LogLevel") == 0)
+                text = log_level_to_text(log_get_level());
+        else if (strcmp(property, "LogTarget") == 0)
+                text = log_target();
+        return sd_bus_message_append(reply, "s", text);
+}
+
+static int set_log_level(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *value, void *userdata, sd_bus_error *error)
+{
+        const char *text;
+        int level, r = sd_bus_message_read(value, "s", &text);
+
+        if (r < 0)
+                return r;
+        level = log_level_from_text(text);
+        if (level < 0)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                         "\"%.40s\" is not a log level", text);
+        log_set_level(level);
+        log_info("What is %s or more important is logged now.", log_level_to_text(level));
+        return 0;
+}
+
+static int set_log_target(sd_bus *bus, const char *path, const char *interface,
+                          const char *property, sd_bus_message *value, void *userdata,
+                          sd_bus_error *error)
+{
+        const char *text;
+        int r = sd_bus_message_read(value, "s", &text);
+
+        if (r < 0)
+                return r;
+        if (strcmp(text, log_target()) == 0 || strcmp(text, "auto") == 0)
+                return 0;
+        return sd_bus_error_setf(error, SD_BUS_ERROR_NOT_SUPPORTED,
+                                 "compute-agentd writes to the %s only", log_target());
+}
+
+static const sd_bus_vtable log_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_WRITABLE_PROPERTY("LogLevel", "s", get_log_text, set_log_level, 0, 0),
+        SD_BUS_WRITABLE_PROPERTY("LogTarget", "s", get_log_text, set_log_target, 0, 0),
+        SD_BUS_PROPERTY("SyslogIdentifier", "s", get_log_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_VTABLE_END,
+};
+
+/* The connection */
 
 static void close_bus(BusService *service)
 {
         if (!service->bus)
                 return;
         bus_gate_detach(service->gate);
-        polkit_forget(&service->polkit);
+        bus_caller_forget(&service->polkit);
         service->dispatch.n_places = 0;
         service->is_looking = false;
         service->is_deaf = false;
@@ -264,10 +336,12 @@ static void close_bus(BusService *service)
         service->bus = sd_bus_close_unref(service->bus);
 }
 
+/* Tells systemd once that the service is ready: computectl can reach it, or it is known that it
+ * cannot. */
 static void settle(BusService *service)
 {
         if (!service->settled)
-                service->facts.config.settled(service->facts.config.userdata);
+                (void)sd_notify(false, "READY=1");
         service->settled = true;
 }
 
@@ -325,7 +399,10 @@ static int add_objects(BusService *service)
                                               .userdata = service });
 
         if (r >= 0)
-                r = bus_log_add(dispatch, service->bus);
+                r = bus_dispatch_add(dispatch, service->bus,
+                                     &(BusPlace){ .path = LOG_PATH,
+                                                  .interface = LOG_INTERFACE,
+                                                  .vtable = log_vtable });
         return r < 0 ? r : bus_gate_attach(service->gate, service->bus);
 }
 
@@ -351,7 +428,7 @@ static int try_open(BusService *service)
                                       on_name_requested, service);
         if (r < 0)
                 return r;
-        return sd_bus_attach_event(service->bus, service->facts.event, SD_EVENT_PRIORITY_NORMAL);
+        return sd_bus_attach_event(service->bus, service->event, SD_EVENT_PRIORITY_NORMAL);
 }
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
@@ -378,8 +455,8 @@ static void on_looked(const char *name, int result, uint64_t bytes, void *userda
                 (void)sd_event_source_set_time(service->look_timer, 0);
 }
 
-/* dbus-daemon does not look at a connection of which it reads nothing more, and finds out that it
- * was closed, and that the name is free, when it has something to send there. */
+/* Connects again. dbus-daemon ignores a connection of which it has stopped reading, and notices
+ * that it was closed, and that the name is free, when it sends something there. */
 static void leave_bus(BusService *service, const char *own)
 {
         _cleanup_free_ char *left = strdup(own);
@@ -397,7 +474,8 @@ static void leave_bus(BusService *service, const char *own)
                                                "org.freedesktop.DBus.Peer", "Ping", NULL, NULL, "");
 }
 
-/* Whoever subscribes to signals and reads none fills the bus, too, be it in months. */
+/* Checks what is unread at the bus: a subscriber that reads nothing fills it, too, even if slowly.
+ * */
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusService *service = userdata;
@@ -408,7 +486,8 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
         if (is_open && (service->unread > BUS_UNREAD_LAST || service->is_deaf))
                 leave_bus(service, own);
         else if (is_open && !service->is_looking)
-                service->is_looking = bus_ask_sent(service->bus, own, on_looked, service) >= 0;
+                service->is_looking =
+                        bus_ask(service->bus, BUS_ASK_SENT, own, on_looked, service) >= 0;
         (void)sd_event_source_set_time_relative(source, BUS_LOOK_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -420,20 +499,18 @@ static void on_operations(void *userdata)
 
 static int add_timers(BusService *service)
 {
-        int r = sd_event_add_time_relative(service->facts.event, &service->retry_timer,
-                                           CLOCK_MONOTONIC, BUS_RETRY_USEC, USEC_PER_SEC, on_retry,
-                                           service);
+        int r = sd_event_add_time_relative(service->event, &service->retry_timer, CLOCK_MONOTONIC,
+                                           BUS_RETRY_USEC, USEC_PER_SEC, on_retry, service);
 
         if (r < 0)
                 return r;
         (void)sd_event_source_set_enabled(service->retry_timer, SD_EVENT_OFF);
-        r = sd_event_add_time_relative(service->facts.event, &service->signal_timer,
-                                       CLOCK_MONOTONIC, BUS_SIGNAL_USEC, USEC_PER_MSEC,
-                                       on_signal_timer, service);
+        r = sd_event_add_time_relative(service->event, &service->signal_timer, CLOCK_MONOTONIC,
+                                       BUS_SIGNAL_USEC, USEC_PER_MSEC, on_signal_timer, service);
         if (r < 0)
                 return r;
         (void)sd_event_source_set_enabled(service->signal_timer, SD_EVENT_OFF);
-        r = sd_event_add_time_relative(service->facts.event, &service->look_timer, CLOCK_MONOTONIC,
+        r = sd_event_add_time_relative(service->event, &service->look_timer, CLOCK_MONOTONIC,
                                        BUS_LOOK_USEC, USEC_PER_SEC, on_look, service);
         /* An answer that came is read first. */
         return r < 0 ? r
@@ -448,7 +525,7 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config)
         if (!service)
                 return -ENOMEM;
         service->facts.config = *config;
-        service->facts.event = sd_event_ref(event);
+        service->event = sd_event_ref(event);
         r = add_timers(service);
         if (r < 0)
                 return r;
@@ -480,11 +557,10 @@ BusService *bus_service_free(BusService *service)
         bus_operations_free(service->facts.operations);
         bus_gate_free(service->gate);
         bus_documents_done(&service->documents);
-        bus_facts_done(&service->facts);
         sd_event_source_disable_unref(service->signal_timer);
         sd_event_source_disable_unref(service->look_timer);
         sd_event_source_disable_unref(service->retry_timer);
-        sd_event_unref(service->facts.event);
+        sd_event_unref(service->event);
         free(service);
         return NULL;
 }

@@ -5,7 +5,7 @@
  * systemd/org.computeagent.Agent1.xml).
  *
  * Translates between the bus and the tracker and claims; decides nothing. Reading is free; a method
- * that changes something is for whom agent/bus/polkit.h allows it. Without a system bus, or when it
+ * that changes something is for whom agent/bus/caller.h allows it. Without a system bus, or when it
  * goes away, the daemon runs on: the connection is tried again every BUS_RETRY_USEC. Main thread
  * only. */
 
@@ -33,13 +33,10 @@ typedef struct BusConfig {
         Cordon *cordon;
         Uuid root;
         const char *hook; /* config_hook_to_text() */
-        /* 0: the new settings are in force, and their first cycle is to come; else refused with
-         * words. */
+        /* Reads the configuration again. 0: the new settings are in force, and their first cycle is
+         * to come; else a negative errno with words. */
         int (*reload)(void *userdata, Error *reterr);
-        /* Called once, when computectl can reach the service, or it is known that it cannot; maybe
-         * from inside bus_service_new(). */
-        void (*settled)(void *userdata);
-        void *userdata; /* of both */
+        void *userdata; /* of reload */
 } BusConfig;
 
 /* Never fails for want of a bus. -ENOMEM and what sd-event says. */

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The caller of a method: its name for the journal, and its rights. A question to polkit is in the
+ * list of its Polkit with a reference to the call, until the answer or the end of the connection.
+ * polkit needs a slot of the bus for each, so their number is bounded for each user and in all. */
+
 #include "agent/bus/caller.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-login.h>
 
@@ -14,8 +21,13 @@
 
 #define HELD_MAX 400
 
-/* From the file of this host alone: whom a directory knows may take its server's time to find, and
- * the main loop does not wait for it. */
+#define AUTHORITY              "org.freedesktop.PolicyKit1"
+#define AUTHORITY_PATH         "/org/freedesktop/PolicyKit1/Authority"
+#define AUTHORITY_INTERFACE    "org.freedesktop.PolicyKit1.Authority"
+#define ALLOW_USER_INTERACTION 1
+#define CANCELLATION_ID_SIZE   32
+
+/* Reads only the file of this host: a directory service could block the main loop. */
 static bool find_name(uid_t uid, char *text, size_t size)
 {
         _cleanup_fclose_ FILE *file = fopen("/etc/passwd", "re");
@@ -29,7 +41,7 @@ static bool find_name(uid_t uid, char *text, size_t size)
         return false;
 }
 
-/* "computectl, "; a command may call itself what it likes. */
+/* Writes "computectl, ". A command chooses its name, so separators are replaced. */
 static void find_command(pid_t pid, char *text, size_t size)
 {
         char path[64], line[32] = "";
@@ -68,7 +80,7 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret)
                  command, (int)sender->pid, unit ? ", " : "", unit ? unit : "");
 }
 
-/* "VCPU=2 of demo; VGPU=1 of gpu (0000:41:00.0)", as far as there is room. */
+/* Writes "VCPU=2 of demo; VGPU=1 of gpu (0000:41:00.0)", as much as fits. */
 static void format_held(const Claim *claim, char *text, size_t size)
 {
         size_t n = 0;
@@ -107,4 +119,170 @@ void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *re
                              LOG_FIELD_CALLER, caller->author.text, LOG_FIELD_DEVICE, device),
                   "Claim %s: %s by %s%s%s; %s.", id, what, caller->author.text,
                   reason && reason[0] ? ": " : "", reason ? reason : "", held);
+}
+
+/* The rights of the caller */
+
+typedef struct PolkitQuestion Question;
+struct PolkitQuestion {
+        uint64_t id;
+        uid_t uid;         /* who asked */
+        sd_bus_slot *slot; /* of the answer */
+        sd_bus_message *call;
+        sd_bus_message_handler_t handler;
+        void *userdata;
+        LIST_ENTRY(PolkitQuestion) link;
+};
+
+static void question_free(Question *question)
+{
+        LIST_REMOVE(question, link);
+        sd_bus_slot_unref(question->slot);
+        sd_bus_message_unref(question->call);
+        free(question);
+}
+
+static int deny(sd_bus_error *error, bool challenge)
+{
+        if (challenge)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
+                                        "Interactive authentication is required");
+        return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "Access denied");
+}
+
+/* Returns 1 if the call is allowed; else a negative errno with error set. */
+static int read_verdict(sd_bus_message *reply, sd_bus_error *error)
+{
+        const sd_bus_error *failure = sd_bus_message_get_error(reply);
+        int allowed, challenge, r;
+
+        if (failure) {
+                log_debug("polkit does not answer: %s", failure->message ?: failure->name);
+                return deny(error, false);
+        }
+        r = sd_bus_message_enter_container(reply, 'r', "bba{ss}");
+        if (r > 0)
+                r = sd_bus_message_read(reply, "bb", &allowed, &challenge);
+        if (r <= 0) {
+                log_debug("polkit answers in another form");
+                return deny(error, false);
+        }
+        return allowed ? 1 : deny(error, challenge);
+}
+
+static void format_id(const Question *question, char id[static CANCELLATION_ID_SIZE])
+{
+        snprintf(id, CANCELLATION_ID_SIZE, "compute-agent-%" PRIu64, question->id);
+}
+
+/* Withdraws the question: otherwise polkit would keep it, and the bus its place. */
+static void withdraw(const Question *question)
+{
+        char id[CANCELLATION_ID_SIZE];
+
+        format_id(question, id);
+        (void)sd_bus_call_method_async(sd_bus_message_get_bus(question->call), NULL, AUTHORITY,
+                                       AUTHORITY_PATH, AUTHORITY_INTERFACE,
+                                       "CancelCheckAuthorization", NULL, NULL, "s", id);
+}
+
+static int on_verdict(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
+{
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        Question *question = userdata;
+        int r;
+
+        if (sd_bus_message_is_method_error(reply, SD_BUS_ERROR_NO_REPLY) ||
+            sd_bus_message_is_method_error(reply, SD_BUS_ERROR_TIMEOUT))
+                withdraw(question);
+        r = read_verdict(reply, &error);
+        if (r > 0)
+                r = question->handler(question->call, question->userdata, &error);
+        if (r < 0 || sd_bus_error_is_set(&error))
+                (void)sd_bus_reply_method_errno(question->call, r, &error);
+        question_free(question);
+        return 0;
+}
+
+static Question *question_new(Polkit *polkit, sd_bus_message *call, uid_t uid,
+                              sd_bus_message_handler_t handler, void *userdata)
+{
+        Question *question = calloc(1, sizeof(Question));
+
+        if (!question)
+                return NULL;
+        *question = (Question){ .id = ++polkit->last_id,
+                                .uid = uid,
+                                .call = sd_bus_message_ref(call),
+                                .handler = handler,
+                                .userdata = userdata };
+        LIST_INSERT_HEAD(&polkit->questions, question, link);
+        return question;
+}
+
+static bool has_room(const Polkit *polkit, uid_t uid)
+{
+        size_t n = 0, n_of_user = 0;
+        const Question *question;
+
+        LIST_FOREACH(question, &polkit->questions, link) {
+                n++;
+                n_of_user += question->uid == uid;
+        }
+        return n < POLKIT_QUESTIONS_MAX && n_of_user < POLKIT_QUESTIONS_PER_USER;
+}
+
+static int ask(Question *question, const char *action)
+{
+        int interactive = sd_bus_message_get_allow_interactive_authorization(question->call);
+        sd_bus *bus = sd_bus_message_get_bus(question->call);
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        char id[CANCELLATION_ID_SIZE];
+        int r = sd_bus_message_new_method_call(bus, &m, AUTHORITY, AUTHORITY_PATH,
+                                               AUTHORITY_INTERFACE, "CheckAuthorization");
+
+        format_id(question, id);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "(sa{sv})sa{ss}us", "system-bus-name", 1, "name", "s",
+                                          sd_bus_message_get_sender(question->call), action, 0,
+                                          interactive > 0 ? ALLOW_USER_INTERACTION : 0, id);
+        if (r >= 0)
+                r = sd_bus_call_async(bus, &question->slot, m, on_verdict, question,
+                                      POLKIT_PATIENCE_USEC);
+        if (r >= 0)
+                return 1;
+        question_free(question);
+        return r;
+}
+
+int bus_caller_guard(Polkit *polkit, sd_bus_message *call, const char *action,
+                     sd_bus_message_handler_t check, sd_bus_message_handler_t handler,
+                     void *userdata, sd_bus_error *error)
+{
+        const BusSender *sender = bus_gate_get_sender(polkit->gate, call);
+        Question *question;
+        int r;
+
+        if (!sender)
+                return deny(error, false);
+        if (sender->is_privileged)
+                return handler(call, userdata, error);
+        if (check) {
+                r = check(call, userdata, error);
+                if (r < 0)
+                        return r;
+                (void)sd_bus_message_rewind(call, true);
+        }
+        if (!has_room(polkit, sender->uid))
+                return sd_bus_error_set(
+                        error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                        "Too many requests of this user wait for polkit: answer or wait for these first");
+        question = question_new(polkit, call, sender->uid, handler, userdata);
+        return question ? ask(question, action) : -ENOMEM;
+}
+
+void bus_caller_forget(Polkit *polkit)
+{
+        while (!LIST_EMPTY(&polkit->questions))
+                question_free(LIST_FIRST(&polkit->questions));
 }

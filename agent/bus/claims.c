@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The methods that claim, and that change and end claims. */
+/* The methods that make, change, move and end claims, and those of libvirt's hook. A method reads
+ * its arguments, calls the queue or the claims, logs what it did with its caller, and answers. A
+ * call that waits for Placement or for the guests is a WaitingCall until then.
+ *
+ * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 
 #include "agent/bus/methods.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "agent/guests/facts.h"
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+#include "drivers/registry.h"
 #include "formats/claim-json.h"
 #include "formats/format-names.h"
 #include "formats/interface.h"
+
+#define XML_MAX (4 * 1024 * 1024) /* of a domain, in bytes */
 
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words)
 {
@@ -43,19 +54,6 @@ int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error)
                 return 0;
         return sd_bus_error_setf(error, BUS_ERROR_STORE, "Claims cannot be used: %s",
                                  service->error.text);
-}
-
-/* The start of a method: its arguments, as sd_bus_message_read() takes them, then the same. */
-static int begin(sd_bus_message *call, ClaimService *service, Claims **ret, sd_bus_error *error,
-                 const char *types, ...)
-{
-        va_list ap;
-        int r;
-
-        va_start(ap, types);
-        r = sd_bus_message_readv(call, types, ap);
-        va_end(ap);
-        return r < 0 ? r : bus_claims_open(service, ret, error);
 }
 
 static int read_request(sd_bus_message *m, ClaimRequest *request, Error *reterr)
@@ -166,7 +164,7 @@ int bus_claim(sd_bus_message *call, const BusCaller *caller, const BusConfig *co
         if (r < 0)
                 return r;
         claim_queue_claim(config->queue, &waiting->request, on_claimed, waiting);
-        /* Whoever answers frees it; it may be gone already. */
+        /* The callback frees it, perhaps before the call above returns. */
         waiting = NULL;
         return 1;
 }
@@ -196,7 +194,7 @@ static json_t *verdicts_to_json(const FitVerdicts *verdicts, bool fits, const ch
                      : NULL;
 }
 
-/* Answers with whether the request fits what is known, and why not. */
+/* Answers whether the request fits the known state, and why not. */
 static int explain_known(sd_bus_message *call, ClaimService *service,
                          const ResourceRequest *request, sd_bus_error *error)
 {
@@ -233,8 +231,8 @@ static void on_looked(int result, const Claim *claim, bool is_new, const Error *
                 (void)sd_bus_reply_method_errno(waiting->call, r, &error);
 }
 
-/* By what a claim of the same would go by; who may not claim has no say in when libvirt is asked.
- */
+/* Refreshes what a claim of the same request would refresh. Only for callers that can claim: others
+ * cannot make the agent ask libvirt. */
 int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue, sd_bus_error *error)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
@@ -248,7 +246,7 @@ int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue, 
                 return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
         if (!queue)
                 return explain_known(call, service, &waiting->request.resources, error);
-        claim_queue_look(queue, &waiting->request, on_looked, waiting);
+        claim_queue_refresh(queue, &waiting->request, on_looked, waiting);
         waiting = NULL;
         return 1;
 }
@@ -307,8 +305,19 @@ int bus_move_claim(sd_bus_message *call, const BusCaller *caller, const BusConfi
         return 1;
 }
 
-int bus_claims_answer(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                      const BusOutcome *outcome, sd_bus_error *error)
+/* The result of a method, for the journal and for the subscribers. */
+typedef struct Outcome {
+        ClaimEvent event;
+        const char *what;   /* "released" */
+        const char *reason; /* NULL: none */
+        int64_t id;
+        int result; /* of claims.h, with its words */
+        Error words;
+} Outcome;
+
+/* Answers a call whose only result is an outcome. */
+static int answer(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                  const Outcome *outcome, sd_bus_error *error)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         Claims *claims = service->claims;
@@ -322,61 +331,197 @@ int bus_claims_answer(sd_bus_message *call, const BusCaller *caller, ClaimServic
         return sd_bus_reply_method_return(call, NULL);
 }
 
-int bus_confirm(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
-                sd_bus_error *error)
+int bus_change_claim(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                     sd_bus_error *error)
 {
-        BusOutcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "confirmed" };
-        Claims *claims;
-        int r = begin(call, config->claims, &claims, error, "x", &outcome.id);
-
-        if (r < 0)
-                return r;
-        outcome.result = claims_confirm(claims, outcome.id, &outcome.words);
-        return bus_claims_answer(call, caller, config->claims, &outcome, error);
-}
-
-int bus_extend(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
-               sd_bus_error *error)
-{
-        BusOutcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "extended" };
+        enum { CONFIRM, EXTEND, ABORT, RELEASE, RELEASE_ALL } i = 0;
+        static const struct {
+                const char *method, *types, *what;
+                ClaimEvent event;
+        } changes[] = {
+                [CONFIRM] = { "Confirm", "x", "confirmed", CLAIM_EVENT_CHANGED },
+                [EXTEND] = { "Extend", "xt", "extended", CLAIM_EVENT_CHANGED },
+                [ABORT] = { "Abort", "xs", "aborted", CLAIM_EVENT_REMOVED },
+                [RELEASE] = { "Release", "xs", "released", CLAIM_EVENT_REMOVED },
+                [RELEASE_ALL] = { "ReleaseAllocations", "xs", "released", CLAIM_EVENT_REMOVED },
+        };
+        Outcome outcome = { 0 };
         uint64_t expires_usec;
         Claims *claims;
-        int r = begin(call, config->claims, &claims, error, "xt", &outcome.id, &expires_usec);
+        int r;
 
-        if (r < 0)
-                return r;
-        outcome.result = claims_extend(claims, outcome.id, expires_usec, &outcome.words);
-        return bus_claims_answer(call, caller, config->claims, &outcome, error);
-}
-
-int bus_release(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
-                sd_bus_error *error)
-{
-        bool everywhere = strcmp(sd_bus_message_get_member(call), "ReleaseAllocations") == 0;
-        BusOutcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "released" };
-        Claims *claims;
-        int r = begin(call, config->claims, &claims, error, "xs", &outcome.id, &outcome.reason);
-
+        while (strcmp(changes[i].method, sd_bus_message_get_member(call)) != 0)
+                i++;
+        outcome.event = changes[i].event;
+        outcome.what = changes[i].what;
+        r = sd_bus_message_read(call, changes[i].types, &outcome.id,
+                                i == EXTEND ? (void *)&expires_usec : &outcome.reason);
+        if (r >= 0)
+                r = bus_claims_open(config->claims, &claims, error);
         if (r < 0)
                 return r;
         claims_set_author(claims, &caller->author);
-        outcome.result = claim_queue_release(config->queue, outcome.id, outcome.reason, everywhere,
+        if (i == CONFIRM)
+                r = claims_confirm(claims, outcome.id, &outcome.words);
+        else if (i == EXTEND)
+                r = claims_extend(claims, outcome.id, expires_usec, &outcome.words);
+        else if (i == ABORT)
+                r = claims_abort(claims, outcome.id, outcome.reason, &outcome.words);
+        else
+                r = claim_queue_release(config->queue, outcome.id, outcome.reason, i == RELEASE_ALL,
+                                        &outcome.words);
+        claims_set_author(claims, NULL);
+        outcome.result = r;
+        return answer(call, caller, config->claims, &outcome, error);
+}
+
+/* Guests that libvirt starts and stops, as its hook reports them */
+
+/* A domain by its XML, and as claims see it. */
+typedef struct Guest {
+        SnapshotDomain domain;
+        HostDomain facts;
+} Guest;
+
+static void guest_done(Guest *guest)
+{
+        snapshot_domain_done(&guest->domain);
+        layout_done(&guest->facts.layout);
+}
+
+static int read_guest(sd_bus_message *call, const HostFacts *facts, Guest *guest, Error *reterr)
+{
+        const char *xml;
+        int r = sd_bus_message_read(call, "s", &xml);
+
+        if (r < 0)
+                return r;
+        if (strlen(xml) > XML_MAX)
+                return error_setf(reterr, EINVAL, "The domain's XML is longer than %d bytes",
+                                  XML_MAX);
+        r = driver_read_domain(xml, &guest->domain, reterr);
+        if (r < 0)
+                return r;
+        return claim_facts_make_domain(&guest->domain, facts, &guest->facts) < 0 ? error_oom(reterr)
+                                                                                 : 0;
+}
+
+static void note_refused(const Guest *guest, const Error *words)
+{
+        log_event(LOG_WARNING, MESSAGE_GUEST_REFUSED,
+                  LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
+                  "Guest %s may not start: %s.", guest->domain.name, words->text);
+}
+
+static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
+                          const Guest *guest, uint64_t begin_usec, bool cordoned,
+                          const Claim *claim)
+{
+        if (cordoned)
+                log_event(
+                        LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
+                        "Guest %s starts on this host, which is cordoned: the hook stops no guest.",
+                        guest->domain.name);
+        if (claim->created_usec >= begin_usec) {
+                bus_caller_note(caller, claim, "", "promised to guest %s, which starts,",
+                                guest->domain.name);
+                claim_service_notify(service, CLAIM_EVENT_ADDED, claim);
+        }
+        return sd_bus_reply_method_return(call, "x", claim->id);
+}
+
+int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                      sd_bus_error *error)
+{
+        ClaimService *service = config->claims;
+        const HostFacts *facts = service->facts;
+        _cleanup_(claim_freep) Claim *claim = NULL, *ended = NULL;
+        _cleanup_(guest_done) Guest guest = { 0 };
+        uint64_t begin_usec = clock_usec(CLOCK_REALTIME);
+        Error words = ERROR_NULL;
+        Claims *claims;
+        int r;
+
+        if (!facts)
+                return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "The host was not polled yet");
+        r = read_guest(call, facts, &guest, &words);
+        if (r < 0)
+                return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
+        r = bus_claims_open(service, &claims, error);
+        if (r < 0)
+                return r;
+        claims_set_author(claims, &caller->author);
+        r = claims_prepare(claims, &guest.facts, &claim, &ended, &words);
+        claims_set_author(claims, NULL);
+        if (ended)
+                claim_service_notify(service, CLAIM_EVENT_REMOVED, ended);
+        if (r > 0)
+                note_refused(&guest, &words);
+        /* libvirt waits, so the claim is reported to Placement later. */
+        if (r == 0)
+                claim_queue_settle_soon(config->queue);
+        return r != 0 ? bus_claims_error(service, error, r, &words)
+                      : reply_prepared(call, caller, service, &guest, begin_usec,
+                                       cordon_view(config->cordon).host, claim);
+}
+
+/* Finds the first claim of the guest whose uuid begins the message. */
+static int find_guest(sd_bus_message *call, ClaimService *service, Claims **ret_claims, Claim **ret,
+                      sd_bus_error *error)
+{
+        Error words = ERROR_NULL;
+        const char *consumer;
+        Uuid uuid;
+        int r = sd_bus_message_read(call, "s", &consumer);
+
+        if (r < 0)
+                return r;
+        if (uuid_from_text(consumer, &uuid) < 0)
+                return sd_bus_error_setf(error, BUS_ERROR_INVALID, "\"%.40s\" is not a uuid",
+                                         consumer);
+        r = bus_claims_open(service, ret_claims, error);
+        if (r < 0)
+                return r;
+        r = claims_find(*ret_claims, &uuid, false, ret, &words);
+        return r == 0 ? 0 : bus_claims_error(service, error, r, &words);
+}
+
+int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                      sd_bus_error *error)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Outcome outcome = { .event = CLAIM_EVENT_CHANGED, .what = "confirmed" };
+        Claims *claims;
+        int r = find_guest(call, config->claims, &claims, &claim, error);
+
+        if (r < 0)
+                return r;
+        if (claim->state == CLAIM_STATE_CONFIRMED)
+                return sd_bus_reply_method_return(call, NULL);
+        outcome.id = claim->id;
+        outcome.result = claims_confirm(claims, claim->id, &outcome.words);
+        return answer(call, caller, config->claims, &outcome, error);
+}
+
+int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                       sd_bus_error *error)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Outcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "released" };
+        Claims *claims;
+        int r = find_guest(call, config->claims, &claims, &claim, error);
+
+        if (r >= 0)
+                r = sd_bus_message_read(call, "s", &outcome.reason);
+        if (r < 0)
+                return r;
+        claim_service_note_stopped(config->claims, &claim->consumer);
+        if (!claim_is_of_guest_alone(claim))
+                return sd_bus_reply_method_return(call, NULL);
+        outcome.id = claim->id;
+        claims_set_author(claims, &caller->author);
+        outcome.result = claim_queue_release(config->queue, claim->id, outcome.reason, false,
                                              &outcome.words);
         claims_set_author(claims, NULL);
-        return bus_claims_answer(call, caller, config->claims, &outcome, error);
-}
-
-int bus_abort(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
-              sd_bus_error *error)
-{
-        BusOutcome outcome = { .event = CLAIM_EVENT_REMOVED, .what = "aborted" };
-        Claims *claims;
-        int r = begin(call, config->claims, &claims, error, "xs", &outcome.id, &outcome.reason);
-
-        if (r < 0)
-                return r;
-        claims_set_author(claims, &caller->author);
-        outcome.result = claims_abort(claims, outcome.id, outcome.reason, &outcome.words);
-        claims_set_author(claims, NULL);
-        return bus_claims_answer(call, caller, config->claims, &outcome, error);
+        return answer(call, caller, config->claims, &outcome, error);
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Our interfaces on the bus, and who serves a call to them. sd-bus would do it by itself, but at
- * the moment when it reads a call: here a call is served when its turn has come (agent/bus/gate.h).
- * sd-bus still knows the interfaces, for Introspect.
- *
- * Main thread only. */
+/* The interfaces of the agent, and the search of the handler of a call. sd-bus would run the
+ * handler when it reads the call; here that happens at the turn of the call (agent/bus/gate.h). sd-
+ * bus knows the interfaces for Introspect. Main thread only. */
 
 #include "agent/bus/gate.h"
 
@@ -24,8 +22,9 @@ typedef struct BusDispatch {
         size_t n_places;
 } BusDispatch;
 
-/* Puts an interface on the bus (all borrowed). At most BUS_PLACES_MAX. What sd-bus says. */
+/* Adds an interface to the bus (all borrowed); at most BUS_PLACES_MAX. Returns the errors of sd-
+ * bus. */
 int bus_dispatch_add(BusDispatch *dispatch, sd_bus *bus, const BusPlace *place);
 
-/* A BusServe; userdata is a BusDispatch. */
+/* Serves a call of the gate; userdata is a BusDispatch. */
 int bus_dispatch_serve(sd_bus_message *call, void *userdata, sd_bus_error *error);

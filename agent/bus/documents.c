@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The documents of Describe(). A text is made when it is read after a change, and kept. A client
+ * that read a document gets one signal with the first change after that, and none until a client
+ * reads it again: so a client reads, waits, and reads when signalled, and a document without a
+ * reader costs nothing. A client that heard that there is no document yet counts as a reader.
+ *
+ * Claims and events can be very many: a Listing writes these documents in steps. A text that is old
+ * is given up for these, since no step runs only to compare it. */
+
 #include "agent/bus/documents.h"
 
 #include <errno.h>
@@ -16,9 +24,46 @@
 void bus_documents_done(BusDocuments *documents)
 {
         for (size_t i = 0; i < _BUS_DOCUMENT_MAX; i++)
-                bus_document_done(&documents->texts[i]);
+                free(documents->texts[i].text);
         snapshot_unref(documents->snapshot);
         documents->snapshot = NULL;
+}
+
+/* What is known of a text */
+
+static void note_change(BusDocumentText *text)
+{
+        text->is_old = true;
+        text->is_due = text->is_due || text->is_read;
+        text->is_read = false;
+}
+
+/* True if the text has to be made before it is read. */
+static bool is_missing(const BusDocumentText *text)
+{
+        return text->is_old || !text->text;
+}
+
+/* Takes the new text. NULL: it cannot be made. */
+static void set_text(BusDocumentText *text, char *made)
+{
+        bool same = made && text->text ? strcmp(made, text->text) == 0 : made == text->text;
+
+        text->differs |= text->is_due && !same;
+        free(text->text);
+        text->text = made;
+        text->is_old = false;
+}
+
+/* True once if a signal has to be sent. */
+static bool take_signal(BusDocumentText *text)
+{
+        bool due = text->is_due && text->differs;
+
+        /* A reader without a signal has the right text. */
+        text->is_read = text->is_read || (text->is_due && !due);
+        text->is_due = text->differs = false;
+        return due;
 }
 
 /* Making them */
@@ -42,7 +87,7 @@ static int add_sharing(json_t *document, const ProviderTree *sharing)
         return json_object_set(document, "shares", names);
 }
 
-/* Those that are missing or held; the caller frees. NULL when out of memory. */
+/* Returns the devices that are missing or held; the caller frees. NULL when out of memory. */
 static const LedgerDevice **list_withheld(const DeviceLedger *devices, size_t *ret_n)
 {
         const LedgerDevice **list = calloc((devices ? devices->n_devices : 0) + 1, sizeof(*list));
@@ -181,7 +226,7 @@ static const struct {
         const char *name;
         int (*make)(BusFacts *facts, json_t **ret, sd_bus_error *error); /* NULL: in steps */
 } kinds[_BUS_DOCUMENT_MAX] = {
-        [BUS_STATUS] = { BUS_DOCUMENT_STATUS, bus_facts_describe },
+        [BUS_STATUS] = { BUS_DOCUMENT_STATUS, bus_status_describe },
         [BUS_TREE] = { BUS_DOCUMENT_TREE, make_tree },
         [BUS_HOST] = { BUS_DOCUMENT_HOST, make_host },
         [BUS_CLAIMS] = { BUS_DOCUMENT_CLAIMS, NULL },
@@ -220,11 +265,11 @@ static int make(BusDocuments *documents, BusDocument document, sd_bus_error *err
         int r = kinds[document].make(documents->facts, &made, error);
         char *text = made ? json_dumps(made, JSON_COMPACT) : NULL;
 
-        bus_document_set(&documents->texts[document], text);
+        set_text(&documents->texts[document], text);
         return r < 0 ? r : text ? 0 : -ENOMEM;
 }
 
-/* Very many claims, some at a time: what changes meanwhile is listed as it is when reached. */
+/* Documents in steps. A change during the work is in the document if its item is reached later. */
 
 typedef struct Listing {
         BusJob job;
@@ -274,7 +319,7 @@ static const HostFacts *get_facts(const Listing *listing)
         return listing->documents->facts->config.claims->facts;
 }
 
-/* Takes what is to be written. */
+/* Writes the item, and frees it. */
 static int write_item(Listing *listing, json_t *item)
 {
         _cleanup_json_ json_t *object = item;
@@ -304,7 +349,7 @@ static int write_events(Listing *listing, Claims *claims, bool *ret_done, Error 
         return r;
 }
 
-/* The next lot; ret_done: there was none. An outcome of claims.h. */
+/* Writes the next lot; ret_done: there was none. Returns an outcome of claims.h. */
 static int write_some(Listing *listing, Claims *claims, bool *ret_done, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -323,7 +368,7 @@ static int write_some(Listing *listing, Claims *claims, bool *ret_done, Error *r
         return r;
 }
 
-/* Others may have it, too, when nothing changed meanwhile. */
+/* Answers, and keeps the text for other readers if nothing changed meanwhile. */
 static int finish(Listing *listing)
 {
         BusDocuments *documents = listing->documents;
@@ -335,12 +380,12 @@ static int finish(Listing *listing)
         listing->file = NULL;
         if (failed)
                 return -ENOMEM;
-        bus_document_read(text);
+        text->is_read = true;
         if (listing->n_changes != documents->n_changes[listing->document]) {
                 bus_documents_note(documents, listing->document);
                 return sd_bus_reply_method_return(listing->job.call, "s", listing->text);
         }
-        bus_document_set(text, TAKE_PTR(listing->text));
+        set_text(text, TAKE_PTR(listing->text));
         return sd_bus_reply_method_return(listing->job.call, "s", text->text);
 }
 
@@ -356,8 +401,8 @@ static int step(BusJob *job, sd_bus_error *error)
         Claims *claims;
         int r;
 
-        if (!bus_document_is_missing(text)) {
-                bus_document_read(text);
+        if (!is_missing(text)) {
+                text->is_read = true;
                 r = sd_bus_reply_method_return(job->call, "s", text->text);
                 return MIN(r, 0);
         }
@@ -365,7 +410,7 @@ static int step(BusJob *job, sd_bus_error *error)
                 return 1;
         r = bus_claims_open(service, &claims, error);
         if (r < 0) {
-                bus_document_read(text);
+                text->is_read = true;
                 return r;
         }
         if (!listing->file)
@@ -388,40 +433,49 @@ static int begin_listing(BusDocuments *documents, BusDocument document, sd_bus_m
 
         if (!listing)
                 return -ENOMEM;
-        listing->job = (BusJob){ step, listing_free, sd_bus_message_ref(call), NULL };
+        listing->job = (BusJob){ step, listing_free, sd_bus_message_ref(call), { 0 } };
         listing->documents = documents;
         listing->document = document;
         bus_gate_begin(documents->gate, &listing->job);
         return 1;
 }
 
-/* What may have changed */
+/* Changes */
 
 void bus_documents_note(BusDocuments *documents, BusDocument document)
 {
+        BusDocumentText *text = &documents->texts[document];
+
         documents->n_changes[document]++;
+        note_change(text);
         if (kinds[document].make)
-                bus_document_note(&documents->texts[document]);
-        else
-                bus_document_give_up(&documents->texts[document]);
+                return;
+        /* It certainly differs, and the text is given up. */
+        set_text(text, NULL);
+        text->differs = text->is_due;
 }
 
-/* Of what the claims' documents say of devices and guests. */
+#define SUM_START UINT64_C(14695981039346656037)
+#define SUM_PRIME UINT64_C(1099511628211)
+
+static uint64_t sum_text(uint64_t sum, const char *text)
+{
+        for (const char *c = text; *c; c++)
+                sum = (sum ^ (unsigned char)*c) * SUM_PRIME;
+        return sum;
+}
+
+/* Returns a sum of the facts that the claims' documents contain about devices and guests. */
 static uint64_t sum_facts(const HostFacts *facts)
 {
-        uint64_t sum = UINT64_C(14695981039346656037);
+        uint64_t sum = SUM_START;
 
         for (size_t i = 0; facts && i < facts->n_mdevs; i++)
-                for (const char *c = facts->mdevs[i].uuid.text; *c; c++)
-                        sum = (sum ^ (unsigned char)*c) * UINT64_C(1099511628211);
+                sum = sum_text(sum, facts->mdevs[i].uuid.text);
         for (size_t i = 0; facts && i < facts->n_domains; i++)
-                for (const char *c = facts->domains[i].name; *c; c++)
-                        sum = (sum ^ (unsigned char)*c) * UINT64_C(1099511628211);
-        for (size_t i = 0; facts && i < facts->n_pci; i++) {
-                for (const char *c = facts->pci[i].address; *c; c++)
-                        sum = (sum ^ (unsigned char)*c) * UINT64_C(1099511628211);
-                sum = (sum ^ facts->pci[i].managed) * UINT64_C(1099511628211);
-        }
+                sum = sum_text(sum, facts->domains[i].name);
+        for (size_t i = 0; facts && i < facts->n_pci; i++)
+                sum = (sum_text(sum, facts->pci[i].address) ^ facts->pci[i].managed) * SUM_PRIME;
         return sum;
 }
 
@@ -444,7 +498,7 @@ void bus_documents_look(BusDocuments *documents)
         const Snapshot *snapshot = tracker_view(tracker).snapshot;
         const TrackerStatus *status = tracker_view(tracker).status;
 
-        bus_document_note(&documents->texts[BUS_STATUS]);
+        note_change(&documents->texts[BUS_STATUS]);
         if (status->sync_state != documents->sync_state)
                 bus_documents_note(documents, BUS_TREE);
         if (snapshot != documents->snapshot)
@@ -468,20 +522,24 @@ bool bus_documents_signal(BusDocuments *documents, sd_bus *bus)
         for (BusDocument i = 0; i < _BUS_DOCUMENT_MAX; i++) {
                 _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 
-                if (bus_document_is_asked(&documents->texts[i])) {
+                BusDocumentText *text = &documents->texts[i];
+
+                /* Made here only to learn whether it differs. */
+                if (text->is_due && text->is_old && !text->differs) {
                         if (made)
                                 return true;
                         (void)make(documents, i, &error);
                         made = true;
                 }
-                if (bus_document_signal(&documents->texts[i]))
+                if (take_signal(text))
                         (void)sd_bus_emit_signal(bus, BUS_PATH, BUS_INTERFACE, "DocumentChanged",
                                                  "s", kinds[i].name);
         }
         return false;
 }
 
-/* Not every write is an event to signal: a claim that is pending, what another process does. */
+/* Compares the claims themselves, because some writes send no event: a pending claim, and a write
+ * of another process. */
 static void look_at_claims(BusDocuments *documents)
 {
         static const BusDocument of_claims[] = { BUS_TREE, BUS_CLAIMS, BUS_HISTORY };
@@ -521,9 +579,9 @@ int bus_documents_describe(BusDocuments *documents, sd_bus_message *call, sd_bus
         text = &documents->texts[document];
         if (!kinds[document].make)
                 return begin_listing(documents, document, call);
-        if (bus_document_is_missing(text))
+        if (is_missing(text))
                 r = make(documents, document, error);
-        bus_document_read(text);
+        text->is_read = true;
         if (r < 0)
                 return r;
         return sd_bus_reply_method_return(call, "s", text->text);

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The documents of Describe(), which everybody may read: each is made when it is first read after a
- * change, and copied from then on. So how often it is read costs no more than the copies. Those of
- * claims, which may be very many, are made in steps, between which others are served. Who has read
- * one gets a signal when it has become another one (agent/bus/document.h).
- *
- * Main thread only. */
+/* The documents of Describe(), which every user can read. Each is made when it is first read after
+ * a change, and copied from then on, so frequent reads cost only the copies. Those of claims, which
+ * can be very many, are made in steps, with other calls in between. Main thread only. */
 
-#include "agent/bus/document.h"
 #include "agent/bus/gate.h"
-#include "agent/bus/properties.h"
+#include "agent/bus/status.h"
 
 typedef enum BusDocument {
         BUS_STATUS,
@@ -25,6 +21,15 @@ typedef enum BusDocument {
         BUS_RESHAPE,
         _BUS_DOCUMENT_MAX,
 } BusDocument;
+
+/* What is known of one document. */
+typedef struct BusDocumentText {
+        char *text;   /* as it was made last; NULL: not made, or given up */
+        bool is_old;  /* something changed since */
+        bool is_read; /* a client has it, and got no signal since */
+        bool is_due;  /* a client had it when something changed: to be signalled, if it differs */
+        bool differs; /* it does, from the text of that client */
+} BusDocumentText;
 
 typedef struct BusDocuments {
         BusFacts *facts; /* borrowed: its tracker may be another one later */
@@ -42,16 +47,17 @@ typedef struct BusDocuments {
 
 void bus_documents_done(BusDocuments *documents);
 
-/* A BusIsLong: is it Describe() of such a document? False for an unknown one. */
+/* True for Describe() of a document that is made in steps: the gate asks. */
 bool bus_documents_is_long(sd_bus_message *call);
 
-/* These may be others now. Which of those that are made of the tracker, is found out without. */
+/* Notes that a document can have changed. bus_documents_look() finds out which of those of the
+ * tracker have. */
 void bus_documents_note(BusDocuments *documents, BusDocument document);
 void bus_documents_look(BusDocuments *documents);
 
-/* Sends DocumentChanged where it is due; makes at most one document for it. True: there is more to
- * do, soon. */
+/* Sends DocumentChanged where it is due, and makes at most one document for it. True: more is left
+ * to do, soon. */
 bool bus_documents_signal(BusDocuments *documents, sd_bus *bus);
 
-/* Handler of Describe(). */
+/* Handles Describe(). */
 int bus_documents_describe(BusDocuments *documents, sd_bus_message *call, sd_bus_error *error);

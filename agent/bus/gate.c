@@ -14,12 +14,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* Between two looks whether what was answered is written, and whether it is read. */
+/* Intervals of the checks whether answers are written, and whether they are read. */
 #define WRITING_USEC USEC_PER_MSEC
 #define LOOK_USEC    (20 * USEC_PER_MSEC)
-/* Connections of a user that the bus is asked of. */
+/* Connections of one user about which the bus is asked at a time. */
 #define ASKED_AT_ONCE 32
-/* Who has read nothing for so long gets no answer any more to what it asked. */
+/* Calls of a user that reads nothing for this long are dropped. */
 #define UNREAD_USEC (10 * USEC_PER_SEC)
 
 #define REFUSALS_AT_ONCE 256 /* before others are served */
@@ -31,7 +31,7 @@
         "Too many calls of this user wait for their answers: wait for some of them, then ask " \
         "again"
 
-/* That waits for its time. The call is not kept, whose arguments may be large. */
+/* A late refusal. The call itself is not kept, because its arguments can be large. */
 typedef struct Refusal {
         sd_bus_message *answer;
         uint64_t due_usec;   /* CLOCK_MONOTONIC */
@@ -43,13 +43,13 @@ struct BusGate {
         Refusal refusals[BUS_REFUSALS_MAX]; /* a ring, in the order of time */
         size_t first_refusal, n_refusals;
         sd_event_source *serve_source;
-        BusServe serve;
-        BusIsLong is_long;
+        sd_bus_message_handler_t serve;
+        bool (*is_long)(sd_bus_message *call);
         void *userdata;
         sd_bus *bus; /* NULL while there is none */
         sd_bus_slot *filter;
         BusTurns turns;
-        BusJob *jobs; /* the next step is the first one's */
+        TAILQ_HEAD(, BusJob) jobs; /* the next step is the first one's */
         bool step_was_last;
         bool is_counted;      /* the bus is asked what of all that was sent is unread */
         size_t n_looks;       /* of connections, the next look begins elsewhere */
@@ -60,8 +60,8 @@ struct BusGate {
 
 /* Size */
 
-/* Takes what is read off the size that is left; negative when nothing is left, or it cannot be
- * read. */
+/* Subtracts the size of the arguments from *left. Negative when nothing is left, or when they
+ * cannot be read. */
 static int weigh(sd_bus_message *m, size_t *left)
 {
         const char *contents;
@@ -91,8 +91,8 @@ static int weigh(sd_bus_message *m, size_t *left)
         return r;
 }
 
-/* The size of the arguments, as it is counted here. False: they are larger than max; what is behind
- * that is not read. What was read of the message is read anew. */
+/* Returns false if the arguments are larger than max. Reading stops there, and the message is
+ * rewound. */
 static bool weigh_call(sd_bus_message *call, size_t max, size_t *ret_size)
 {
         size_t left = max;
@@ -119,7 +119,7 @@ static void serve(BusGate *gate, sd_bus_message *call)
         answer_failure(call, r, &error);
 }
 
-/* There is something to serve, when all is read. */
+/* Serves calls as soon as all pending input is read. */
 static void arm(BusGate *gate)
 {
         int enabled = SD_EVENT_OFF;
@@ -132,7 +132,7 @@ static void arm(BusGate *gate)
         (void)sd_event_source_set_enabled(gate->serve_source, SD_EVENT_ONESHOT);
 }
 
-/* Whether what is answered is read */
+/* Unread answers */
 
 static void wake(BusGate *gate)
 {
@@ -140,7 +140,7 @@ static void wake(BusGate *gate)
         (void)sd_event_source_set_time(gate->serve_source, 0);
 }
 
-/* dbus-broker answers nothing, and ends who does not read by itself. */
+/* dbus-broker does not answer, and disconnects clients that do not read. */
 static void note_blindness(BusGate *gate, int result)
 {
         if (gate->turns.is_blind || (result != -EACCES && result != -ENOTSUP))
@@ -151,7 +151,7 @@ static void note_blindness(BusGate *gate, int result)
                         "The bus policy does not let the agent ask what callers leave unread: one that reads nothing can cut it off from the bus. Install the policy of this version and reload the bus (\"systemctl reload dbus\").");
 }
 
-/* After the bus answered for one of the user's connections. */
+/* Continues after the bus answered for one of the user's connections. */
 static void note_reading(BusGate *gate, const BusSender *sender)
 {
         BusReading reading = bus_turns_reading(&gate->turns, sender);
@@ -188,8 +188,8 @@ static void on_sent(const char *name, int result, uint64_t bytes, void *userdata
         gate->is_counted = false;
 }
 
-/* Of connections of the user that may not have read all: a few at a time, the next ones when it is
- * called again. */
+/* Asks about connections of the user that may have unread answers: a few at a time, the next ones
+ * at the next call. */
 static void ask_unread(BusGate *gate, const BusSender *sender)
 {
         size_t first = gate->n_looks++, n_asked = 0;
@@ -202,11 +202,12 @@ static void ask_unread(BusGate *gate, const BusSender *sender)
                     (other->n_answers == 0 && other->unread == 0))
                         continue;
                 other->n_counted = other->n_answers;
-                other->is_counted = bus_ask_unread(gate->bus, other->name, on_unread, gate) >= 0;
+                other->is_counted =
+                        bus_ask(gate->bus, BUS_ASK_UNREAD, other->name, on_unread, gate) >= 0;
                 n_asked++;
         }
         if (!gate->is_counted && sd_bus_get_unique_name(gate->bus, &own) >= 0)
-                gate->is_counted = bus_ask_sent(gate->bus, own, on_sent, gate) >= 0;
+                gate->is_counted = bus_ask(gate->bus, BUS_ASK_SENT, own, on_sent, gate) >= 0;
 }
 
 static void note_answers(BusGate *gate, BusSender *sender, unsigned n)
@@ -241,7 +242,8 @@ static void drop_refusal(BusGate *gate)
         sd_bus_message_unref(take_refusal(gate).answer);
 }
 
-/* Who does not read waits, and gets none after UNREAD_USEC. False: the bus is asked first. */
+/* Sends the first refusal. A caller that does not read waits, and gets none after UNREAD_USEC.
+ * False: the bus is asked first. */
 static bool refuse_first(BusGate *gate, uint64_t now)
 {
         sd_bus_message *answer = first_refusal(gate)->answer;
@@ -283,7 +285,7 @@ static int on_refusal(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Beyond what is held nobody is answered. */
+/* Queues a refusal. When the queue is full, the call gets no answer. */
 static void refuse_late(BusGate *gate, sd_bus_message *call, const char *words)
 {
         const sd_bus_error error = SD_BUS_ERROR_MAKE_CONST(SD_BUS_ERROR_LIMITS_EXCEEDED, words);
@@ -302,48 +304,38 @@ static void refuse_late(BusGate *gate, sd_bus_message *call, const char *words)
 
 /* Jobs */
 
-static void job_free(BusJob *job)
+static void drop_job(BusGate *gate, BusJob *job)
 {
+        TAILQ_REMOVE(&gate->jobs, job, link);
         sd_bus_message_unref(job->call);
         job->free(job);
 }
 
 void bus_gate_begin(BusGate *gate, BusJob *job)
 {
-        job->next = gate->jobs;
-        gate->jobs = job;
+        TAILQ_INSERT_HEAD(&gate->jobs, job, link);
         arm(gate);
-}
-
-static void append_job(BusGate *gate, BusJob *job)
-{
-        BusJob **end = &gate->jobs;
-
-        while (*end)
-                end = &(*end)->next;
-        job->next = NULL;
-        *end = job;
 }
 
 static void step(BusGate *gate)
 {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-        BusJob *job = gate->jobs;
-        int r;
+        BusJob *job = TAILQ_FIRST(&gate->jobs);
+        int r = job->step(job, &error);
 
-        gate->jobs = job->next;
-        r = job->step(job, &error);
         if (r > 0) {
-                append_job(gate, job);
+                TAILQ_REMOVE(&gate->jobs, job, link);
+                TAILQ_INSERT_TAIL(&gate->jobs, job, link);
                 return;
         }
         answer_failure(job->call, r, &error);
-        job_free(job);
+        drop_job(gate, job);
 }
 
 /* Serving in turn */
 
-/* What it is answered may be large, or is worth one. */
+/* Counts the answer. Methods whose reply can be large count for all that a user gets before the bus
+ * is asked. */
 static void note_call(BusGate *gate, sd_bus_message *call)
 {
         BusSender *sender = bus_turns_find(&gate->turns, sd_bus_message_get_sender(call));
@@ -354,20 +346,21 @@ static void note_call(BusGate *gate, sd_bus_message *call)
                 (void)bus_turns_answered(&gate->turns, sender, is_large ? BUS_ANSWERS_MAX : 1);
 }
 
-/* False: there was nothing to do. */
+/* Serves one call or one step. Returns false if there was nothing to do. */
 static bool serve_next(BusGate *gate)
 {
+        bool has_job = !TAILQ_EMPTY(&gate->jobs);
         BusCall call;
 
-        if (gate->jobs && !gate->step_was_last) {
+        if (has_job && !gate->step_was_last) {
                 gate->step_was_last = true;
                 step(gate);
-        } else if (bus_turns_next(&gate->turns, !gate->jobs, &call)) {
+        } else if (bus_turns_next(&gate->turns, !has_job, &call)) {
                 gate->step_was_last = false;
                 note_call(gate, call.message);
                 serve(gate, call.message);
                 sd_bus_message_unref(call.message);
-        } else if (gate->jobs) {
+        } else if (has_job) {
                 step(gate);
         } else {
                 return false;
@@ -375,7 +368,7 @@ static bool serve_next(BusGate *gate)
         return true;
 }
 
-/* Answers that nobody has read yet would stand before those that follow. */
+/* True while answers wait in the output queue: later ones would wait behind them. */
 static bool is_writing(const BusGate *gate)
 {
         uint64_t n = 0;
@@ -383,23 +376,23 @@ static bool is_writing(const BusGate *gate)
         return gate->bus && sd_bus_get_n_queued_write(gate->bus, &n) >= 0 && n > 0;
 }
 
-/* Who was refused asked for so much that it does not fit into the socket at once: what cannot be
- * read yet waits with dbus-daemon, and so does whatever root asks behind it. */
+/* True if more calls are about to arrive. A refused user can have sent more than the socket holds:
+ * the rest waits at dbus-daemon, and root's calls wait behind it. */
 static bool is_more_to_come(const BusGate *gate, uint64_t now)
 {
         return gate->n_refusals > 0 && now - gate->read_usec < BUS_QUIET_USEC &&
                now - gate->served_usec < BUS_READING_USEC;
 }
 
-/* Nobody waits for an answer, or reads it. */
+/* Drops calls whose sender is gone or reads no answer. */
 static void drop_calls(BusSender *sender)
 {
         while (sender->n_calls > 0)
                 sd_bus_message_unref(sender->calls[--sender->n_calls].message);
 }
 
-/* Of the users whose calls wait because they may not have read what was before. False: there are
- * none. */
+/* Asks about the users whose calls wait because of unread answers, and drops calls after
+ * UNREAD_USEC. Returns false if there are none. */
 static bool look_who_reads(BusGate *gate)
 {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
@@ -447,7 +440,7 @@ static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Reading takes so long that somebody has to be served before it ends. */
+/* Serves one call in between when reading takes long. */
 static void serve_if_late(BusGate *gate)
 {
         if (clock_usec(CLOCK_MONOTONIC) - gate->served_usec < BUS_READING_USEC || is_writing(gate))
@@ -456,7 +449,7 @@ static void serve_if_late(BusGate *gate)
         gate->served_usec = clock_usec(CLOCK_MONOTONIC);
 }
 
-/* Whose it is */
+/* The user of a connection */
 
 static void serve_privileged(BusGate *gate, BusSender *sender)
 {
@@ -504,7 +497,7 @@ static int ask_user(BusGate *gate, BusSender *sender)
 {
         int r = sender->is_known || sender->is_asked
                         ? 0
-                        : bus_ask_user(gate->bus, sender->name, on_user, gate);
+                        : bus_ask(gate->bus, BUS_ASK_USER, sender->name, on_user, gate);
 
         sender->is_asked = sender->is_asked || (r >= 0 && !sender->is_known);
         return r;
@@ -518,10 +511,9 @@ const BusSender *bus_gate_get_sender(const BusGate *gate, sd_bus_message *call)
         return sender && sender->is_known ? sender : NULL;
 }
 
-/* Coming in */
+/* Receiving */
 
-/* libvirt's hook sends a whole domain, over a connection of which it is not known yet that it is
- * root's. */
+/* libvirt's hook sends a whole domain, over a connection whose user is not known yet. */
 static size_t find_size_max(const BusSender *sender, const char *member)
 {
         bool of_guest = strcmp(member, "PrepareGuest") == 0 ||
@@ -531,8 +523,8 @@ static size_t find_size_max(const BusSender *sender, const char *member)
                                                                         : BUS_CALL_SIZE_MAX;
 }
 
-/* Waits for its turn, or is served at once. One too many is not weighed, which costs more than all
- * else that is done for it. */
+/* Queues the call, or serves it at once if the sender is privileged. A call over the limit is not
+ * weighed, because that costs more than everything else here. */
 static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
 {
         const char *member = sd_bus_message_get_member(m);
@@ -563,7 +555,7 @@ static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
         return 0;
 }
 
-/* What sd-bus answers by itself, and at once. */
+/* Calls that sd-bus answers by itself, and at once. */
 static bool is_for_sd_bus(sd_bus_message *m)
 {
         const char *interface = sd_bus_message_get_interface(m);
@@ -572,8 +564,8 @@ static bool is_for_sd_bus(sd_bus_message *m)
                              strcmp(interface, "org.freedesktop.DBus.Peer") == 0);
 }
 
-/* Those have no turn: of all who are not privileged only so many are answered before all is read,
- * and none who does not read them. -EBUSY: it may not. */
+/* Bounds these calls, which have no turn: so many of all users are answered before all input is
+ * read, and none of a user that does not read. -EBUSY: over the limit. */
 static int let_to_sd_bus(BusGate *gate, sd_bus_message *m, const char *name)
 {
         BusSender *sender;
@@ -632,24 +624,21 @@ void bus_gate_detach(BusGate *gate)
                 drop_refusal(gate);
         bus_turns_done(&gate->turns); /* on another connection a name may be another's */
         gate->is_counted = false;
-        while (gate->jobs) {
-                BusJob *job = gate->jobs;
-
-                gate->jobs = job->next;
-                job_free(job);
-        }
+        while (!TAILQ_EMPTY(&gate->jobs))
+                drop_job(gate, TAILQ_FIRST(&gate->jobs));
         gate->filter = sd_bus_slot_unref(gate->filter);
         gate->bus = NULL;
 }
 
-int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve_call, BusIsLong is_long,
-                 void *userdata)
+int bus_gate_new(BusGate **ret, sd_event *event, sd_bus_message_handler_t serve_call,
+                 bool (*is_long)(sd_bus_message *call), void *userdata)
 {
         _cleanup_(bus_gate_freep) BusGate *gate = calloc(1, sizeof(BusGate));
         int r;
 
         if (!gate)
                 return -ENOMEM;
+        TAILQ_INIT(&gate->jobs);
         gate->serve = serve_call;
         gate->is_long = is_long;
         gate->userdata = userdata;

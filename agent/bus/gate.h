@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where calls to the agent come in: each is read, weighed and put where it waits for its
- * turn (agent/bus/turns.h), before anything is done for it. So what somebody sends in a moment
- * costs everybody else the reading of it, and no more. Calls that are too large, or too many, are
- * refused with LimitsExceeded; too many after BUS_REFUSAL_USEC, so that who asks anew at once is
- * slow about it.
+/* The entry of all calls: each is read, weighed and queued for its turn (agent/bus/turns.h) before
+ * any work is done for it. So a burst of one user costs all others the time to read it, and no
+ * more. Calls that are too large or too many get LimitsExceeded, the latter after BUS_REFUSAL_USEC,
+ * so that asking again at once gains nothing.
  *
- * Whose a call is, the bus is asked once for each connection, without waiting. What root and the
- * agent's own user ask is served as soon as it is read. All else is served when nothing is left to
- * be read (while calls are refused: since BUS_QUIET_USEC), and the answers before it are written,
- * but not later than BUS_READING_USEC after the call before it. An answer that is long is made in
- * steps, between which others are served.
+ * The bus is asked once for the user of each connection, without waiting. Calls of root and of the
+ * agent's own user are served as soon as they are read. All others are served when no input is left
+ * (while calls are refused: none since BUS_QUIET_USEC) and earlier answers are written, but at most
+ * BUS_READING_USEC after the call before. A long answer is made in steps, with other calls in
+ * between.
  *
  * Main thread only. */
 
+#include <sys/queue.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
@@ -33,12 +33,6 @@
 
 typedef struct BusGate BusGate;
 
-/* Serves a call as the handler of a method does, and answers also when there is no such method. */
-typedef int (*BusServe)(sd_bus_message *call, void *userdata, sd_bus_error *error);
-
-/* Whether the answer is made in steps. Reads the call, which is rewound. */
-typedef bool (*BusIsLong)(sd_bus_message *call);
-
 /* An answer that is made in steps. */
 typedef struct BusJob BusJob;
 struct BusJob {
@@ -47,23 +41,26 @@ struct BusJob {
         int (*step)(BusJob *job, sd_bus_error *error);
         void (*free)(BusJob *job);
         sd_bus_message *call; /* a reference of its own */
-        BusJob *next;
+        TAILQ_ENTRY(BusJob) link;
 };
 
-/* -ENOMEM, and what sd-event says. */
-int bus_gate_new(BusGate **ret, sd_event *event, BusServe serve, BusIsLong is_long, void *userdata);
+/* serve: serves a call as the handler of a method does, and answers also when there is no such
+ * method. is_long: whether the answer is made in steps; it may read the call, which is rewound.
+ * -ENOMEM, and what sd-event says. */
+int bus_gate_new(BusGate **ret, sd_event *event, sd_bus_message_handler_t serve,
+                 bool (*is_long)(sd_bus_message *call), void *userdata);
 BusGate *bus_gate_free(BusGate *gate);
 DEFINE_CLEANUP(BusGate *, bus_gate_free);
 
-/* Lets all calls to a connection (borrowed) come in here; until bus_gate_detach(), which forgets
- * those that wait. */
+/* Receives all calls of a connection (borrowed) until bus_gate_detach(), which drops the calls that
+ * wait. */
 int bus_gate_attach(BusGate *gate, sd_bus *bus);
 void bus_gate_detach(BusGate *gate);
 
-/* Whose the call is that is being served. NULL: it is not known any more. Borrowed until the loop
- * runs again. */
+/* Returns the sender of the call that is being served. NULL: it is not known any more. Borrowed
+ * until the loop runs again. */
 const BusSender *bus_gate_get_sender(const BusGate *gate, sd_bus_message *call);
 
-/* Takes the job, from inside BusServe, which is to return 1 then. Only calls that
- * are long may begin one. */
+/* Takes a job. To be called from inside serve, which returns 1 then, and only for calls that
+ * is_long accepts. */
 void bus_gate_begin(BusGate *gate, BusJob *job);

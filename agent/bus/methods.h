@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The methods of the bus that change claims, and what is in use: messages in, calls of claims.h and
- * of the daemon's parts, messages out. Everything from the caller is checked here, and what becomes
- * of a claim is logged with it. Signatures are in formats/interface.h. */
+/* Methods that change claims or take the host out of use: they read the message, call claims.h and
+ * parts of the daemon, log the result with the caller, and answer. Everything from the caller is
+ * checked here. Signatures are in formats/interface.h. */
 
 #include "agent/bus/bus.h"
 #include "agent/bus/caller.h"
@@ -12,48 +12,33 @@
 typedef int BusMethod(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                       sd_bus_error *error);
 
-/* Are the arguments of Claim such that somebody may be asked for leave? Reads the message. */
+/* Checks the arguments of Claim before polkit is asked. Reads the message. */
 int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 
-/* Answer when Placement did. */
+/* These answer when Placement has answered. */
 BusMethod bus_claim, bus_move_claim;
 
-BusMethod bus_release; /* and ReleaseAllocations */
-BusMethod bus_confirm, bus_abort, bus_extend;
+BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocations */
 
 /* Of libvirt's hook. */
 BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
 
-/* The host or a device out of use, and back. They answer when the cycle that reports it has ended.
- */
+/* Take the host or a device out of use, and back (agent/bus/operations.c). They answer when the
+ * cycle that reports it has ended. */
 BusMethod bus_cordon, bus_uncordon, bus_undo_retire;
 
-/* queue NULL: by what is known, without a look at guests. */
+/* Decides by what is known if queue is NULL, without a refresh of the guests. */
 int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue,
                 sd_bus_error *error);
 
-/* What they share, and agent/bus/documents.c with them. */
+/* Shared with agent/bus/documents.c. */
 
-/* The bus error of a result of claims.h, with its words; opens the database anew when that is what
- * the result calls for. */
+/* Sets the bus error of a result of claims.h with its words, and opens the database again when the
+ * result calls for that. */
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words);
 
-/* The open database, or a bus error. */
+/* Returns the open database, or a bus error. */
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
-
-/* What became of a claim, for the journal and for those who watch. */
-typedef struct BusOutcome {
-        ClaimEvent event;
-        const char *what;   /* "released" */
-        const char *reason; /* NULL: none */
-        int64_t id;
-        int result; /* of claims.h, with its words */
-        Error words;
-} BusOutcome;
-
-/* Answers a call that wants no more than that. */
-int bus_claims_answer(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
-                      const BusOutcome *outcome, sd_bus_error *error);
 
 /* Reads groups and options. A malformed message is -EINVAL with words; what sd-bus itself says goes
  * through. */

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Invariant: who waits is in the list with a reference to the call, until it is answered. The
- * tracker knows each by its Waiting. */
+/* Methods that answer when a cycle has ended. Each call that waits is in the list with a reference
+ * to its message until it is answered, and the tracker knows it by its Waiting. A row of the table
+ * says which method begins how. Cordons answer after their cycle, too, but they cannot be followed
+ * or cancelled.
+ *
+ * Tests: tests/integration/agent/test_bus_documents.py */
 
 #include "agent/bus/operations.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/queue.h>
 
-#include "base/array.h"
+#include "agent/bus/methods.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/message-ids.h"
 #include "formats/interface.h"
 
 #define PROGRESS_USEC (200 * USEC_PER_MSEC)
@@ -26,6 +33,7 @@ typedef struct Operation {
 } Operation;
 
 struct Waiting {
+        TAILQ_ENTRY(Waiting) link;
         BusOperations *owner;
         sd_bus_message *call;
         const Operation *operation;
@@ -33,11 +41,10 @@ struct Waiting {
 
 struct BusOperations {
         const BusConfig *config;
-        BusOperationsChanged changed;
+        void (*changed)(void *userdata);
         void *userdata;
-        sd_event_source *timer; /* looks at the progress */
-        Waiting **items;        /* the first one first */
-        size_t n_items, n_allocated;
+        sd_event_source *timer;                   /* looks at the progress */
+        TAILQ_HEAD(WaitingList, Waiting) waiting; /* the first one first */
 };
 
 static Tracker *tracker_of(const Waiting *waiting)
@@ -48,52 +55,48 @@ static Tracker *tracker_of(const Waiting *waiting)
 const char *bus_operations_get(const BusOperations *operations, Progress *ret)
 {
         *ret = (Progress){ .phase = "" };
-        if (operations->n_items == 0)
+        if (TAILQ_EMPTY(&operations->waiting))
                 return "";
         tracker_get_progress(operations->config->tracker, ret);
-        return operations->items[0]->operation->method;
+        return TAILQ_FIRST(&operations->waiting)->operation->method;
+}
+
+static void drop(Waiting *waiting)
+{
+        TAILQ_REMOVE(&waiting->owner->waiting, waiting, link);
+        sd_bus_message_unref(waiting->call);
+        free(waiting);
 }
 
 static void end(Waiting *waiting)
 {
         BusOperations *operations = waiting->owner;
 
-        for (size_t i = 0; i < operations->n_items; i++)
-                if (operations->items[i] == waiting) {
-                        array_close(operations->items, sizeof(Waiting *), &operations->n_items, i);
-                        break;
-                }
-        sd_bus_message_unref(waiting->call);
-        free(waiting);
+        drop(waiting);
         operations->changed(operations->userdata);
 }
 
-static int add(BusOperations *operations, sd_bus_message *call, const Operation *operation,
-               Waiting **ret)
+static Waiting *add(BusOperations *operations, sd_bus_message *call, const Operation *operation)
 {
-        Waiting *waiting;
+        Waiting *waiting = malloc(sizeof(Waiting));
 
-        if (array_grow(&operations->items, sizeof(Waiting *), operations->n_items,
-                       &operations->n_allocated) < 0)
-                return -ENOMEM;
-        waiting = malloc(sizeof(Waiting));
         if (!waiting)
-                return -ENOMEM;
-        *waiting = (Waiting){ operations, sd_bus_message_ref(call), operation };
-        operations->items[operations->n_items++] = waiting;
-        *ret = waiting;
-        return 0;
+                return NULL;
+        *waiting = (Waiting){ .owner = operations,
+                              .call = sd_bus_message_ref(call),
+                              .operation = operation };
+        TAILQ_INSERT_TAIL(&operations->waiting, waiting, link);
+        return waiting;
 }
 
-/* Another one that begins alike and is under way; NULL: there is none. */
+/* Returns another one that begins alike and is under way; NULL: there is none. */
 static const Waiting *find_rival(const Waiting *waiting)
 {
-        const BusOperations *operations = waiting->owner;
+        const Waiting *other;
 
-        for (size_t i = 0; i < operations->n_items; i++)
-                if (operations->items[i] != waiting &&
-                    operations->items[i]->operation->begin == waiting->operation->begin)
-                        return operations->items[i];
+        TAILQ_FOREACH(other, &waiting->owner->waiting, link)
+                if (other != waiting && other->operation->begin == waiting->operation->begin)
+                        return other;
         return NULL;
 }
 
@@ -101,14 +104,14 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusOperations *operations = userdata;
 
-        if (operations->n_items == 0)
+        if (TAILQ_EMPTY(&operations->waiting))
                 return 0;
         operations->changed(operations->userdata);
         (void)sd_event_source_set_time_relative(source, PROGRESS_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* The methods that begin one. Each answers when it ended. */
+/* The methods. Each answers when its cycle ended. */
 
 static void on_synced(Tracker *tracker, const Error *error, void *userdata)
 {
@@ -126,7 +129,7 @@ static int begin_sync(Waiting *waiting, const EventAuthor *by, sd_bus_error *err
 
 static const Error no_error;
 
-/* With the document ("" for none), or with why it failed. */
+/* Answers with the document ("" for none), or with the reason of the failure. */
 static void answer(Waiting *waiting, const json_t *document, const char *name, const Error *why)
 {
         _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
@@ -140,7 +143,7 @@ static void answer(Waiting *waiting, const json_t *document, const char *name, c
         end(waiting);
 }
 
-/* Placement may be behind in other things: what counts is the reshape. */
+/* Answers with the state of the reshape alone: other parts of the publication can have failed. */
 static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
 {
         const TrackerView view = tracker_view(tracker);
@@ -156,7 +159,7 @@ static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
                                                                                        : &no_error);
 }
 
-/* Of several that are asked for before the next cycle only one is done. */
+/* Only one of several that are asked for before the next cycle runs. */
 static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
         Tracker *tracker = tracker_of(waiting);
@@ -176,7 +179,7 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
         return 0;
 }
 
-/* Whether the host could be published besides is not the question. */
+/* Answers with the audit, also if the publication failed. */
 static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
         const AuditorState *audit = auditor_get_state(tracker_view(tracker).auditor);
@@ -216,7 +219,7 @@ static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_e
         return ask_audit(waiting, AUDITOR_WISH_HEAL_CONSUMER, &consumer, by);
 }
 
-/* What is in the way of the question; what is in the way of the host stands in the answer. */
+/* Returns why the question is refused. Reasons against retiring the host are in the answer. */
 static const char *find_hindrance(const BusConfig *config, bool dry_run)
 {
         const char *why =
@@ -260,7 +263,7 @@ static int begin_retire(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
         return 0;
 }
 
-/* The cycle may have failed: the settings are in force all the same. */
+/* The settings are in force even if the cycle failed. */
 static void on_reloaded(Tracker *tracker, const Error *error, void *userdata)
 {
         Waiting *waiting = userdata;
@@ -312,13 +315,13 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
         int r;
 
         assert(operation); /* whatever agent/bus/bus.c sends here has its row */
-        /* What it comes to is logged when it ended; this is who wanted it. */
+        /* The result is logged at the end, and the caller here. */
         if (operation->changes)
                 log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, by->text),
                           "%s was asked for by %s.", operation->changes, by->text);
-        r = add(operations, call, operation, &waiting);
-        if (r < 0)
-                return r;
+        waiting = add(operations, call, operation);
+        if (!waiting)
+                return -ENOMEM;
         r = operation->begin(waiting, by, error);
         if (r < 0) {
                 end(waiting);
@@ -342,7 +345,7 @@ static int cancel(Waiting *waiting)
                 r = reshape_control_cancel(tracker_view(tracker_of(waiting)).reshape);
         if (r < 0)
                 return r;
-        /* Another cycle harms nobody: only nobody waits for it any more. */
+        /* The cycle that was asked for still runs; only the call stops waiting. */
         tracker_sync_cancel(tracker_of(waiting), waiting);
         (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_CANCELLED, "It was cancelled");
         end(waiting);
@@ -351,15 +354,18 @@ static int cancel(Waiting *waiting)
 
 int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bus_error *error)
 {
+        Waiting *waiting = TAILQ_LAST(&operations->waiting, WaitingList), *before;
         const char *method;
         bool found = false;
         int r = sd_bus_message_read(call, "s", &method);
 
-        for (size_t i = operations->n_items; r >= 0 && i > 0; i--)
-                if (strcmp(operations->items[i - 1]->operation->method, method) == 0) {
-                        found = true;
-                        r = cancel(operations->items[i - 1]);
-                }
+        for (; r >= 0 && waiting; waiting = before) {
+                before = TAILQ_PREV(waiting, WaitingList, link);
+                if (strcmp(waiting->operation->method, method) != 0)
+                        continue;
+                found = true;
+                r = cancel(waiting);
+        }
         if (r == -EBUSY)
                 return sd_bus_error_setf(error, BUS_ERROR_BUSY,
                                          "It cannot be cancelled any more: wait for its end");
@@ -370,10 +376,114 @@ int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bu
                                          method);
 }
 
+/* Taking the host or a device out of use, and back */
+
+static int refuse_cordon(sd_bus_error *error, int r, const Error *words)
+{
+        const char *name = r == -ENOENT                   ? BUS_ERROR_NOT_FOUND
+                           : r == -ENODEV || r == -EINVAL ? BUS_ERROR_INVALID
+                                                          : BUS_ERROR_STORE;
+
+        return sd_bus_error_setf(error, name, "%s", error_text(words, r));
+}
+
+/* Answers "" when the cycle was published. A part of the host that cannot be read, or a pending
+ * reshape, keeps no cordon from being published. */
+static void on_cordon_reported(Tracker *tracker, const Error *error, void *userdata)
+{
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
+
+        (void)sd_bus_reply_method_return(
+                call, "s", tracker_view(tracker).status->cycle_published ? "" : error->text);
+}
+
+/* Closes the host for claims at once, and answers after the cycle that reports it to Placement. */
+static int report_cordon(sd_bus_message *call, const BusConfig *config, const EventNote *note)
+{
+        const Cordon *cordon = config->cordon;
+        int r;
+
+        claim_service_record(config->claims, note);
+        claim_service_set_closed(config->claims, cordon_view(cordon).host,
+                                 cordon_view(cordon).devices);
+        r = tracker_sync(config->tracker, TRACKER_PUBLISH, on_cordon_reported,
+                         sd_bus_message_ref(call));
+        if (r >= 0)
+                return 1;
+        sd_bus_message_unref(call);
+        return r;
+}
+
+int bus_cordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+               sd_bus_error *error)
+{
+        const ProviderTree *tree = tracker_view(config->tracker).tree;
+        const char *device, *reason, *why;
+        Error words = ERROR_NULL;
+        int r = sd_bus_message_read(call, "ss", &device, &reason);
+
+        if (r < 0)
+                return r;
+        why = nova_mode_refuses(tracker_view(config->tracker).nova,
+                                cordon_action(tree, &config->root, device));
+        if (why)
+                return sd_bus_error_setf(error, BUS_ERROR_REFUSED, "%s", why);
+        r = cordon_set(config->cordon, tree, &config->root, device, reason, caller->name,
+                       clock_usec(CLOCK_REALTIME), &words);
+        if (r < 0)
+                return refuse_cordon(error, r, &words);
+        log_event(LOG_NOTICE, MESSAGE_CORDONED,
+                  LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller->author.text),
+                  "%s%s was cordoned by %s%s%s.", device[0] ? "Device " : "The host", device,
+                  caller->name, reason[0] ? ": " : "", reason);
+        return report_cordon(
+                call, config,
+                &(EventNote){ EVENT_CORDONED, &caller->author, 0, NULL, device, reason });
+}
+
+int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                 sd_bus_error *error)
+{
+        Error words = ERROR_NULL;
+        const char *device;
+        int r = sd_bus_message_read(call, "s", &device);
+
+        if (r < 0)
+                return r;
+        r = cordon_lift(config->cordon, tracker_view(config->tracker).tree, &config->root, device,
+                        &words);
+        if (r < 0)
+                return refuse_cordon(error, r, &words);
+        log_event(LOG_NOTICE, MESSAGE_UNCORDONED,
+                  LOG_FIELDS(LOG_FIELD_DEVICE, device, LOG_FIELD_CALLER, caller->author.text),
+                  "%s%s was uncordoned by %s.", device[0] ? "Device " : "The host", device,
+                  caller->name);
+        return report_cordon(
+                call, config,
+                &(EventNote){ EVENT_UNCORDONED, &caller->author, 0, NULL, device, NULL });
+}
+
+int bus_undo_retire(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                    sd_bus_error *error)
+{
+        Error words = ERROR_NULL;
+        int r;
+
+        if (!cordon_view(config->cordon).is_retired)
+                return sd_bus_error_set(error, BUS_ERROR_NOT_FOUND, "The host is not retired");
+        r = cordon_set_retired(config->cordon, false, &words);
+        if (r < 0)
+                return refuse_cordon(error, r, &words);
+        log_event(LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CALLER, caller->author.text),
+                  "The host is not retired any more, says %s; it stays cordoned.", caller->name);
+        return report_cordon(call, config,
+                             &(EventNote){ EVENT_UNRETIRED, &caller->author, 0, NULL, NULL, NULL });
+}
+
 /* Life */
 
 int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
-                       BusOperationsChanged changed, void *userdata)
+                       void (*changed)(void *userdata), void *userdata)
 {
         _cleanup_(bus_operations_freep) BusOperations *operations =
                 calloc(1, sizeof(BusOperations));
@@ -381,6 +491,7 @@ int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *co
 
         if (!operations)
                 return -ENOMEM;
+        TAILQ_INIT(&operations->waiting);
         operations->config = config;
         operations->changed = changed;
         operations->userdata = userdata;
@@ -395,15 +506,15 @@ int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *co
 
 BusOperations *bus_operations_free(BusOperations *operations)
 {
+        Waiting *waiting;
+
         if (!operations)
                 return NULL;
-        for (size_t i = 0; i < operations->n_items; i++) {
+        while ((waiting = TAILQ_FIRST(&operations->waiting))) {
                 if (operations->config->tracker)
-                        tracker_sync_cancel(operations->config->tracker, operations->items[i]);
-                sd_bus_message_unref(operations->items[i]->call);
-                free(operations->items[i]);
+                        tracker_sync_cancel(operations->config->tracker, waiting);
+                drop(waiting);
         }
-        free(operations->items);
         sd_event_source_disable_unref(operations->timer);
         free(operations);
         return NULL;

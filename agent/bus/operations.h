@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Methods that take their time (Sync, SyncFull, GetReshape, Reshape, UndoReshape, Audit, Heal,
- * HealConsumer, Retire, Reload): who called one waits for its answer, and how far it is stands in
- * the properties Operation…, which are looked at some times a second meanwhile. Main thread only.
- */
+/* Methods that answer after a cycle (Sync, SyncFull, GetReshape, Reshape, UndoReshape, Audit, Heal,
+ * HealConsumer, Retire, Reload). Their progress is in the properties Operation…, which are compared
+ * some times a second meanwhile. Main thread only. */
 
 #include <systemd/sd-bus.h>
 
@@ -13,22 +12,19 @@
 
 typedef struct BusOperations BusOperations;
 
-/* Called when what bus_operations_get() says may have changed. */
-typedef void (*BusOperationsChanged)(void *userdata);
-
-/* config is borrowed, and looked at when something is asked for: its tracker may be another one
- * then. -ENOMEM, and what sd-event says. */
+/* config is borrowed: its tracker can be replaced later. changed is called when the values of
+ * bus_operations_get() can have changed. -ENOMEM, and what sd-event says. */
 int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
-                       BusOperationsChanged changed, void *userdata);
+                       void (*changed)(void *userdata), void *userdata);
 BusOperations *bus_operations_free(BusOperations *operations);
 DEFINE_CLEANUP(BusOperations *, bus_operations_free);
 
-/* The method that somebody waits for, the first one of several, and how far it is; "" for none. */
+/* Returns the method of the first call that waits, and its progress; "" for none. */
 const char *bus_operations_get(const BusOperations *operations, Progress *ret);
 
-/* Serves a call of one of these methods; by is copied. */
+/* Handles a call of one of these methods; by is copied. */
 int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const EventAuthor *by,
                          sd_bus_error *error);
 
-/* Cancel() */
+/* Handles Cancel(). */
 int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bus_error *error);

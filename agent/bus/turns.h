@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Whose call is served next. Root and the agent's own user come first. All other users are served
- * in turn, and of one user's connections the one that waited longest: many connections, or many
- * calls, bring nobody more than one turn. Beyond a few calls of a user more are refused.
- *
- * Plain data; knows no D-Bus. Who a connection belongs to is not known when its first call comes:
- * until then calls are held, within a bound of their own. Main thread only. */
+/* The order in which calls are served. Root and the agent's own user come first. All other users
+ * are served in turn, and the connections of one user, too: many connections or many calls bring a
+ * user no more turns. Calls beyond a few of each user are refused. Plain data without D-Bus. The
+ * user of a connection is not known when its first call arrives: until then calls are held, within
+ * a bound of their own. Main thread only. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,10 +18,9 @@
 #define BUS_CALLS_SIZE     (8 * 1024 * 1024) /* of all that wait and are not privileged */
 #define BUS_SENDERS_MAX    1024
 
-/* What is answered and not read lies with dbus-daemon, which reads nothing more of who has sent too
- * much of that (127 MiB), so that nobody is answered any more. It is the bus that is asked how much
- * is unread; between two questions a user gets so many answers, of which a large one is worth all.
- */
+/* Unread answers stay at dbus-daemon, which stops reading from the agent at 127 MiB: then no user
+ * gets an answer. The bus is asked how much is unread; between two questions a user gets so many
+ * answers, and a large answer counts for all of them. */
 #define BUS_ANSWERS_ASK   64 /* it is time to ask */
 #define BUS_ANSWERS_MAX   256
 #define BUS_UNREAD_MAX    (1024 * 1024)      /* bytes, of a user */
@@ -49,7 +47,7 @@ typedef struct BusSender {
         uint64_t unread_since_usec; /* calls wait because of it; 0: they do not */
 } BusSender;
 
-/* Whether a user reads what it is answered. */
+/* Whether a user reads its answers. */
 typedef enum BusReading {
         BUS_READS,
         BUS_READS_PERHAPS, /* the bus is to be asked before the next answer */
@@ -67,33 +65,35 @@ typedef struct BusTurns {
 /* Frees the senders; calls must have been taken out. */
 void bus_turns_done(BusTurns *turns);
 
-/* The sender of that name, made when it is new; one without calls is forgotten when there are too
- * many, one that has read everything before others. Borrowed until the next call of this function.
- * -EBUSY: too many that wait, -ENOMEM. */
+/* Finds or makes the sender of that name. When there are too many, one without calls is forgotten,
+ * first one that has read everything. Borrowed until the next call of this function. -EBUSY: all
+ * have calls that wait; -ENOMEM. */
 int bus_turns_sender(BusTurns *turns, const char *name, BusSender **ret);
 
-/* NULL when it is not known. */
+/* Returns NULL when the sender is not known. */
 BusSender *bus_turns_find(const BusTurns *turns, const char *name);
 
-/* Whose it is. Calls over the limit are to be taken with bus_turns_take_over() then. */
+/* Sets the user of the sender. The caller then takes calls over the limit with
+ * bus_turns_take_over(). */
 void bus_turns_set_user(BusTurns *turns, BusSender *sender, uid_t uid, bool privileged);
 
 /* Takes the newest call that is over the limits out of the sender's. False: there is none. */
 bool bus_turns_take_over(const BusTurns *turns, BusSender *sender, BusCall *ret);
 
-/* May a call of that size of the sender wait, too? */
+/* Returns true if another call of that size is within the limits. */
 bool bus_turns_has_room(const BusTurns *turns, const BusSender *sender, size_t size);
 
 int bus_turns_add(BusSender *sender, const BusCall *call); /* -ENOMEM */
 
 bool bus_turns_same_user(const BusSender *sender, const BusSender *other);
 
-/* Of the sender's user, who is not known yet: of the sender. Who is privileged is not asked. */
+/* Returns whether the sender's user reads its answers; while the user is not known, the sender.
+ * Privileged users always count as reading. */
 BusReading bus_turns_reading(const BusTurns *turns, const BusSender *sender);
 
-/* Notes answers for it. True: it is time to ask the bus. */
+/* Counts answers. True: it is time to ask the bus. */
 bool bus_turns_answered(const BusTurns *turns, BusSender *sender, unsigned n);
 
-/* Takes the call out that is served next. False when there is none; calls that are long do not
- * count unless they are allowed, and those of users that may not have read their answers never. */
+/* Takes the call that is served next. False when there is none. Long calls count only with
+ * allow_long, and calls of users with unread answers never. */
 bool bus_turns_next(BusTurns *turns, bool allow_long, BusCall *ret);

@@ -74,6 +74,7 @@ static int begin_poll(Tracker *tracker, Error *reterr)
         tracker->changed_usec = 0;
         tracker_arm_timer(tracker, UINT64_MAX);
         tracker->n_begun++;
+        tracker->status.cycle_began_usec = clock_usec(CLOCK_MONOTONIC);
         retirement_begin(&tracker->retirement);
         if (host_poll_begin(tracker->poll, kind, reterr) < 0)
                 end_poll(tracker, false, reterr);

@@ -48,6 +48,7 @@ typedef struct TrackerStatus {
                                   * the start */
         uint64_t last_poll_usec; /* CLOCK_REALTIME of the snapshot in use, 0: none */
         uint64_t n_cycles;
+        uint64_t cycle_began_usec; /* CLOCK_MONOTONIC: the running or last cycle */
         bool cycle_published;   /* the running or last cycle sent everything that it could send */
         bool tree_published;    /* by the tracker that has this status, whose the tree is */
         uint64_t n_differences; /* of SYNC_LEFT: requests that would make the tree equal to the host

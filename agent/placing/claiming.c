@@ -1,59 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A claim that somebody asks for: see agent/placing/queue.h. */
-
-#include "agent/placing/claiming.h"
+/* A claim that a caller asks for, from the read of its consumer to the answer. Allocations that
+ * another writer placed on this host are verified and claimed. Without these the fit chooses, the
+ * choice is claimed as pending, and it is written to Placement: agent/placing/queue.h has all of
+ * it.
+ *
+ * A pending claim ends in one of two ways when its write fails. claims_withdraw() is for a write
+ * that certainly did not happen: nothing has to be removed from Placement. claims_release() is for
+ * a write that happened or can still happen: it leaves a removal. */
 
 #include <errno.h>
 #include <inttypes.h>
 
 #include "agent/guests/claim-share.h"
-#include "agent/placing/settle.h"
+#include "agent/placing/task.h"
 #include "base/log.h"
-
-/* Whoever is refused wants to know it in time: a poll may hang. */
-#define SEARCH_MAX_USEC (5 * USEC_PER_SEC)
 
 /* How long a healer is waited for: its write is a request or two. */
 #define HEALER_WAIT_USEC (50 * USEC_PER_MSEC)
 #define HEALER_WAITS_MAX 40
 
-/* What nobody is asked about. */
+/* The placing of claims that are made without asking Placement. */
 static const ClaimPlacing local = { .write_state = CLAIM_WRITE_NONE };
 
 static void write_chosen(ClaimTask *task);
 
-/* A search for claims whose guests are gone. */
-
-void claim_search_end(ClaimTask *task)
-{
-        task->claiming.searches = false;
-        task->timer = sd_event_source_disable_unref(task->timer);
-        task->run(task);
-}
-
-/* Refused for want of room: a claim whose guest is gone may have it. Once; true: it is tried again.
- */
-static bool search(ClaimTask *task)
-{
-        const ClaimQueueConfig *config = &task->shared->config;
-
-        if (task->claiming.has_searched || !config->search ||
-            config->search(task, false, config->userdata) < 0)
-                return false;
-        task->claiming.has_searched = task->claiming.searches = true;
-        return claim_task_run_after(task, SEARCH_MAX_USEC);
-}
-
 static void succeed(ClaimTask *task, Claim *claim, bool is_new)
 {
-        claim_service_touch(task->shared->config.service, claim->id);
+        claim_service_touch(task->queue->config.service, claim->id);
         claim_free(task->claim);
         task->claim = claim;
-        task->done(task, 0, claim, is_new, &ERROR_NULL);
+        claim_task_end(task, 0, claim, is_new, &ERROR_NULL);
 }
 
-/* The request was refused: the consumer gets back the claim of what Placement allocates to it. */
+/* Claims again what Placement allocates to the consumer, after its request was refused. */
 static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlacing *placing)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -62,10 +42,10 @@ static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlaci
             claims_claim_placed(claims, placing, &claim, NULL) < 0 || !claim)
                 return;
         task->claiming.had_placed = false;
-        claim_service_notify(task->shared->config.service, CLAIM_EVENT_ADDED, claim);
+        claim_service_notify(task->queue->config.service, CLAIM_EVENT_ADDED, claim);
 }
 
-/* Claims with what is known, and ends the task. */
+/* Claims by the known state, and ends the task. */
 static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -79,10 +59,13 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
         r = claims_claim(claims, task->request, placing, &claim, &ambiguous, &error);
         if (r != 0)
                 claim_placed_again(task, claims, placing);
-        if (r == CLAIM_E_NO_CAPACITY && placing->holding && search(task))
+        /* Once, a claim whose guest is gone can leave its capacity to this one. */
+        if (r == CLAIM_E_NO_CAPACITY && placing->holding &&
+            !(task->refreshed & CLAIM_REFRESH_HOST) &&
+            claim_task_refresh(task, CLAIM_REFRESH_HOST, NULL) >= 0)
                 return;
         if (r != 0) {
-                claim_task_end(task, r, &error);
+                claim_task_fail(task, r, &error);
                 return;
         }
         if (ambiguous)
@@ -98,30 +81,28 @@ static void go_without(ClaimTask *task, const Error *error)
 {
         static const ClaimPlacing owed = { .write_state = CLAIM_WRITE_OWED };
 
-        if (task->shared->mode == CLAIM_MODE_AUTO &&
-            !claim_decide_refuses(task->shared->mode, task->shared->nova))
+        if (task->queue->mode == CLAIM_MODE_AUTO &&
+            !claim_decide_refuses(task->queue->mode, task->queue->nova))
                 claim_locally(task, &owed);
         else
-                claim_task_end(task, CLAIM_QUEUE_E_PLACEMENT, error);
+                claim_task_fail(task, CLAIM_QUEUE_E_PLACEMENT, error);
 }
 
 /* Writing. */
 
-/* How a claim ends: claims_withdraw(), when nothing was written, and that is known: it goes without
- * a trace to be removed. claims_release(), when it may have been, or may be yet: that leaves a
- * removal. */
+/* claims_withdraw() or claims_release(). */
 typedef int (*ClaimEnd)(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
 static void give_up(ClaimTask *task, ClaimEnd end, const char *why)
 {
-        Claims *claims = task->shared->config.service->claims;
+        Claims *claims = task->queue->config.service->claims;
 
         if (claims && task->claim)
                 (void)end(claims, task->claim->id, why, NULL);
         task->claim = claim_free(task->claim);
 }
 
-/* Placement has it. */
+/* Ends the task after the write. */
 static void finish_write(ClaimTask *task)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -133,7 +114,7 @@ static void finish_write(ClaimTask *task)
         r = claims_set_write_state(claims, task->claim->id, CLAIM_WRITE_PENDING,
                                    CLAIM_WRITE_WRITTEN, NULL, &error);
         if (r != 0) {
-                claim_task_end(task, r, &error);
+                claim_task_fail(task, r, &error);
                 return;
         }
         task->claim->write_state = CLAIM_WRITE_WRITTEN;
@@ -141,7 +122,8 @@ static void finish_write(ClaimTask *task)
         succeed(task, TAKE_PTR(task->claim), true);
 }
 
-/* What was chosen is free here, and not in Placement: others have some of it without a claim. */
+/* Capacity in Placement: the choice is free here but not there, because another consumer has some
+ * of it without a claim. */
 
 static bool is_left(const Consumer *room, const Allocation *chosen)
 {
@@ -154,7 +136,7 @@ static bool is_left(const Consumer *room, const Allocation *chosen)
         return true;
 }
 
-/* All that was chosen of this host is there: then it was a sharing provider that refused. */
+/* True if Placement has all of the choice on this host left: then a sharing provider refused. */
 static bool is_left_here(const ClaimTask *task, const HostView *view, const char *node)
 {
         bool left = true;
@@ -168,7 +150,7 @@ static bool is_left_here(const ClaimTask *task, const HostView *view, const char
         return left;
 }
 
-/* Is something of this host still to be removed? What only may arrive yet is not waited for. */
+/* True if a removal is under way. A write that can still arrive is not waited for. */
 static bool is_leaving(Claims *claims)
 {
         ClaimRemoval removal = { 0 };
@@ -179,26 +161,27 @@ static bool is_leaving(Claims *claims)
         return false;
 }
 
-/* Nothing that fits is left in Placement. */
+/* Fails, or tries again if a removal frees capacity now. */
 static void fail_for_others(ClaimTask *task, const Error *error)
 {
-        Claims *claims = task->shared->config.service->claims;
+        Claims *claims = task->queue->config.service->claims;
         Error words = *error;
 
-        /* What was released a moment ago is on its way out, or left after Placement looked. */
+        /* A claim that was just released is being removed, or was removed after Placement answered.
+         * */
         if (claims &&
-            (is_leaving(claims) || task->claiming.n_removals != task->shared->n_removals) &&
+            (is_leaving(claims) || task->claiming.n_removals != task->queue->n_removals) &&
             claim_task_retry(task))
                 return;
         error_prefixf(&words, -ENOSPC,
                       "It would fit here, but other consumers hold in Placement what is free here");
-        claim_task_end(task, CLAIM_E_NO_CAPACITY, &words);
+        claim_task_fail(task, CLAIM_E_NO_CAPACITY, &words);
 }
 
 static void on_room(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
-        Claims *claims = task->shared->config.service->claims;
+        Claims *claims = task->queue->config.service->claims;
         const HostView *view;
 
         task->call = NULL;
@@ -210,13 +193,13 @@ static void on_room(int result, ConsumersAnswer *answer, const Error *error, voi
         if (result == REPORT_DONE)
                 write_chosen(task);
         else
-                claim_task_end(task, claim_task_outcome(result), error);
+                claim_task_fail(task, claim_task_outcome(result), error);
 }
 
-/* True: it is tried again with what Placement has left. */
+/* Reads the capacity that Placement has left. True: the task chooses from it next. */
 static bool ask_for_room(ClaimTask *task)
 {
-        Claims *claims = task->shared->config.service->claims;
+        Claims *claims = task->queue->config.service->claims;
         const Allocation *chosen = task->claim->allocations;
         const HostView *view;
 
@@ -227,8 +210,8 @@ static bool ask_for_room(ClaimTask *task)
                 if (claim_share_is_own(view, claims_node(claims),
                                        &task->claim->allocations[i].provider))
                         chosen = &task->claim->allocations[i];
-        task->claiming.n_removals = task->shared->n_removals;
-        return room_read(&task->call, task->session, &task->shared->config.root,
+        task->claiming.n_removals = task->queue->n_removals;
+        return room_read(&task->call, task->session, &task->queue->config.root,
                          chosen->resources.items[0].resource_class,
                          chosen->resources.items[0].amount, on_room, task, NULL) >= 0;
 }
@@ -263,10 +246,10 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
                 give_up(task, claims_release, "Placement did not answer");
                 break;
         }
-        claim_task_end(task, outcome, error);
+        claim_task_fail(task, outcome, error);
 }
 
-/* The claim is pending: Placement is reported. */
+/* Writes the pending claim to Placement. */
 static void put(ClaimTask *task)
 {
         const ClaimRequest *request = task->request;
@@ -285,14 +268,14 @@ static void put(ClaimTask *task)
                                     on_put, task, &error);
         if (r < 0) {
                 give_up(task, claims_withdraw, "nothing was sent");
-                claim_task_end(task, r, &error);
+                claim_task_fail(task, r, &error);
         }
 }
 
-/* 0: the claim is pending. */
+/* Makes the pending claim. Returns 0 or an outcome of claims.h. */
 static int claim_pending(ClaimTask *task, Error *reterr)
 {
-        Claims *claims = claim_service_require(task->shared->config.service, reterr);
+        Claims *claims = claim_service_require(task->queue->config.service, reterr);
         ClaimPlacing placing = {
                 .write_state = CLAIM_WRITE_PENDING,
                 .room = task->claiming.room,
@@ -308,7 +291,7 @@ static int claim_pending(ClaimTask *task, Error *reterr)
         return claims_claim(claims, task->request, &placing, &task->claim, NULL, reterr);
 }
 
-/* The fit chooses; Placement has a look at the amounts when it is written. */
+/* Lets the fit choose, and writes the choice. */
 static void write_chosen(ClaimTask *task)
 {
         Error error = ERROR_NULL;
@@ -319,19 +302,19 @@ static void write_chosen(ClaimTask *task)
         else if (r == CLAIM_E_NO_CAPACITY && task->claiming.room)
                 fail_for_others(task, &error);
         else
-                claim_task_end(task, r, &error);
+                claim_task_fail(task, r, &error);
 }
 
 static void write_claim(ClaimTask *task)
 {
         Error error = ERROR_NULL;
 
-        const char *why = claim_decide_refuses(task->shared->mode, task->shared->nova);
+        const char *why = claim_decide_refuses(task->queue->mode, task->queue->nova);
 
         if (why) {
                 error_setf(&error, ENOENT, "Consumer %s has no allocations on this host, and %s",
                            task->consumer.text, why);
-                claim_task_end(task, CLAIM_QUEUE_E_NOT_PLACED, &error);
+                claim_task_fail(task, CLAIM_QUEUE_E_NOT_PLACED, &error);
                 return;
         }
         write_chosen(task);
@@ -350,8 +333,8 @@ static ClaimPlacing what_is_placed(const ClaimTask *task, const HostView *view,
         };
 }
 
-/* Looks at what earlier claims of the consumer left; true when some of it is still there, and the
- * claim that left it is in ret (NULL: not known any more). */
+/* Finds allocations that an earlier claim of the consumer left. True when there are some; ret is
+ * the claim that left them (NULL: not known any more). */
 static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
 {
         ClaimRemoval removal = { 0 };
@@ -361,8 +344,8 @@ static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
                 ClaimRemovalDecision decision;
 
                 (void)claims_get(claims, removal.claim, &ended, NULL);
-                decision = claim_settling_decide(task, claims, &removal, ended,
-                                                 (ClaimRemovalState){ .late = true });
+                decision = claim_task_decide_removal(task, claims, &removal, ended,
+                                                     (ClaimRemovalState){ .late = true });
                 if (decision == CLAIM_REMOVAL_SEND) {
                         *ret = TAKE_PTR(ended);
                         return true;
@@ -373,8 +356,8 @@ static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
         return false;
 }
 
-/* What is left is taken over, if it is what is asked for, and written as it is, lest a removal that
- * was given up arrives yet; else what is chosen takes its place. */
+/* Claims the left allocations if they match the request, and writes them as they are, so that a
+ * late removal names an old generation. Otherwise the choice of the fit replaces them. */
 static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view, const Claim *ended)
 {
         ClaimPlacing placing = what_is_placed(task, view, CLAIM_WRITE_PENDING);
@@ -389,8 +372,8 @@ static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view,
         }
 }
 
-/* Has it a claim? What the agent wrote is on disk as Placement has it; what somebody else placed
- * (ret_placed) may have been placed anew since. */
+/* True if the consumer has a claim. Placement has the same as the database for a claim that the
+ * agent wrote; a claim that another writer placed (ret_placed) can have been placed again since. */
 static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -400,13 +383,13 @@ static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
         *ret_placed = claim->write_state == CLAIM_WRITE_NONE;
         if (claim->state != CLAIM_STATE_PENDING)
                 return true;
-        /* Of before a crash: nobody was promised it. */
+        /* It is from before a crash: no caller got it. */
         (void)claims_release(claims, claim->id, "not finished", NULL);
         return false;
 }
 
-/* Was the claim made of Placement's allocations alone, for a lost claim database? The caller says
- * now what was asked for. */
+/* True for a claim that was made of Placement's allocations alone, for a lost claim database. This
+ * caller has the request. */
 static bool is_without_request(const Claim *claim)
 {
         return claim->request[0] == '\0' && claim->state == CLAIM_STATE_CLAIMED;
@@ -416,7 +399,7 @@ static bool is_without_request(const Claim *claim)
  * placed here again before its claim ended; or the claim has no request, and the caller has one. */
 static void end_of_before(ClaimTask *task, Claims *claims)
 {
-        const HostFacts *facts = task->shared->config.service->facts;
+        const HostFacts *facts = task->queue->config.service->facts;
         _cleanup_(claim_freep) Claim *claim = NULL;
         bool without_request;
 
@@ -431,13 +414,13 @@ static void end_of_before(ClaimTask *task, Claims *claims)
                            without_request ? "its request is known" : "placed again", NULL) != 0)
                 return;
         task->claiming.had_placed = without_request;
-        claim_service_notify(task->shared->config.service, CLAIM_EVENT_REMOVED, claim);
+        claim_service_notify(task->queue->config.service, CLAIM_EVENT_REMOVED, claim);
         log_info("Released claim %" PRId64 " of %s: %s.", claim->id, claim->consumer.text,
                  without_request ? "its request is known, and is claimed in its place"
                                  : "it was placed here again");
 }
 
-/* Placement does not answer. */
+/* Continues without Placement. */
 static void on_away(ClaimTask *task, const Error *error)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -451,7 +434,7 @@ static void on_away(ClaimTask *task, const Error *error)
                 go_without(task, error);
 }
 
-/* Its consumer was read. */
+/* Continues after the consumer was read. */
 static int go_on(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *ended = NULL;
@@ -460,7 +443,7 @@ static int go_on(ClaimTask *task, Claims *claims, const HostView *view, Error *r
         int r;
 
         end_of_before(task, claims);
-        left_over = !nova_mode_refuses(task->shared->nova, NOVA_ACTION_REMOVE) &&
+        left_over = !nova_mode_refuses(task->queue->nova, NOVA_ACTION_REMOVE) &&
                     find_left_over(task, claims, &ended);
         r = claims_host(claims, &view, reterr);
         if (r != 0)
@@ -476,27 +459,26 @@ static int go_on(ClaimTask *task, Claims *claims, const HostView *view, Error *r
         return 0;
 }
 
-/* A healer that has it in hand takes away what would be verified. */
+/* Reads the consumer, which no healer can change from here on. */
 static void read_consumer(ClaimTask *task)
 {
         Error error = ERROR_NULL;
 
         if (!task->claiming.in_hand)
                 task->claiming.in_hand =
-                        claim_service_take_in_hand(task->shared->config.service, &task->consumer);
+                        claim_service_take_in_hand(task->queue->config.service, &task->consumer);
         if (!task->claiming.in_hand && task->claiming.n_waits++ < HEALER_WAITS_MAX &&
             claim_task_run_after(task, HEALER_WAIT_USEC))
                 return;
         if (!task->claiming.in_hand) {
                 error_setf(&error, EBUSY, "The consumer is being healed: try again");
-                claim_task_end(task, -EBUSY, &error);
+                claim_task_fail(task, -EBUSY, &error);
                 return;
         }
-        task->away = on_away;
         claim_task_read(task, &task->consumer, &task->seen, go_on);
 }
 
-void claim_claiming_run(ClaimTask *task)
+static void claim(ClaimTask *task)
 {
         Claims *claims = claim_task_open_claims(task);
         Error error = ERROR_NULL;
@@ -505,11 +487,11 @@ void claim_claiming_run(ClaimTask *task)
 
         if (!claims)
                 return;
-        away = !task->session || (task->shared->away && task->shared->mode == CLAIM_MODE_AUTO);
+        away = !task->session || (task->queue->away && task->queue->mode == CLAIM_MODE_AUTO);
         r = claim_request_check(task->request, &error);
         if (r < 0) {
-                claim_task_end(task, r, &error);
-        } else if (!task->shared->with_placement) {
+                claim_task_fail(task, r, &error);
+        } else if (!task->queue->with_placement) {
                 claim_locally(task, &local);
         } else if (away) {
                 error_setf(&error, EAGAIN, "Placement was not reached yet");
@@ -520,3 +502,22 @@ void claim_claiming_run(ClaimTask *task)
                 read_consumer(task);
         }
 }
+
+static void forget(ClaimTask *task)
+{
+        task->claiming.room = consumer_free(task->claiming.room);
+        task->claiming.is_there = false;
+}
+
+static void let_go(ClaimTask *task)
+{
+        if (task->claiming.in_hand)
+                claim_service_let_go(task->queue->config.service, &task->consumer);
+}
+
+const ClaimTaskKind claim_task_claiming = {
+        .run = claim,
+        .away = on_away,
+        .forget = forget,
+        .free = let_go,
+};

@@ -9,11 +9,11 @@ const char *claim_decide_refuses(ClaimMode mode, NovaMode nova)
         return !why && mode == CLAIM_MODE_VERIFY ? "[agent] claim_mode is verify" : why;
 }
 
-ClaimOwedDecision claim_decide_owed(ClaimWriteState write_state, bool here, bool same, bool gone)
+ClaimWriteState claim_decide_owed(ClaimWriteState write_state, bool here, bool same, bool gone)
 {
         if (!here)
-                return gone ? CLAIM_OWED_PLACED : CLAIM_OWED_WRITE;
-        return write_state == CLAIM_WRITE_SENT && same ? CLAIM_OWED_WRITTEN : CLAIM_OWED_PLACED;
+                return gone ? CLAIM_WRITE_NONE : CLAIM_WRITE_SENT;
+        return write_state == CLAIM_WRITE_SENT && same ? CLAIM_WRITE_WRITTEN : CLAIM_WRITE_NONE;
 }
 
 ClaimRemovalDecision claim_decide_removal(const ClaimRemovalState *state)

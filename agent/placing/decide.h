@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What comes next of a claim, an owed write, a removal or a move, by what Placement answered. Pure:
- * agent/placing/claiming.c, moving.c and settle.c do it. */
+/* Decides what follows for a claim, an owed write, a removal or a move by what Placement has. Pure:
+ * agent/placing/claiming.c, moving.c and settle.c act. */
 
 #include "agent/guests/claim-share.h"
 #include "agent/placing/queue.h"
 
-/* Why allocations that nobody placed are not written, in words that end a sentence; NULL: they are.
- */
+/* Returns why the agent must not write allocations that no scheduler placed, in words that end a
+ * sentence; NULL: it can. */
 const char *claim_decide_refuses(ClaimMode mode, NovaMode nova);
 
-typedef enum ClaimOwedDecision {
-        CLAIM_OWED_WRITE,
-        CLAIM_OWED_WRITTEN, /* what is there is ours */
-        CLAIM_OWED_PLACED,  /* somebody else placed it */
-} ClaimOwedDecision;
-
-/* here: the consumer holds something of this host; same: exactly what the claim has; gone: it holds
- * something elsewhere, and its guest, which was here, does not run here any more. */
-ClaimOwedDecision claim_decide_owed(ClaimWriteState write_state, bool here, bool same, bool gone);
+/* Returns the write state that an owed claim takes. CLAIM_WRITE_SENT: it is to be written now;
+ * CLAIM_WRITE_WRITTEN: our write is there; CLAIM_WRITE_NONE: another writer placed the consumer.
+ * here: the consumer has allocations on this host; same: exactly those of the claim; gone: it has
+ * allocations elsewhere, and its guest, which was here, does not run here any more. */
+ClaimWriteState claim_decide_owed(ClaimWriteState write_state, bool here, bool same, bool gone);
 
 typedef enum ClaimRemovalDecision {
         CLAIM_REMOVAL_END,
@@ -38,10 +34,11 @@ typedef struct ClaimRemovalState {
         uint64_t age_usec; /* since the claim ended */
 } ClaimRemovalState;
 
-/* How long a write that was given up may take to arrive. */
+/* The time within which a write can still arrive after the agent stopped waiting for it. */
 #define CLAIM_WRITE_LATE_USEC (CLAIM_WRITE_LATE_SEC * USEC_PER_SEC)
 
-/* How soon after its end a claim's share is taken for what the claim left. */
+/* Within this time after the end of a claim, its consumer's allocations count as left by the claim.
+ * */
 #define CLAIM_REMOVAL_SOON_USEC (5 * USEC_PER_SEC)
 
 ClaimRemovalDecision claim_decide_removal(const ClaimRemovalState *state);

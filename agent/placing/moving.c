@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A claim, with all that its consumer holds, becomes another consumer's. */
-
-#include "agent/placing/moving.h"
+/* Moves a claim, with all allocations of its consumer, to another consumer: one POST /allocations.
+ * The move stands in the database before it is sent. One that no caller waits for any more is
+ * repaired: it arrived, or a write makes the generation stale that a late request would name. */
 
 #include <errno.h>
 #include <string.h>
 
 #include "agent/guests/claim-share.h"
-#include "agent/placing/decide.h"
+#include "agent/placing/task.h"
 
-/* The move was done before: the answer is what it was. */
+/* Returns true if the move was done before; the answer is the same. */
 static bool is_moved(Claims *claims, const ClaimMove *wanted, Claim **ret)
 {
         _cleanup_(claim_freep) Claim *left = NULL;
@@ -29,17 +29,17 @@ static const char *type_after(Claims *claims, const Uuid *from)
         return "MIGRATION";
 }
 
-/* From here on it stands in the database. False: the task has ended. */
+/* Writes the move to the database. False: the task has ended. */
 static bool begin(ClaimTask *task)
 {
         ClaimMove *wanted = &task->moving.move, begun = { 0 };
         _cleanup_(claim_freep) Claim *there = NULL;
         Error error = ERROR_NULL;
-        Claims *claims = claim_service_require(task->shared->config.service, &error);
+        Claims *claims = claim_service_require(task->queue->config.service, &error);
         int r = -EIO;
 
         if (claims && is_moved(claims, wanted, &there)) {
-                task->done(task, 0, there, false, &error);
+                claim_task_end(task, 0, there, false, &error);
                 return false;
         }
         if (claims)
@@ -48,7 +48,7 @@ static bool begin(ClaimTask *task)
                                                       : type_after(claims, &wanted->from),
                                       &begun, &error);
         if (r != 0) {
-                claim_task_end(task, r, &error);
+                claim_task_fail(task, r, &error);
                 return false;
         }
         begun.by = wanted->by;
@@ -57,12 +57,12 @@ static bool begin(ClaimTask *task)
         return true;
 }
 
-/* reported NULL: it was not done. */
+/* Ends the move in the database, and the task. reported NULL: the move was not done. */
 static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, int result,
                      const Error *error)
 {
         Error words = *error;
-        Claims *claims = claim_service_require(task->shared->config.service, &words);
+        Claims *claims = claim_service_require(task->queue->config.service, &words);
         Claim *claim = NULL;
         int r = claims ? claims_end_move(claims, &task->moving.move, reported, ours, &words) : -EIO;
 
@@ -72,7 +72,7 @@ static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, 
                 claim_free(task->claim);
                 task->claim = claim;
         }
-        task->done(task, r, r == 0 ? claim : NULL, reported && r == 0, &words);
+        claim_task_end(task, r, r == 0 ? claim : NULL, reported && r == 0, &words);
 }
 
 static void on_moved(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
@@ -84,12 +84,12 @@ static void on_moved(int result, ConsumersAnswer *answer, const Error *error, vo
         if (written == REPORT_WRITTEN)
                 end_move(task, &task->moving.after, true, 0, error);
         else if (written == REPORT_WRITTEN_UNKNOWN)
-                claim_task_end(task, claim_task_outcome(result), error); /* repaired later */
+                claim_task_fail(task, claim_task_outcome(result), error); /* repaired later */
         else if (written != REPORT_WRITTEN_RACED || !claim_task_retry(task))
                 end_move(task, NULL, false, claim_task_outcome(result), error);
 }
 
-/* All that one holds is added to what the other holds elsewhere. */
+/* Adds the allocations of one consumer to those that the other has elsewhere. */
 static int move_all(ClaimTask *task, const HostView *view, Error *reterr)
 {
         _cleanup_(allocations_freep) Allocations *both = NULL;
@@ -114,7 +114,7 @@ static void end_fence(ClaimTask *task)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error error = ERROR_NULL;
-        Claims *claims = claim_service_require(task->shared->config.service, &error);
+        Claims *claims = claim_service_require(task->queue->config.service, &error);
 
         if (claims && claims_find(claims, &task->moving.move.from, false, &claim, NULL) == 0)
                 (void)claims_set_write_state(claims, claim->id, claim->write_state,
@@ -128,7 +128,7 @@ static void on_fenced(int result, ConsumersAnswer *answer, const Error *error, v
                 end_fence(userdata);
 }
 
-/* The request that was given up may arrive yet: the generation that it names is made stale. */
+/* Makes the generation stale that a late request would name. */
 static int fence_move(ClaimTask *task, const HostView *view, Error *reterr)
 {
         if (claim_share_name(task->seen, NULL, NULL, NULL) < 0)
@@ -149,13 +149,13 @@ static void refuse_move(ClaimTask *task, ClaimMoveDecision decision)
                 error_setf(&words, ENOENT,
                            "The allocations of consumer %s were not moved yet, and %s",
                            task->moving.move.from.text,
-                           claim_decide_refuses(task->shared->mode, task->shared->nova));
+                           claim_decide_refuses(task->queue->mode, task->queue->nova));
         end_move(task, NULL, false,
                  decision == CLAIM_MOVE_TAKEN ? CLAIM_E_CONFLICT : CLAIM_QUEUE_E_NOT_PLACED,
                  &words);
 }
 
-/* Both consumers were read. */
+/* Continues after both consumers were read. */
 static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         const ClaimReported reported = claim_share_reported(view, task->moving.target, false);
@@ -164,7 +164,7 @@ static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view
                 .there = claim_share_has(view, claims_node(claims), task->moving.target),
                 .sent = task->moving.repairs || task->n_attempts > 0,
                 .repairs = task->moving.repairs,
-                .refused = claim_decide_refuses(task->shared->mode, task->shared->nova),
+                .refused = claim_decide_refuses(task->queue->mode, task->queue->nova),
         };
         ClaimMoveDecision decision = claim_decide_move(&state);
         int r = 0;
@@ -200,12 +200,24 @@ static int read_target(ClaimTask *task, Claims *claims, const HostView *view, Er
         return 0;
 }
 
-void claim_moving_run(ClaimTask *task)
+static void move(ClaimTask *task)
 {
         if (task->moving.move.id == 0 && !begin(task))
                 return;
-        if (task->shared->with_placement)
+        if (task->queue->with_placement)
                 claim_task_read(task, &task->consumer, &task->seen, read_target);
         else
                 end_move(task, &task->moving.after, false, 0, &ERROR_NULL);
 }
+
+static void forget(ClaimTask *task)
+{
+        task->moving.target = consumer_free(task->moving.target);
+}
+
+static void free_move(ClaimTask *task)
+{
+        claim_move_done(&task->moving.move);
+}
+
+const ClaimTaskKind claim_task_moving = { .run = move, .forget = forget, .free = free_move };

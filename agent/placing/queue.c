@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/placing/queue.h"
+/* Runs the tasks of claims: agent/placing/queue.h has the course of each.
+ *
+ * Tasks stand in one list in the order of their coming. One that shares a consumer with an earlier
+ * one waits for its turn, so each consumer has one task at a time. A task that a caller asked for
+ * is answered when it ends. Settling adds one task at a time for what the database owes to
+ * Placement. A task frees itself with its end: no function uses it afterwards. */
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/placing/claiming.h"
-#include "agent/placing/look.h"
-#include "agent/placing/moving.h"
-#include "agent/placing/settle.h"
+#include "agent/placing/task.h"
 #include "base/clock.h"
+#include "base/jitter.h"
 #include "base/log.h"
 #include "base/message-ids.h"
+#include "claims/fit/device-choice.h"
 
-typedef TAILQ_HEAD(ClaimTaskList, ClaimTask) ClaimTaskList;
+#define PAUSE_USEC     (20 * USEC_PER_MSEC)
+#define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
+#define TIMER_ACCURACY (1 * USEC_PER_MSEC)
 
-struct ClaimQueue {
-        ClaimQueueShared shared;
-        ClaimTaskList tasks;
-        sd_event_source *soon, *turn;
+/* A D-Bus caller waits longer than either of these. */
+#define GUESTS_PATIENCE_USEC (10 * USEC_PER_SEC)
+#define HOST_PATIENCE_USEC   (5 * USEC_PER_SEC)
 
-        /* Settling: one task at a time. */
-        ClaimTask *owed_task;
-        int64_t after_removal, after_move, after_write;
-        int64_t late_removal; /* up to this one they were not looked at when their claims ended */
-        bool begun;
-        bool again;                   /* asked for meanwhile */
-        bool worked, failed;          /* some of this round */
-        char trouble[ERROR_TEXT_MAX]; /* that was logged */
+/* How long a task waits for a refresh. */
+static const uint64_t patience_usec[] = {
+        [CLAIM_REFRESH_GUESTS] = GUESTS_PATIENCE_USEC,
+        [CLAIM_REFRESH_HOST] = HOST_PATIENCE_USEC,
 };
 
 static void settle_next(ClaimQueue *queue);
+static void note_owed(ClaimQueue *queue, int result, bool removed, const Error *error);
 static int on_turn(sd_event_source *source, void *userdata);
 
 static int on_soon(sd_event_source *source, void *userdata)
@@ -47,7 +49,7 @@ int claim_queue_new(ClaimQueue **ret, const ClaimQueueConfig *config)
         if (!queue)
                 return -ENOMEM;
         TAILQ_INIT(&queue->tasks);
-        queue->shared.config = *config;
+        queue->config = *config;
         sd_event_ref(config->event);
         if (sd_event_add_defer(config->event, &queue->soon, on_soon, queue) < 0 ||
             sd_event_source_set_enabled(queue->soon, SD_EVENT_OFF) < 0 ||
@@ -60,20 +62,30 @@ int claim_queue_new(ClaimQueue **ret, const ClaimQueueConfig *config)
 
 static Session *get_session(const ClaimQueue *queue)
 {
-        return queue->shared.config.session(queue->shared.config.userdata);
+        return queue->config.session(queue->config.userdata);
 }
 
-static bool concerns(const ClaimTask *task, const Uuid *consumer)
+static void forget(ClaimTask *task)
 {
-        return uuid_equal(&task->consumer, consumer) || uuid_equal(&task->moving.move.to, consumer);
+        task->seen = consumer_free(task->seen);
+        if (task->kind->forget)
+                task->kind->forget(task);
 }
 
-static void drop_task(ClaimQueue *queue, ClaimTask *task)
+static void drop_task(ClaimTask *task)
 {
+        ClaimQueue *queue = task->queue;
+
         TAILQ_REMOVE(&queue->tasks, task, link);
         if (queue->owed_task == task)
                 queue->owed_task = NULL;
-        claim_task_free(task);
+        forget(task);
+        if (task->kind->free)
+                task->kind->free(task);
+        consumers_cancel(task->call);
+        sd_event_source_disable_unref(task->timer);
+        claim_free(task->claim);
+        free(task);
 }
 
 ClaimQueue *claim_queue_free(ClaimQueue *queue)
@@ -81,29 +93,29 @@ ClaimQueue *claim_queue_free(ClaimQueue *queue)
         if (!queue)
                 return NULL;
         while (!TAILQ_EMPTY(&queue->tasks))
-                drop_task(queue, TAILQ_FIRST(&queue->tasks));
+                drop_task(TAILQ_FIRST(&queue->tasks));
         sd_event_source_disable_unref(queue->soon);
         sd_event_source_disable_unref(queue->turn);
-        sd_event_unref(queue->shared.config.event);
+        sd_event_unref(queue->config.event);
         free(queue);
         return NULL;
 }
 
 void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool with_placement)
 {
-        queue->shared.mode = mode;
-        queue->shared.nova = nova;
-        queue->shared.with_placement = with_placement;
+        queue->mode = mode;
+        queue->nova = nova;
+        queue->with_placement = with_placement;
 }
 
 void claim_queue_set_away(ClaimQueue *queue, bool away)
 {
-        queue->shared.away = away;
+        queue->away = away;
 }
 
-void claim_queue_searched(void *task)
+static bool concerns(const ClaimTask *task, const Uuid *consumer)
 {
-        claim_search_end(task);
+        return uuid_equal(&task->consumer, consumer) || uuid_equal(&task->other, consumer);
 }
 
 static ClaimTask *find_task(const ClaimQueue *queue, const Uuid *consumer)
@@ -116,65 +128,161 @@ static ClaimTask *find_task(const ClaimQueue *queue, const Uuid *consumer)
         return NULL;
 }
 
-static ClaimTask *add_task(ClaimQueue *queue, ClaimTaskRun run, const Uuid *consumer,
-                           ClaimTaskDone done)
+static ClaimTask *add_task(ClaimQueue *queue, const ClaimTaskKind *kind, const Uuid *consumer)
 {
         ClaimTask *task = calloc(1, sizeof(ClaimTask));
 
         if (!task)
                 return NULL;
-        task->shared = &queue->shared;
-        task->session = queue->shared.with_placement ? get_session(queue) : NULL;
-        task->run = run;
+        task->queue = queue;
+        task->session = queue->with_placement ? get_session(queue) : NULL;
+        task->kind = kind;
         task->consumer = *consumer;
-        task->done = done;
-        task->owner = queue;
-        task->begun_usec = clock_usec(CLOCK_REALTIME);
         TAILQ_INSERT_TAIL(&queue->tasks, task, link);
         return task;
 }
 
-/* Of what somebody waits for. Without a claim in the end, something may be left to be removed. */
-static void on_asked_done(ClaimTask *task, int result, const Claim *claim, bool is_new,
-                          const Error *error)
-{
-        ClaimQueue *queue = task->owner;
+/* Running */
 
-        if ((result != 0 || !claim) && queue->shared.with_placement)
-                (void)sd_event_source_set_enabled(queue->soon, SD_EVENT_ONESHOT);
-        claim_service_check(queue->shared.config.service, result);
-        task->answer(result, claim, is_new, error, task->userdata);
-        drop_task(queue, task);
-        (void)sd_event_source_set_enabled(queue->turn, SD_EVENT_ONESHOT);
+/* A refresh is all that the task waits for. */
+static void end_refresh(ClaimTask *task)
+{
+        claim_task_fail(task, 0, &ERROR_NULL);
+}
+
+static const ClaimTaskKind refreshing_alone = { .run = end_refresh };
+
+static void run(ClaimTask *task)
+{
+        task->begun_usec = clock_usec(CLOCK_REALTIME);
+        task->kind->run(task);
+}
+
+static void fail_without_guests(ClaimTask *task, const char *why)
+{
+        Error error = ERROR_NULL;
+
+        error_setf(&error, EBUSY, "Which devices guests have cannot be read: %s", why);
+        claim_task_fail(task, -EBUSY, &error);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        ClaimTask *task = userdata;
+        ClaimRefresh refreshing = task->refreshing;
+
+        task->timer = sd_event_source_disable_unref(task->timer);
+        task->refreshing = CLAIM_REFRESH_NONE;
+        if (refreshing == CLAIM_REFRESH_GUESTS)
+                fail_without_guests(task, "the hypervisor does not answer");
+        else
+                run(task);
+        return 0;
+}
+
+bool claim_task_run_after(ClaimTask *task, uint64_t pause_usec)
+{
+        forget(task);
+        return sd_event_add_time_relative(task->queue->config.event, &task->timer, CLOCK_MONOTONIC,
+                                          pause_usec, TIMER_ACCURACY, on_timer, task) >= 0;
+}
+
+bool claim_task_retry(ClaimTask *task)
+{
+        uint64_t pause = PAUSE_USEC << MIN(task->n_attempts, 6U);
+
+        if (++task->n_attempts >= CLAIM_TASK_ATTEMPTS_MAX)
+                return false;
+        pause = jitter_between(pause / 2, MIN(pause, PAUSE_MAX_USEC), jitter_random());
+        return claim_task_run_after(task, pause);
+}
+
+int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr)
+{
+        const ClaimQueueConfig *config = &task->queue->config;
+        int r;
+
+        if (!config->refresh)
+                return error_setf(reterr, ENOTSUP, "The host cannot be read");
+        task->refreshed |= what;
+        task->asked_usec = clock_usec(CLOCK_MONOTONIC);
+        r = config->refresh(what, config->userdata, reterr);
+        if (r < 0)
+                return r;
+        if (!claim_task_run_after(task, patience_usec[what]))
+                return error_oom(reterr);
+        task->refreshing = what;
+        return 0;
+}
+
+/* True if the request asks for a device, and the guests were not read for it yet. */
+static bool needs_guests(const ClaimTask *task)
+{
+        const HostFacts *facts = task->queue->config.service->facts;
+
+        return task->queue->config.refresh && task->request &&
+               !(task->refreshed & CLAIM_REFRESH_GUESTS) && facts &&
+               devices_are_asked(facts, &task->request->resources);
 }
 
 static void start(ClaimTask *task)
 {
+        Error error = ERROR_NULL;
+        int r;
+
         task->waits = false;
-        task->begun_usec = clock_usec(CLOCK_REALTIME);
-        if (claim_look_is_due(task))
-                claim_look_begin(task);
-        else
-                task->run(task);
+        if (!needs_guests(task)) {
+                run(task);
+                return;
+        }
+        r = claim_task_refresh(task, CLAIM_REFRESH_GUESTS, &error);
+        if (r < 0)
+                fail_without_guests(task, error_text(&error, r));
 }
 
-/* Those that wait run from the loop, when what they wait for is gone. */
+static ClaimTask *find_refreshing(const ClaimQueue *queue, ClaimRefresh what, uint64_t before_usec)
+{
+        ClaimTask *task;
+
+        TAILQ_FOREACH(task, &queue->tasks, link)
+                if (task->refreshing == what && task->asked_usec <= before_usec)
+                        return task;
+        return NULL;
+}
+
+void claim_queue_refreshed(ClaimQueue *queue, ClaimRefresh what, uint64_t began_usec,
+                           const Error *error)
+{
+        uint64_t before_usec = error->code ? UINT64_MAX : began_usec;
+        ClaimTask *task;
+
+        /* Each task can modify the list, so the search starts again. */
+        while ((task = find_refreshing(queue, what, before_usec))) {
+                task->refreshing = CLAIM_REFRESH_NONE;
+                task->timer = sd_event_source_disable_unref(task->timer);
+                if (error->code && what == CLAIM_REFRESH_GUESTS)
+                        fail_without_guests(task, error->text);
+                else
+                        run(task);
+        }
+}
+
+/* Runs the tasks that wait for their turn, from the loop. */
 static int on_turn(sd_event_source *source, void *userdata)
 {
         ClaimQueue *queue = userdata;
         ClaimTask *task, *other;
 
         TAILQ_FOREACH(task, &queue->tasks, link) {
-                bool free = task->waits;
+                bool is_next = task->waits;
 
-                for (other = TAILQ_FIRST(&queue->tasks); free && other != task;
+                for (other = TAILQ_FIRST(&queue->tasks); is_next && other != task;
                      other = TAILQ_NEXT(other, link))
-                        free = !concerns(other, &task->consumer) &&
-                               !(!uuid_empty(&task->moving.move.to) &&
-                                 concerns(other, &task->moving.move.to));
-                if (!free)
+                        is_next = !concerns(other, &task->consumer) &&
+                                  !(!uuid_empty(&task->other) && concerns(other, &task->other));
+                if (!is_next)
                         continue;
-                /* One at a time: the list is another one after it. */
+                /* One at a time: the task can modify the list. */
                 (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
                 start(task);
                 return 0;
@@ -182,34 +290,107 @@ static int on_turn(sd_event_source *source, void *userdata)
         return 0;
 }
 
-static ClaimTask *find_looking(const ClaimQueue *queue, uint64_t before_usec)
-{
-        ClaimTask *task;
+/* Ending */
 
-        TAILQ_FOREACH(task, &queue->tasks, link)
-                if (task->look.waits && task->look.begun_usec <= before_usec)
-                        return task;
-        return NULL;
+int claim_task_outcome(int result)
+{
+        return result <= 0 ? result : CLAIM_QUEUE_E_PLACEMENT;
 }
 
-/* The list is another one after each. */
-void claim_queue_looked(ClaimQueue *queue, uint64_t began_usec, const Error *error)
+void claim_task_end(ClaimTask *task, int result, const Claim *claim, bool is_new,
+                    const Error *error)
 {
-        uint64_t before_usec = error->code ? UINT64_MAX : began_usec;
-        ClaimTask *task;
+        ClaimQueue *queue = task->queue;
+        bool removed = result == 0 && task->kind == &claim_task_removing;
+        bool is_owed = !task->answer;
+        Error words = *error;
 
-        while ((task = find_looking(queue, before_usec))) {
-                task->look.waits = false;
-                task->look.was_done = true;
-                task->timer = sd_event_source_disable_unref(task->timer);
-                if (error->code)
-                        claim_look_fail(task, error->text);
-                else
-                        start(task);
+        if (task->kind != &refreshing_alone)
+                claim_service_check(queue->config.service, result);
+        if (!is_owed) {
+                /* Without a claim in the end, something can be left to be removed. */
+                if ((result != 0 || !claim) && queue->with_placement &&
+                    task->kind != &refreshing_alone)
+                        claim_queue_settle_soon(queue);
+                task->answer(result, claim, is_new, &words, task->userdata);
         }
+        drop_task(task);
+        (void)sd_event_source_set_enabled(queue->turn, SD_EVENT_ONESHOT);
+        if (is_owed)
+                note_owed(queue, result, removed, &words);
 }
 
-/* Starts the task, unless it waits for its turn. task NULL: there was no memory for it. */
+void claim_task_fail(ClaimTask *task, int result, const Error *error)
+{
+        claim_task_end(task, result, NULL, false, error);
+}
+
+Claims *claim_task_open_claims(ClaimTask *task)
+{
+        Error error = ERROR_NULL;
+        Claims *claims = claim_service_require(task->queue->config.service, &error);
+
+        if (!claims)
+                claim_task_fail(task, -EIO, &error);
+        return claims;
+}
+
+bool claim_task_has_written(ClaimTask *task, int result, const Error *error)
+{
+        task->call = NULL;
+        if (result != REPORT_DONE && (result != REPORT_E_CONFLICT || !claim_task_retry(task)))
+                claim_task_fail(task, claim_task_outcome(result), error);
+        return result == REPORT_DONE;
+}
+
+/* Reading */
+
+static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+{
+        ClaimTask *task = userdata;
+        const HostView *view;
+        Error words = ERROR_NULL;
+        Claims *claims;
+        int r;
+
+        task->call = NULL;
+        if (result != REPORT_DONE) {
+                if (task->kind->away && report_outcome_is_away(result))
+                        task->kind->away(task, error);
+                else
+                        claim_task_fail(task, claim_task_outcome(result), error);
+                return;
+        }
+        *task->read = TAKE_PTR(answer->consumer);
+        claims = claim_service_require(task->queue->config.service, &words);
+        r = claims ? claims_host(claims, &view, &words) : -EIO;
+        if (r == 0)
+                r = task->next(task, claims, view, &words);
+        /* With 0 the task can be gone. */
+        if (r != 0)
+                claim_task_fail(task, r, &words);
+}
+
+void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, ClaimTaskNext next)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!task->session) {
+                error_setf(&error, EAGAIN, "Placement was not reached yet");
+                claim_task_fail(task, CLAIM_QUEUE_E_PLACEMENT, &error);
+                return;
+        }
+        task->read = ret;
+        task->next = next;
+        r = consumers_read(&task->call, task->session, consumer, on_read, task, &error);
+        if (r < 0)
+                claim_task_fail(task, r, &error);
+}
+
+/* Asking */
+
+/* Starts the task unless it waits for its turn. task NULL: there was no memory for it. */
 static void ask(ClaimTask *task, bool waits, ClaimQueueDone done, void *userdata)
 {
         Error error = ERROR_NULL;
@@ -229,33 +410,18 @@ void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueu
                        void *userdata)
 {
         bool waits = find_task(queue, &request->consumer);
-        ClaimTask *task = add_task(queue, claim_claiming_run, &request->consumer, on_asked_done);
+        ClaimTask *task = add_task(queue, &claim_task_claiming, &request->consumer);
 
         if (task)
                 task->request = request;
         ask(task, waits, done, userdata);
 }
 
-static void on_look_done(ClaimTask *task, int result, const Claim *claim, bool is_new,
-                         const Error *error)
-{
-        ClaimQueue *queue = task->owner;
-
-        task->answer(result, NULL, false, error, task->userdata);
-        drop_task(queue, task);
-}
-
-/* A look is all that it waited for. */
-static void end_look(ClaimTask *task)
-{
-        claim_task_end(task, 0, &ERROR_NULL);
-}
-
-void claim_queue_look(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
-                      void *userdata)
+void claim_queue_refresh(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
+                         void *userdata)
 {
         const Uuid nobody = uuid_make_random();
-        ClaimTask *task = add_task(queue, end_look, &nobody, on_look_done);
+        ClaimTask *task = add_task(queue, &refreshing_alone, &nobody);
 
         if (task)
                 task->request = request;
@@ -266,13 +432,14 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
                       const EventAuthor *by, ClaimQueueDone done, void *userdata)
 {
         bool waits = find_task(queue, from) || find_task(queue, to);
-        ClaimTask *task = add_task(queue, claim_moving_run, from, on_asked_done);
+        ClaimTask *task = add_task(queue, &claim_task_moving, from);
 
         if (task && to_type && !(task->moving.move.to_type = strdup(to_type))) {
-                drop_task(queue, task);
+                drop_task(task);
                 task = NULL;
         }
         if (task) {
+                task->other = *to;
                 task->moving.move.from = *from;
                 task->moving.move.to = *to;
                 task->moving.move.by = by;
@@ -282,7 +449,7 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
 
 /* Settling. */
 
-/* One line when it begins, one when it ends. */
+/* Logs one line when it begins, and one when it ends. */
 static void note_trouble(ClaimQueue *queue, const char *words)
 {
         if (words[0] && strcmp(words, queue->trouble) != 0)
@@ -296,32 +463,26 @@ static void note_trouble(ClaimQueue *queue, const char *words)
 
 static void notify_settled(ClaimQueue *queue)
 {
-        if (queue->worked && queue->shared.config.settled)
-                queue->shared.config.settled(queue->shared.config.userdata);
+        if (queue->worked && queue->config.settled)
+                queue->config.settled(queue->config.userdata);
         queue->worked = false;
 }
 
-/* What is there waits, and somebody may write there meanwhile. */
+/* Notes the removals that wait: another writer can write these consumers meanwhile. */
 static void note_late(ClaimQueue *queue)
 {
-        Claims *claims = queue->shared.config.service->claims;
+        Claims *claims = queue->config.service->claims;
         ClaimsOwed owed;
 
         if (claims && claims_count_owed(claims, &owed, NULL) == 0)
                 queue->late_removal = owed.last_removal;
 }
 
-/* A refusal is this one's alone; where Placement or the disk is away, all others wait, too. */
-static void on_owed_done(ClaimTask *task, int result, const Claim *claim, bool is_new,
-                         const Error *error)
+/* Goes on with the round after one of its tasks. A refusal concerns this task alone; where
+ * Placement or the disk is away, the round ends. */
+static void note_owed(ClaimQueue *queue, int result, bool removed, const Error *error)
 {
-        ClaimQueue *queue = task->owner;
-
-        claim_service_check(queue->shared.config.service, result);
-        if (result == 0 && task->run == claim_removing_run)
-                queue->shared.n_removals++;
-        drop_task(queue, task);
-        (void)sd_event_source_set_enabled(queue->turn, SD_EVENT_ONESHOT);
+        queue->n_removals += removed;
         if (result != 0) {
                 note_late(queue);
                 queue->failed = true;
@@ -345,7 +506,7 @@ static void take_back(Claims *claims, const Claim *claim)
                   "Claim %s of %s: was not finished, and is taken back.", id, claim->consumer.text);
 }
 
-/* Nobody was promised these, and nobody will be. */
+/* Releases pending claims without a task: no caller got them, and none will. */
 static void release_pending(ClaimQueue *queue, Claims *claims)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -357,8 +518,8 @@ static void release_pending(ClaimQueue *queue, Claims *claims)
                         take_back(claims, list.claims[i]);
 }
 
-/* Something may have been moved to it that no claim of it has yet: what is there says nothing
- * of what an earlier claim left, until it is known what became of the move. */
+/* True if a move to this consumer is not settled: until then its allocations say nothing about what
+ * an earlier claim left. */
 static bool is_moved_to(Claims *claims, const Uuid *consumer)
 {
         ClaimMove move;
@@ -385,7 +546,7 @@ static ClaimTask *next_removal(ClaimQueue *queue, Claims *claims)
                 queue->after_removal = removal.id;
                 if (find_task(queue, &removal.consumer) || is_moved_to(claims, &removal.consumer))
                         continue;
-                task = add_task(queue, claim_removing_run, &removal.consumer, on_owed_done);
+                task = add_task(queue, &claim_task_removing, &removal.consumer);
                 if (task) {
                         task->leaving.removal = removal;
                         task->leaving.late = removal.id <= queue->late_removal;
@@ -404,11 +565,12 @@ static ClaimTask *next_move(ClaimQueue *queue, Claims *claims)
 
                 queue->after_move = move.id;
                 if (!find_task(queue, &move.from) && !find_task(queue, &move.to))
-                        task = add_task(queue, claim_moving_run, &move.from, on_owed_done);
+                        task = add_task(queue, &claim_task_moving, &move.from);
                 if (!task) {
                         claim_move_done(&move);
                         continue;
                 }
+                task->other = move.to;
                 task->moving.move = move;
                 task->moving.repairs = true;
                 return task;
@@ -427,7 +589,7 @@ static ClaimTask *next_write(ClaimQueue *queue, Claims *claims)
                 queue->after_write = claim->id;
                 if (find_task(queue, &claim->consumer))
                         continue;
-                task = add_task(queue, claim_writing_run, &claim->consumer, on_owed_done);
+                task = add_task(queue, &claim_task_writing, &claim->consumer);
                 if (task)
                         task->claim = TAKE_PTR(claim);
                 return task;
@@ -436,7 +598,7 @@ static ClaimTask *next_write(ClaimQueue *queue, Claims *claims)
 
 static void settle_next(ClaimQueue *queue)
 {
-        Claims *claims = queue->shared.config.service->claims;
+        Claims *claims = queue->config.service->claims;
         ClaimTask *task = NULL;
 
         if (claims) {
@@ -449,24 +611,25 @@ static void settle_next(ClaimQueue *queue)
         if (task) {
                 queue->owed_task = task;
                 queue->worked = true;
-                task->run(task);
+                run(task);
                 return;
         }
         if (!queue->failed)
                 note_trouble(queue, "");
         notify_settled(queue);
         if (queue->again)
-                (void)sd_event_source_set_enabled(queue->soon, SD_EVENT_ONESHOT);
+                claim_queue_settle_soon(queue);
 }
 
-/* True when nothing of it may be written. */
+/* Returns true when the agent must not write what is owed. */
 static bool leave_owed(ClaimQueue *queue)
 {
-        const char *why = nova_mode_refuses(queue->shared.nova, NOVA_ACTION_REMOVE);
-        ClaimsOwed owed = claim_queue_count_owed(queue);
+        const char *why = nova_mode_refuses(queue->nova, NOVA_ACTION_REMOVE);
+        ClaimsOwed owed;
 
         if (!why)
                 return false;
+        (void)claim_queue_count_owed(queue, &owed);
         note_late(queue);
         note_trouble(queue, claims_owed_sum(&owed) > 0 ? why : "");
         return true;
@@ -474,9 +637,9 @@ static bool leave_owed(ClaimQueue *queue)
 
 void claim_queue_settle(ClaimQueue *queue)
 {
-        Claims *claims = queue->shared.config.service->claims;
+        Claims *claims = queue->config.service->claims;
 
-        if (!queue->shared.with_placement || !claims)
+        if (!queue->with_placement || !claims)
                 return;
         if (queue->owed_task) {
                 queue->again = true;
@@ -500,22 +663,17 @@ void claim_queue_settle_soon(ClaimQueue *queue)
         (void)sd_event_source_set_enabled(queue->soon, SD_EVENT_ONESHOT);
 }
 
-ClaimsOwed claim_queue_count_owed(const ClaimQueue *queue)
+const char *claim_queue_count_owed(const ClaimQueue *queue, ClaimsOwed *ret)
 {
-        Claims *claims = queue->shared.config.service->claims;
-        ClaimsOwed owed = { 0 };
+        Claims *claims = queue->config.service->claims;
 
+        *ret = (ClaimsOwed){ 0 };
         if (claims)
-                (void)claims_count_owed(claims, &owed, NULL);
-        return owed;
-}
-
-const char *claim_queue_get_trouble(const ClaimQueue *queue)
-{
+                (void)claims_count_owed(claims, ret, NULL);
         return queue->trouble;
 }
 
-/* Whatever was written there is ours to remove from now on. */
+/* Makes the agent the owner of the allocations of the claim, so that its end removes them. */
 static int take_on(Claims *claims, int64_t id, Error *reterr)
 {
         static const ClaimWriteState others[] = { CLAIM_WRITE_NONE, CLAIM_WRITE_OWED };
@@ -533,22 +691,22 @@ static int take_on(Claims *claims, int64_t id, Error *reterr)
 int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool everywhere,
                         Error *reterr)
 {
-        Claims *claims = claim_service_require(queue->shared.config.service, reterr);
-        const char *why = nova_mode_refuses(queue->shared.nova, NOVA_ACTION_REMOVE);
+        Claims *claims = claim_service_require(queue->config.service, reterr);
+        const char *why = nova_mode_refuses(queue->nova, NOVA_ACTION_REMOVE);
         int r = 0;
 
         if (!claims)
                 return -EIO;
-        if (everywhere && queue->shared.with_placement && why) {
+        if (everywhere && queue->with_placement && why) {
                 error_setf(reterr, EPERM, "%s", why);
                 return CLAIM_QUEUE_E_REFUSED;
         }
-        if (everywhere && queue->shared.with_placement)
+        if (everywhere && queue->with_placement)
                 r = take_on(claims, id, reterr);
         if (r == 0)
                 r = claims_release(claims, id, reason, reterr);
         if (r == 0)
-                (void)sd_event_source_set_enabled(queue->soon, SD_EVENT_ONESHOT);
+                claim_queue_settle_soon(queue);
         return r;
 }
 
@@ -562,6 +720,6 @@ void claim_queue_dismiss(ClaimQueue *queue, const char *why)
 
                 if (task->answer)
                         task->answer(-EBUSY, NULL, false, &error, task->userdata);
-                drop_task(queue, task);
+                drop_task(task);
         }
 }

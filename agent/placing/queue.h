@@ -43,88 +43,82 @@ typedef struct ClaimQueue ClaimQueue;
 typedef void (*ClaimQueueDone)(int result, const Claim *claim, bool is_new, const Error *error,
                                void *userdata);
 
-/* The session to use now; NULL: there is none yet. */
-typedef Session *(*ClaimQueueSession)(void *userdata);
-
-/* Asks for a look at what guests have, see claim_queue_looked(). Negative errno with words. */
-typedef int (*ClaimQueueLook)(void *userdata, Error *reterr);
-
-/* A placed guest is refused for want of room: polls the host and asks Placement once more, for a
- * claim whose guest is gone may have it; claim_queue_searched() follows, never from inside the
- * call. cancel: it need not. < 0: there is nothing to be learnt now. */
-typedef int (*ClaimQueueSearch)(void *task, bool cancel, void *userdata);
-
-/* A round of settling ended in which there was something to settle. */
-typedef void (*ClaimQueueSettled)(void *userdata);
+/* What a task has read anew before it goes on. */
+typedef enum ClaimRefresh {
+        CLAIM_REFRESH_NONE,
+        /* Every guest, also those that do not run: their definitions change without an event (virsh
+         * attach-device --config). A claim of a device waits for it, and is refused where it does
+         * not come in time. */
+        CLAIM_REFRESH_GUESTS = 1,
+        /* The host, and the claims without a guest as Placement has them: one of them may end, and
+         * leave its capacity to a placed guest that was refused. */
+        CLAIM_REFRESH_HOST = 2,
+} ClaimRefresh;
 
 typedef struct ClaimQueueConfig {
         sd_event *event;       /* a reference is taken */
         ClaimService *service; /* borrowed */
         Uuid root;             /* the host's root provider */
-        ClaimQueueSession session;
-        ClaimQueueSettled settled; /* NULL: nobody wants to know */
-        ClaimQueueSearch search;   /* NULL: none */
-        /* Before a claim gets a device the guests that do not run are read again: they are edited
-         * without a word to us (virsh attach-device --config). Without a look at them
-         * (LOOK_PATIENCE_USEC) such a claim is refused; others do not wait. NULL: claims go by what
-         * is known. */
-        ClaimQueueLook look;
+        /* Returns the session to use now; NULL: there is none yet. */
+        Session *(*session)(void *userdata);
+        /* Called after a round of settling that had something to settle. NULL: not called. */
+        void (*settled)(void *userdata);
+        /* Asks for a refresh; claim_queue_refreshed() follows, never from inside the call. Negative
+         * errno with words: it cannot be read now. NULL: claims are decided by what is known. */
+        int (*refresh)(ClaimRefresh what, void *userdata, Error *reterr);
         void *userdata; /* of all of these */
 } ClaimQueueConfig;
 
 /* -ENOMEM. */
 int claim_queue_new(ClaimQueue **ret, const ClaimQueueConfig *config);
 
-/* Forgets what is under way, without a callback. */
+/* Drops all tasks without a callback. */
 ClaimQueue *claim_queue_free(ClaimQueue *queue);
 DEFINE_CLEANUP(ClaimQueue *, claim_queue_free);
 
-/* with_placement false: standalone, and all is local. */
+/* with_placement false: standalone, all claims are local. */
 void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool with_placement);
 
-/* Whether the last cycle found Placement away: then nobody waits for it who need not
- * (CLAIM_MODE_AUTO). */
+/* Sets whether the last cycle found Placement away: with CLAIM_MODE_AUTO, claims then do not wait
+ * for it. */
 void claim_queue_set_away(ClaimQueue *queue, bool away);
 
-/* What guests had at this time (CLOCK_MONOTONIC) is known, or, with an error, is not to be known.
- */
-void claim_queue_looked(ClaimQueue *queue, uint64_t began_usec, const Error *error);
+/* Runs the tasks that wait for this refresh, if it was asked for before began_usec
+ * (CLOCK_MONOTONIC). With an error it ends those that wait for guests. */
+void claim_queue_refreshed(ClaimQueue *queue, ClaimRefresh what, uint64_t began_usec,
+                           const Error *error);
 
-/* The look alone that a claim of the request would wait for: then what is known is what the claim
- * would go by. done gets no claim. Everything of request is borrowed until done. */
-void claim_queue_look(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
-                      void *userdata);
+/* Waits for the refresh alone that a claim of the request would wait for. done gets no claim.
+ * Everything of request is borrowed until done. */
+void claim_queue_refresh(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
+                         void *userdata);
 
-/* Everything of request is borrowed until done. */
+/* Makes a claim. Everything of request is borrowed until done. */
 void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                        void *userdata);
 
-/* The claim of one consumer, and all it holds in Placement, becomes another's: one POST
- * /allocations. to_type NULL: "MIGRATION" from an instance, "INSTANCE" from all others. Once more
- * is no error. by: who wants it, borrowed until done. */
+/* Moves the claim of one consumer, with its allocations in Placement, to another: one POST
+ * /allocations. to_type NULL: "MIGRATION" from an instance, "INSTANCE" from all others. A repeated
+ * move is no error. by: the caller, borrowed until done. */
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
-/* Finishes what is owed to Placement, one after the other; stops at the first failure. To be called
- * at the end of each cycle, and when something was released. */
+/* Settles what is owed to Placement, one task after the other; stops at the first failure. To be
+ * called at the end of each cycle. */
 void claim_queue_settle(ClaimQueue *queue);
 
-/* The same when the loop runs again. */
+/* Settles when the loop runs again. */
 void claim_queue_settle_soon(ClaimQueue *queue);
 
-/* Nothing while the claim database cannot be read. Blocks on the disk. */
-ClaimsOwed claim_queue_count_owed(const ClaimQueue *queue);
+/* Counts what is owed to Placement; nothing while the claim database cannot be read. Returns why
+ * the last round did not settle all, "" when it did: borrowed, and current for the queue's life.
+ * Blocks on the disk. */
+const char *claim_queue_count_owed(const ClaimQueue *queue, ClaimsOwed *ret);
 
-/* Why the last round did not settle all; "" when it did. Borrowed until the loop runs again. */
-const char *claim_queue_get_trouble(const ClaimQueue *queue);
-
-/* Ends a claim, as claims_release(); everywhere: also what Placement has of it on this host, though
- * somebody else wrote it there. What is to be removed is settled later. */
+/* Ends a claim as claims_release() does. everywhere: also its allocations on this host that another
+ * writer placed. The removal is settled later. */
 int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool everywhere,
                         Error *reterr);
 
-/* A search is over. */
-void claim_queue_searched(void *task);
-
-/* The session goes away: ends what is under way with words. */
+/* Ends all tasks with these words, because the session goes away. */
 void claim_queue_dismiss(ClaimQueue *queue, const char *why);

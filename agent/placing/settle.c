@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is owed to Placement of single claims: owed writes and removals. */
-
-#include "agent/placing/settle.h"
+/* Settles what is owed to Placement for single claims: a write that is still to be done, or the
+ * allocations that an ended claim left. Each task reads the consumer first, and a pure function of
+ * agent/placing/decide.h decides by what Placement has. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,16 +10,18 @@
 
 #include "agent/guests/claim-share.h"
 #include "agent/guests/comparison.h"
+#include "agent/placing/task.h"
 #include "base/clock.h"
 #include "base/log.h"
 
 /* Owed writes. */
 
-/* reported NULL: what is known of it stays. CLAIM_E_NOT_FOUND: the claim ended meanwhile. */
+/* Sets the write state. reported NULL: the known report stays. CLAIM_E_NOT_FOUND: the claim ended
+ * meanwhile. */
 static int mark_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported,
                      Error *reterr)
 {
-        Claims *claims = claim_service_require(task->shared->config.service, reterr);
+        Claims *claims = claim_service_require(task->queue->config.service, reterr);
         int r = claims ? claims_set_write_state(claims, task->claim->id, task->claim->write_state,
                                                 write_state, reported, reterr)
                        : -EIO;
@@ -34,7 +36,7 @@ static void settle_owed(ClaimTask *task, ClaimWriteState write_state, const Clai
         Error error = ERROR_NULL;
         int r = mark_owed(task, write_state, reported, &error);
 
-        claim_task_end(task, r == CLAIM_E_NOT_FOUND ? 0 : r, &error);
+        claim_task_fail(task, r == CLAIM_E_NOT_FOUND ? 0 : r, &error);
 }
 
 static void on_owed_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
@@ -43,14 +45,14 @@ static void on_owed_written(int result, ConsumersAnswer *answer, const Error *er
                 settle_owed(userdata, CLAIM_WRITE_WRITTEN, NULL);
 }
 
-/* From here on the end of the claim leaves a removal. */
+/* Writes the claim. From here on its end leaves a removal. */
 static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, true);
         int r = mark_owed(task, CLAIM_WRITE_SENT, &reported, reterr);
 
         if (r == CLAIM_E_NOT_FOUND) {
-                claim_task_end(task, 0, reterr);
+                claim_task_fail(task, 0, reterr);
                 return 0;
         }
         if (r != 0)
@@ -64,11 +66,11 @@ static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
                                        on_owed_written, task, reterr);
 }
 
-/* Evacuated: its consumer holds something elsewhere, and its guest, which was here, does not run
- * here. */
+/* True for an evacuated guest: its consumer has allocations elsewhere, and the guest, which was
+ * here, does not run here. */
 static bool is_gone(const ClaimTask *task)
 {
-        const HostFacts *facts = task->shared->config.service->facts;
+        const HostFacts *facts = task->queue->config.service->facts;
         const HostDomain *domain =
                 facts ? host_facts_find_domain(facts, &task->claim->consumer) : NULL;
 
@@ -76,26 +78,18 @@ static bool is_gone(const ClaimTask *task)
                !(domain && domain->running);
 }
 
-/* Ends the task itself when there is nothing to send. */
 static int go_on_with_owed(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, false);
+        ClaimWriteState next = claim_decide_owed(
+                task->claim->write_state, claim_share_has(view, claims_node(claims), task->seen),
+                claim_share_is(task->claim, task->seen), is_gone(task));
+        /* A claim that was made of a guest is completed by its placed allocations once it runs. */
+        bool is_guest = strcmp(task->claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 
-        switch (claim_decide_owed(task->claim->write_state,
-                                  claim_share_has(view, claims_node(claims), task->seen),
-                                  claim_share_is(task->claim, task->seen), is_gone(task))) {
-        case CLAIM_OWED_WRITE:
+        if (next == CLAIM_WRITE_SENT)
                 return write_owed(task, view, reterr);
-        case CLAIM_OWED_WRITTEN:
-                settle_owed(task, CLAIM_WRITE_WRITTEN, &reported);
-                break;
-        case CLAIM_OWED_PLACED:
-                /* One that was made of a guest is completed by what was placed once that runs. */
-                settle_owed(task, CLAIM_WRITE_NONE,
-                            strcmp(task->claim->consumer_type, CLAIM_TYPE_GUEST) == 0 ? NULL
-                                                                                      : &reported);
-                break;
-        }
+        settle_owed(task, next, next == CLAIM_WRITE_NONE && is_guest ? NULL : &reported);
         return 0;
 }
 
@@ -108,9 +102,9 @@ static uint64_t age_usec(const Claim *ended)
         return ended && ended->ended_usec <= now ? now - ended->ended_usec : UINT64_MAX;
 }
 
-ClaimRemovalDecision claim_settling_decide(const ClaimTask *task, Claims *claims,
-                                           const ClaimRemoval *removal, const Claim *ended,
-                                           ClaimRemovalState state)
+ClaimRemovalDecision claim_task_decide_removal(const ClaimTask *task, Claims *claims,
+                                               const ClaimRemoval *removal, const Claim *ended,
+                                               ClaimRemovalState state)
 {
         const char *node = claims_node(claims);
         const HostView *view;
@@ -129,23 +123,23 @@ static ClaimRemovalDecision decide(const ClaimTask *task, Claims *claims, bool i
         const ClaimRemovalState state = {
                 .inherited = inherited,
                 .late = task->leaving.late,
-                .lives = claim_service_has_guest(task->shared->config.service, &task->consumer),
+                .lives = claim_service_has_guest(task->queue->config.service, &task->consumer),
         };
 
-        return claim_settling_decide(task, claims, &task->leaving.removal, task->claim, state);
+        return claim_task_decide_removal(task, claims, &task->leaving.removal, task->claim, state);
 }
 
 static void end_removal(ClaimTask *task)
 {
         Error error = ERROR_NULL;
-        Claims *claims = claim_service_require(task->shared->config.service, &error);
+        Claims *claims = claim_service_require(task->queue->config.service, &error);
 
-        claim_task_end(task,
-                       claims ? claims_end_removal(claims, task->leaving.removal.id, &error) : -EIO,
-                       &error);
+        claim_task_fail(
+                task, claims ? claims_end_removal(claims, task->leaving.removal.id, &error) : -EIO,
+                &error);
 }
 
-/* What is there now is gone; a write that was given up may arrive yet. */
+/* Ends the removal, unless a write that is late can still arrive. */
 static void on_removed(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -154,16 +148,15 @@ static void on_removed(int result, ConsumersAnswer *answer, const Error *error, 
 
         if (!claim_task_has_written(task, result, error))
                 return;
-        claims = claim_service_require(task->shared->config.service, &words);
+        claims = claim_service_require(task->queue->config.service, &words);
         if (claims && decide(task, claims, false) == CLAIM_REMOVAL_WAIT)
-                claim_task_end(task, 0, &words);
+                claim_task_fail(task, 0, &words);
         else
                 end_removal(task);
 }
 
-/* Another claim of the consumer has what it holds. One that is owed (ret_owed) has not, but gets
- * it.
- */
+/* True if another claim of the consumer has its allocations. An owed claim (ret_owed) has none yet,
+ * but gets them. */
 static bool has_heir(Claims *claims, const Uuid *consumer, Claim **ret_owed)
 {
         for (int target = 0; target < 2; target++) {
@@ -193,8 +186,8 @@ static void log_removal(const ClaimTask *task)
                 task->consumer.text, id, ended ? ended->end_reason : "no longer in the history");
 }
 
-/* What an owed claim (NULL: none) holds is written in its place by the same request: a guest that
- * lives is not without its share in between. The removal is inherited then. */
+/* Removes the allocations. Those of an owed claim (NULL: none) are written by the same request, so
+ * a running guest is never without; its removal is inherited then. */
 static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *reterr)
 {
         const HostView *view;
@@ -206,7 +199,7 @@ static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *re
         if (*owed) {
                 claim_free(task->claim);
                 task->claim = TAKE_PTR(*owed);
-                task->run = claim_writing_run;
+                task->kind = &claim_task_writing;
                 return write_owed(task, view, reterr);
         }
         log_removal(task);
@@ -219,7 +212,7 @@ static int depart(ClaimTask *task, Claims *claims, const HostView *view, Error *
 {
         _cleanup_(claim_freep) Claim *owed = NULL;
 
-        /* Not again after a conflict. */
+        /* Once: the task can run again after a conflict. */
         if (!task->claim)
                 (void)claims_get(claims, task->leaving.removal.claim, &task->claim, NULL);
         switch (decide(task, claims, has_heir(claims, &task->consumer, &owed))) {
@@ -235,18 +228,21 @@ static int depart(ClaimTask *task, Claims *claims, const HostView *view, Error *
                 end_removal(task);
                 break;
         case CLAIM_REMOVAL_WAIT:
-                claim_task_end(task, 0, reterr);
+                claim_task_fail(task, 0, reterr);
                 break;
         }
         return 0;
 }
 
-void claim_writing_run(ClaimTask *task)
+static void settle_write(ClaimTask *task)
 {
         claim_task_read(task, &task->consumer, &task->seen, go_on_with_owed);
 }
 
-void claim_removing_run(ClaimTask *task)
+static void settle_removal(ClaimTask *task)
 {
         claim_task_read(task, &task->consumer, &task->seen, depart);
 }
+
+const ClaimTaskKind claim_task_writing = { .run = settle_write };
+const ClaimTaskKind claim_task_removing = { .run = settle_removal };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl status": from the agent's document (agent/bus/properties.h) to a page. Pure.
+/* "computectl status": from the agent's document (agent/bus/status.h) to a page. Pure.
  *
  * Of an agent that does not run the document is {"format": "compute-agent-status/1", "state":
  * "not-running", "summary"}. Times are microseconds of CLOCK_REALTIME, 0: never. */

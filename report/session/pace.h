@@ -13,13 +13,11 @@
 
 #include "base/jitter.h"
 
-#define SESSION_PACE_WAIT_MAX_USEC (5 * USEC_PER_SEC) /* the longest wait within an attempt */
-#define SESSION_PACE_WAIT_MIN_USEC (100 * USEC_PER_MSEC)
-#define SESSION_PACE_WAIT_ONCE_USEC                                  \
-        (400 * USEC_PER_MSEC) /* if the server does not say how long \
-                               */
-#define SESSION_PACE_CREDIT_MAX  8
-#define SESSION_PACE_CREDIT_COST 2
+#define SESSION_PACE_WAIT_MAX_USEC  (5 * USEC_PER_SEC) /* the longest wait within an attempt */
+#define SESSION_PACE_WAIT_MIN_USEC  (100 * USEC_PER_MSEC)
+#define SESSION_PACE_WAIT_ONCE_USEC (400 * USEC_PER_MSEC) /* without Retry-After */
+#define SESSION_PACE_CREDIT_MAX     8
+#define SESSION_PACE_CREDIT_COST    2
 
 typedef struct SessionPace {
         unsigned credit;          /* of successful answers */

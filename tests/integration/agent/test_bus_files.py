@@ -106,8 +106,8 @@ class TestDaemon(unittest.TestCase):
 
     def test_everybody_may_read(self):
         for user in (0, OWNER, OTHER):
-            done = self.bus.busctl_as(user, 'get-property', NAME, NODE, NAME, 'SyncState')
-            self.assertEqual((done.returncode, done.stdout), (0, 's "standalone"\n'), done.stderr)
+            done = self.bus.busctl_as(user, 'get-property', NAME, NODE, NAME, 'Nova')
+            self.assertEqual((done.returncode, done.stdout), (0, 's "none"\n'), done.stderr)
             done = self.bus.busctl_as(user, 'call', NAME, NODE, NAME, 'Describe', 's', 'claims')
             self.assertEqual(done.returncode, 0, done.stderr)
 

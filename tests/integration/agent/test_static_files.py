@@ -271,14 +271,14 @@ class TestDBusFiles(InstalledCase):
         source = (ROOT / 'agent/bus/bus.c').read_text()
         handlers = dict(re.findall(r'\bMETHOD\("(\w+)",.*?\b((?:on|method)_\w+)', source, re.S))
         guards = dict(re.findall(r'^ +{ "(\w+)", (POLKIT_ACTION_\w+),', source, re.M))
-        actions = dict(re.findall(r'#define (POLKIT_ACTION_\w+)\s+"([^"]+)"', (ROOT / 'agent/bus/polkit.h').read_text()))
+        actions = dict(re.findall(r'#define (POLKIT_ACTION_\w+)\s+"([^"]+)"', (ROOT / 'agent/bus/caller.h').read_text()))
         self.assertGreater(len(guards), 15)
         for member in self.interface.findall('method'):
             name = member.get('name')
             if name == 'Cancel':  # by what it cancels: tests.integration.agent.test_bus_documents
                 continue
             guard = guards.get(name)
-            self.assertEqual(told.get(name), actions[guard] if guard else 'everybody', name)
+            self.assertEqual(told.get(name), actions[guard] if guard else 'nothing', name)
             self.assertEqual(handlers[name] == 'on_method', bool(guard), name)
         self.assertEqual(set(guards) - set(handlers), set())
 

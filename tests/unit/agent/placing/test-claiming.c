@@ -153,6 +153,99 @@ static void test_modes(void **state)
         }
 }
 
+static unsigned n_refreshes[CLAIM_REFRESH_HOST + 1];
+
+static int refresh(ClaimRefresh what, void *userdata, Error *reterr)
+{
+        n_refreshes[what]++;
+        return what == CLAIM_REFRESH_HOST && n_refreshes[what] > 1
+                       ? error_setf(reterr, EAGAIN, "the reason")
+                       : 0;
+}
+
+static void begin_refreshing(Agent *agent, Fixture *fixture, const HostFacts *facts)
+{
+        agent_begin(agent, fixture, CLAIM_MODE_AUTO);
+        agent_stop(agent);
+        agent->service.facts = facts;
+        agent->refresh = refresh;
+        agent_start(agent);
+        memset(n_refreshes, 0, sizeof(n_refreshes));
+}
+
+/* A claim of a device waits for a poll of all guests that begins after it; others do not wait. */
+static void test_devices_wait_for_guests(void **state)
+{
+        static const struct {
+                const char *request;
+                bool waits, fails;
+        } cases[] = {
+                { "VCPU=1", false, false },
+                { "_A:VGPU=1", true, false },
+                { "_A:VGPU=1", true, true },
+        };
+        HostDevice device = { .name = "gpu", .resource_class = "VGPU", .available = 2 };
+        const HostFacts facts = { .devices = &device, .n_devices = 1 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                ClaimRequest request = { .consumer = make_uuid("i") };
+                Answer answers[2] = { { 0 } };
+                Error error = ERROR_NULL;
+                Agent agent;
+
+                begin_refreshing(&agent, *state, &facts);
+                make_request(&request.resources, cases[i].request);
+                claim_queue_claim(agent.queue, &request, on_done, &answers[0]);
+                claim_queue_refresh(agent.queue, &request, on_done, &answers[1]);
+                assert_int_equal(n_refreshes[CLAIM_REFRESH_GUESTS], cases[i].waits ? 2 : 0);
+                assert_int_equal(answers[1].there, !cases[i].waits);
+                claim_queue_refreshed(agent.queue, CLAIM_REFRESH_HOST, UINT64_MAX, &ERROR_NULL);
+                claim_queue_refreshed(agent.queue, CLAIM_REFRESH_GUESTS, 1, &ERROR_NULL);
+                assert_int_equal(answers[1].there, !cases[i].waits);
+                if (cases[i].fails)
+                        error_setf(&error, EIO, "the reason");
+                claim_queue_refreshed(agent.queue, CLAIM_REFRESH_GUESTS, UINT64_MAX, &error);
+                for (size_t j = 0; j < ARRAY_SIZE(answers); j++) {
+                        assert_true(wait_for(&agent, &answers[j]));
+                        assert_int_equal(answers[j].result, cases[i].fails ? -EBUSY : 0);
+                }
+                resource_request_done(&request.resources);
+                agent_end(&agent);
+        }
+}
+
+/* A placed guest that is refused waits once for a cycle, which can end the claim of another one. */
+static void test_refused_guests_wait_for_the_host(void **state)
+{
+        for (int ends = 0; ends < 2; ends++) {
+                ClaimRequest request = { .consumer = make_uuid("i") };
+                Answer answers[2] = { { 0 } };
+                Agent agent;
+
+                begin_refreshing(&agent, *state, NULL);
+                assert_true(do_step(&agent, &(Step){ CLAIM, "j", "VCPU=8" }));
+                assert_true(do_step(&agent, &(Step){ PLACE, "i", "host VCPU=2" }));
+                make_request(&request.resources, "VCPU=2");
+                claim_queue_claim(agent.queue, &request, on_done, &answers[0]);
+                while (n_refreshes[CLAIM_REFRESH_HOST] == 0)
+                        assert_true(sd_event_run(agent.event, USEC_PER_SEC) > 0);
+                if (ends)
+                        assert_int_equal(release(&agent, &(Step){ RELEASE, "j", NULL }), 0);
+                claim_queue_refreshed(agent.queue, CLAIM_REFRESH_HOST, 1, &ERROR_NULL);
+                assert_false(answers[0].there);
+                claim_queue_refreshed(agent.queue, CLAIM_REFRESH_HOST, UINT64_MAX, &ERROR_NULL);
+                assert_true(wait_for(&agent, &answers[0]));
+                assert_int_equal(answers[0].result, ends ? 0 : CLAIM_E_NO_CAPACITY);
+                /* It is not waited for where it cannot be read. */
+                claim_queue_claim(agent.queue, &request, on_done, &answers[1]);
+                assert_true(wait_for(&agent, &answers[1]));
+                assert_int_equal(answers[1].result, answers[0].result);
+                resource_request_done(&request.resources);
+                agent_end(&agent);
+        }
+}
+
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_claimed_behind_a_release, test_released_and_claimed_otherwise,
-                test_behind_a_healer, test_what_others_hold, test_modes)
+                test_behind_a_healer, test_what_others_hold, test_modes,
+                test_devices_wait_for_guests, test_refused_guests_wait_for_the_host)

@@ -9,16 +9,16 @@ static void test_owed_write(void **state)
         static const struct {
                 ClaimWriteState write_state;
                 bool here, same, gone;
-                ClaimOwedDecision course;
+                ClaimWriteState course;
         } cases[] = {
-                { CLAIM_WRITE_OWED, false, false, false, CLAIM_OWED_WRITE },
-                { CLAIM_WRITE_SENT, false, false, false, CLAIM_OWED_WRITE },
-                { CLAIM_WRITE_SENT, true, true, false, CLAIM_OWED_WRITTEN },
-                { CLAIM_WRITE_SENT, true, false, false, CLAIM_OWED_PLACED },
+                { CLAIM_WRITE_OWED, false, false, false, CLAIM_WRITE_SENT },
+                { CLAIM_WRITE_SENT, false, false, false, CLAIM_WRITE_SENT },
+                { CLAIM_WRITE_SENT, true, true, false, CLAIM_WRITE_WRITTEN },
+                { CLAIM_WRITE_SENT, true, false, false, CLAIM_WRITE_NONE },
                 /* Its guest was evacuated. */
-                { CLAIM_WRITE_OWED, false, false, true, CLAIM_OWED_PLACED },
+                { CLAIM_WRITE_OWED, false, false, true, CLAIM_WRITE_NONE },
                 /* Nothing was sent: it is a scheduler's, however like ours it is. */
-                { CLAIM_WRITE_OWED, true, true, false, CLAIM_OWED_PLACED },
+                { CLAIM_WRITE_OWED, true, true, false, CLAIM_WRITE_NONE },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)

@@ -112,8 +112,8 @@ static void assert_end(Agent *agent, const Course *course, const char *what)
             fake_placement_count() != (size_t)(i[0] != '\0') + (m[0] != '\0'))
                 fail_msg("%s: %s\ninstance:  %s\nmigration: %s\nclaims:    %s", course->name, what,
                          i, m, claims);
-        assert_int_equal(claim_queue_count_owed(agent->queue).n_writes, 0);
-        assert_int_equal(claim_queue_count_owed(agent->queue).n_moves, 0);
+        assert_int_equal(count_owed(agent).n_writes, 0);
+        assert_int_equal(count_owed(agent).n_moves, 0);
         assert_store_sane(agent->fixture->path);
 }
 

@@ -62,7 +62,7 @@ static void test_released_though_its_guest_lives(void **state)
                 assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
                 claim_queue_settle(agent.queue);
                 assert_true(holds_always(&agent));
-                assert_int_equal(claim_queue_count_owed(agent.queue).n_removals, 1);
+                assert_int_equal(count_owed(&agent).n_removals, 1);
 
                 agent.has_guest = false;
                 make_request(&request.resources, again[i]);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Tests: tests/integration/agent/test_bus_documents.py
+ *
+ * The document is made from scratch when it is read. The properties are compared at each read of
+ * one and before each signal, so that no value that a client saw is left without a signal of its
+ * successor. */
+
+#include "agent/bus/status.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/cycle/verdict.h"
+#include "base/json.h"
+#include "formats/format-names.h"
+#include "formats/interface.h"
+
+/* The document */
+
+static char *describe_unread(const Snapshot *snapshot)
+{
+        char *text = NULL;
+        size_t size;
+        FILE *file = open_memstream(&text, &size);
+
+        if (!file)
+                return NULL;
+        for (size_t i = 0; snapshot && i < snapshot->problems.n_items; i++)
+                fprintf(file, "%s%s", i > 0 ? "; " : "", snapshot->problems.items[i]);
+        if (fclose(file) == 0)
+                return text;
+        free(text);
+        return NULL;
+}
+
+static json_t *make_text(const char *text)
+{
+        return json_string(text ? text : "");
+}
+
+static json_t *make_number(uint64_t number)
+{
+        return json_integer((json_int_t)MIN(number, (uint64_t)INT64_MAX));
+}
+
+static json_t *make_bool(bool value)
+{
+        return json_boolean(value);
+}
+
+static json_t *make_reasons(const Verdict *verdict)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && i < verdict->n_reasons; i++) {
+                const VerdictReason *reason = &verdict->reasons[i];
+
+                if (json_array_append_new(
+                            array, json_pack("{ss ss ss ss ss ss}", "check", reason->check, "state",
+                                             verdict_state_to_text(reason->state), "summary",
+                                             reason->summary, "text", reason->text, "command",
+                                             reason->command, "advice", reason->advice)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+/* M(type, member, value: an expression in add_members()) */
+/* clang-format off */
+#define MEMBERS(M) \
+        M(text, "version", PACKAGE_VERSION) \
+        M(text, "node", f->snapshot ? f->snapshot->nodename : "") \
+        M(text, "root", config->root.text) \
+        M(text, "driver", f->driver) \
+        M(text, "sync_state", sync_state_to_text(f->status->sync_state)) \
+        M(number, "sync_since_usec", f->status->sync_since_usec) \
+        M(text, "sync_error", f->status->sync_error.text) \
+        M(number, "last_sync_usec", f->status->last_sync_usec) \
+        M(number, "last_poll_usec", f->status->last_poll_usec) \
+        M(text, "hypervisor_error", f->status->hypervisor_error.text) \
+        M(number, "n_providers", f->tree ? f->tree->n_providers : 0) \
+        M(number, "n_claims", f->n_claims) \
+        M(number, "n_requests", f->statistics->n_requests) \
+        M(number, "n_writes", f->statistics->n_writes) \
+        M(number, "n_conflicts", f->statistics->n_conflicts) \
+        M(text, "claim_error", f->claim_error->text) \
+        M(text, "reshape_access", reshape_access_to_text(f->status->reshape_access)) \
+        M(number, "n_owed_writes", f->owed.n_writes) \
+        M(number, "n_owed_removals", f->owed.n_removals) \
+        M(number, "n_owed_moves", f->owed.n_moves) \
+        M(text, "owed_error", claims_owed_sum(&f->owed) > 0 ? f->owed_trouble : "") \
+        M(text, "host_cordoned", f->host_cordoned) \
+        M(text, "devices_cordoned", f->devices_cordoned) \
+        M(text, "devices_withheld", withheld) \
+        M(text, "local_disk", f->status->local_disk) \
+        M(text, "host_unread", unread) \
+        M(text, "state", verdict_state_to_text(verdict->state)) \
+        M(text, "summary", verdict_summary(verdict, line, sizeof(line))) \
+        M(text, "status", verdict_line(verdict, line, sizeof(line))) \
+        M(text, "hook", config->hook) \
+        M(text, "nova", nova_mode_to_text(f->nova)) \
+        M(bool, "tree_published", f->status->tree_published) \
+        M(number, "n_differences", f->status->n_differences) \
+        M(text, "second_reporter", contest)
+/* clang-format on */
+
+static int add_members(json_t *document, const BusConfig *config, const CycleFacts *f,
+                       const Verdict *verdict)
+{
+        _cleanup_free_ char *contest = contest_describe(f->contest);
+        _cleanup_free_ char *unread = describe_unread(f->snapshot);
+        _cleanup_free_ char *withheld =
+                f->devices ? device_ledger_describe_withheld(f->devices) : strdup("");
+        char line[VERDICT_LINE_MAX];
+
+        if (!withheld || !unread || !contest)
+                return -ENOMEM;
+#define M(type, member, value)                                               \
+        if (json_object_set_new(document, member, make_##type(value)) < 0) { \
+                return -ENOMEM;                                              \
+        }
+        MEMBERS(M)
+#undef M
+        return json_object_set_new(document, "reasons", make_reasons(verdict)) < 0 ? -ENOMEM : 0;
+}
+
+int bus_status_describe(BusFacts *facts, json_t **ret, sd_bus_error *error)
+{
+        _cleanup_json_ json_t *document = json_pack("{ss}", "format", STATUS_FORMAT);
+        const BusConfig *config = &facts->config;
+        Verdict verdict;
+        CycleFacts f;
+        int r;
+
+        if (facts->is_old)
+                facts->owed_trouble = claim_queue_count_owed(config->queue, &facts->owed);
+        facts->is_old = false;
+        cycle_facts_look(config->tracker, &facts->owed, facts->owed_trouble, &f);
+        verdict_make(&f, &verdict);
+        r = add_members(document, config, &f, &verdict);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(document);
+        return 0;
+}
+
+/* The properties */
+
+static const struct {
+        const char *name;
+        char type;
+        uint64_t flags;
+} properties[] = {
+#define P(type, property, flags) { #property, #type[0], flags },
+        BUS_PROPERTIES(P)
+#undef P
+};
+
+static void set_text(BusFacts *facts, size_t property, const char *text)
+{
+        const char *before = facts->values[property].text;
+
+        facts->values[property].changed |= !before || strcmp(before, text) != 0;
+        facts->values[property].text = text;
+}
+
+static void set_number(BusFacts *facts, size_t property, uint64_t number)
+{
+        facts->values[property].changed |= facts->values[property].number != number;
+        facts->values[property].number = number;
+}
+
+static void update(BusFacts *facts)
+{
+        const TrackerView view = tracker_view(facts->config.tracker);
+        Progress progress;
+
+        set_number(facts, BUS_PROPERTY_InterfaceVersion, BUS_INTERFACE_VERSION);
+        set_text(facts, BUS_PROPERTY_Version, PACKAGE_VERSION);
+        set_text(facts, BUS_PROPERTY_Nova, nova_mode_to_text(view.nova));
+        set_number(facts, BUS_PROPERTY_TreePublished, view.status->tree_published);
+        set_text(facts, BUS_PROPERTY_Operation, bus_operations_get(facts->operations, &progress));
+        set_text(facts, BUS_PROPERTY_OperationPhase, progress.phase);
+        set_number(facts, BUS_PROPERTY_OperationDone, progress.n_done);
+        set_number(facts, BUS_PROPERTY_OperationTotal, progress.n_total);
+}
+
+int bus_status_get_property(sd_bus *bus, const char *path, const char *interface,
+                            const char *property, sd_bus_message *reply, void *userdata,
+                            sd_bus_error *error)
+{
+        BusFacts *facts = userdata;
+        size_t i = 0;
+        int value;
+
+        update(facts);
+        while (i < ARRAY_SIZE(properties) && strcmp(properties[i].name, property) != 0)
+                i++;
+        if (i == ARRAY_SIZE(properties))
+                return -ENOENT;
+        if (properties[i].type == 's')
+                return sd_bus_message_append(reply, "s", facts->values[i].text);
+        if (properties[i].type == 't')
+                return sd_bus_message_append(reply, "t", facts->values[i].number);
+        value = (int)facts->values[i].number; /* "b" and "u" are of this size, too */
+        return sd_bus_message_append_basic(reply, properties[i].type, &value);
+}
+
+int bus_status_signal(BusFacts *facts, sd_bus *bus)
+{
+        char *names[ARRAY_SIZE(properties) + 1];
+        size_t n = 0;
+        int r = 0;
+
+        update(facts);
+        for (size_t i = 0; i < ARRAY_SIZE(properties); i++)
+                if (facts->values[i].changed && properties[i].flags == CHANGES)
+                        names[n++] = (char *)properties[i].name;
+        names[n] = NULL;
+        if (n > 0)
+                r = sd_bus_emit_properties_changed_strv(bus, BUS_PATH, BUS_INTERFACE, names);
+        for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(properties); i++)
+                facts->values[i].changed = false;
+        return r;
+}

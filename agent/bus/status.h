@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The document "status" and the properties of org.computeagent.Agent1, which have only what a
+ * client follows without reading a document. Main thread; counting owed writes blocks on the disk.
+ */
+
+#include <jansson.h>
+#include <systemd/sd-bus.h>
+
+#include "agent/bus/bus.h"
+#include "agent/bus/operations.h"
+#include "agent/placing/queue.h"
+
+/* P(type on the bus, property, flags) */
+#define CONSTANT SD_BUS_VTABLE_PROPERTY_CONST
+#define CHANGES  SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
+#define BUS_PROPERTIES(P)                \
+        P(u, InterfaceVersion, CONSTANT) \
+        P(s, Version, CONSTANT)          \
+        P(s, Nova, CHANGES)              \
+        P(b, TreePublished, CHANGES)     \
+        P(s, Operation, CHANGES)         \
+        P(s, OperationPhase, CHANGES)    \
+        P(t, OperationDone, CHANGES)     \
+        P(t, OperationTotal, CHANGES)
+
+enum {
+#define P(type, property, flags) BUS_PROPERTY_##property,
+        BUS_PROPERTIES(P)
+#undef P
+                _BUS_PROPERTY_MAX,
+};
+
+/* The sources of both: the userdata of bus_status_get_property(). */
+typedef struct BusFacts {
+        BusConfig config;
+        BusOperations *operations;
+        ClaimsOwed owed;
+        const char *owed_trouble;
+        bool is_old; /* owed can have changed: the next document counts again */
+        struct {
+                const char *text; /* static, NULL: a number */
+                uint64_t number;
+                bool changed; /* since the last signal */
+        } values[_BUS_PROPERTY_MAX];
+} BusFacts;
+
+/* The getter of the properties. */
+int bus_status_get_property(sd_bus *bus, const char *path, const char *interface,
+                            const char *property, sd_bus_message *reply, void *userdata,
+                            sd_bus_error *error);
+
+/* Sends PropertiesChanged with each property that had another value since the last signal, also if
+ * a client saw that value only by asking, and it is gone again. -ENOMEM, and what sd-bus says. */
+int bus_status_signal(BusFacts *facts, sd_bus *bus);
+
+/* Makes the document "status" (STATUS_FORMAT): systemd/org.computeagent.Agent1.xml describes its
+ * members. -ENOMEM; error is not set. */
+int bus_status_describe(BusFacts *facts, json_t **ret, sd_bus_error *error);

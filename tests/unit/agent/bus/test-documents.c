@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/bus/documents.h"
+#include "agent/bus/methods.h"
+#include "formats/interface.h"
+#include "tests/fakes/bus.h"
+#include "tests/fixtures/claims.h"
+
+/* The parts of the daemon that the documents are made of, linked before the library. "audit" is the
+ * document of one text, "claims" the one of a database. */
+
+static char audit_text; /* a letter; '0': there is none */
+static unsigned n_made;
+static ClaimService claims;
+
+const AuditorState *auditor_get_state(const Auditor *auditor)
+{
+        static AuditorState audit;
+
+        n_made++;
+        json_decref(audit.document);
+        audit.document = audit_text == '0' ? NULL : json_pack("[s#]", &audit_text, 1);
+        return &audit;
+}
+
+const ReshapeState *reshape_control_get_state(const ReshapeControl *control)
+{
+        static const ReshapeState reshape;
+
+        return &reshape;
+}
+
+TrackerView tracker_view(const Tracker *tracker)
+{
+        static const TrackerStatus status;
+
+        return (TrackerView){ .status = &status };
+}
+
+int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
+{
+        return error_setf(reterr, ENODATA, "the reason");
+}
+
+int bus_status_describe(BusFacts *facts, json_t **ret, sd_bus_error *error)
+{
+        return -ENOMEM;
+}
+
+void claim_service_check(ClaimService *service, int result)
+{
+}
+
+int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error)
+{
+        *ret = service->claims;
+        return *ret ? 0 : sd_bus_error_set(error, BUS_ERROR_STORE, "the reason");
+}
+
+int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words)
+{
+        return sd_bus_error_set(error, BUS_ERROR_STORE, words->text);
+}
+
+static FakeBus fake;
+static BusFacts facts = { .config.claims = &claims };
+static BusDocuments documents;
+
+static int serve(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return bus_documents_describe(&documents, call, error);
+}
+
+static void begin(void)
+{
+        fake_bus_begin(&fake);
+        documents = (BusDocuments){ .facts = &facts };
+        assert_true(bus_gate_new(&documents.gate, fake.event, serve, bus_documents_is_long, NULL) >=
+                    0);
+        assert_true(bus_gate_attach(documents.gate, fake.bus) >= 0);
+}
+
+static void end(void)
+{
+        bus_gate_free(documents.gate);
+        bus_documents_done(&documents);
+        fake_bus_end(&fake);
+}
+
+static const FakeAnswer *describe(const char *name)
+{
+        sd_bus_message *m = fake_bus_new_call(&fake, ":a.1", BUS_PATH, BUS_INTERFACE, "Describe");
+
+        assert_true(sd_bus_message_append(m, "s", name) >= 0);
+        fake_bus_send(&fake, m);
+        fake.n_answers = 0;
+        fake_bus_run(&fake, 1, USEC_PER_SEC);
+        assert_int_equal(fake.n_answers, 1);
+        return &fake.answers[0];
+}
+
+/* Lets the timer's work be done; true if a signal was sent. */
+static bool is_signalled(void)
+{
+        fake.n_signals = 0;
+        while (bus_documents_signal(&documents, fake.bus))
+                ;
+        for (int i = 0; i < 5; i++)
+                (void)sd_event_run(fake.event, 0);
+        return fake.n_signals > 0;
+}
+
+/* One step, and its result. */
+static void take(const char *step, char *ret)
+{
+        const FakeAnswer *answer;
+        bool signalled;
+
+        audit_text = step[1];
+        n_made = 0;
+        switch (step[0]) {
+        case 'n':
+                bus_documents_note(&documents, BUS_AUDIT);
+                break;
+        case 'r':
+                answer = describe(BUS_DOCUMENT_AUDIT);
+                sprintf(ret, "%c", answer->error[0] ? '0' : answer->text[2]);
+                break;
+        default:
+                signalled = is_signalled();
+                sprintf(ret, "%s%c", n_made > 0 ? "m" : "", signalled ? '+' : '-');
+        }
+}
+
+/* n: something changed; ra: a client reads it, and it is "a" if it is made; sa: the timer, and it
+ * is "a" if it is made. Then the text of each reader, whether it was made for the timer (m), and
+ * whether that sent a signal (+ or -). */
+static void test_who_is_signalled(void **state)
+{
+        static const struct {
+                const char *about, *steps, *expected;
+        } cases[] = {
+                { "nobody reads", "n s0 ra", "-a" },
+                { "signalled once for each reading", "ra sa n n sb sb n sc rc n sd", "a-m+--cm+" },
+                { "the same again is no change, the next one is", "ra n sa n sb", "am-m+" },
+                { "the first reader has the old text", "ra n rb s0 n sc", "ab+m+" },
+                { "there and back: the second reader is wrong", "rc n rd n sc", "cd+" },
+                { "it cannot be made any more", "ra n s0 rb", "am+b" },
+                { "who got none is signalled the first one", "r0 n s0 n sa", "0m-m+" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char step[3], got[32] = "";
+                int n;
+
+                begin();
+                for (const char *p = cases[i].steps; sscanf(p, "%2s%n", step, &n) == 1; p += n)
+                        take(step, got + strlen(got));
+                if (strcmp(got, cases[i].expected) != 0)
+                        fail_msg("%s: %s", cases[i].about, got);
+                end();
+        }
+}
+
+/* A document that is made in steps is not made for a signal, and is read anew after a change. */
+static void test_long_documents_are_given_up(void **state)
+{
+        Fixture *fixture = *state;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        const ClaimPlacing local = { .write_state = CLAIM_WRITE_NONE };
+        ClaimRequest request = { .consumer = make_uuid("i") };
+
+        fixture_open(fixture);
+        fixture_set_host(fixture, "host VCPU=8");
+        claims.claims = fixture->claims;
+        begin();
+        assert_string_equal(describe(BUS_DOCUMENT_CLAIMS)->text,
+                            "{\"format\":\"compute-agent-claims/1\",\"claims\":[]}");
+        assert_non_null(documents.texts[BUS_CLAIMS].text);
+        assert_false(is_signalled());
+        make_request(&request.resources, "VCPU=2");
+        assert_int_equal(claims_claim(claims.claims, &request, &local, &claim, NULL, NULL), 0);
+        bus_documents_note(&documents, BUS_CLAIMS);
+        assert_null(documents.texts[BUS_CLAIMS].text);
+        assert_true(is_signalled());
+        assert_false(is_signalled());
+        (void)describe(BUS_DOCUMENT_CLAIMS);
+        assert_non_null(strstr(documents.texts[BUS_CLAIMS].text, claim->consumer.text));
+        (void)describe(BUS_DOCUMENT_EVENTS);
+        assert_non_null(strstr(documents.texts[BUS_EVENTS].text, claim->consumer.text));
+        assert_string_equal(describe(BUS_DOCUMENT_HISTORY)->text,
+                            "{\"format\":\"compute-agent-claims/1\",\"claims\":[]}");
+        end();
+        resource_request_done(&request.resources);
+        fixture_close(fixture);
+        claims.claims = NULL;
+}
+
+static void test_what_cannot_be_read(void **state)
+{
+        static const struct {
+                const char *name, *error;
+        } cases[] = {
+                { "x", BUS_ERROR_INVALID },
+                { BUS_DOCUMENT_TREE, BUS_ERROR_NOT_READY },
+                { BUS_DOCUMENT_HOST, BUS_ERROR_NOT_READY },
+                { BUS_DOCUMENT_PLAN, BUS_ERROR_NOT_READY },
+                { BUS_DOCUMENT_RESHAPE, BUS_ERROR_NOT_READY },
+                { BUS_DOCUMENT_STATUS, SD_BUS_ERROR_NO_MEMORY },
+                { BUS_DOCUMENT_CLAIMS, BUS_ERROR_STORE },
+                { BUS_DOCUMENT_PROBLEMS, "" },
+        };
+
+        begin();
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                assert_string_equal(describe(cases[i].name)->error, cases[i].error);
+        end();
+}
+
+TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_who_is_signalled,
+               test_long_documents_are_given_up, test_what_cannot_be_read)
