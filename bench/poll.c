@@ -19,7 +19,7 @@
 #include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/poll.h"
 #include "drivers/linux/reader.h"
-#include "tests/bench/libvirt-calls.h"
+#include "bench/libvirt-calls.h"
 
 #define POLLS_MAX 1000
 

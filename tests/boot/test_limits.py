@@ -23,7 +23,7 @@ sleep 2; kill -STOP $a && echo ready; cat >/dev/null; kill -KILL $a'''
 
 def setUpModule():
     BootCase.boot_and_serve()
-    BootCase.machine.copy_in(build_folder() / 'tests/bench/bus-caller', CALLER)
+    BootCase.machine.copy_in(build_folder() / 'bench/bus-caller', CALLER)
     BootCase.machine.run('chmod', '755', CALLER)
 
 

@@ -10,7 +10,7 @@
 #include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/poll.h"
 #include "drivers/registry.h"
-#include "tests/bench/libvirt-calls.h"
+#include "bench/libvirt-calls.h"
 #include "tests/fixtures/host.h"
 
 #define N_DEVICES 300
