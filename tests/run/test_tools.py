@@ -139,7 +139,7 @@ run_file() {
         echo >>"$work/times-$1"
         sed -n "s/|/\\n/g; $(wc -l <"$work/times-$1")p" "$work/says-$1"
 }
-run_files 0 1 2 3
+run_files 2 0 1 2 3
 '''
 
 
@@ -179,6 +179,23 @@ esac
 '''
 
 
+class DistributionTest(unittest.TestCase):
+    def test_each_line_names_a_file_once_and_gives_a_reason(self):
+        lines = [line for line in (ROOT / 'tests/run/distribution').read_text().splitlines() if line and line[0] != '#']
+        names = [line.partition(': ')[0] for line in lines]
+        self.assertEqual([line for line, name in zip(lines, names) if not (ROOT / name).is_file() or line == name], [])
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_check_runs_these_files_alone(self):
+        run = '. ./check && distribution=$1 && integration_files'
+        every, some = (subprocess.run(['bash', '-c', run, 'bash', word], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+                                      check=True).stdout.split() for word in ('', 'yes'))
+        named = {name for name in every if '\n%s: ' % name in (ROOT / 'tests/run/distribution').read_text()}
+        self.assertEqual((len(every), set(some)), (len(set(every)), named))
+        self.assertEqual(set(map(str, (ROOT / 'tests/integration').glob('*/test_*.py'))) - {str(ROOT / name) for name in every}, set())
+        self.assertLess(len(some), len(every) / 2)
+
+
 class CiTest(unittest.TestCase):
     def run_ci(self, here, other, *arguments):
         """(exit code, last line, arguments of each ./check)"""
@@ -204,7 +221,7 @@ class CiTest(unittest.TestCase):
         good = ('1 passed, 0 failed', 0)
         own, other = self.run_ci(good, good)[2]
         self.assertEqual(own, '')
-        self.assertRegex(other, '^--suite (bookworm|trixie) gcc integration boot install$')
+        self.assertRegex(other, '^--suite (bookworm|trixie) --distribution gcc integration boot install$')
         own, other = self.run_ci(good, good, '--fast', 'lint')[2]
         self.assertEqual(own, '--fast lint')
         self.assertRegex(other, '^--suite (bookworm|trixie) --fast lint$')
