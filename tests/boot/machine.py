@@ -32,7 +32,6 @@ class Machine(Service):
     """The container. start() returns when it has booted."""
 
     name = 'machine'
-    patience = 60
 
     def __init__(self, placement, scratch=None, host=None):
         super().__init__(scratch)

@@ -42,6 +42,14 @@ class Watch:
         whole = self.path.read_text().rpartition('\n')[0]
         return [json.loads(line) for line in whole.splitlines() if line.startswith('{')]
 
+    def wait_quiet(self):
+        """Returns when no signal has come for half a second: changes are told a little later, and the monitor can lag."""
+        def quiet():
+            before = len(self.all())
+            time.sleep(0.5)
+            return len(self.all()) == before
+        wait_until(quiet, 30, 'half a second without a signal')
+
     def documents(self):
         """The names that DocumentChanged told, in order."""
         return [one['payload']['data'][0] for one in self.all() if one['member'] == 'DocumentChanged']
@@ -195,7 +203,7 @@ class TestDocuments(BusCase):
     def test_a_quiet_cycle_changes_nothing_but_its_time(self):
         self.agent.ctl('sync')
         watch = self.watch()
-        time.sleep(0.5)  # what changed before is told a little later, and comes late to the monitor
+        watch.wait_quiet()
         for name in ('status', 'tree', 'host', 'claims', 'history', 'problems'):
             self.describe(name)
         n = len(watch.documents())

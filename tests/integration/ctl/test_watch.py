@@ -11,7 +11,6 @@ import struct
 import subprocess
 import termios
 import threading
-import time
 import unittest
 import uuid
 
@@ -161,10 +160,11 @@ class Watch(unittest.TestCase):
         _, reader, _, _, _ = self.watch_page()
         reader.wait_for('q quit')
         calls.wait_for('string "claims"')
-        start = -1
-        while start < len(calls.text):  # until the page has asked for all it shows
-            start = len(calls.text)
-            time.sleep(1)
-        pages = reader.text.count('Polled')
-        wait_until(lambda: reader.text.count('Polled') >= pages + 3, 60, 'three pages more')
-        self.assertNotIn('method call', calls.text[start:])
+
+        def calls_of_three_pages():
+            start, pages = len(calls.text), reader.text.count('Polled')
+            wait_until(lambda: reader.text.count('Polled') >= pages + 3, 60, 'three pages more')
+            return calls.text[start:]
+        # At first the page asks for all that it shows.
+        wait_until(lambda: 'method call' not in calls_of_three_pages(), 60, 'three pages without a call')
+        self.assertNotIn('method call', calls_of_three_pages())
