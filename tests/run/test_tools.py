@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The tools that ./check counts with: a failure never gets lost on the way to the last line."""
 
+import re
 import shutil
 import signal
 import subprocess
@@ -134,7 +135,7 @@ FILES_OF_CHECK = [
 ]
 RUN_FILES = '''
 . ./check
-work=$1 jobs=1
+work=$1 jobs=1 max_again=3
 run_file() {
         echo >>"$work/times-$1"
         sed -n "s/|/\\n/g; $(wc -l <"$work/times-$1")p" "$work/says-$1"
@@ -154,6 +155,33 @@ class CheckTest(unittest.TestCase):
                 said = results(output).split()
                 self.assertEqual((said.count('ok'), said.count('not-ok')), counts, output)
                 self.assertEqual([line for line in output.splitlines() if line.startswith('once')], shown, output)
+
+
+STEPS = '''
+. ./check
+work=$1 passed=0 failed=0
+declare -gA running=()
+step_integration() { until [ -e "$work/boot-runs" ]; do sleep 0.1; done; echo 'ok 1 - a'; }
+step_boot() { touch "$work/boot-runs"; printf '%s\n' 'ok 1 - b' 'not ok 2 - c' '# why'; }
+step_gcc() { return 3; }
+set -m
+run_steps integration boot
+run_steps gcc
+run_steps
+echo "$passed passed, $failed failed"
+'''
+
+
+class StepsTest(unittest.TestCase):
+    def test_steps_that_run_at_once_are_reported_one_after_the_other(self):
+        with tempfile.TemporaryDirectory(prefix='compute-agent-tools-') as name:
+            output = subprocess.run(['bash', '-c', STEPS, 'bash', name], cwd=ROOT, stdout=subprocess.PIPE,
+                                    stderr=subprocess.DEVNULL, text=True, check=False, timeout=60).stdout
+        lines = [re.sub(r' +[0-9.]+ s$', '', line).split() for line in output.splitlines()]
+        self.assertEqual(lines, [
+            ['integration', '1', 'passed', '0', 'failed'], ['boot', '1', 'passed', '1', 'failed'],
+            ['|', 'not', 'ok', '2', '-', 'c'], ['|', '#', 'why'], ['gcc', '0', 'passed', '1', 'failed'],
+            ['|', '...'], ['|', 'not', 'ok', '1', '-', 'the', 'step', 'ended', 'with', '3'], ['2', 'passed,', '2', 'failed']], output)
 
 
 # what ./check is made to print and to end with, on this release and with --suite; what .ci/run then says last and ends with
