@@ -4,7 +4,6 @@
 Another writer stands in for nova-compute: what it publishes is what the agent did with [agent] nova = none.
 """
 
-import json
 import uuid
 
 from tests.env.scratch import wait_until
@@ -284,7 +283,7 @@ class TestSecondReporter(NovaCase):
         words = 'trait COMPUTE_NODE of %s: taken away (undone 3 times)' % NODE
         self.assertEqual(agent.status()['second_reporter'], words)
         self.assertIn(words, ' '.join(agent.ctl('status', check=False).stdout.split()))
-        doctor = json.loads(agent.ctl('doctor', '--json=short', check=False).stdout)
+        doctor = agent.ctl_json('doctor', check=False)
         finding, = [one for one in doctor['findings'] if one['check'] == 'second reporter']
         self.assertEqual(finding['state'], 'bad')
         self.assertIn(words, finding['text'])

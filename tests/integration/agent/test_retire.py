@@ -78,7 +78,7 @@ class TestRetire(AgentCase):
             self.assertIn('%s, has allocations in Placement\n' % placed, shown)
             self.assertIn('  demo_nic_of_neutron\n', shown)
             self.assertIn('Nothing was changed', shown)
-        document = json.loads(agent.ctl('retire', '--json=short', check=False).stdout)
+        document = agent.ctl_json('retire', check=False)
         self.assertEqual((document['done'], len(document['holders']), document['foreign']),
                          (False, 2, ['demo_nic_of_neutron']))
         self.assertEqual(set(self.placement.tree_by_name(agent.root())), set(before))

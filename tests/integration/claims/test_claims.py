@@ -117,19 +117,6 @@ class TestSurvival(ClaimCase):
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn('of 16', done.stderr)
 
-    def test_a_corrupt_database_is_set_aside_and_said(self):
-        agent = self.start_agent()
-        agent.claim('VCPU=1')
-        agent.stop()
-        for name in ('claim.sqlite', 'claim.sqlite-wal'):
-            if (agent.state / name).exists():
-                (agent.state / name).write_bytes(b'\x13' * 8192)
-        agent.start('synced')
-        self.assertIn('corrupt', agent.log())
-        kept = [path for path in agent.state.iterdir() if 'corrupt' in path.name]
-        self.assertTrue(kept)
-        agent.claim('VCPU=1')
-
     def test_a_database_of_the_future_is_left_alone(self):
         agent = self.start_agent()
         agent.stop()

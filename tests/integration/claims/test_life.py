@@ -314,8 +314,7 @@ class TestAdoption(LifeCase):
 
     def test_the_same_at_a_first_start(self):
         self.agent.stop()
-        for path in self.agent.state.glob('claim.sqlite*'):
-            path.unlink()
+        self.agent.lose_claims()
         consumers = [self.start_placed('guest%d' % i) for i in range(3)]
         self.agent.start('synced')
         self.agent.ctl('sync')

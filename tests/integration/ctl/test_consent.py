@@ -94,7 +94,7 @@ class TestRetireAndHeal(ConsentCase):
         self.assertEqual((code, QUESTION in shown), (0, False))
         guest = str(uuid.uuid4())
         self.put(guest, {ROOT: {'VCPU': 1}})
-        self.agent.end_claims({guest: 'VCPU=1'})
+        self.agent.end_claims(self.placement, {guest: 'VCPU=1'})
         wait_until(lambda: 'release-share' in self.agent.ctl('audit', check=False).stdout, 20, 'a finding with a remedy')
         code, shown = self.type_to_ctl(b'n\n', 'heal')
         self.assertEqual(code, 1, shown)
