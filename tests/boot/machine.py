@@ -156,7 +156,7 @@ class Machine(Service):
         except ValueError:
             return None
 
-    def wait_state(self, state, seconds=30):
+    def wait_state(self, state, seconds=90):
         try:
             wait_until(lambda: self.sync_state() == state, seconds, 'state ' + state, step=0.1)
         except EnvError as error:

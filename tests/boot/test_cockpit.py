@@ -244,7 +244,7 @@ class Operator(Page):
         self.machine.run('systemctl', 'reload', UNIT)
         root = self.machine.run('cat', '/var/lib/compute-agent/compute_id').stdout.strip()
         consumer = self.placement.place(None, {root: {'VCPU': 1}})
-        time.sleep(3.2)  # its allocations are older than the end of its claim: evidence that its server ended
+        self.placement.written_later(consumer, -4)  # before the end of its claim: evidence that its server ended
         claim = json.loads(self.machine.run('computectl', 'claim', '--json=short', '--consumer', consumer,
                                             '--resources', 'VCPU=1').stdout)
         self.machine.run('computectl', 'release', str(claim['id']))
