@@ -16,7 +16,7 @@ from tests.env.scratch import EnvError
 SUITE = platform.freedesktop_os_release()['VERSION_CODENAME']
 _BASE = ['systemd', 'systemd-sysv', 'dbus', 'libpam-systemd', 'polkitd', 'iproute2', 'procps']
 _PACKAGES = ['libvirt-daemon-system', 'libvirt-clients', 'libcurl4', 'libjansson4', 'libsmartcols1', 'libsqlite3-0', 'libuuid1', 'libxml2', 'libyaml-0-2',
-             'man-db', 'cockpit-ws', 'cockpit-bridge', 'cockpit-system', 'sudo']
+             'man-db', 'cockpit-ws', 'cockpit-bridge', 'cockpit-system', 'sudo', 'openssh-server', 'python3-apt']
 
 
 def _run(argv):
@@ -26,6 +26,13 @@ def _run(argv):
     if done.returncode != 0:
         raise EnvError('%s: exit %d\n%s' % (' '.join(argv), done.returncode, done.stdout[-3000:]))
     return done.stdout
+
+
+def _run_inside(root, *argv):
+    """Runs argv in the folder with /proc, /sys and /dev as a machine has them: scripts of Debian 13's packages need these."""
+    mounts = 'mount -t proc proc "$1/proc" && mount --rbind /sys "$1/sys" && mount --rbind /dev "$1/dev" && exec chroot "$@"'
+    return _run(['unshare', '--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private',
+                 'sh', '-c', mounts, 'sh', str(root), *argv])
 
 
 def _mirror():
@@ -48,8 +55,7 @@ def _make(folder):
           _mirror()])
     (root / 'usr/sbin/policy-rc.d').write_text('#!/bin/sh\nexit 101\n')
     (root / 'usr/sbin/policy-rc.d').chmod(0o755)
-    _run(['chroot', str(root), 'apt-get', '--quiet', '--yes', 'install',
-          '--no-install-recommends', *_PACKAGES])
+    _run_inside(root, 'apt-get', '--quiet', '--yes', 'install', '--no-install-recommends', *_PACKAGES)
     _run(['chroot', str(root), 'apt-get', 'clean'])
     (root / 'usr/sbin/policy-rc.d').unlink()
     shutil.rmtree(root / 'var/log/journal', ignore_errors=True)

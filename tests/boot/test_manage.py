@@ -117,7 +117,7 @@ class Hook(BootCase):
             claims = self.machine.ctl_json('claims')['claims']
             self.assertEqual([one['state'] for one in claims if one['consumer'] == guest], state)
         text = self.machine.journal_text('--catalog', '--lines=30')
-        self.assertIn('A guest may not start on this host', text)
+        self.assertIn('A guest cannot start on this host', text)
 
 
 class Rights(BootCase):
