@@ -27,10 +27,10 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "report/reporter.h"
 #include "bench/floor.h"
 #include "bench/meter.h"
 #include "bench/scheduler.h"
+#include "report/reporter.h"
 #include "tests/fixtures/tree-file.h"
 
 #define N_SERVERS_MAX   16

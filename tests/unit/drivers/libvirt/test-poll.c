@@ -6,11 +6,11 @@
 #include <libvirt/libvirt.h>
 #include <poll.h>
 
+#include "bench/libvirt-calls.h"
 #include "drivers/libvirt/connection.h"
 #include "drivers/libvirt/event-loop.h"
 #include "drivers/libvirt/poll.h"
 #include "drivers/registry.h"
-#include "bench/libvirt-calls.h"
 #include "tests/fixtures/host.h"
 
 #define N_DEVICES 300
