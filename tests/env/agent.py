@@ -220,10 +220,11 @@ class Agent(Service):
             placement.written_later(consumer, -4)
             self.ctl('release', self.claim(resources, consumer)['id'])
 
-    def claim(self, resources, consumer=None, *more, check=True):
-        """Claim for a consumer, somebody new unless told; the claim, or how computectl ended when nobody checks."""
-        done = self.ctl('claim', '--consumer', consumer or uuid.uuid4(), '--resources', resources, *more, '--json=short', check=check)
-        return json.loads(done.stdout) if check else done
+    def claim(self, resources, consumer=None, *more, check=True, code=0):
+        """Claims for a consumer, by default for a new one. Returns the claim, or the CompletedProcess with another code or without check."""
+        done = self.ctl('claim', '--consumer', consumer or uuid.uuid4(), '--resources', resources, *more, '--json=short',
+                        check=check, code=code)
+        return json.loads(done.stdout) if check and code == 0 else done
 
     def claims(self, consumer=None):
         """Those that live, or the consumer's alone."""

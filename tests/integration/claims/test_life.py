@@ -150,8 +150,7 @@ class TestFullHost(LifeCase):
         self.placement.delete(first['consumer'])
         next_one = str(uuid.uuid4())
         self.place(next_one, held)
-        done = self.agent.claim(self.RESOURCES, next_one, check=False)
-        self.assertEqual(done.returncode, 1, done.stdout)
+        self.agent.claim(self.RESOURCES, next_one, code=1)
         self.assertEqual(self.claim_of(first['consumer'])['id'], first['id'])
 
     def test_it_ends_at_once_when_both_are_known(self):

@@ -101,8 +101,7 @@ class TestConsumers(EnvCase):
         self.place()
         self.start_without_claims()
         self.check_rebuilt()
-        done = self.agent.claim('VCPU=5,MEMORY_MB=1024', self.server, *GROUP, check=False)
-        self.assertEqual(done.returncode, 1, done.stdout)
+        self.agent.claim('VCPU=5,MEMORY_MB=1024', self.server, *GROUP, code=1)
         self.check_rebuilt()
 
     def test_a_request_of_the_same_amounts_while_placement_is_away(self):
@@ -111,8 +110,7 @@ class TestConsumers(EnvCase):
         first = self.check_rebuilt()
         self.placement.stop()
         self.assertEqual(self.claim_server()['id'], first['id'])
-        done = self.agent.claim('VCPU=1', self.server, check=False)
-        self.assertEqual(done.returncode, 1, done.stdout)
+        self.agent.claim('VCPU=1', self.server, code=1)
 
     def test_an_allocation_that_was_left_behind_is_still_found(self):
         self.place(project='gone')
@@ -136,8 +134,7 @@ class TestConsumers(EnvCase):
             done = self.claim_another()
             self.assertEqual(done.returncode, 1, done.stdout)
             self.assertIn(UNREAD, done.stderr)
-            done = self.agent.ctl('explain', '--resources', 'VCPU=1', *GROUP, check=False)
-            self.assertEqual(done.returncode, 1)
+            done = self.agent.ctl('explain', '--resources', 'VCPU=1', *GROUP, code=1)
             self.assertIn(UNREAD, done.stdout)
             self.agent.kill()
         self.agent.start()
