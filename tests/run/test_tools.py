@@ -238,12 +238,21 @@ class CiTest(unittest.TestCase):
                 (folder / (file + '.status')).write_text(str(status))
             done = subprocess.run([folder / '.ci/run', *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   stdin=subprocess.DEVNULL, text=True, check=False, timeout=60)
-            return done.returncode, done.stdout.splitlines()[-1], (folder / 'arguments').read_text().splitlines()
+            self.said = done.stdout.splitlines()
+            return done.returncode, self.said[-1], (folder / 'arguments').read_text().splitlines()
 
     def test_sums(self):
         for here, other, last, status in SUMS:
             with self.subTest(here=here, other=other):
                 self.assertEqual(self.run_ci(here, other)[:2], (status, last))
+
+    def test_tests_of_a_second_run_are_named_at_the_end(self):
+        first, second = (('integration 9 passed 0 failed 1.0 s\n  | once, not ok 3 - tests.%s (1.0 s)\n  | once, # why\n9 passed, 0 failed' % name, 0)
+                         for name in 'ab')
+        status, last, _ = self.run_ci(first, second)
+        self.assertEqual((status, last), (0, '18 passed, 0 failed'))
+        self.assertEqual([line for line in self.said if line.startswith('Passed')],
+                         ['Passed only at the second run: tests.%s (1.0 s)' % name for name in 'ab'])
 
     def test_arguments(self):
         good = ('1 passed, 0 failed', 0)
