@@ -83,7 +83,8 @@ class TestPasted(NovaCase, unittest.TestCase):
         machine.run('chown', 'root:compute-agent', CONFIG)
         machine.run('chmod', '640', CONFIG)
         self.addCleanup(self.forget)
-        machine.run('systemctl', 'start', UNIT, timeout=120)
+        done = machine.run('systemctl', 'start', UNIT, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, machine.journal_text()[-5000:])
         machine.wait_state('synced', 90)
         entries = machine.journal('_SYSTEMD_INVOCATION_ID=' + machine.show('InvocationID')['InvocationID'])
         warnings = [entry['MESSAGE'] for entry in entries if int(entry['PRIORITY']) <= 4]
