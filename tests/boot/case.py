@@ -10,6 +10,12 @@ from tests.boot.machine import UNIT, Machine
 from tests.env.placement import Placement
 from tests.env.scratch import EnvError, Scratch
 
+RULE = '''polkit.addRule(function(action, subject) {
+    if (action.id == "org.computeagent.claim" && subject.user == "%s")
+        return polkit.Result.YES;
+});
+'''
+
 
 def package():
     """The .deb under test: $COMPUTE_AGENT_DEB."""
@@ -60,6 +66,14 @@ class BootCase(unittest.TestCase):
     def claims(self):
         """The numbers of those that live."""
         return {claim['id'] for claim in self.machine.ctl_json('claims')['claims']}
+
+    def allow_claims(self, user):
+        """Adds a rule of polkit until the test ends: this user can claim."""
+        path = '/etc/polkit-1/rules.d/10-test.rules'
+        self.machine.write(path, RULE % user)
+        self.addCleanup(self.machine.run, 'systemctl', 'restart', 'polkit')
+        self.addCleanup(self.machine.run, 'rm', path)
+        self.machine.run('systemctl', 'restart', 'polkit')
 
     def drop_in(self, text):
         """Add to the unit until the test ends. The daemon is restarted both times."""

@@ -32,7 +32,6 @@ class Machine(Service):
     """The container. start() returns when it has booted."""
 
     name = 'machine'
-    patience = 60
 
     def __init__(self, placement, scratch=None, host=None):
         super().__init__(scratch)
@@ -157,7 +156,7 @@ class Machine(Service):
         except ValueError:
             return None
 
-    def wait_state(self, state, seconds=30):
+    def wait_state(self, state, seconds=90):
         try:
             wait_until(lambda: self.sync_state() == state, seconds, 'state ' + state, step=0.1)
         except EnvError as error:

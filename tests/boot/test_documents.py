@@ -5,7 +5,6 @@ Blocks are run line by line, in the order of the document. Of a command in a sen
 """
 
 import re
-import unittest
 
 from tests.boot.case import BootCase
 from tests.boot.machine import UNIT

@@ -8,11 +8,6 @@ import time
 from tests.boot.case import BootCase
 from tests.env.agent import build_folder
 
-RULE = '''polkit.addRule(function(action, subject) {
-    if (action.id == "org.computeagent.claim" && subject.user == "daemon")
-        return polkit.Result.YES;
-});
-'''
 CALLER = '/usr/local/bin/bus-caller'
 LIMITS = 'org.freedesktop.DBus.Error.LimitsExceeded'
 # An authentication agent for a process, with a terminal of its own, that is stopped before it is asked.
@@ -23,7 +18,7 @@ sleep 2; kill -STOP $a && echo ready; cat >/dev/null; kill -KILL $a'''
 
 def setUpModule():
     BootCase.boot_and_serve()
-    BootCase.machine.copy_in(build_folder() / 'tests/bench/bus-caller', CALLER)
+    BootCase.machine.copy_in(build_folder() / 'bench/bus-caller', CALLER)
     BootCase.machine.run('chmod', '755', CALLER)
 
 
@@ -90,11 +85,7 @@ class Limits(BootCase):
 
     def test_questions_that_nobody_answers(self):
         """An authentication agent that is stopped; another user, whom a rule allows, is served."""
-        path = '/etc/polkit-1/rules.d/10-test.rules'
-        self.machine.write(path, RULE)
-        self.addCleanup(self.machine.run, 'systemctl', 'restart', 'polkit')
-        self.addCleanup(self.machine.run, 'rm', path)
-        self.machine.run('systemctl', 'restart', 'polkit')
+        self.allow_claims('daemon')
         child = self.spawn('ask', 140, 0, 'wait')
         self.assertEqual(child.stdout.readline(), 'ready\n')
         inside = self.machine.run('pgrep', '--newest', '--exact', 'bus-caller').stdout.strip()

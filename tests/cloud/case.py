@@ -154,7 +154,7 @@ class CloudCase(unittest.TestCase):
 
     def findings(self, host):
         """What the audit of a host finds."""
-        return json.loads(host.agent.ctl('audit', '--json=short', check=False).stdout)['findings']
+        return host.agent.ctl_json('audit', check=False)['findings']
 
     def reshape(self, host, form):
         """Let an agent move what guests hold to another form of [compute] numa_in_placement."""

@@ -7,7 +7,6 @@ import re
 import socket
 import subprocess
 import threading
-import time
 import uuid
 from pathlib import Path
 
@@ -167,6 +166,14 @@ class Agent(Service):
         self.stop()
         return self.start(state)
 
+    def lose_claims(self, damaged=False):
+        """Removes the claim database of the stopped agent, or damages it."""
+        for path in self.state.glob('claim.sqlite*'):
+            if not damaged:
+                path.unlink()
+            elif not path.name.endswith('-shm'):
+                path.write_bytes(b'\x13' * 8192)
+
     def reboot(self):
         """For the agent: what it saw last was in another boot."""
         path = self.state / 'devices.json'
@@ -206,17 +213,18 @@ class Agent(Service):
     def ctl_json(self, *args, **how):
         return json.loads(self.ctl(*args, '--json=short', **how).stdout)
 
-    def end_claims(self, placed):
-        """Claim what is placed, as {consumer: 'VCPU=1'}, and release the claims. The allocations are older than
-        that by Placement's clock, whose times are whole seconds: evidence that the servers ended."""
-        time.sleep(3.2)
+    def end_claims(self, placement, placed):
+        """Claims what is placed, as {consumer: 'VCPU=1'}, and releases the claims. The allocations are older than the
+        release by more than Placement's clock and its whole seconds can differ: evidence that the servers ended."""
         for consumer, resources in placed.items():
+            placement.written_later(consumer, -4)
             self.ctl('release', self.claim(resources, consumer)['id'])
 
-    def claim(self, resources, consumer=None, *more, check=True):
-        """Claim for a consumer, somebody new unless told; the claim, or how computectl ended when nobody checks."""
-        done = self.ctl('claim', '--consumer', consumer or uuid.uuid4(), '--resources', resources, *more, '--json=short', check=check)
-        return json.loads(done.stdout) if check else done
+    def claim(self, resources, consumer=None, *more, check=True, code=0):
+        """Claims for a consumer, by default for a new one. Returns the claim, or the CompletedProcess with another code or without check."""
+        done = self.ctl('claim', '--consumer', consumer or uuid.uuid4(), '--resources', resources, *more, '--json=short',
+                        check=check, code=code)
+        return json.loads(done.stdout) if check and code == 0 else done
 
     def claims(self, consumer=None):
         """Those that live, or the consumer's alone."""
@@ -237,7 +245,7 @@ class Agent(Service):
     def status(self):
         return json.loads(self.ctl('status', '--json=short', check=False).stdout or '{}')
 
-    def wait_state(self, state, seconds=30):
+    def wait_state(self, state, seconds=90):
         """Return when SyncState is state."""
         try:
             wait_until(lambda: self.status().get('sync_state') == state, seconds,

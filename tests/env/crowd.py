@@ -9,7 +9,7 @@ import struct
 import subprocess
 from typing import NamedTuple
 
-from tests.bench.claims import HOST, fill
+from bench.claims import HOST, fill
 from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
 from tests.env.scratch import wait_until
@@ -18,7 +18,7 @@ NOBODY = 65534
 
 
 class Answers(NamedTuple):
-    """What tests/bench/bus-caller printed."""
+    """What bench/bus-caller printed."""
     answered: int
     refused: int
     failed: int
@@ -80,9 +80,9 @@ class CrowdedAgent:
         wait_until(lambda: self.agent.status().get('n_providers'), 60, 'the host')
 
     def spawn(self, kind, n=1, seconds=0, user=NOBODY, how=()):
-        """A tests/bench/bus-caller."""
+        """A bench/bus-caller."""
         child = subprocess.Popen(
-            [str(build_folder() / 'tests/bench/bus-caller'), kind, str(n), str(seconds), *how],
+            [str(build_folder() / 'bench/bus-caller'), kind, str(n), str(seconds), *how],
             env=self.bus.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd='/',
             user=user, group=user, extra_groups=[])
 

@@ -114,7 +114,6 @@ class Keystone(Service):
     """Keystone on a port that stays the same from start to start; tokens live expiration seconds."""
 
     name = 'keystone'
-    patience = 60
     placement_password = PLACEMENT_PASSWORD
 
     def __init__(self, scratch=None, expiration=3600, data=None):

@@ -229,6 +229,15 @@ class Placement(Service):
             raise EnvError('%s does not get %s: %d' % (consumer, held, status))
         return consumer
 
+    def write(self, parts, project='demo'):
+        """Writes {consumer: {provider: {class: amount}}} in one request, as Nova does: without consumer types."""
+        answer = self.request('POST', '/allocations', {consumer: {
+            'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
+            'consumer_generation': self.generation(consumer), 'project_id': project, 'user_id': 'someone'}
+            for consumer, held in parts.items()}, microversion='1.36')
+        if answer.status != 204:
+            raise EnvError('not written: %d %s' % (answer.status, answer.text))
+
     def held(self, consumer):
         """{provider: {class: amount}}"""
         found = self.get('/allocations/' + consumer)['allocations']

@@ -45,7 +45,6 @@ class Prometheus(Service):
     """It scrapes file each second, and evaluates the rules as often."""
 
     name = 'prometheus'
-    patience = 60
 
     def __init__(self, file, rules, scratch=None):
         super().__init__(scratch)

@@ -15,7 +15,6 @@ class RabbitMQ(Service):
     """RabbitMQ on a port that stays the same from start to start."""
 
     name = 'rabbitmq'
-    patience = 90
 
     def __init__(self, scratch=None):
         super().__init__(scratch)

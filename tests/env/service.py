@@ -37,7 +37,7 @@ class Service(Startable):
     """
 
     name = 'service'
-    patience = 30  # so many seconds may pass until it answers
+    patience = 120  # so many seconds can pass until it answers, on a busy machine
 
     def __init__(self, scratch=None):
         self._owned = None if scratch else Scratch()

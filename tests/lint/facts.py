@@ -103,7 +103,7 @@ FACTS = {
                           'test_e6_a_consumer_changes_meanwhile test_e6_a_consumer_goes_meanwhile '
                           'test_e6_a_provider_goes_meanwhile test_e6_the_class_goes_meanwhile '
                           'test_e6_no_capacity_elsewhere test_e6_no_room_for_one_elsewhere '
-                          'test_e6_forbidden test_e6_a_placement_without_a_reshaper'],
+                          'test_e6_a_placement_that_refuses_the_reshaper'],
     'G2.5': ['tests/unit/drivers/test-update.c test_gone_g2_5'],
     'G2.6': ['tests/unit/drivers/tree/test-mdev-plan.c test_table', 'tests/unit/drivers/test-update.c '
              'test_class_by_type_g2_6', 'tests/integration/driver/test_devices.py '
@@ -124,7 +124,7 @@ FACTS = {
     'I1': ['tests/integration/driver/test_trait_names.py test_names'],
     'I2': ['tests/integration/claims/test_placement_claims.py test_what_others_hold_in_placement_is_left_to_them '
            'test_a_scheduler_that_is_faster_leaves_the_rest'],
-    'I3': ['tests/integration/reshape/test_moves.py test_e6_forbidden'],
+    'I3': ['tests/integration/reshape/test_moves.py test_e6_a_placement_that_refuses_the_reshaper'],
     'I4': ['tests/integration/driver/test_nova_agrees.py test_one_cell'],
     'I5': ['tests/integration/driver/test_trait_names.py test_names', 'tests/unit/drivers/host/test-pci-spec.c test_c7_names'],
     'I6': ['tests/unit/drivers/tree/test-memory-encryption.c test_models_c6'],

@@ -103,7 +103,7 @@ def check_own(file, header):
         return None
     if not slash or top in ('..', '.'):
         return 'write "folder/%s": own headers are included from the root' % header
-    if top not in TOPS and top != 'tests':
+    if top not in TOPS and top not in ('bench', 'tests'):
         return '"%s" is not a header of this project: use <>' % header
     here, there = room_of(file.name), room_of(header)
     if here not in ROOMS:

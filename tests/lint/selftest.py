@@ -41,7 +41,7 @@ CLEAN = {
     'tests/unit/test-store.c': C + '\n#include <sqlite3.h>\n\n#include "agent/bus/bus.h"\n',
     'tests/tool.py': HASH + 'VALUE = 1\n',
     'tests/tool': '#!/bin/bash\n' + HASH + 'echo "$1"\n',
-    'README.md': 'What it is.\n',
+    'README.md': 'The agent.\n',
     'rpm/a.spec': SPEC,
 }
 

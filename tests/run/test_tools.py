@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The tools that ./check counts with: a failure never gets lost on the way to the last line."""
 
+import re
 import shutil
 import signal
 import subprocess
@@ -134,12 +135,12 @@ FILES_OF_CHECK = [
 ]
 RUN_FILES = '''
 . ./check
-work=$1 jobs=1
+work=$1 jobs=1 max_again=3
 run_file() {
         echo >>"$work/times-$1"
         sed -n "s/|/\\n/g; $(wc -l <"$work/times-$1")p" "$work/says-$1"
 }
-run_files 0 1 2 3
+run_files 2 0 1 2 3
 '''
 
 
@@ -154,6 +155,33 @@ class CheckTest(unittest.TestCase):
                 said = results(output).split()
                 self.assertEqual((said.count('ok'), said.count('not-ok')), counts, output)
                 self.assertEqual([line for line in output.splitlines() if line.startswith('once')], shown, output)
+
+
+STEPS = '''
+. ./check
+work=$1 passed=0 failed=0
+declare -gA running=()
+step_integration() { until [ -e "$work/boot-runs" ]; do sleep 0.1; done; echo 'ok 1 - a'; }
+step_boot() { touch "$work/boot-runs"; printf '%s\n' 'ok 1 - b' 'not ok 2 - c' '# why'; }
+step_gcc() { return 3; }
+set -m
+run_steps integration boot
+run_steps gcc
+run_steps
+echo "$passed passed, $failed failed"
+'''
+
+
+class StepsTest(unittest.TestCase):
+    def test_steps_that_run_at_once_are_reported_one_after_the_other(self):
+        with tempfile.TemporaryDirectory(prefix='compute-agent-tools-') as name:
+            output = subprocess.run(['bash', '-c', STEPS, 'bash', name], cwd=ROOT, stdout=subprocess.PIPE,
+                                    stderr=subprocess.DEVNULL, text=True, check=False, timeout=60).stdout
+        lines = [re.sub(r' +[0-9.]+ s$', '', line).split() for line in output.splitlines()]
+        self.assertEqual(lines, [
+            ['integration', '1', 'passed', '0', 'failed'], ['boot', '1', 'passed', '1', 'failed'],
+            ['|', 'not', 'ok', '2', '-', 'c'], ['|', '#', 'why'], ['gcc', '0', 'passed', '1', 'failed'],
+            ['|', '...'], ['|', 'not', 'ok', '1', '-', 'the', 'step', 'ended', 'with', '3'], ['2', 'passed,', '2', 'failed']], output)
 
 
 # what ./check is made to print and to end with, on this release and with --suite; what .ci/run then says last and ends with
@@ -179,6 +207,23 @@ esac
 '''
 
 
+class DistributionTest(unittest.TestCase):
+    def test_each_line_names_a_file_once_and_gives_a_reason(self):
+        lines = [line for line in (ROOT / 'tests/run/distribution').read_text().splitlines() if line and line[0] != '#']
+        names = [line.partition(': ')[0] for line in lines]
+        self.assertEqual([line for line, name in zip(lines, names) if not (ROOT / name).is_file() or line == name], [])
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_check_runs_these_files_alone(self):
+        run = '. ./check && distribution=$1 && integration_files'
+        every, some = (subprocess.run(['bash', '-c', run, 'bash', word], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+                                      check=True).stdout.split() for word in ('', 'yes'))
+        named = {name for name in every if '\n%s: ' % name in (ROOT / 'tests/run/distribution').read_text()}
+        self.assertEqual((len(every), set(some)), (len(set(every)), named))
+        self.assertEqual(set(map(str, (ROOT / 'tests/integration').glob('*/test_*.py'))) - {str(ROOT / name) for name in every}, set())
+        self.assertLess(len(some), len(every) / 2)
+
+
 class CiTest(unittest.TestCase):
     def run_ci(self, here, other, *arguments):
         """(exit code, last line, arguments of each ./check)"""
@@ -193,18 +238,27 @@ class CiTest(unittest.TestCase):
                 (folder / (file + '.status')).write_text(str(status))
             done = subprocess.run([folder / '.ci/run', *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   stdin=subprocess.DEVNULL, text=True, check=False, timeout=60)
-            return done.returncode, done.stdout.splitlines()[-1], (folder / 'arguments').read_text().splitlines()
+            self.said = done.stdout.splitlines()
+            return done.returncode, self.said[-1], (folder / 'arguments').read_text().splitlines()
 
     def test_sums(self):
         for here, other, last, status in SUMS:
             with self.subTest(here=here, other=other):
                 self.assertEqual(self.run_ci(here, other)[:2], (status, last))
 
+    def test_tests_of_a_second_run_are_named_at_the_end(self):
+        first, second = (('integration 9 passed 0 failed 1.0 s\n  | once, not ok 3 - tests.%s (1.0 s)\n  | once, # why\n9 passed, 0 failed' % name, 0)
+                         for name in 'ab')
+        status, last, _ = self.run_ci(first, second)
+        self.assertEqual((status, last), (0, '18 passed, 0 failed'))
+        self.assertEqual([line for line in self.said if line.startswith('Passed')],
+                         ['Passed only at the second run: tests.%s (1.0 s)' % name for name in 'ab'])
+
     def test_arguments(self):
         good = ('1 passed, 0 failed', 0)
         own, other = self.run_ci(good, good)[2]
         self.assertEqual(own, '')
-        self.assertRegex(other, '^--suite (bookworm|trixie) gcc integration boot install$')
+        self.assertRegex(other, '^--suite (bookworm|trixie) --distribution gcc integration boot install$')
         own, other = self.run_ci(good, good, '--fast', 'lint')[2]
         self.assertEqual(own, '--fast lint')
         self.assertRegex(other, '^--suite (bookworm|trixie) --fast lint$')

@@ -35,7 +35,7 @@ class TestBuilds(AliveCase):
         self.start()
         server = self.place()
         (self.instances / server).mkdir()
-        self.agent.end_claims({server: 'VCPU=1,MEMORY_MB=32'})
+        self.agent.end_claims(self.placement, {server: 'VCPU=1,MEMORY_MB=32'})
         self.check_kept(server)
         self.assertEqual(findings_of(self.agent), {})
         # Nova deletes it.
@@ -61,7 +61,7 @@ class TestBuilds(AliveCase):
         """Unshelved: its last claim ended here, and its image is being downloaded again."""
         self.start()
         server = self.place()
-        self.agent.end_claims({server: 'VCPU=1,MEMORY_MB=32'})
+        self.agent.end_claims(self.placement, {server: 'VCPU=1,MEMORY_MB=32'})
         self.place(consumer=server)
         self.check_kept(server)
         self.assertIn('written after its claim ended', findings_of(self.agent)[server]['text'])
@@ -69,10 +69,9 @@ class TestBuilds(AliveCase):
     def test_a_lost_database(self):
         self.start()
         server = self.place()
-        self.agent.end_claims({server: 'VCPU=1,MEMORY_MB=32'})
+        self.agent.end_claims(self.placement, {server: 'VCPU=1,MEMORY_MB=32'})
         self.agent.stop()
-        for path in self.agent.state.glob('claim.sqlite*'):
-            path.unlink()
+        self.agent.lose_claims()
         self.agent.start('synced')
         self.check_kept(server)
 
@@ -123,8 +122,7 @@ class TestDeleted(AliveCase):
         self.start()
         server, other = self.place(), self.place()
         self.check_kept(server)
-        done = self.agent.ctl('heal', server, check=False)
-        self.assertEqual(done.returncode, 4, done.stderr)
+        self.agent.ctl('heal', server, code=4)
         self.assertEqual((self.holds(server), self.holds(other)), ({}, {self.root: AMOUNTS}))
         self.assertRegex(self.agent.log(), 'consumer %s holds .* Evidence: root .* named it to be healed' % server)
         self.assertIn('holds nothing of this host', self.agent.ctl('heal', server).stdout)

@@ -45,9 +45,9 @@ class AuditCase(GuestCase):
         """pools: sharing providers of which the claims hold their part, too."""
         consumers = [self.allocate(held, consumer_type=consumer_type) for held in all_held]
         counted = {provider['uuid'] for provider in self.placement.tree_by_name(agent.root()).values()} | set(pools)
-        agent.end_claims({consumer: ','.join('%s=%d' % item for provider, amounts in held.items() if provider in counted
-                                             for item in amounts.items())
-                          for consumer, held in zip(consumers, all_held)})
+        agent.end_claims(self.placement, {
+            consumer: ','.join('%s=%d' % item for provider, amounts in held.items() if provider in counted
+                               for item in amounts.items()) for consumer, held in zip(consumers, all_held)})
         return consumers
 
     def holds(self, consumer):
@@ -295,8 +295,7 @@ class TestStart(AuditCase):
         agent, guest = self.start_with_guest()
         stranger = self.allocate({agent.root(): {'VCPU': 3}})
         agent.stop()
-        for path in agent.state.glob('claim.sqlite*'):
-            path.unlink()
+        agent.lose_claims()
         agent.start('synced')
         told = {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}
         wait_until(lambda: [claim['allocations'][0]['resources']

@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What there is to read on a real bus, who is told that it changed, and how far operations are."""
 
-import contextlib
 import json
-import os
-import pty
 import re
 import subprocess
 import time
 import uuid
 from pathlib import Path
 
-from tests.env.agent import Agent, build_folder
+from tests.env.agent import Agent
 from tests.env.case import EnvCase
 from tests.env.fakesys import demo_host
 from tests.env.faults import Delay, server_error
 from tests.env.libvirtd import testdriver_xml
 from tests.env.scratch import wait_until
+from tests.env.terminal import Terminal
 from tests.env.wire import SIGNAL, Wire
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,6 +42,14 @@ class Watch:
     def all(self):
         whole = self.path.read_text().rpartition('\n')[0]
         return [json.loads(line) for line in whole.splitlines() if line.startswith('{')]
+
+    def wait_quiet(self):
+        """Returns when no signal has come for half a second: changes are told a little later, and the monitor can lag."""
+        def quiet():
+            before = len(self.all())
+            time.sleep(0.5)
+            return len(self.all()) == before
+        wait_until(quiet, 30, 'half a second without a signal')
 
     def documents(self):
         """The names that DocumentChanged told, in order."""
@@ -204,7 +210,7 @@ class TestDocuments(BusCase):
     def test_a_quiet_cycle_changes_nothing_but_its_time(self):
         self.agent.ctl('sync')
         watch = self.watch()
-        time.sleep(0.5)  # what changed before is told a little later, and comes late to the monitor
+        watch.wait_quiet()
         for name in ('status', 'tree', 'host', 'claims', 'history', 'problems'):
             self.describe(name)
         n = len(watch.documents())
@@ -252,23 +258,8 @@ class TestOperations(BusCase):
 
     def begin(self, *args):
         """Run computectl on a terminal, in the background."""
-        leader, follower = pty.openpty()
-        process = subprocess.Popen(
-            [str(build_folder() / 'computectl'), '--no-pager', *args], stdin=subprocess.DEVNULL,
-            stdout=follower, stderr=follower,
-            env={**self.agent.env(), 'TERM': 'xterm', 'COLUMNS': '70'})
-        os.close(follower)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.addCleanup(os.close, leader)
-        return process, leader
-
-    def read(self, leader):
-        text = b''
-        with contextlib.suppress(OSError): # the last writer has closed the terminal
-            while part := os.read(leader, 65536):
-                text += part
-        return text.decode()
+        return Terminal(self, self.agent.ctl_argv('--no-pager', *args), {**self.agent.env(), 'TERM': 'xterm', 'COLUMNS': '70'},
+                        stdin=subprocess.DEVNULL)
 
     def wait_for(self, method, phase):
         wait_until(lambda: self.get('Operation', 'OperationPhase') == [method, phase], 30, 'it to be at ' + phase)
@@ -281,10 +272,10 @@ class TestOperations(BusCase):
         before = self.classes()
         self.need_reshape('CUSTOM_ONE')
         self.proxy.add(Delay(0.5, path='^/allocations/'))
-        process, leader = self.begin('reshape')
+        terminal = self.begin('reshape')
         self.wait_for('Reshape', 'gathering')
-        text = self.read(leader)
-        self.assertEqual(process.wait(30), 0, text)
+        code, text = terminal.end()
+        self.assertEqual(code, 0, text)
         self.assertRegex(text, r'Reshape: gathering \d/4 \[=*> *\]')
         self.assertRegex(text, r'\r\x1b\[K[^=]')
         self.assertEqual(self.get('Operation', 'OperationPhase', 'OperationDone', 'OperationTotal'), ['', '', 0, 0])
@@ -297,15 +288,16 @@ class TestOperations(BusCase):
         watch = self.watch()
         posts = self.proxy.count('POST', '/reshaper')
         self.proxy.add(Delay(0.5, path='^/allocations/'))
-        process, leader = self.begin('reshape')
+        terminal = self.begin('reshape')
         self.wait_for('Reshape', 'gathering')
         self.assertIn('Access', self.refused('Cancel', 's', 'Reshape', user=OTHER, group=OTHER, extra_groups=[], cwd='/'))
         self.assertIn('Nobody waits for Sync()', self.refused('Cancel', 's', 'Sync'))
         self.assertIn('under way', self.agent.ctl('reshape', '--undo', check=False).stderr)
         wait_until(lambda: 'gathering' in watch.values('OperationPhase'), 10, 'the phase to be told')
         self.call('Cancel', 's', 'Reshape')
-        self.assertIn('It was cancelled', self.read(leader))
-        self.assertEqual(process.wait(30), 1)
+        code, text = terminal.end()
+        self.assertIn('It was cancelled', text)
+        self.assertEqual(code, 1)
         wait_until(lambda: watch.values('Operation')[-1:] == [''], 10, 'the end to be told')
         self.assertIn('Nobody waits for Reshape()', self.refused('Cancel', 's', 'Reshape'))
         self.agent.ctl('sync', check=False)
@@ -314,25 +306,25 @@ class TestOperations(BusCase):
 
     def test_an_audit_is_one_and_can_be_left(self):
         self.proxy.add(Delay(0.5, path='^/allocations/'))
-        process, leader = self.begin('audit')
+        terminal = self.begin('audit')
         self.wait_for('Audit', 'gathering')
-        text = self.read(leader)
-        self.assertEqual(process.wait(30), 0, text)
+        code, text = terminal.end()
+        self.assertEqual(code, 0, text)
         self.assertRegex(text, r'Audit: gathering \d/4 \[=*> *\]')
         self.assertEqual(self.describe('audit')['format'], 'compute-agent-audit/1')
-        process, leader = self.begin('audit')
+        terminal = self.begin('audit')
         self.wait_for('Audit', 'gathering')
         self.call('Cancel', 's', 'Audit')
-        self.assertIn('It was cancelled', self.read(leader))
-        self.assertNotIn(process.wait(30), (0, 3))
+        code, text = terminal.end()
+        self.assertIn('It was cancelled', text)
+        self.assertNotIn(code, (0, 3))
 
     def test_a_heal_is_not_left_halfway(self):
         self.proxy.add(Delay(0.5, path='^/allocations/'))
-        process, leader = self.begin('heal')
+        terminal = self.begin('heal')
         self.wait_for('Heal', 'gathering')
         self.assertIn('cannot be cancelled', self.refused('Cancel', 's', 'Heal'))
-        self.read(leader)
-        self.assertEqual(process.wait(30), 0)
+        self.assertEqual(terminal.end()[0], 0)
 
     def test_what_is_owed_and_settled_is_told(self):
         def reports(name, n):

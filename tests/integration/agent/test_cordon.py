@@ -44,8 +44,7 @@ class TestCordon(AgentCase):
         claim = agent.claim('VCPU=1', consumer)
         agent.ctl('cordon', '--reason', 'the fan is broken')
         self.assertIn(TRAIT, self.traits(agent))
-        done = agent.claim('VCPU=1', check=False)
-        self.assertEqual(done.returncode, 1)
+        done = agent.claim('VCPU=1', code=1)
         self.assertIn('cordoned by %s' % getpass.getuser(), done.stderr)
         self.assertIn('the fan is broken', done.stderr)
         self.assertIn('the fan is broken',
@@ -89,8 +88,7 @@ class TestCordon(AgentCase):
         for _ in range(5):
             claim = agent.claim('VGPU=1')
             self.assertEqual(claim['allocations'][0]['name'], GPU_B)
-        done = agent.claim('VGPU=1', check=False)
-        self.assertEqual(done.returncode, 1)
+        done = agent.claim('VGPU=1', code=1)
         self.assertIn('ECC errors', done.stderr)
         self.assertIn('ECC errors', self.not_well(agent))
         self.assertEqual(self.named(agent), [GPU_A])

@@ -100,23 +100,11 @@ class TestMigrations(AuditCase):
         self.held_here = {self.root: {'VCPU': 1, 'MEMORY_MB': 32, 'DISK_GB': 1}}
         self.held_there = {self.other: {'VCPU': 1, 'MEMORY_MB': 32}}
 
-    def write(self, parts, project='demo'):
-        """POST /allocations, at a microversion without consumer types, as Nova does it."""
-        body = {}
-        for consumer, held in parts.items():
-            now = self.placement.get('/allocations/%s' % consumer)
-            body[consumer] = {
-                'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
-                'consumer_generation': now.get('consumer_generation'), 'project_id': project,
-                'user_id': 'someone'}
-        answer = self.placement.request('POST', '/allocations', body, microversion='1.36')
-        self.assertEqual(answer.status, 204, answer.text)
-
     def boot(self, n):
         """Servers of one flavor, which Nova's scheduler placed."""
         servers = [str(uuid.uuid4()) for _ in range(n)]
         for number, server in enumerate(servers):
-            self.write({server: self.held_here})
+            self.placement.write({server: self.held_here})
             self.libvirtd.start_guest('server%d' % number, uuid=server)
         wait_until(lambda: len(self.agent.claims()) == n, 60, 'the claims')
         return servers
@@ -124,8 +112,8 @@ class TestMigrations(AuditCase):
     def migrate(self, number, server):
         """A cold migration until it waits for its confirmation."""
         migration = str(uuid.uuid4())
-        self.write({server: {}, migration: self.held_here})
-        self.write({server: self.held_there})
+        self.placement.write({server: {}, migration: self.held_here})
+        self.placement.write({server: self.held_there})
         self.libvirtd.virsh('destroy', 'server%d' % number)
         return migration
 
@@ -152,10 +140,10 @@ class TestMigrations(AuditCase):
         """Two are reverted, three confirmed, one after the other."""
         for number, (server, migration) in enumerate(zip(servers, migrations)):
             if number < 2:
-                self.write({server: self.held_here, migration: {}})
+                self.placement.write({server: self.held_here, migration: {}})
                 self.libvirtd.virsh('start', 'server%d' % number)
             else:
-                self.write({migration: {}})
+                self.placement.write({migration: {}})
                 self.libvirtd.virsh('undefine', 'server%d' % number)
             run_cycles(self.agent, 2)
         wait_until(lambda: sorted(claim['consumer'] for claim in self.agent.claims()) ==
@@ -171,7 +159,7 @@ class TestMigrations(AuditCase):
         server, = self.boot(1)
         migration = str(uuid.uuid4())
         new = {self.root: {'VCPU': 2, 'MEMORY_MB': 48, 'DISK_GB': 1}}
-        self.write({server: new, migration: self.held_here})
+        self.placement.write({server: new, migration: self.held_here})
         run_cycles(self.agent)
         self.agent.ctl('heal', check=False)
         self.assertEqual((self.holds(server), self.holds(migration)), (new, self.held_here))
@@ -179,7 +167,7 @@ class TestMigrations(AuditCase):
         self.become('server0', 48, 2, server)
         self.check_resize({server: new, migration: self.held_here})
         # Reverted: what the migration held is the guest's again.
-        self.write({server: self.held_here, migration: {}})
+        self.placement.write({server: self.held_here, migration: {}})
         self.become('server0', 32, 1, server)
         self.check_resize({server: self.held_here})
 
@@ -203,18 +191,18 @@ class TestMigrations(AuditCase):
         server, = self.boot(1)
         leaked = str(uuid.uuid4())
         migration = self.migrate(0, server)
-        self.write({leaked: self.held_here})
-        self.agent.end_claims({leaked: 'VCPU=1,MEMORY_MB=32,DISK_GB=1'})
+        self.placement.write({leaked: self.held_here})
+        self.agent.end_claims(self.placement, {leaked: 'VCPU=1,MEMORY_MB=32,DISK_GB=1'})
         run_cycles(self.agent)
         self.assertEqual(self.holds(leaked), self.held_here)
         # What another project holds is no migration of this one.
         stranger = str(uuid.uuid4())
-        self.write({stranger: self.held_here}, 'another')
-        self.agent.end_claims({stranger: 'VCPU=1,MEMORY_MB=32,DISK_GB=1'})
+        self.placement.write({stranger: self.held_here}, 'another')
+        self.agent.end_claims(self.placement, {stranger: 'VCPU=1,MEMORY_MB=32,DISK_GB=1'})
         wait_until(lambda: not self.holds(stranger), 30, 'the end of a leak')
         self.assertEqual((self.holds(leaked), self.holds(migration)),
                          (self.held_here, self.held_here))
-        self.write({server: self.held_here, migration: {}})
+        self.placement.write({server: self.held_here, migration: {}})
         wait_until(lambda: not self.holds(leaked), 30, 'the end of the other')
         self.assertEqual(self.holds(server), self.held_here)
 

@@ -126,7 +126,7 @@ class TestHistory(AgentCase):
     def test_healing(self):
         agent = self.start_agent({'DEFAULT': {'claim_expiry_time': 1}})
         lost = self.placement.place(None, {agent.root(): {'VCPU': 1}})
-        agent.end_claims({lost: 'VCPU=1'})
+        agent.end_claims(self.placement, {lost: 'VCPU=1'})
 
         def healed():
             agent.ctl('heal', check=False)

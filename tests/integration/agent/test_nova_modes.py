@@ -4,7 +4,6 @@
 Another writer stands in for nova-compute: what it publishes is what the agent did with [agent] nova = none.
 """
 
-import json
 import uuid
 
 from tests.env.scratch import wait_until
@@ -59,8 +58,7 @@ class TestObserve(NovaCase):
         self.assertIn('compute_agent_placement_differences %d\n' % len(plan), metrics.read_text())
         self.assertIn('compute_agent_nova_mode{mode="observe"} 1\n', metrics.read_text())
         self.assertEqual(agent.status()['state'], 'warning')
-        shown = agent.ctl('status', check=False)
-        self.assertEqual(shown.returncode, 4)
+        shown = agent.ctl('status', code=4)
         self.assertIn('[agent] nova is observe: %d requests' % len(plan), shown.stdout)
         self.assertIn('%d requests would make' % len(plan), agent.ctl('doctor', check=False).stdout)
         self.assertEqual(self.property('Nova'), 's "observe"')
@@ -118,8 +116,7 @@ class TestObserve(NovaCase):
         self.assertEqual(self.holds(told['consumer']), {agent.root(): {'VCPU': 1, 'MEMORY_MB': 40}})
         self.set_nova(agent, 'observe')
         mark = self.placement.mark()
-        done = agent.claim('VCPU=1', check=False)
-        self.assertEqual(done.returncode, 1)
+        done = agent.claim('VCPU=1', code=1)
         self.assertIn('[agent] nova is observe', done.stderr)
         placed = self.allocate({agent.root(): {'VCPU': 2, 'MEMORY_MB': 64}})
         claim = agent.claim('VCPU=2,MEMORY_MB=64', placed)
@@ -284,7 +281,7 @@ class TestSecondReporter(NovaCase):
         words = 'trait COMPUTE_NODE of %s: taken away (undone 3 times)' % NODE
         self.assertEqual(agent.status()['second_reporter'], words)
         self.assertIn(words, ' '.join(agent.ctl('status', check=False).stdout.split()))
-        doctor = json.loads(agent.ctl('doctor', '--json=short', check=False).stdout)
+        doctor = agent.ctl_json('doctor', check=False)
         finding, = [one for one in doctor['findings'] if one['check'] == 'second reporter']
         self.assertEqual(finding['state'], 'bad')
         self.assertIn(words, finding['text'])

@@ -18,7 +18,7 @@ class Reload(EnvCase):
         self.agent.ctl('sync')
 
     def wait_ready(self):
-        wait_until(lambda: 'READY=1' in self.agent.notifications, 5, 'READY=1')
+        wait_until(lambda: 'READY=1' in self.agent.notifications, 30, 'READY=1')
 
     def reserved(self):
         reserved = self.reserved_or_none()

@@ -44,8 +44,7 @@ class TestRetire(AgentCase):
         agent.restart('retired')
         agent.ctl('sync')
         self.assertEqual(self.placement.writes_since(mark), [])
-        status = agent.ctl('status', check=False)
-        self.assertEqual(status.returncode, 4)
+        status = agent.ctl('status', code=4)
         self.assertIn('the host is retired', status.stdout.splitlines()[0])
         self.assertIn('sold', status.stdout)
         self.assertIn('retire --undo', agent.ctl('uncordon', check=False).stderr)
@@ -78,7 +77,7 @@ class TestRetire(AgentCase):
             self.assertIn('%s, has allocations in Placement\n' % placed, shown)
             self.assertIn('  demo_nic_of_neutron\n', shown)
             self.assertIn('Nothing was changed', shown)
-        document = json.loads(agent.ctl('retire', '--json=short', check=False).stdout)
+        document = agent.ctl_json('retire', check=False)
         self.assertEqual((document['done'], len(document['holders']), document['foreign']),
                          (False, 2, ['demo_nic_of_neutron']))
         self.assertEqual(set(self.placement.tree_by_name(agent.root())), set(before))

@@ -150,8 +150,7 @@ class TestFullHost(LifeCase):
         self.placement.delete(first['consumer'])
         next_one = str(uuid.uuid4())
         self.place(next_one, held)
-        done = self.agent.claim(self.RESOURCES, next_one, check=False)
-        self.assertEqual(done.returncode, 1, done.stdout)
+        self.agent.claim(self.RESOURCES, next_one, code=1)
         self.assertEqual(self.claim_of(first['consumer'])['id'], first['id'])
 
     def test_it_ends_at_once_when_both_are_known(self):
@@ -314,8 +313,7 @@ class TestAdoption(LifeCase):
 
     def test_the_same_at_a_first_start(self):
         self.agent.stop()
-        for path in self.agent.state.glob('claim.sqlite*'):
-            path.unlink()
+        self.agent.lose_claims()
         consumers = [self.start_placed('guest%d' % i) for i in range(3)]
         self.agent.start('synced')
         self.agent.ctl('sync')

@@ -10,55 +10,34 @@ import uuid
 
 from tests.env.agent import Agent
 from tests.env.case import EnvCase
-from tests.env.fakesys import simple_host, sriov
 from tests.env.hosts import recorded_cells, recorded_host
 from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
+from tests.integration.claims.test_resize_here import VFS, ResizeCase
 
 GPU, GPU_CLASS = '0000:41:00.0', 'CUSTOM_PCI_10DE_1EB8'
 GROUP = ('--group', 'g:%s=1' % GPU_CLASS)
 UNREAD = 'Placement was not read since the claim database was lost'
-CARD, VFS, VF_CLASS = '0000:10:00.0', ['0000:10:01.0', '0000:10:01.1'], 'CUSTOM_PCI_8086_154C'
 
 
-class LostCase(EnvCase):
-    shared = ('scratch', 'bus')
-
-    def lose(self, agent, how='removed'):
-        """The file is gone, or damaged."""
-        for path in agent.state.glob('claim.sqlite*'):
-            if how == 'removed':
-                path.unlink()
-            elif path.name in ('claim.sqlite', 'claim.sqlite-wal'):
-                path.write_bytes(b'\x13' * 8192)
-
-    def write(self, parts, project='demo'):
-        """POST /allocations, at a microversion without consumer types, as Nova does it."""
-        body = {}
-        for consumer, held in parts.items():
-            now = self.placement.get('/allocations/%s' % consumer)
-            body[consumer] = {
-                'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
-                'consumer_generation': now.get('consumer_generation'), 'project_id': project, 'user_id': 'someone'}
-        answer = self.placement.request('POST', '/allocations', body, microversion='1.36')
-        self.assertEqual(answer.status, 204, answer.text)
-
-    def living(self, agent):
-        return {claim['consumer']: claim for claim in agent.claims()}
-
-
-class TestConsumers(LostCase):
+class TestConsumers(EnvCase):
     """A host with one GPU that is given whole."""
 
+    shared = ('scratch', 'bus')
+
+    def living(self):
+        return {claim['consumer']: claim for claim in self.agent.claims()}
+
+    def make_agent(self, placement=None, **options):
+        agent = Agent(self.scratch, placement, bus=self.bus, host=recorded_host('h', cells=recorded_cells(1), devices=[
+            {'name': 'pci_0000_41_00_0', 'address': GPU, 'vendor_id': 0x10de, 'product_id': 0x1eb8}]),
+            options={'pci': {'report_in_placement': True, 'device_spec': json.dumps({'vendor_id': '10de'})}, **options})
+        self.addCleanup(agent.stop)
+        return agent
+
     def setUp(self):
-        self.agent = Agent(self.scratch, placement=self.placement, bus=self.bus, host=recorded_host(
-            'h', cells=recorded_cells(1), devices=[
-                {'name': 'pci_0000_41_00_0', 'address': GPU, 'vendor_id': 0x10de, 'product_id': 0x1eb8}]),
-            options={'pci': {'report_in_placement': True, 'device_spec': json.dumps({'vendor_id': '10de'})},
-                     'DEFAULT': {'cpu_allocation_ratio': 1.0, 'claim_expiry_time': 2,
-                                 'update_resources_interval': 1}})
-        self.addCleanup(self.agent.stop)
-        self.agent.start('synced')
+        self.agent = self.make_agent(self.placement, DEFAULT={'cpu_allocation_ratio': 1.0, 'claim_expiry_time': 2,
+                                                              'update_resources_interval': 1}).start('synced')
         self.root = self.agent.root()
         self.gpu = self.placement.tree_by_name(self.root)['h_' + GPU]['uuid']
         self.server = str(uuid.uuid4())
@@ -73,32 +52,32 @@ class TestConsumers(LostCase):
     def claim_another(self):
         return self.agent.claim('VCPU=1', None, *GROUP, check=False)
 
-    def start_without_claims(self, how='removed'):
+    def start_without_claims(self, damaged=False):
         self.agent.stop()
-        self.lose(self.agent, how)
+        self.agent.lose_claims(damaged)
         self.agent.start('synced')
 
-    def check_rebuilt(self):
-        wait_until(lambda: self.server in self.living(self.agent), 20, 'the claim')
-        claim = self.living(self.agent)[self.server]
-        self.assertEqual((claim['state'], claim['project']), ('claimed', 'demo'))
+    def check_rebuilt(self, project='demo'):
+        wait_until(lambda: self.server in self.living(), 20, 'the claim')
+        claim = self.living()[self.server]
+        self.assertEqual((claim['state'], claim['project']), ('claimed', project))
         self.assertEqual([device['address'] for device in claim['devices']], [GPU])
         self.assertEqual({held['name']: held['resources'] for held in claim['allocations']},
                          {'h': {'VCPU': 6, 'MEMORY_MB': 1024}, 'h_' + GPU: {GPU_CLASS: 1}})
         return claim
 
     def test_a_consumer_without_a_guest_gets_its_claim_again(self):
-        for how in ('removed', 'damaged'):
-            with self.subTest(how):
+        for damaged in (False, True):
+            with self.subTest(damaged=damaged):
                 self.place()
                 self.claim_server()
-                self.start_without_claims(how)
+                self.start_without_claims(damaged)
                 claim = self.check_rebuilt()
                 self.assertIn('Consumer %s had no claim; created claim %d from its allocation in Placement'
                               % (self.server, claim['id']), self.agent.log())
                 # It does not expire while Placement has the allocation.
                 time.sleep(5)
-                self.assertEqual(self.living(self.agent)[self.server]['id'], claim['id'])
+                self.assertEqual(self.living()[self.server]['id'], claim['id'])
                 self.placement.stop()
                 done = self.claim_another()
                 self.assertEqual(done.returncode, 1, done.stdout)
@@ -115,15 +94,14 @@ class TestConsumers(LostCase):
         claim = self.claim_server()
         self.assertGreater(claim['id'], first['id'])
         self.assertEqual([(device['group'], device['address']) for device in claim['devices']], [('g', GPU)])
-        self.assertEqual(list(self.living(self.agent)), [self.server])
+        self.assertEqual(list(self.living()), [self.server])
         self.assertEqual(self.claim_server()['id'], claim['id'])
 
     def test_a_request_that_is_refused_leaves_the_consumer_a_claim(self):
         self.place()
         self.start_without_claims()
         self.check_rebuilt()
-        done = self.agent.claim('VCPU=5,MEMORY_MB=1024', self.server, *GROUP, check=False)
-        self.assertEqual(done.returncode, 1, done.stdout)
+        self.agent.claim('VCPU=5,MEMORY_MB=1024', self.server, *GROUP, code=1)
         self.check_rebuilt()
 
     def test_a_request_of_the_same_amounts_while_placement_is_away(self):
@@ -132,30 +110,23 @@ class TestConsumers(LostCase):
         first = self.check_rebuilt()
         self.placement.stop()
         self.assertEqual(self.claim_server()['id'], first['id'])
-        done = self.agent.claim('VCPU=1', self.server, check=False)
-        self.assertEqual(done.returncode, 1, done.stdout)
+        self.agent.claim('VCPU=1', self.server, code=1)
 
     def test_an_allocation_that_was_left_behind_is_still_found(self):
         self.place(project='gone')
         self.start_without_claims()
-        claim = self.check_rebuilt_of('gone')
+        claim = self.check_rebuilt('gone')
         finding, = wait_until(
-            lambda: json.loads(self.agent.ctl('audit', '--json=short', check=False).stdout)['findings'], 30, 'a finding')
+            lambda: self.agent.ctl_json('audit', check=False)['findings'], 30, 'a finding')
         self.assertEqual((finding['type'], finding['claim'], finding['consumer']),
                          ('leaked', claim['id'], self.server))
-
-    def check_rebuilt_of(self, project):
-        wait_until(lambda: self.server in self.living(self.agent), 20, 'the claim')
-        claim = self.living(self.agent)[self.server]
-        self.assertEqual(claim['project'], project)
-        return claim
 
     def test_devices_are_refused_until_placement_was_read(self):
         self.place()
         self.claim_server()
         self.agent.stop()
         self.placement.stop()
-        self.lose(self.agent)
+        self.agent.lose_claims()
         # Also after another start: the database is there, and was not read yet.
         for _ in range(2):
             self.agent.start()
@@ -163,8 +134,7 @@ class TestConsumers(LostCase):
             done = self.claim_another()
             self.assertEqual(done.returncode, 1, done.stdout)
             self.assertIn(UNREAD, done.stderr)
-            done = self.agent.ctl('explain', '--resources', 'VCPU=1', *GROUP, check=False)
-            self.assertEqual(done.returncode, 1)
+            done = self.agent.ctl('explain', '--resources', 'VCPU=1', *GROUP, code=1)
             self.assertIn(UNREAD, done.stdout)
             self.agent.kill()
         self.agent.start()
@@ -182,48 +152,29 @@ class TestConsumers(LostCase):
         self.assertNotIn(UNREAD, self.agent.log())
 
     def test_a_host_without_placement_refuses_nothing(self):
-        alone = Agent(self.scratch, bus=self.bus, host=recorded_host('h', cells=recorded_cells(1), devices=[
-            {'name': 'pci_0000_41_00_0', 'address': GPU, 'vendor_id': 0x10de, 'product_id': 0x1eb8}]),
-            options={'pci': {'report_in_placement': True, 'device_spec': json.dumps({'vendor_id': '10de'})}})
+        alone = self.make_agent()
         self.agent.stop()
-        self.addCleanup(alone.stop)
         for _ in range(2):
             alone.start('standalone')
             claim = alone.claim('VCPU=1', None, *GROUP)
             self.assertEqual(alone.problems(), [])
             alone.ctl('release', claim['id'])
             alone.stop()
-            self.lose(alone)
+            alone.lose_claims()
 
 
-class TestGuestsAndMigrations(LostCase):
-    """A host with two virtual functions and a real libvirtd."""
-
-    shared = ('scratch', 'bus', 'libvirtd')
-
-    @staticmethod
-    def make_host():
-        made = simple_host()
-        made.pci = sriov(CARD, len(VFS))
-        return made
+class TestGuestsAndMigrations(ResizeCase):
+    """A host with virtual functions and a real libvirtd."""
 
     def setUp(self):
-        self.addCleanup(self.libvirtd.delete_guests)
-        self.agent = Agent(self.scratch, bus=self.bus, uri=self.libvirtd.uri, placement=self.placement, options={
-            'DEFAULT': {'update_resources_interval': 1, 'claim_expiry_time': 2},
-            'pci': {'device_spec': '{"vendor_id": "8086", "product_id": "154c"}', 'report_in_placement': 'true'}})
-        self.addCleanup(self.agent.stop)
-        self.agent.start('synced')
-        root = self.agent.root()
-        card = next(one['uuid'] for name, one in self.placement.tree_by_name(root).items() if name.endswith(CARD))
-        self.held = {root: {'VCPU': 1, 'MEMORY_MB': 32}, card: {VF_CLASS: 1}}
+        super().setUp()
+        self.held = self.amounts(1, 32, 1)
         self.other = {self.placement.make_provider('other-host', {'VCPU': 64, 'MEMORY_MB': 65536}): {
             'VCPU': 1, 'MEMORY_MB': 32}}
-        self.server, self.migration = str(uuid.uuid4()), str(uuid.uuid4())
 
     def start_without_claims(self):
         self.agent.stop()
-        self.lose(self.agent)
+        self.agent.lose_claims()
         self.agent.start('synced')
         self.agent.ctl('sync')
 
@@ -233,24 +184,24 @@ class TestGuestsAndMigrations(LostCase):
     def test_a_guest_that_left_and_its_migration_are_counted_once(self):
         """VERIFY_RESIZE on the source: the domain is shut off, and the migration holds what it had."""
         self.libvirtd.define(guest_xml('left', uuid=self.server, devices=[VFS[0]]))
-        self.write({self.server: self.other, self.migration: self.held})
+        self.placement.write({self.server: self.other, self.migration: self.held})
         self.start_without_claims()
         self.assertEqual(self.devices(), {self.server: [VFS[0]]})
         # Another consumer of the same project and size has no guest.
         another = str(uuid.uuid4())
-        self.write({another: self.held})
+        self.placement.write({another: self.held})
         self.start_without_claims()
         self.assertEqual(sorted(self.devices().values()), [[VFS[0]], [VFS[1]]])
 
     def test_a_migration_whose_guest_is_not_here(self):
-        self.write({self.migration: self.held})
+        self.placement.write({self.migration: self.held})
         self.start_without_claims()
         self.assertEqual(list(self.devices()), [self.migration])
-        self.write({self.migration: {}})
+        self.placement.write({self.migration: {}})
         wait_until(lambda: not self.agent.claims(), 30, 'the end of the claim')
 
     def test_a_guest_that_arrives_confirms_its_claim(self):
-        self.write({self.server: self.held})
+        self.placement.write({self.server: self.held})
         self.start_without_claims()
         address, = self.devices()[self.server]
         self.libvirtd.define(guest_xml('arrives', uuid=self.server, devices=[address]))
@@ -261,6 +212,6 @@ class TestGuestsAndMigrations(LostCase):
         """The consumer without a guest gets the device that no guest has."""
         self.libvirtd.define(guest_xml('here', devices=[VFS[0]]))
         here = self.libvirtd.virsh('domuuid', 'here').strip()
-        self.write({here: self.held, self.server: self.held})
+        self.placement.write({here: self.held, self.server: self.held})
         self.start_without_claims()
         self.assertEqual(self.devices(), {here: [VFS[0]], self.server: [VFS[1]]})

@@ -5,7 +5,6 @@ Nova writes Placement itself: the old allocation goes to a migration, the instan
 libvirtd and a real Placement. Guests with a virtual function can be defined here, but not started.
 """
 
-import json
 import time
 import uuid
 
@@ -47,17 +46,6 @@ class ResizeCase(EnvCase):
         held = {self.root: {'VCPU': vcpus, 'MEMORY_MB': memory_mib}}
         return {**held, self.card: {VF_CLASS: vfs}} if vfs else held
 
-    def write(self, parts, project='demo'):
-        """POST /allocations, at a microversion without consumer types, as Nova does it."""
-        body = {}
-        for consumer, held in parts.items():
-            now = self.placement.get('/allocations/%s' % consumer)
-            body[consumer] = {
-                'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
-                'consumer_generation': now.get('consumer_generation'), 'project_id': project, 'user_id': 'someone'}
-        answer = self.placement.request('POST', '/allocations', body, microversion='1.36')
-        self.assertEqual(answer.status, 204, answer.text)
-
     def claim(self, held, *more):
         resources = {name: amount for amounts in held.values() for name, amount in amounts.items()}
         return self.agent.claim(','.join('%s=%d' % item for item in resources.items()), self.server, *more)
@@ -69,22 +57,33 @@ class ResizeCase(EnvCase):
 
     def boot(self, held, vcpus, memory_mib):
         """A server that the scheduler placed, with its claim and its domain."""
-        self.write({self.server: held})
+        self.placement.write({self.server: held})
         claim = self.claim(held)
         self.define(vcpus, memory_mib, [device['address'] for device in claim['devices']])
         self.agent.ctl('confirm', claim['id'])
         return claim
 
     def begin(self, old, new):
-        self.write({self.migration: old, self.server: new})
+        self.placement.write({self.migration: old, self.server: new})
         return self.claim(new, '--resize-target')
+
+    def resize(self, old, new):
+        """The claims of a server whose resize began, from amounts of the one flavor to those of the other."""
+        self.old, self.new = self.amounts(*old), self.amounts(*new)
+        return self.boot(self.old, 1, 32), self.begin(self.old, self.new)
+
+    def confirm(self):
+        self.placement.write({self.migration: {}})
+
+    def revert(self):
+        self.placement.write({self.server: self.old, self.migration: {}})
 
     def sync(self, n=3):
         for _ in range(n):
             self.agent.ctl('sync')
 
     def findings(self):
-        return json.loads(self.agent.ctl('audit', '--json=short', check=False).stdout)['findings']
+        return self.agent.ctl_json('audit', check=False)['findings']
 
     def ids(self):
         return [claim['id'] for claim in self.agent.claims()]
@@ -117,43 +116,37 @@ class ResizeCase(EnvCase):
         """So many servers get a virtual function each, and no more."""
         for _ in range(n):
             server = str(uuid.uuid4())
-            self.write({server: self.amounts(1, 32, 1)}, 'another')
+            self.placement.write({server: self.amounts(1, 32, 1)}, 'another')
             self.agent.claim('VCPU=1,MEMORY_MB=32,%s=1' % VF_CLASS, server)
 
 
 class TestConfirmed(ResizeCase):
     def test_the_first_claim_ends_when_nova_deletes_the_migration(self):
-        old, new = self.amounts(1, 32, 1), self.amounts(2, 64)
-        first = self.boot(old, 1, 32)
-        second = self.begin(old, new)
+        first, second = self.resize((1, 32, 1), (2, 64))
         self.assert_both(first, second)
         self.define(2, 64)
         # VERIFY_RESIZE: the resize can be reverted.
         self.assert_both(first, second)
-        self.write({self.migration: {}})
+        self.confirm()
         self.wait_only(second)
         self.assert_ended(first, second)
         self.assert_free(3)
 
     def test_the_new_flavor_has_the_device(self):
-        old, new = self.amounts(1, 32), self.amounts(1, 32, 1)
-        first = self.boot(old, 1, 32)
-        second = self.begin(old, new)
+        first, second = self.resize((1, 32), (1, 32, 1))
         self.define(1, 32, [second['devices'][0]['address']])
         self.assert_both(first, second)
-        self.write({self.migration: {}})
+        self.confirm()
         self.wait_only(second)
         self.assert_free(2)
 
     def test_the_claim_follows_the_device_that_nova_chose(self):
         """Both flavors have one, and Nova gave the domain another than the claim has."""
-        old, new = self.amounts(1, 32, 1), self.amounts(2, 64, 1)
-        first = self.boot(old, 1, 32)
-        second = self.begin(old, new)
+        first, second = self.resize((1, 32, 1), (2, 64, 1))
         taken = [claim['devices'][0]['address'] for claim in (first, second)]
         other, = set(VFS) - set(taken)
         self.define(2, 64, [other])
-        self.write({self.migration: {}})
+        self.confirm()
         wait_until(lambda: len(self.ids()) == 1 and self.ids()[0] > second['id'], 30, 'a claim of the guest')
         left, = self.agent.claims()
         self.assertEqual([device['address'] for device in left['devices']], [other])
@@ -161,24 +154,20 @@ class TestConfirmed(ResizeCase):
         self.assert_free(2)
 
     def test_an_agent_that_was_dead_ends_the_claim_at_its_start(self):
-        old, new = self.amounts(1, 32, 1), self.amounts(2, 64)
-        first = self.boot(old, 1, 32)
-        second = self.begin(old, new)
+        first, second = self.resize((1, 32, 1), (2, 64))
         self.agent.kill()
         self.define(2, 64)
-        self.write({self.migration: {}})
+        self.confirm()
         self.agent.start('synced')
         self.wait_only(second)
         self.assert_ended(first, second)
 
     def test_a_claim_that_the_caller_released_leaves_the_other_as_the_first(self):
-        old, new = self.amounts(1, 32, 1), self.amounts(2, 64)
-        first = self.boot(old, 1, 32)
-        second = self.begin(old, new)
+        first, second = self.resize((1, 32, 1), (2, 64))
         self.define(2, 64)
         self.agent.ctl('confirm', second['id'])
         self.agent.ctl('release', first['id'])
-        self.write({self.migration: {}})
+        self.confirm()
         self.wait_only(second)
 
     def test_what_the_agent_wrote_for_the_first_claim(self):
@@ -191,7 +180,7 @@ class TestConfirmed(ResizeCase):
         second = self.begin(old, new)
         self.define(2, 64)
         self.assert_both(first, second)
-        self.write({self.migration: {}})
+        self.confirm()
         self.wait_only(second)
         self.assertEqual(self.placement.held(self.server), new)
 
@@ -200,22 +189,18 @@ class TestBeyondTheDomain(ResizeCase):
     """The flavors allocate more than their domains have, so the domain agrees with both claims."""
 
     def test_the_first_claim_ends_after_a_confirmed_resize(self):
-        old, new = self.amounts(1, 48), self.amounts(3, 64)
-        first = self.boot(old, 1, 32)
-        second = self.begin(old, new)
+        first, second = self.resize((1, 48), (3, 64))
         self.define(1, 32)
         self.assert_both(first, second)
-        self.write({self.migration: {}})
+        self.confirm()
         self.wait_only(second)
         self.assert_ended(first, second)
 
     def test_the_second_claim_ends_after_a_reverted_resize(self):
-        old, new = self.amounts(1, 48), self.amounts(3, 64)
-        first = self.boot(old, 1, 32)
-        second = self.begin(old, new)
+        first, second = self.resize((1, 48), (3, 64))
         self.define(1, 32)
         self.agent.ctl('confirm', second['id'])
-        self.write({self.server: old, self.migration: {}})
+        self.revert()
         self.define(1, 32)
         self.wait_only(first)
         self.assert_ended(second, first)
@@ -223,14 +208,12 @@ class TestBeyondTheDomain(ResizeCase):
 
 class TestReverted(ResizeCase):
     def test_the_second_claim_ends(self):
-        old, new = self.amounts(1, 32, 1), self.amounts(2, 64, 1)
-        first = self.boot(old, 1, 32)
-        second = self.begin(old, new)
+        first, second = self.resize((1, 32, 1), (2, 64, 1))
         self.define(2, 64, [second['devices'][0]['address']])
         self.agent.ctl('confirm', second['id'])
         self.assert_both(first, second)
         # Nova writes Placement first, and the domain is still the new one.
-        self.write({self.server: old, self.migration: {}})
+        self.revert()
         self.sync()
         self.assertEqual(self.ids(), [first['id'], second['id']])
         self.define(1, 32, [first['devices'][0]['address']])
@@ -239,22 +222,18 @@ class TestReverted(ResizeCase):
         self.assert_free(2)
 
     def test_a_resize_that_failed_before_the_domain_was_changed(self):
-        old, new = self.amounts(1, 32), self.amounts(2, 64, 1)
-        first = self.boot(old, 1, 32)
-        self.begin(old, new)
-        self.write({self.server: old, self.migration: {}})
+        first, _ = self.resize((1, 32), (2, 64, 1))
+        self.revert()
         self.wait_only(first)
         self.assert_free(3)
 
     def test_an_agent_that_was_dead(self):
-        old, new = self.amounts(1, 32, 1), self.amounts(2, 64)
-        first = self.boot(old, 1, 32)
-        second = self.begin(old, new)
+        first, second = self.resize((1, 32, 1), (2, 64))
         self.define(2, 64)
         self.agent.ctl('confirm', second['id'])
         self.agent.kill()
         self.define(1, 32, [first['devices'][0]['address']])
-        self.write({self.server: old, self.migration: {}})
+        self.revert()
         self.agent.start('synced')
         self.wait_only(first)
 
@@ -266,7 +245,7 @@ class TestUndecided(ResizeCase):
         second = self.begin(same, same)
         self.agent.ctl('confirm', second['id'])
         self.assert_both(first, second)
-        self.write({self.migration: {}})
+        self.confirm()
         words = 'guest server has claims %d and %d' % (first['id'], second['id'])
         wait_until(lambda: any(words in text for text in self.agent.problems()), 30, 'the problem')
         finding, = wait_until(self.findings, 30, 'the finding')
@@ -277,11 +256,9 @@ class TestUndecided(ResizeCase):
         self.wait_only(second)
 
     def test_a_placement_that_is_away_ends_nothing(self):
-        old, new = self.amounts(1, 32, 1), self.amounts(2, 64)
-        first = self.boot(old, 1, 32)
-        second = self.begin(old, new)
+        first, second = self.resize((1, 32, 1), (2, 64))
         self.define(2, 64)
-        self.write({self.migration: {}})
+        self.confirm()
         self.agent.stop()
         self.placement.stop()
         self.agent.start()

@@ -3,16 +3,15 @@
 
 import json
 import os
-import pty
 import shutil
 import subprocess
-import threading
 import unittest
 import uuid
 
 from tests.env.agent import build_folder
 from tests.env.bus import Bus
 from tests.env.scratch import Scratch
+from tests.env.terminal import Terminal
 
 HOST = {'format': 'compute-agent-host/1', 'nodename': 'lone\x1b[31m', 'cells': [
     {'id': cell, 'memory_kib': 1 << 20} for cell in range(40)]}
@@ -33,24 +32,7 @@ class CtlCase(unittest.TestCase):
 
     def run_on_terminal(self, *args, **env):
         """Run it on a pseudo-terminal; returns the exit code and what was written."""
-        leader, follower = pty.openpty()
-        with open(leader, 'rb', buffering=0) as output:
-            child = subprocess.Popen([str(self.tool), *args], env={**self.env, **env},
-                                     stdin=subprocess.DEVNULL, stdout=follower, stderr=follower)
-            os.close(follower)
-            watchdog = threading.Timer(30, child.kill)
-            watchdog.start()
-            text = b''
-            while True:
-                try:
-                    part = output.read(65536)
-                except OSError:  # the last writer has closed the terminal
-                    break
-                if not part:
-                    break
-                text += part
-            watchdog.cancel()
-            return child.wait(timeout=30), text.decode()
+        return Terminal(self, [self.tool, *args], {**self.env, **env}, stdin=subprocess.DEVNULL).end(30)
 
     def install_poller(self, script):
         """Put a copy of computectl beside a poller that runs script."""

@@ -3,14 +3,12 @@
 
 import fcntl
 import os
-import pty
-import subprocess
 import termios
 import uuid
 
 from tests.env.fakesys import Host, simple_host
 from tests.env.scratch import wait_until
-from tests.integration.ctl.test_watch import Reader
+from tests.env.terminal import Terminal
 from tests.integration.reshape import test_reshape
 from tests.integration.reshape.test_reshape import GPUS, ROOT
 
@@ -21,20 +19,13 @@ class ConsentCase(test_reshape.ReshapeCase):
     def type_to_ctl(self, keys, *args, stderr=None):
         """Run computectl with a terminal as its input, and type keys at its question, if it asks one. The exit code
         and what the terminal showed."""
-        leader, follower = pty.openpty()
-        child = subprocess.Popen(self.agent.ctl_argv(*args), env={**self.agent.env(), 'TERM': 'xterm', 'SYSTEMD_PAGER': ''},
-                                 stdin=follower, stdout=follower, stderr=stderr or follower, start_new_session=True,
-                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-        os.close(follower)
-        self.addCleanup(os.close, leader)
-        self.addCleanup(child.kill)
-        reader = Reader(leader)
+        terminal = Terminal(self, self.agent.ctl_argv(*args), {**self.agent.env(), 'TERM': 'xterm', 'SYSTEMD_PAGER': ''},
+                            **({'stderr': stderr} if stderr else {}), start_new_session=True,
+                            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         if keys:
-            reader.wait_for(QUESTION)
-            os.write(leader, keys)
-        code = child.wait(timeout=60)
-        reader.join()
-        return code, reader.text
+            terminal.wait_for(QUESTION)
+            terminal.type(keys)
+        return terminal.end()
 
 
 class TestRetireAndHeal(ConsentCase):
@@ -94,7 +85,7 @@ class TestRetireAndHeal(ConsentCase):
         self.assertEqual((code, QUESTION in shown), (0, False))
         guest = str(uuid.uuid4())
         self.put(guest, {ROOT: {'VCPU': 1}})
-        self.agent.end_claims({guest: 'VCPU=1'})
+        self.agent.end_claims(self.placement, {guest: 'VCPU=1'})
         wait_until(lambda: 'release-share' in self.agent.ctl('audit', check=False).stdout, 20, 'a finding with a remedy')
         code, shown = self.type_to_ctl(b'n\n', 'heal')
         self.assertEqual(code, 1, shown)

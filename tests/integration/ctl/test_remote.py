@@ -3,15 +3,13 @@
 
 import json
 import os
-import pty
 import re
 import subprocess
-import unittest
 import uuid
 
 from tests.env.agent import Agent, build_folder, refuse_sanitizers
-from tests.env.bus import Bus
-from tests.env.scratch import Scratch
+from tests.env.case import EnvCase
+from tests.env.terminal import Terminal
 
 SSH = '''#!/bin/sh
 printf '%%s\\n' "$@" >%(log)s
@@ -26,11 +24,12 @@ exit 255
 '''
 
 
-class Remote(unittest.TestCase):
+class Remote(EnvCase):
+    shared = ('scratch', 'bus')
+
     @classmethod
     def setUpClass(cls):
-        cls.scratch = Scratch.of(cls)
-        cls.bus = Bus(cls.scratch).start()
+        super().setUpClass()
         cls.agent = Agent(cls.scratch, bus=cls.bus).start('standalone')
         cls.log = cls.scratch.path / 'ssh.log'
         tools = cls.scratch.folder('tools')
@@ -100,14 +99,10 @@ class Remote(unittest.TestCase):
         self.assertIn('watch shows one host', self.ctl('-H', 'far,near', 'watch', code=2).stderr)
 
     def test_one_question_for_several_hosts(self):
-        leader, follower = pty.openpty()
-        self.addCleanup(os.close, leader)
-        done = subprocess.Popen([str(build_folder() / 'computectl'), '-H', 'far,root@far', 'retire'], env=self.env, stdin=follower,
-                                stdout=follower, stderr=follower, start_new_session=True)
-        os.close(follower)
-        os.write(leader, b'n\n')
-        self.assertEqual(done.wait(timeout=30), 1)
-        text = os.read(leader, 4096).decode()
+        terminal = Terminal(self, [build_folder() / 'computectl', '-H', 'far,root@far', 'retire'], self.env, start_new_session=True)
+        terminal.type(b'n\n')
+        code, text = terminal.end()
+        self.assertEqual(code, 1)
         self.assertEqual(text.count('Run "retire" on 2 hosts? [y/N]'), 1, text)
         self.assertIn('Nothing was changed', text)
 

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """computectl tree --svg, of a running agent."""
 
-import unittest
 import uuid
 from xml.etree import ElementTree
 
 from tests.env.agent import Agent
-from tests.env.bus import Bus
-from tests.env.scratch import Scratch
+from tests.env.case import EnvCase
 
 SVG = '{http://www.w3.org/2000/svg}'
 
 
-class Svg(unittest.TestCase):
+class Svg(EnvCase):
     def setUp(self):
-        scratch = Scratch.of(self)
-        bus = Bus(scratch).start()
-        self.agent = Agent(scratch, bus=bus).start('standalone')
+        self.agent = Agent(self.scratch, bus=self.bus).start('standalone')
 
     def draw(self):
         return self.agent.ctl('tree', '--svg').stdout

@@ -146,8 +146,7 @@ class TestParts(DeviceCase):
         self.agent.start()
 
     def findings(self, check):
-        told = json.loads(self.agent.ctl('doctor', '--json=short', check=False).stdout)
-        return [finding for finding in told['findings'] if finding['check'] == check]
+        return [finding for finding in self.agent.ctl_json('doctor', check=False)['findings'] if finding['check'] == check]
 
     def test_what_others_keep_of_a_domain_is_not_read(self):
         self.define('noted', METADATA % ("<x:y/>" * MANY))

@@ -158,46 +158,41 @@ class TestHost(LibvirtdCase):
 
 
 class TestChanges(LibvirtdCase):
-    """With a poll only once a minute, what is seen was seen because libvirt told."""
+    """With a poll only every ten minutes, what is seen was seen because libvirt told."""
 
     def setUp(self):
         super().setUp()
-        self.running = self.probe(self.libvirtd.uri, '--interval', '60')
+        self.running = self.probe(self.libvirtd.uri, '--interval', '600')
         self.running.snapshot()
-
-    def assert_told_within(self, seconds, started):
-        self.assertLess(time.monotonic() - started, seconds)
 
     def test_guests(self):
         lines = len(self.running.lines())
         self.libvirtd.start_guest('g')
-        self.running.wait('changed', lines, 5)
-        self.running.wait_snapshot(lambda host: host['domains'], 5)
+        self.running.wait('changed', lines, 30)
+        self.running.wait_snapshot(lambda host: host['domains'], 30)
         lines = len(self.running.lines())
         self.libvirtd.virsh('destroy', 'g')
-        self.running.wait('changed', lines, 5)
-        self.running.wait_snapshot(lambda host: host['domains'][0]['state'] == 'shutoff', 5)
+        self.running.wait('changed', lines, 30)
+        self.running.wait_snapshot(lambda host: host['domains'][0]['state'] == 'shutoff', 30)
 
     def test_mediated_devices(self):
         before = available(self.running.snapshot())
-        started = time.monotonic()
         self.libvirtd.create_mdev(self.host.gpus[0].address, 'nvidia-35', NEW_MDEV)
         host = self.running.wait_snapshot(
-            lambda host: any(mdev['uuid'] == NEW_MDEV for mdev in host['mdevs']), 10)
-        self.assert_told_within(10, started)
+            lambda host: any(mdev['uuid'] == NEW_MDEV for mdev in host['mdevs']), 30)
         self.assertEqual(available(host), before - 1)
         self.libvirtd.remove_mdev(NEW_MDEV)
         self.running.wait_snapshot(
-            lambda host: all(mdev['uuid'] != NEW_MDEV for mdev in host['mdevs']), 10)
+            lambda host: all(mdev['uuid'] != NEW_MDEV for mdev in host['mdevs']), 30)
 
     def test_unplugged_and_plugged(self):
         gpu = self.host.gpus[0]
         self.libvirtd.remove_device(gpu.address)
         self.running.wait_snapshot(
-            lambda host: all(device['name'] != GPU_A for device in host['devices']), 10)
+            lambda host: all(device['name'] != GPU_A for device in host['devices']), 30)
         self.libvirtd.plug_device(gpu)
         self.running.wait_snapshot(
-            lambda host: any(device['name'] == GPU_A for device in host['devices']), 10)
+            lambda host: any(device['name'] == GPU_A for device in host['devices']), 30)
 
     def test_a_driver_that_is_bound_late_is_seen_by_the_next_poll(self):
         """No event tells of it: neither of the driver nor, with an older kernel, of the types."""
@@ -286,7 +281,7 @@ class TestTrouble(LibvirtdCase):
         probe = self.probe(self.libvirtd.uri, '--interval', '60')
         probe.snapshot()
         self.libvirtd.kill()
-        probe.wait('lost', 0, 5)
+        probe.wait('lost', 0, 30)
 
     def test_devices_that_vanish_while_they_are_listed(self):
         probe = self.probe(self.libvirtd.uri, '--interval', '0.01')

@@ -6,10 +6,10 @@
 #include <libvirt/libvirt.h>
 #include <poll.h>
 
+#include "bench/libvirt-calls.h"
 #include "drivers/libvirt/connection.h"
 #include "drivers/libvirt/poll.h"
 #include "drivers/registry.h"
-#include "tests/bench/libvirt-calls.h"
 #include "tests/fixtures/driver.h"
 #include "tests/fixtures/host.h"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A fleet of real agents and one Placement: requests a second in the quiet, in an outage, and in the minute after.
 
-    python3 -m tests.bench.herd [AGENTS [INTERVAL]]
+    python3 -m bench.herd [AGENTS [INTERVAL]]
 
 Each has a recorded host of its own and looks every INTERVAL seconds; the phases are as many times as long as a minute
 is of the usual 60 s. In the outage a proxy answers 503. Fails when the fleet that fails asks for more.

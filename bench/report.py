@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What it costs to tell Placement: requests, wall time, CPU of the client and of the server.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.report [--runs N] [--only NAME,…]
+    COMPUTE_AGENT_BUILD=DIR python3 -m bench.report [--runs N] [--only NAME,…]
         [--databases sqlite,postgresql] [--nova FOLDER]                          ("make bench-report")
 
 Runs compute-agent-bench over made-up hosts against a private Placement (gunicorn, 2 processes of 4 threads) over SQLite and
@@ -21,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.bench import workloads
+from bench import workloads
 from tests.env.agent import build_folder
 from tests.env.databases import Postgres
 from tests.env.placement import Placement, make_schema
@@ -151,7 +151,7 @@ def measure(placement, path, runs, nova):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog='python3 -m tests.bench.report')
+    parser = argparse.ArgumentParser(prog='python3 -m bench.report')
     parser.add_argument('--runs', type=int, default=3)
     parser.add_argument('--only', default=','.join(NAMES), help='tree-N and reshape-C, with commas')
     parser.add_argument('--databases', default='sqlite,postgresql')

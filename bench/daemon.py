@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the idle daemon costs: memory, and CPU until the first tree is published.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.daemon [--runs N]        ("make bench")
+    COMPUTE_AGENT_BUILD=DIR python3 -m bench.daemon [--runs N]        ("make bench")
 
 Runs compute-agentd against a private libvirtd (qemu:///system over a made-up host of 4 cells and 2
 GPUs), a private Placement and a private bus. Memory is read from smaps_rollup ten quiet cycles
@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.bench.claims import cpu_seconds
+from bench.claims import cpu_seconds
 from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
 from tests.env.hosts import demo_host
@@ -59,7 +59,7 @@ def measure_agent(scratch, libvirtd, bus):
 
 def measure_empty(scratch, libvirtd, bus):
     database = scratch.folder('empty') / 'x.sqlite'
-    child = subprocess.Popen([str(build_folder() / 'tests/bench/empty'), libvirtd.uri, str(database)],
+    child = subprocess.Popen([str(build_folder() / 'bench/empty'), libvirtd.uri, str(database)],
                              env=bus.env(), stdout=subprocess.PIPE)
     try:
         if child.stdout.readline() != b'ready\n':
@@ -74,7 +74,7 @@ def measure_empty(scratch, libvirtd, bus):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog='python3 -m tests.bench.daemon')
+    parser = argparse.ArgumentParser(prog='python3 -m bench.daemon')
     parser.add_argument('--runs', type=int, default=5)
     args = parser.parse_args()
     with Scratch() as scratch:

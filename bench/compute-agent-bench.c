@@ -27,10 +27,10 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "bench/floor.h"
+#include "bench/meter.h"
+#include "bench/scheduler.h"
 #include "report/reporter.h"
-#include "tests/bench/floor.h"
-#include "tests/bench/meter.h"
-#include "tests/bench/scheduler.h"
 #include "tests/fixtures/tree-file.h"
 
 #define N_SERVERS_MAX   16

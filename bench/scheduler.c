@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/bench/scheduler.h"
+#include "bench/scheduler.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * the pids given and all their descendants. A thread that ends takes its time with it: servers that
  * keep their threads are measured well, others are not. */
 
-#include "tests/bench/meter.h"
+#include "bench/meter.h"
 #include "base/clock.h"
 
 #include <dirent.h>

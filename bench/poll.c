@@ -15,10 +15,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "bench/libvirt-calls.h"
 #include "drivers/libvirt/connection.h"
 #include "drivers/libvirt/poll.h"
 #include "drivers/linux/reader.h"
-#include "tests/bench/libvirt-calls.h"
 
 #define POLLS_MAX 1000
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Workloads of the form "rt-workload/1" for compute-agent-bench: hosts of N providers and of C consumers.
 
-    python3 -m tests.bench.workloads FOLDER        writes tree-N.json and reshape-C.json there
+    python3 -m bench.workloads FOLDER        writes tree-N.json and reshape-C.json there
 
 tree-N: a host of four NUMA cells with GPUs below them is published, held for some cycles, and then changes one
 inventory each cycle. reshape-C: vGPUs move from the root to eight devices, with their C consumers.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a hypervisor of Nova's costs in its quiet: plain nova-compute, the agent beside it, and the agent below it.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.nova [--minutes N] [--speed N] [--boots N]        ("make bench-nova"; root)
+    COMPUTE_AGENT_BUILD=DIR python3 -m bench.nova [--minutes N] [--speed N] [--boots N]        ("make bench-nova"; root)
 
 Has a whole OpenStack (tests.env.openstack), and in it a host with 64 providers and 20 guests, in each way for that many minutes. With a speed of 6 what
 Nova and the agent do each minute is done each ten seconds. nova-compute does not keep up, since it waits that long after each look at all. So requests a
@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.bench.daemon import memory_mb
+from bench.daemon import memory_mb
 from tests.env.hosts import simple_host
 from tests.env.openstack import Cloud
 from tests.env.scratch import running, wait_until
@@ -198,7 +198,7 @@ def measure_boots(boots):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog='python3 -m tests.bench.nova')
+    parser = argparse.ArgumentParser(prog='python3 -m bench.nova')
     parser.add_argument('--minutes', type=int, default=60, help='how long each way is measured, in minutes of the cloud')
     parser.add_argument('--speed', type=int, default=6, help='how many of them pass in one')
     parser.add_argument('--boots', type=int, default=20)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """How long the daemon's main loop stands still, by what it does, with many claims and providers.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.claims_stops [--claims N] [--providers N]   ("make bench-stops")
+    COMPUTE_AGENT_BUILD=DIR python3 -m bench.claims_stops [--claims N] [--providers N]   ("make bench-stops")
 
 Runs compute-agentd (the static driver, standalone) on a recorded host of GPUs that are alike, four mdevs each, and a guest for each
 claim; as many claims as there are GPUs have an mdev. It does one thing after another: "wall" is the longest time that the main loop
@@ -14,7 +14,7 @@ import sys
 import time
 import uuid
 
-from tests.bench.claims import HOST, insert
+from bench.claims import HOST, insert
 from tests.env.bus import Bus
 from tests.env.crowd import MeasuredAgent
 from tests.env.hosts import nodedev_name
@@ -93,7 +93,7 @@ def measure_all(agent, facts):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog='python3 -m tests.bench.claims_stops')
+    parser = argparse.ArgumentParser(prog='python3 -m bench.claims_stops')
     parser.add_argument('--claims', type=int, default=10000)
     parser.add_argument('--providers', type=int, default=4096)
     parser.add_argument('--wait', action='store_true', help='with the pid, for a profiler, until a line is read')

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a poll of a big host costs: time and calls, the first poll and later ones, of both drivers.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.poll [--domains N] [--devices N]     ("make bench-poll")
+    COMPUTE_AGENT_BUILD=DIR python3 -m bench.poll [--domains N] [--devices N]     ("make bench-poll")
 
 A private libvirtd over a made-up host of 4 cells, SR-IOV cards of 64 VFs and 500 defined guests is
-asked by tests/bench/poll, which makes the driver's own polls. Ends with 1 when the second poll took
+asked by bench/poll, which makes the driver's own polls. Ends with 1 when the second poll took
 more than a tenth of the first, or asked for more single things than the guests that each poll reads
 again. The look at guests is what a claim of a device waits for: every guest is off here, and is read.
 
@@ -36,8 +36,8 @@ def big_host(devices):
 
 
 def measure(*arguments):
-    """The rows that tests/bench/poll prints, by their first word."""
-    done = subprocess.run([build_folder() / 'tests/bench/poll', *arguments], text=True, stdout=subprocess.PIPE, check=True)
+    """The rows that bench/poll prints, by their first word."""
+    done = subprocess.run([build_folder() / 'bench/poll', *arguments], text=True, stdout=subprocess.PIPE, check=True)
     return {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
 
 
@@ -66,7 +66,7 @@ def define_domains(libvirtd, count):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog='python3 -m tests.bench.poll')
+    parser = argparse.ArgumentParser(prog='python3 -m bench.poll')
     parser.add_argument('--domains', type=int, default=500)
     parser.add_argument('--devices', type=int, default=300)
     args = parser.parse_args()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a claim costs over D-Bus, with durability on.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.claims [--seconds N] [--folder DIR]   ("make bench-claims")
+    COMPUTE_AGENT_BUILD=DIR python3 -m bench.claims [--seconds N] [--folder DIR]   ("make bench-claims")
 
 Runs compute-agentd on a recorded host (the static driver, standalone) with its state in DIR, and clients that speak
 D-Bus to a private bus, each with a connection of its own. A round is a Claim and the Release of it; the time of the
@@ -46,7 +46,7 @@ def fsyncs_a_second(folder, seconds):
 
 def run_clients(bus, clients, seconds):
     """Claims a second and the latencies in ms."""
-    children = [subprocess.Popen([str(build_folder() / 'tests/bench/claimer'), str(seconds)],
+    children = [subprocess.Popen([str(build_folder() / 'bench/claimer'), str(seconds)],
                                  env=bus.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  text=True) for _ in range(clients)]
     try:
@@ -110,7 +110,7 @@ def fill(agent, n, write_state=''):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog='python3 -m tests.bench.claims')
+    parser = argparse.ArgumentParser(prog='python3 -m bench.claims')
     parser.add_argument('--seconds', type=float, default=5)
     parser.add_argument('--folder', default=None, help='where the database lies (the disk to measure)')
     args = parser.parse_args()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What wide claims and many owed writes cost, by their number, with a real Placement.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.claims_size [--most-owed N]   (a part of "make bench-claims")
+    COMPUTE_AGENT_BUILD=DIR python3 -m bench.claims_size [--most-owed N]   (a part of "make bench-claims")
 
 Runs compute-agentd on a recorded host (the static driver) below whose provider somebody else made devices that are alike, each
 for one guest, and a Placement over SQLite. A wide claim has as many groups as are told, each of one device; its time is that of the
@@ -13,7 +13,7 @@ import argparse
 import sys
 import time
 
-from tests.bench.claims import HOST, cpu_seconds, fill
+from bench.claims import HOST, cpu_seconds, fill
 from tests.env.agent import Agent
 from tests.env.bus import Bus
 from tests.env.placement import Placement
@@ -61,7 +61,7 @@ def measure_owed(agent, most):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog='python3 -m tests.bench.claims_size')
+    parser = argparse.ArgumentParser(prog='python3 -m bench.claims_size')
     parser.add_argument('--most-owed', type=int, default=10000)
     args = parser.parse_args()
     with Scratch() as scratch:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/bench/libvirt-calls.h"
+#include "bench/libvirt-calls.h"
 
 #include <libvirt/libvirt.h>
 

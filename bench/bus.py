@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What somebody without rights can do to the agent by asking.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m tests.bench.bus [--seconds N] [--gpus N] [--claims N]   ("make bench-bus", as root)
+    COMPUTE_AGENT_BUILD=DIR python3 -m bench.bus [--seconds N] [--gpus N] [--claims N]   ("make bench-bus", as root)
 
 Runs compute-agentd on a large recorded host with many claims, and a client of another user that keeps calls pending.
 "stop" is the longest time that the main loop was away from its poll (tests/shims/epoll.c), "CPU" what it computed in
@@ -13,7 +13,7 @@ import argparse
 import statistics
 import sys
 
-from tests.bench.claims import quantile, run_clients
+from bench.claims import quantile, run_clients
 from tests.env.crowd import CrowdedAgent
 from tests.env.scratch import Scratch
 
@@ -31,7 +31,7 @@ def claims_beside(crowd, kind, pending, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog='python3 -m tests.bench.bus')
+    parser = argparse.ArgumentParser(prog='python3 -m bench.bus')
     parser.add_argument('--seconds', type=float, default=3)
     parser.add_argument('--gpus', type=int, default=500)
     parser.add_argument('--claims', type=int, default=10000)

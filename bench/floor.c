@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/bench/floor.h"
+#include "bench/floor.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
