@@ -10,7 +10,7 @@ from sources import main, need
 
 FILE_MAX = 900
 FUNCTION_MAX = 100
-DOCUMENT_MAX = {'README.md': 110, 'HACKING.md': 149}
+DOCUMENT_MAX = {'README.md': 110, 'HACKING.md': 160}
 
 
 def c_functions(root, names):

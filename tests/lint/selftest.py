@@ -117,7 +117,7 @@ PLANTS = [
 ALLOWED = [
     ('length', 'base/a.c', long_function(100)),
     ('length', 'base/a.c', C + '\n' * 899),
-    ('length', 'HACKING.md', 'line\n' * 149),
+    ('length', 'HACKING.md', 'line\n' * 160),
     ('includes', 'base/a.c', C + '/* #include "agent/bus/bus.h" */\n'),
 ]
 
