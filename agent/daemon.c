@@ -345,16 +345,16 @@ static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
         const struct {
                 const char *name, *before, *after;
         } lasting[] = {
-                { "state_dir", old->state_dir, new->state_dir },
-                { "claim_db", old->claim_db, new->claim_db },
-                { "host", old->host, new->host },
+                { "[agent] state_dir", old->state_dir, new->state_dir },
+                { "[DEFAULT] claim_db", old->claim_db, new->claim_db },
+                { "[DEFAULT] host", old->host, new->host },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(lasting); i++)
                 if (strcmp(lasting[i].before, lasting[i].after) != 0)
                         return error_setf(
                                 reterr, EBUSY,
-                                "[DEFAULT] %s cannot change while the agent runs: restart it (systemctl restart compute-agent)",
+                                "%s cannot change while the agent runs: restart it (systemctl restart compute-agent)",
                                 lasting[i].name);
         return 0;
 }

@@ -78,8 +78,8 @@ static void run(SimulatedAgent *agents, size_t n_agents, size_t n_providers, uin
         for (size_t i = 0; i < n_agents; i++) {
                 agents[i] = (SimulatedAgent){
                         .event_usec = jitter_between(0, EVERY_EVENT, random_bits()) + QUIET_BEGINS,
+                        .pace = { .interval_usec = INTERVAL, .start_jitter_usec = START_JITTER },
                 };
-                cycle_pace_init(&agents[i].pace, INTERVAL, START_JITTER);
         }
         for (uint64_t now = STEP; now < MINUTE_AFTER; now += STEP) {
                 Count *counted = &counts[(now >= QUIET_BEGINS) + (now >= OUTAGE_BEGINS) +

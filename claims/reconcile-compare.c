@@ -16,8 +16,8 @@
 #include "claims/fit/device-choice.h"
 #include "claims/follow.h"
 
-static int add_text(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
-                    const char *format, va_list ap)
+_printf_(4, 0) static int add_text(ReconcileProblems *problems, const Uuid *consumer,
+                                   int64_t claim_id, const char *format, va_list ap)
 {
         char *text;
 

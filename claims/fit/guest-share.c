@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/unit/agent/guests/test-claim-build.c */
+/* Tests: tests/unit/agent/guests/test-claim-share.c */
 
 #include "claims/fit/guest-share.h"
 

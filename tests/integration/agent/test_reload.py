@@ -80,8 +80,9 @@ class Reload(EnvCase):
 
     def test_refused_with_the_reason(self):
         cases = [({'agent': {'log_level': 'loud'}}, '[agent] log_level'),
-                 ({'DEFAULT': {'claim_db': 'x.sqlite'}}, 'claim_db cannot change'),
-                 ({'DEFAULT': {'host': 'another'}}, 'host cannot change'),
+                 ({'agent': {'state_dir': self.scratch.folder('other')}}, '[agent] state_dir cannot change'),
+                 ({'DEFAULT': {'claim_db': 'x.sqlite'}}, '[DEFAULT] claim_db cannot change'),
+                 ({'DEFAULT': {'host': 'another'}}, '[DEFAULT] host cannot change'),
                  ({'DEFAULT': {'compute_driver': 'static'}}, 'static')]
         before = {section: dict(keys) for section, keys in self.agent.options.items()}
         for options, words in cases:
