@@ -239,9 +239,10 @@ static int add_claims(Claims *claims, StatementId id, const SqliteValue *values,
 
         while (r == 0 && (r = sqlite_step(claims->sqlite, statement, reterr)) == SQLITE_STEP_ROW)
                 r = read_claim(claims, statement, rows, list, reterr);
-        return r < 0 ? r
-                     : read_parts(claims, list->claims + before, list->n_claims - before,
-                                  rows[1] ? ARRAY_SIZE(parts) : 1, reterr);
+        if (r < 0 || list->n_claims == before)
+                return r;
+        return read_parts(claims, list->claims + before, list->n_claims - before,
+                          rows[1] ? ARRAY_SIZE(parts) : 1, reterr);
 }
 
 /* Runs a query of claims, and a second one (_STATEMENT_MAX: none), in one state of the file. ret,
