@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The daemon between a real libvirtd with made-up hardware and a real Placement: what it publishes, its exit codes and its drivers."""
+"""The daemon between a real libvirtd with made-up hardware and a real Placement: the published tree, the exit codes and the drivers."""
 
 import uuid
 

@@ -16,7 +16,7 @@ from tests.env.scratch import Scratch
 ROOT = Path(__file__).resolve().parents[3]
 NAME = 'org.computeagent.Agent1'
 NODE = '/org/computeagent/Agent1'
-OWNER, OTHER = 65534, 1  # nobody, in place of the user compute-agent; and daemon
+OWNER, OTHER = 65534, 1  # uid 65534, in place of the user compute-agent; and daemon
 
 # The rules of Debian's system bus that matter here.
 _CONFIG = '''<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"

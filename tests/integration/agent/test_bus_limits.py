@@ -10,7 +10,7 @@ from tests.env.hostile import NAME, PATH
 from tests.env.scratch import Scratch, wait_until
 from tests.env.wire import Wire
 
-# The limit of the agent. dbus-daemon stops to read from a sender after 127 MiB of unread messages.
+# Highest allowed number of unread bytes from the agent. dbus-daemon reads no more from a sender with 127 MiB of unread messages.
 UNREAD_MAX = 16 << 20
 # The limit for a busy machine. Before the fixes the waits took seconds to minutes.
 SHORT_MS = 5000
@@ -176,7 +176,7 @@ class TestBusLimits(unittest.TestCase):
         before = self.crowd.memory_kib()
         self.assertEqual(self.crowd.call('ask-large', 6).refused, 6)
         waiting = self.crowd.spawn('ask', 140)
-        # The first four calls wait. polkit.h has the time when they end.
+        # The first four calls of a user wait, for at most POLKIT_PATIENCE_USEC (agent/bus/caller.h).
         self.assertEqual(self.crowd.call('ask').answered, 0)
         self.assertLess(self.crowd.memory_kib() - before, 64 << 10)
         waiting.kill()

@@ -48,7 +48,7 @@ class TestClock(EnvCase):
         return float(re.search(r'^compute_agent_%s (\S+)$' % name, self.metrics.read_text(), re.M)[1])
 
     def wait_cycles(self):
-        """Waits for two cycles that the timer started. The agent must also notify the watchdog."""
+        """Waits for three cycles that the timer started. The agent must also notify the watchdog."""
         n_cycles, n_pings = self.metric('cycles_total'), self.agent.notifications.count('WATCHDOG=1')
         wait_until(lambda: self.metric('cycles_total') > n_cycles + 2, 30, 'cycles, unasked')
         self.assertGreater(self.agent.notifications.count('WATCHDOG=1'), n_pings)

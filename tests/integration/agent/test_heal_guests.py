@@ -125,6 +125,7 @@ class TestMigrations(AuditCase):
         self.check_in_flight(servers, migrations)
         self.end_all(servers, migrations)
 
+    # Checks that healing changes nothing while the migrations wait for their confirmation.
     def check_in_flight(self, servers, migrations):
         run_cycles(self.agent)
         for _ in range(3):

@@ -507,6 +507,7 @@ SECURE = '''clouds:
 
 
 class TestSecrets(KeystoneCase):
+    # Checks that no secret and no token is in /proc, the log, the state folder, or the output of computectl.
     def assert_nowhere(self, agent):
         pid = agent.child.pid
         for name in ('cmdline', 'environ', 'status'):

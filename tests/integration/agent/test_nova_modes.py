@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The agent beside nova-compute: the writes that each value of [agent] nova allows, counted at a real Placement, and the reports
-that replace the others.
+that replace the forbidden writes.
 
 A second writer takes the part of nova-compute. The tree in Placement is the one that the agent published with [agent] nova = none.
 """

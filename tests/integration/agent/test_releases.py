@@ -24,6 +24,7 @@ OPTIONS = {'DEFAULT': {'claim_expiry_time': 0}, 'devices': {'enabled_mdev_types'
 class TestReleases(unittest.TestCase):
     maxDiff = None
 
+    # Starts the agent with the state folder of a release, and compares its documents with expected.json.
     def check(self, folder):
         scratch = Scratch()
         self.addCleanup(scratch.close)

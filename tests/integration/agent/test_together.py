@@ -78,6 +78,7 @@ class TestTogether(EnvCase):
             elif answer.status not in (409, 500, 503):
                 raise AssertionError(answer.text)
 
+    # Runs the operator and the scheduler for SECONDS, and longer until both have written.
     def run_others(self):
         def guarded(function):
             try:

@@ -8,7 +8,9 @@ has its own books, and compares them with the hosts after each step:
 
 * Each consumer of the books has exactly its written allocations in Placement, however long its build or copy takes. No other
   consumer has any.
+
 * Each device is in the claims and domains of at most one server.
+
 * A server with an allocation here gets a claim, unless an edit took its device or its device is gone.
 
 Another writer raises amounts beyond those of the domain. Virtual functions come and go under their guests. A GPU gets another vGPU
@@ -568,6 +570,7 @@ class Walk:
         strangers = {one: self.case.held(one) for one in self.case.consumers() - set(self.books)}
         need(not any(strangers.values()), 'not written by the walk:', strangers)
 
+    # Checks that each device belongs to one server, by the claims and the domains. A migration counts as its server.
     def check_devices(self, host):
         owners = {}
         for claim in host.agent.claims():

@@ -3,7 +3,7 @@
 card.
 
 The live definition shows the devices of the guest now, and the persistent one those of its next start. A card that is taken whole
-blocks its virtual functions and mdevs, and each of these blocks the card. libvirtd is real, and there is no Placement.
+blocks its virtual functions and mdevs, and each of these blocks the card. The tests use a real libvirtd and no Placement.
 """
 
 import json

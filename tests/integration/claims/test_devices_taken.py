@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A device belongs to one guest. A claim never gets a device of a guest, and "computectl explain" says so before.
 
-Guests claim when they start here ([hook] enabled), so a guest that is off has no claim, and only its domain shows its devices.
-libvirtd is real, and there is no Placement.
+Guests claim when they start here ([hook] enabled), so a guest that is off has no claim, and only its domain shows its devices. The
+tests use a real libvirtd and no Placement.
 """
 
 import concurrent.futures

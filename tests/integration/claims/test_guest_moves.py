@@ -236,6 +236,7 @@ class TestCourses(MoveCase):
 
     # Courses
 
+    # Each course yields (held, claims) of agree() whenever Placement, claims and guests must agree.
     def course_placed_by_a_scheduler(self):
         self.place(self.guest, {self.here.root: GUEST, next(iter(self.here.vgpus)): {'VGPU': 1}})
         claim = self.claim(self.here, {**GUEST, 'VGPU': 1})
@@ -292,6 +293,7 @@ class TestCourses(MoveCase):
         self.here.start_guest(self.guest, GUEST)
         yield {self.guest: [(self.here, GUEST, 1)], self.migration: []}, {(self.here, self.guest)}
 
+    # Moves the guest to the target, live or cold, and returns its claim there.
     def migrate(self, source, target, old, live):
         self.assertEqual(self.move(source, self.guest, self.migration), old)
         new = self.claim(target, {**GUEST, 'VGPU': 1})
@@ -445,7 +447,7 @@ class TestCourses(MoveCase):
         yield {one: [] for one in racers}, set()
 
     def test_two_agents_for_the_last_vgpu(self):
-        """A running guest uses all other vGPUs of the first GPU."""
+        """A running guest has all vGPUs of one GPU, and another consumer has all but one of the other GPU."""
         second = self.second_agent()
         (first, n_first), (last, n_last) = self.here.vgpus.items()
         self.guest = str(uuid.uuid4())
@@ -470,8 +472,8 @@ class TestCourses(MoveCase):
                          [{last: {'VGPU': 1}}, {}])
 
     def take(self, course, trouble, n):
-        """Runs a course with trouble at the n-th request of each step or, with "alone", of the course. Returns the number of
-        requests that failed."""
+        """Runs a course with trouble at the n-th request of each step or, with "alone", of the course. Returns the number of steps
+        that met the trouble."""
         self.guest, self.migration = str(uuid.uuid4()), str(uuid.uuid4())
         self.trouble, self.n_hits = None, 0
         self.everywhere = HOW_MANY != 'alone'
@@ -485,6 +487,7 @@ class TestCourses(MoveCase):
         self.make_trouble = None
         return self.n_hits
 
+    # Runs a course with each kind of trouble and n = 0, 1, … until no step sends that many requests.
     def walk(self, course):
         for trouble in TROUBLES:
             requests = 0
@@ -500,6 +503,7 @@ class TestCourses(MoveCase):
                 course.__name__[len('course_'):], trouble, requests, n), flush=True)
             self.assertGreater(n, 0)
 
+    # Runs a course HOW_MANY times with random trouble.
     def sample(self, course):
         dice = random.Random('%d %s' % (SEED, course.__name__))
         for number in range(int(HOW_MANY)):

@@ -114,7 +114,7 @@ class TestFullHost(LifeCase):
     HELD, RESOURCES = {'VCPU': 1, 'MEMORY_MB': 32}, 'VCPU=1,MEMORY_MB=32,VGPU=1'
 
     def fill(self, confirm=True):
-        """Claims all vGPUs of a GPU for a guest that runs and for others that are being built."""
+        """Claims all vGPUs of a GPU for a guest that runs and for consumers that are being built."""
         held = {self.root: self.HELD, self.gpu: {'VGPU': 1}}
         first = self.build(held, self.RESOURCES)
         self.libvirtd.start_guest('first', uuid=first['consumer'])
@@ -123,6 +123,7 @@ class TestFullHost(LifeCase):
         self.agent.ctl('sync')
         return held, first, [self.build(held, self.RESOURCES) for _ in range(self.n_vgpus - 1)]
 
+    # Checks that a new guest gets the devices of one that is gone from the host and from Placement.
     def succeed(self, confirm):
         held, first, others = self.fill(confirm)
         self.libvirtd.delete_guest('first')

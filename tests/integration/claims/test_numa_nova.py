@@ -64,6 +64,7 @@ class Guest:
         return {'hw:' + key: value for key, value in named.items() if value}
 
 
+# Returns one to three random cells. Some of their CPUs belong to no set, and most cells have huge pages.
 def make_cells(roll):
     cells, next_cpu = [], 0
     threads = roll.choice((1, 2, 2, 4))
@@ -82,6 +83,7 @@ def make_cells(roll):
     return cells
 
 
+# Returns a random guest that Nova accepts. Its memory is a multiple of its page size.
 def make_guest(roll):
     nodes = roll.choice((1, 1, 1, 2, 3))
     guest = Guest(nodes * roll.randint(1, 5), nodes * roll.choice((256, 512, 1024, 2048)), nodes,
@@ -118,6 +120,7 @@ def fit_pair(cell, asked, limits):
 NO_MAPPING = [None] if 'provider_mapping' in inspect.signature(hardware.numa_fit_instance_to_host).parameters else []
 
 
+# Returns the topology of a guest on the host by Nova's code, or None if it does not fit.
 def nova_fit(host, guest, limits):
     conf.CONF.set_override('packing_host_numa_cells_allocation_strategy', guest.pack, 'compute')
     flavor = objects.Flavor(vcpus=guest.vcpus, memory_mb=guest.memory,
@@ -134,6 +137,7 @@ def nova_fit(host, guest, limits):
     return None
 
 
+# Returns the input line of numa-probe, with the usage as Nova counts it.
 def question(cells, host, guest, ratios):
     used = [(cell.id, 0 if pages.size_kb == 4 else pages.size_kb, int(pages.used * pages.size_kb) //
              KIB, cell.cpu_usage if pages.size_kb == 4 else 0)

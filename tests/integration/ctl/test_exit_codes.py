@@ -90,8 +90,8 @@ class TestExitCodes(AgentCase):
         self.check(3, 'doctor', '--config', self.agent.config)
         self.check(1, 'tree')
         manual = table()
-        # Other tests cover two cases. integration.agent.test_bus_limits has a request that is too hard on a large host, and
-        # integration.reshape.test_reshape has a private Placement that does not start.
+        # Two cases have their own tests: a request that is too hard (integration.agent.test_bus_limits), and a private Placement
+        # that does not start (integration.reshape.test_reshape).
         self.assertEqual(manual.pop(5), {'claim', 'explain'})
         manual[4].remove('migrate-inventory')
         self.assertEqual(set(manual), set(self.seen))

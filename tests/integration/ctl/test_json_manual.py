@@ -57,7 +57,7 @@ class TestManual(AgentCase):
         self.manual = entries()
         self.agent = self.start_agent()
         consumer, migration = str(uuid.uuid4()), str(uuid.uuid4())
-        # The documents contain each kind of object: a claim with a device, CPUs and a group, and an event and a finding.
+        # The documents contain each kind of object: a claim with a device, CPUs and a group; an event; a finding.
         self.check('claim', '--consumer', consumer, '--group', 'GPU:VGPU=1', '--resources', 'VCPU=1,MEMORY_MB=64', '--numa-nodes', '1')
         number = self.agent.claims(consumer)[0]['id']
         self.placement.place(None, {self.agent.root(): {'VCPU': 1}})

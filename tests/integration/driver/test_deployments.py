@@ -36,6 +36,7 @@ class TestDeployments(NovaCase, EnvCase):
         cls.placement = Placement(cls.scratch, keystone=cls.keystone).start()
         cls.keystone.set_endpoint(cls.placement.endpoint)
 
+    # Runs the agent and Nova's driver with the file of a deployment tool, and compares their providers.
     def check(self, name):
         libvirtd = Libvirtd(simple_host(cells=1, name='pasted'), self.scratch).start()
         self.addCleanup(self.placement.forget_providers)

@@ -145,7 +145,7 @@ class TestAgrees(DriverCase):
         self.assertEqual(rows_of_manual(), list(DIFFERENCES))
 
     def test_events(self):
-        """The next poll sees changes without an event, and an event of udev starts a poll for the others."""
+        """The next poll sees changes without an event, and an event of udev starts a poll for the other changes."""
         with Libvirtd(card_host(), self.scratch) as libvirtd:
             sys, gpu, card = libvirtd.sys, Gpu('0000:43:00.0', 0, driver='', types={}), '0000:8b:00.0'
             libvirtd.plug_device(gpu)
@@ -174,6 +174,7 @@ class TestFlood(EnvCase):
 
     make_host = staticmethod(card_host)
 
+    # Sends a short burst of events and then a long series, and counts the polls of each.
     def check(self, driver):
         card = '0000:8b:00.0'
         metrics = self.scratch.path / 'metrics'

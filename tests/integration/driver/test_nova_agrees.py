@@ -69,7 +69,8 @@ class Case:
     """The sections of the file, and the allowed differences.
 
     differs maps the suffix of a provider ('' for the root) to (Nova's totals, the agent's), where None means no provider. It maps a
-    trait to True. why has the reason. refused means that both reject the file. only_nova has the reason why Nova alone rejects it.
+    trait to True. The reason is in "why". With "refused" both reject the file. If Nova alone rejects it, "only_nova" has the
+    reason.
     """
 
     default: str = ''
@@ -164,7 +165,7 @@ GPUS = {
 
 
 def sparse_host():
-    """Returns a host with cells 0, 3 and 8 and without threads. One cell has no CPUs."""
+    """Returns a host with cells 0, 3 and 8 and without threads. Cell 3 has no huge pages, and cell 8 has no CPUs."""
     return Host(name='sparse', cells=[Cell(0, [0, 1], 2 << 20, {2048: 16}),
                                       Cell(3, [4, 5], (1 << 20) + 512),
                                       Cell(8, [], 1 << 20, {2048: 8})])
@@ -224,6 +225,7 @@ class TestNovaAgrees(NovaCase, EnvCase):
             with self.subTest(host=host.name, case=name):
                 self.compare_case(case, nova, self.ours(path), host.name)
 
+    # Compares both trees, except for the differences that the case and TRAIT_DIFFERENCES list.
     def compare_case(self, case, nova, ours, root):
         if case.refused or case.only_nova:
             self.assertIn('refused', nova)

@@ -53,6 +53,7 @@ class NumaCase(EnvCase):
             sections.setdefault(section, {}).update(keys)
         return Agent(self.scratch, self.placement, self.libvirtd.uri, options=sections)
 
+    # Publishes a host, compares its tree in Placement, and returns the agent.
     def check(self, host, expected, **options):
         agent = self.make(host, **options)
         agent.run('--once', code=0)
@@ -84,6 +85,7 @@ class TestForms(NumaCase):
         agent.run('--once', code=0)
         return self.placement.tree_by_name(agent.root())
 
+    # Checks the inventories of a form, and that the operator's ratio of VCPU is kept.
     def look(self, tree, form):
         told_ = told(tree, 'forms')
         pages = 'CUSTOM_HUGEPAGES_2M=64/0'

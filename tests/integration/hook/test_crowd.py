@@ -53,7 +53,7 @@ class TestCrowd(HookCase):
                 for name in ['guest-%d' % i for i in range(n)]}
 
     def start_all(self, guests):
-        """Returns the guests that started, and {name: error message} of the others."""
+        """Returns the guests that started, and {name: error message} of the failed starts."""
         words = self.at_once(self.start, list(guests))
         started = {name: guests[name] for name in guests if not words[name]}
         self.assertEqual(set(self.libvirtd.virsh('list', '--name').split()), set(started))
@@ -90,6 +90,7 @@ class TestCrowd(HookCase):
                 print('%s: %d times %s: median %.0f ms, longest %.0f ms' % (
                     what, len(took), operation, statistics.median(took), took[-1]), file=sys.stderr)
 
+    # Starts and stops all guests with these faults. Exactly room guests must start.
     def run_crowd(self, what, *faults_, vcpus=1, room=GUESTS):
         guests = self.define_all(vcpus=vcpus, memory_mib=16)
         for fault in faults_:

@@ -104,6 +104,7 @@ class TestTrouble(HookCase):
                 self.start_over()
                 self.wait_allocations({})
 
+    # Runs the hook with an input, and returns its exit code, its error message and its duration in seconds.
     def hook(self, operation, sub, xml, **kwargs):
         xml = xml if isinstance(xml, bytes) else xml.encode()
         begin = time.monotonic()
